@@ -1,9 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// The benchmarks, and the product once more in release mode: `Shared` and `Plugins` are links to the product's folders,
-// so that the benchmarks see `package` declarations and the product's manifest stays free of them. Only what the
-// benchmarks run is listed; the settings are those of ../Package.swift.
+// The benchmarks, and the product again in release mode. `Shared` and `Plugins` are links to the product's folders, which makes `package`
+// declarations visible here. Only the targets that the benchmarks run are listed, with the settings of ../Package.swift.
 
 let common: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
@@ -19,14 +18,14 @@ let adapter: [SwiftSetting] = common + [.strictMemorySafety()]
 func of(_ package: String, _ names: String...) -> [Target.Dependency] { names.map { .product(name: $0, package: package) } }
 let log = of("swift-log", "Logging")
 
-/// A target of the product.
+/// Returns a target of the product.
 func shared(
     _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [], settings: [SwiftSetting] = common
 ) -> Target {
     .target(name: name, dependencies: dependencies, path: "Shared/\(name)", exclude: exclude, swiftSettings: settings)
 }
 
-/// A plugin of the product; one of the benchmarks' own has its rules in a target beside it.
+/// Returns a plugin of the product. A plugin of the benchmarks has its rules in a separate target.
 func plugin(_ name: String, rules: String? = nil) -> Target {
     .target(
         name: name,
@@ -43,7 +42,7 @@ func plugin(_ name: String, rules: String? = nil) -> Target {
     )
 }
 
-/// A reference program.
+/// Returns a reference program.
 func limit(_ name: String, linking libraries: [String] = []) -> Target {
     .executableTarget(
         name: "limit-\(name)", path: "limits/\(name)", linkerSettings: libraries.map { .linkedLibrary($0) })

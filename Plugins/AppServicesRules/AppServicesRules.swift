@@ -2,9 +2,9 @@ import SluicePluginKit
 
 @c func sluice_plugin_type() -> PluginExport { PluginMain.export(AppServicesRules.self) }
 
-/// Roles as App Services had them, from the rule files of an exported app directory.
+/// App Services' roles, from the rule files of an exported app directory.
 ///
-/// Files are read and checked once, at configure; a session then costs the evaluation of the expressions of its types.
+/// `configure` reads and checks the files once. A session then costs the evaluation of the expressions of its classes.
 final class AppServicesRules: SessionRules, WriteRules {
     static let name = "AppServicesRules"
     static let version = "1.0"
@@ -45,10 +45,10 @@ final class AppServicesRules: SessionRules, WriteRules {
 
 /// The checked rules of an app.
 struct RuleBook {
-    /// By type name. A type without an entry is denied.
+    /// The roles by class name. A class without an entry is denied.
     var types: [String: RolesOfType] = [:]
     var values: [String: PluginValue] = [:]
-    /// Values that an export does not hold.
+    /// Names of values that the export does not contain.
     var secrets: Set<String> = []
     var environment = Environment()
 
@@ -57,21 +57,21 @@ struct RuleBook {
     }
 }
 
-/// `%%environment`.
+/// The values of `%%environment`.
 struct Environment {
     var tag = ""
     var values: [String: PluginValue] = [:]
 }
 
-/// What the expressions of a session are evaluated with.
+/// The inputs for the evaluation of expressions in a session.
 struct SessionContext {
     var user: PluginUser
     var values: [String: PluginValue]
     var secrets: Set<String>
     var environment: Environment
-    /// What is checked; nil when the session is opened.
+    /// The write to check. Nil when the session is opened.
     var write: PluginWrite?
-    /// What `insert` and `delete` are about; nil save while they are checked.
+    /// The subject of `insert` and `delete`. Nil except while they are checked.
     var document: RuleDocument?
 }
 
@@ -84,13 +84,14 @@ extension PluginWrite {
     }
 }
 
-/// The roles that apply to one type, in order, prepared for its schema.
+/// The roles for one class, in order, prepared for its schema.
 struct RolesOfType {
     var roles: [PreparedRole]
 
-    /// The first role whose `apply_when` is true is taken (RULE-7), once per session (RULE-8); one that is not known to be, since the
-    /// user lacks what it compares with, is passed over. A role that is not sync compatible denies: no later role is tried (RULE-9).
-    /// So does one whose `apply_when` nothing here can decide, such as one about a document: a later role might give more.
+    /// Returns the first role with a true `apply_when`, as a session uses one role per class. A role is skipped if its `apply_when` is
+    /// unknown because the user lacks a value that it compares with. A role that is incompatible with sync is returned and denies, without
+    /// a try of later roles. The same applies to an undecidable `apply_when`, such as one about a document, because a later role might
+    /// permit more.
     func role(for session: SessionContext) -> PreparedRole? {
         roles.first { $0.role.applyWhen.truth(in: session) ?? $0.isUndecidable }
     }

@@ -1,6 +1,6 @@
 import SluicePluginKit
 
-/// Finds what keeps a role from being used in sync.
+/// Finds the reasons that make a role unusable in sync.
 struct CompatibilityCheck {
     let role: Role
     let typeName: String
@@ -8,7 +8,7 @@ struct CompatibilityCheck {
     let app: AppConfiguration
     let secrets: Set<String>
 
-    /// What `apply_when` names that there is not when a session starts (COMPAT-5).
+    /// The names in `apply_when` that have no value when a session starts.
     var missing: [String] {
         role.applyWhen.fields.sorted()
             + role.applyWhen.expansions.compactMap { expansion -> String? in
@@ -16,7 +16,7 @@ struct CompatibilityCheck {
             }
     }
 
-    /// What `apply_when` depends on that is not known here.
+    /// The parts of `apply_when` that the plugin cannot evaluate.
     var undecided: [String] {
         let functions = role.applyWhen.expansions.compactMap { if case .function(let name) = $0 { name } else { nil } }
         return functions.map { "apply_when: there are no server functions that \($0) could call; let custom data or a plugin decide" }
@@ -30,6 +30,7 @@ struct CompatibilityCheck {
         }
     }
 
+    /// The reasons that make the role unusable. Empty if it is compatible with sync.
     var reasons: [String] {
         var reasons: [String] = []
         for (name, filter) in [("read", role.readFilter), ("write", role.writeFilter)] {
@@ -49,7 +50,7 @@ struct CompatibilityCheck {
         return reasons + role.checks.flatMap { checkReasons($0.expression) } + permissionReasons
     }
 
-    /// Of a check of writes, which has both documents.
+    /// Returns the reasons against a check of writes, for which both documents are available.
     private func checkReasons(_ expression: Expression) -> [String] {
         let names = expression.expansions.compactMap { if case .document(_, let path) = $0 { path.first } else { nil } }
         let unknown = Set(names).sorted().filter { type.property(named: $0) == nil }.map { "\(typeName) has no field \($0)\(meant($0))" }
@@ -107,7 +108,7 @@ struct CompatibilityCheck {
 }
 
 extension Expansion {
-    /// Its name, if it has no value in sync.
+    /// The expansion's name, or nil if it has a value in sync.
     fileprivate var unavailable: String? {
         switch self {
         case .document(let image, let path): ([image.rawValue] + path).joined(separator: ".")
@@ -118,7 +119,7 @@ extension Expansion {
 }
 
 extension Expression {
-    /// Comparisons with literals that can never hold since the types differ.
+    /// Comparisons with literals that can never hold because the types differ.
     fileprivate func mismatches(with type: PluginObjectType) -> [String] {
         switch self {
         case .constant, .exists: return []

@@ -13,12 +13,12 @@ enum DateText {
         }
     }
 
-    /// Both parts get the sign of the whole, as the query language has it.
+    /// Splits milliseconds. Both parts have the sign of the whole, as in the query language.
     private static func split(_ milliseconds: Int64) -> (Int64, Int64) {
         (milliseconds / 1_000, milliseconds % 1_000 * 1_000_000)
     }
 
-    /// `2013-01-01T05:00:00[.fraction](Z|±hh:mm)`; nil for anything else.
+    /// Reads `2013-01-01T05:00:00[.fraction](Z|±hh:mm)`, or returns nil.
     private static func read(iso8601 text: String) -> (Int64, Int64)? {
         var rest = Array(text.utf8)[...]
         func number(_ count: Int) -> Int64? {
@@ -54,7 +54,7 @@ enum DateText {
         return seconds < 0 && nanoseconds > 0 ? (seconds + 1, nanoseconds - 1_000_000_000) : (seconds, nanoseconds)
     }
 
-    /// Days since 1970 of a date of the Gregorian calendar, by counting years from March.
+    /// Returns the days since 1970 of a Gregorian date. Years begin in March.
     private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
         let fromMarch = (month + 9) % 12
         let years = month > 2 ? year : year - 1

@@ -3,19 +3,19 @@ import SluicePluginKit
 /// A `%%` name of the rule language.
 enum Expansion: Hashable {
     case constant(Bool)
-    /// `id`, `type`, `data`, `custom_data` or `identities`, and the way into it.
+    /// `id`, `type`, `data`, `custom_data` or `identities`, and the path into it.
     case user(member: String, path: [String])
     case value(name: String, path: [String])
     case environmentTag
     case environmentValue(name: String, path: [String])
-    /// `%%prevRoot` and `%%root`, and the way into them: only a check of writes has them, not a session.
+    /// `%%prevRoot` or `%%root`, and the path into it. It has a value in checks of writes, but not when a session starts.
     case document(Image, path: [String])
-    /// `%%request` and its like: they exist, and have no meaning in sync.
+    /// `%%request` and similar names, which exist but have no meaning in sync.
     case foreign(String)
-    /// A call of a server function, as messages name it: there are none here.
+    /// A call of a server function, with its name for messages. The gateway has no server functions.
     case function(String)
 
-    /// A document before and after a write.
+    /// The document before or after a write.
     enum Image: String {
         case before = "%%prevRoot"
         case after = "%%root"
@@ -27,7 +27,7 @@ enum Expansion: Hashable {
     ]
 
     /// Reads a whole expansion such as `%%user.custom_data.team`.
-    /// - Throws: why there is no such expansion, with a suggestion.
+    /// - Throws: `RuleMistake` with a suggestion if there is no such expansion.
     init(_ text: String) throws(RuleMistake) {
         let parts = text.dropFirst(2).split(separator: ".", omittingEmptySubsequences: false).map(String.init)
         let path = Array(parts.dropFirst())
@@ -50,7 +50,7 @@ enum Expansion: Hashable {
         }
     }
 
-    /// The value in a session; nil when there is none.
+    /// Returns the value in a session, or nil if there is none.
     func resolve(in session: SessionContext) -> PluginValue? {
         switch self {
         case .constant(let v): .bool(v)
@@ -63,7 +63,7 @@ enum Expansion: Hashable {
         }
     }
 
-    /// Whether it can have a value at all. What it says of a user is known also when it says nothing.
+    /// `true` if the expansion is known in the session. A user's members and the environment are always known, also if absent.
     func isKnown(in session: SessionContext) -> Bool {
         switch self {
         case .constant, .user, .environmentTag, .environmentValue: true
@@ -86,13 +86,13 @@ enum Expansion: Hashable {
         }
     }
 
-    /// The same in a document, of which only the field that the path begins with is read.
+    /// Follows a path in a document and reads only the field that the path begins with.
     private static func follow(_ path: [String], in document: PluginRow?) -> PluginValue? {
         guard let field = path.first else { return document?.value }
         return follow(Array(path.dropFirst()), from: document?[field])
     }
 
-    /// Goes through members of objects and places of arrays; a name on an array gathers that member of its elements.
+    /// Follows a path through members of objects and indices of arrays. A name applied to an array collects that member of its elements.
     private static func follow(_ path: [String], from start: PluginValue?) -> PluginValue? {
         guard let start, let step = path.first else { return start }
         let rest = Array(path.dropFirst())
@@ -102,31 +102,31 @@ enum Expansion: Hashable {
     }
 }
 
-/// Something in a rule that cannot be meant.
+/// An error in a rule.
 struct RuleMistake: Error {
     var message: String
 
     init(_ message: String) { self.message = message }
 
     /// - Parameters:
-    ///   - word: what was written.
-    ///   - names: what could have been meant.
+    ///   - word: The written name.
+    ///   - names: The known names.
     init(_ message: String, meant word: String?, among names: [String], prefix: String = "") {
         let close = word.flatMap { Suggestion.closest(to: $0, among: names) }
         self.message = close.map { "\(message); did you mean \"\(prefix)\($0)\"?" } ?? message
     }
 }
 
-/// The known name that a misspelt one is nearest to.
+/// Finds the known name nearest to a misspelt one.
 enum Suggestion {
     static func closest(to word: String, among names: [String]) -> String? {
-        // Sorted, so that the first of equally close names is always the same.
+        // Sorting makes the choice among equally close names deterministic.
         let ranked = names.sorted().map { (name: $0, distance: distance(word.lowercased(), $0.lowercased())) }
         guard let best = ranked.min(by: { $0.distance < $1.distance }) else { return nil }
         return best.distance <= max(2, word.count / 3) ? best.name : nil
     }
 
-    /// How many letters must be added, removed or replaced.
+    /// Returns the number of letters to add, remove or replace.
     private static func distance(_ left: String, _ right: String) -> Int {
         let right = Array(right)
         var row = Array(0...right.count)

@@ -1,11 +1,10 @@
 import SluicePluginKit
 
-// Evaluation in a session. Besides true and false there is "not known" (nil): a comparison with an expansion that has no
-// value, such as a custom data member that this user lacks, or that nothing here can tell. It propagates as in three-valued logic, so that neither the
-// comparison nor its negation lets anybody in.
+// Evaluation in a session. Besides true and false the result can be unknown (nil): a comparison with an expansion without a value, such as
+// a missing custom data member. Unknown propagates as in three-valued logic, so that neither a comparison nor its negation permits access.
 
 extension Expression {
-    /// Whether the expression certainly holds, with the session's document for the fields that it names.
+    /// `true` if the expression certainly holds. Its fields are those of the session's document.
     func isTrue(in session: SessionContext) -> Bool { truth(in: session) == true }
 
     func truth(in session: SessionContext) -> Bool? {
@@ -33,12 +32,12 @@ extension Expression {
     }
 }
 
-/// A document that an expression's fields are of. Comparisons come to what the same ones come to as a query, or to not known.
+/// The document of an expression's fields. A comparison has the result that it has as a query, or is unknown.
 struct RuleDocument {
     var value: PluginRow
     var type: PluginObjectType
 
-    /// An empty list is as good as none.
+    /// `true` if the document has a value for the field. An empty list counts as none.
     func has(_ name: String) -> Bool {
         switch value[name] ?? .null {
         case .null: false
@@ -59,7 +58,7 @@ struct RuleDocument {
         }
         let left = RuleValue(value[name] ?? .null)
         if property.type == "mixed", left.order(of: right.value) == .unordered, comparison == .less || comparison == .lessOrEqual {
-            // Among values of all types queries have a place for NaN, before the numbers.
+            // Among values of all types, queries order NaN below the numbers.
             return true
         }
         guard property.type == "float" else { return comparison.holds(left, right) }
@@ -67,15 +66,15 @@ struct RuleDocument {
     }
 }
 
-/// What an operand comes to in a session.
+/// The value of an operand in a session.
 struct Resolved {
     var value: RuleValue
-    /// False for a list with elements that have no value; those are left out.
+    /// `false` for a list with elements without a value, which are omitted.
     var isComplete = true
 }
 
 extension Expression.Comparison {
-    /// Nil when that is not known, or the two cannot be compared in this way.
+    /// Returns nil if the result is unknown, or if the two cannot be compared in this way.
     func holds(_ left: RuleValue, _ right: Resolved) -> Bool? {
         switch self {
         case .equal: return right.isComplete ? left.matches(right.value) : nil
@@ -86,7 +85,7 @@ extension Expression.Comparison {
             return right.isComplete ? self == .notAmong : nil
         case .less, .greater, .lessOrEqual, .greaterOrEqual:
             guard case .list(let elements) = left else { return isInOrder(left, right.value) }
-            // As with equality, one element is enough.
+            // As with equality, one matching element is enough.
             let truths = elements.map { isInOrder($0, right.value) }
             return truths.contains(true) ? true : truths.contains(nil) ? nil : false
         }
@@ -101,12 +100,12 @@ extension Expression.Comparison {
 }
 
 extension Expression.Operand {
-    /// Nil when an expansion has no value, or null, or a conversion does not fit.
+    /// Returns nil if an expansion is null or has no value, or if a conversion does not apply.
     func resolve(in session: SessionContext) -> Resolved? {
         switch self {
         case .value(let value): return Resolved(value: value)
         case .expansion(.document(let image, let path)):
-            // What a document lacks is null, which is known: it is no reason to refuse a write that leaves it so.
+            // An absent field of a document is null and known, so it is no reason to deny a write that leaves it absent.
             return Expansion.document(image, path: path).resolve(in: session).map { Resolved(value: RuleValue($0)) }
         case .expansion(let expansion):
             guard let value = expansion.resolve(in: session), !value.isNull else { return nil }
@@ -124,7 +123,7 @@ extension Expression.Operand {
 }
 
 extension Expression.Conversion {
-    /// Nil when the value does not have the form.
+    /// Returns nil if the value does not have the form.
     func apply(to value: RuleValue) -> RuleValue? {
         switch (self, value) {
         case (.stringToOid, .string(let text)): RuleValue(objectIdText: text)

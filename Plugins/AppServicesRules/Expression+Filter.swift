@@ -1,9 +1,9 @@
 import SluicePluginKit
 
-// Document filters become queries: expansions are replaced by this session's values, tests of fields stay.
+// Document filters become queries: the session's values replace expansions, and tests of fields remain.
 
 extension Expression {
-    /// The filter as a query on objects of the type, whose fields have been checked (`incompatibilities`).
+    /// Returns the filter as a query on objects of the class. The caller has checked its fields (`incompatibilities`).
     func predicate(for type: PluginObjectType, in session: SessionContext) -> Predicate {
         switch self {
         case .constant(let value): return .constant(value)
@@ -20,7 +20,7 @@ extension Expression {
     }
 }
 
-/// Tests of one field in the query language.
+/// The tests of one field in the query language.
 struct FieldTest {
     private let name: String
     private let property: PluginProperty
@@ -52,7 +52,7 @@ struct FieldTest {
         }
     }
 
-    /// A list holds the comparison when one of its elements does.
+    /// Returns a comparison. It holds for a list if it holds for one of its elements.
     private func one(_ symbol: String, _ right: Resolved) -> Predicate {
         guard let literal = QueryLiteral.text(right.value, for: property) else { return .unknown }
         if literal == "NULL", symbol != "==", symbol != "!=" { return .unknown }
@@ -63,7 +63,7 @@ struct FieldTest {
         guard case .list(let elements) = right.value else { return .unknown }
         let literals = elements.map { QueryLiteral.text($0, for: property) }
         let known = literals.compactMap { $0 }
-        // What has another type than the field is in no object; negated, it is taken for a mistake and lets nobody in.
+        // A value of another type than the field's occurs in no object. In a negation it is unknown, which denies.
         let isComplete = right.isComplete && known.count == literals.count
         var parts: [Predicate] = isComplete ? [] : [.unknown]
         if isList {

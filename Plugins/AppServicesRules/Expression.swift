@@ -1,6 +1,6 @@
 import SluicePluginKit
 
-/// An expression of the rule language, parsed (EXPR-1 to EXPR-5).
+/// A parsed expression of the rule language.
 indirect enum Expression: Hashable {
     case constant(Bool)
     case all([Expression])
@@ -47,7 +47,7 @@ extension Expression {
         .function("%function\(value["name"]?.string.map { " \"\($0)\"" } ?? "")")
     }
 
-    /// - Throws: what cannot be meant, with the line if it is known.
+    /// - Throws: An error in the expression, with the line if it is known.
     init(parsing value: PluginValue) throws(RuleMistake) {
         switch value {
         case .bool(let constant): self = .constant(constant)
@@ -150,10 +150,10 @@ extension Expression {
 }
 
 extension Expression {
-    /// Every field of the document that the expression names.
+    /// The fields of the document that the expression uses.
     var fields: Set<String> { Set(subjects.compactMap { if case .field(let name) = $0 { name } else { nil } }) }
 
-    /// Every expansion in it.
+    /// The expansions in the expression.
     var expansions: [Expansion] {
         subjects.compactMap { if case .expansion(let expansion) = $0 { expansion } else { nil } } + operands.flatMap(\.expansions)
     }

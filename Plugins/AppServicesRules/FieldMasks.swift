@@ -1,22 +1,22 @@
 import SluicePluginKit
 
-/// Which fields of a type a role lets read and written.
+/// The fields of a class that a role permits to read and to write.
 struct FieldMasks {
-    /// Nil is all fields. The primary key belongs to every permission that covers anything, since nothing can be said of an object
-    /// without it.
+    /// The permitted fields. Nil permits all. The primary key is part of every permission that is not empty, because an object cannot be
+    /// identified without it.
     private(set) var readable: Set<String>?
     private(set) var writable: Set<String>?
-    /// Ways to what may not be written inside embedded objects of which the rest may be.
+    /// Paths to parts that must not be written, inside embedded objects with other writable parts.
     private(set) var guarded: [[String]] = []
-    /// What of the role cannot be done, for the log.
+    /// Parts of the role that sync does not support, for the log.
     private(set) var notes: [String] = []
 
-    /// A field, or one inside an embedded object, that has permissions of its own.
+    /// A field, or one inside an embedded object, with its own permissions.
     private struct Leaf {
         var path: [String]
         var read: Bool
         var write: Bool
-        /// Whether there may be several of it.
+        /// `true` if a collection contains the field, so that it may occur several times.
         var isInCollection: Bool
     }
 
@@ -25,11 +25,11 @@ struct FieldMasks {
         var (read, written): (Set<String>, Set<String>) = ([], [])
         for name in names {
             guard let property = type.property(named: name) else { continue }
-            // Permission for the whole overrides that of fields.
+            // A permission of the whole role overrides those of fields.
             var field = role.fields[name] ?? role.additionalFields
             (field.read, field.write) = (role.read ?? field.read, role.write ?? field.write)
             let leaves = Self.leaves(of: field, property, [name], isInCollection: false, schema, &notes)
-            // Write permission implies read permission (RULE-2).
+            // Write permission implies read permission.
             let seen = leaves.filter { $0.read || $0.write }
             if seen.count == leaves.count {
                 read.insert(name)
@@ -47,7 +47,7 @@ struct FieldMasks {
         readable = role.write == .literal(true) ? nil : mask(read, role.read)
     }
 
-    /// - Returns: whether a field may be written; what may not be inside it is kept.
+    /// - Returns: `true` if the field may be written. Parts of it that may not are added to `guarded`.
     private mutating func take(_ leaves: [Leaf], isAsymmetric: Bool) -> Bool {
         let closed = leaves.filter { !$0.write }
         if closed.isEmpty { return true }
@@ -61,7 +61,7 @@ struct FieldMasks {
         return true
     }
 
-    /// The field itself, or those inside it when it is an embedded object without permissions of its own (RULE-3).
+    /// Returns the field itself, or the fields inside it if it is an embedded object without its own permissions.
     private static func leaves(
         of field: FieldPermission, _ property: PluginProperty, _ path: [String], isInCollection: Bool,
         _ schema: [String: PluginObjectType], _ notes: inout [String]

@@ -1,28 +1,28 @@
 import SluicePluginKit
 
-/// A field that a rule file names, with its place.
+/// A field name in a rule file, with its place.
 struct FieldName {
     /// The document that has the field.
     enum Owner {
         /// An object of the class, also as `%%root` and `%%prevRoot`.
         case object
-        /// `%%user.custom_data`.
+        /// The document `%%user.custom_data`.
         case customData
     }
 
     var owner = Owner.object
     /// The field, and those inside embedded objects.
     var path: [String]
-    /// The key of the role that holds it, such as `document_filters.read`.
+    /// The key of the role that contains the name, such as `document_filters.read`.
     var place: String
-    /// From 1; 0 if it is not known.
+    /// The line from 1, or 0 if unknown.
     var line: Int
 
-    /// Returns every field that an expression names. The expression has been parsed, so its keys mean something.
+    /// Returns every field that an expression uses. The expression has been parsed, so its keys are valid.
     static func all(in value: PluginValue, place: String, line: Int) -> [FieldName] {
         switch value {
         case .object(let members):
-            // A literal such as {"$binary": {"base64": …}} has keys that are no fields.
+            // A literal such as {"$binary": {"base64": …}} has keys that are not fields.
             if RuleValue(extended: value) != nil { return [] }
             return members.flatMap { member -> [FieldName] in
                 let line = member.line > 0 ? member.line : line
@@ -49,8 +49,8 @@ struct FieldName {
         return [FieldName(path: path, place: place, line: line)]
     }
 
-    /// Returns why the class has no such field, with a suggestion; nil if it has, or if the field is inside a value of any form, such as a
-    /// dictionary, a mixed value or a linked object.
+    /// Returns the error for a field that the class does not have, with a suggestion. Returns nil for an existing field, and for one inside
+    /// a value of any form, such as a dictionary, a mixed value or a linked object.
     func mistake(for typeName: String, _ app: AppConfiguration) -> String? {
         let text = path.joined(separator: ".")
         switch owner {
@@ -63,7 +63,7 @@ struct FieldName {
         case .object:
             guard var type = app.schema[typeName], type.property(named: text) == nil else { return nil }
             for (place, step) in path.enumerated() {
-                // A place in a list of embedded objects.
+                // An index into a list of embedded objects.
                 if place > 0, Int(step) != nil { continue }
                 guard let property = type.property(named: step) else {
                     let before = path[..<place].map { "\($0)." }.joined()
@@ -81,11 +81,11 @@ struct FieldName {
     }
 }
 
-/// Holds the fields that roles name against the classes that the roles are for.
+/// Checks the fields of roles against the classes of the roles.
 ///
-/// A misspelt field is a mistake like any other: the role would deny, or show what it was to hide. While an app is developed a field may come
-/// with the next client, so it is a warning there. A default role is for many classes: a field that one of them has is no mistake, and the
-/// role denies for the others, with a warning.
+/// A misspelt field is an error: the role would deny, or reveal data that it should hide. In development mode it is a warning, because the
+/// next client may add the field. A default role applies to many classes, so a field that one of them has is valid. For the other classes
+/// the role denies, with a warning.
 struct FieldNameCheck {
     let app: AppConfiguration
     private(set) var problems: [String] = []
@@ -93,7 +93,7 @@ struct FieldNameCheck {
 
     init(app: AppConfiguration) { self.app = app }
 
-    /// - Parameter types: the classes that the roles are for.
+    /// - Parameter types: The classes of the roles.
     mutating func check(_ roles: [Role], of types: [String]) {
         let types = types.filter { app.schema[$0] != nil }.sorted()
         for role in roles {
@@ -103,7 +103,7 @@ struct FieldNameCheck {
                 let place = "\(role.file)\(name.line > 0 ? " line \(name.line)" : "")"
                 let texts = types.count == mistakes.count ? [first] : mistakes
                 let found = texts.map { "\(place): \($0) (in \(name.place) of role \"\(role.name)\")" }
-                // Custom data of server keys are no rows of the table, so a role may be for those.
+                // The custom data of server keys are not rows of the table, and the role may be for those.
                 if name.owner == .object, types.count == mistakes.count, !app.isDevelopment {
                     problems += found.filter { !problems.contains($0) }
                 } else {

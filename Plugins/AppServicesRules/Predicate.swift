@@ -3,7 +3,7 @@ import SluicePluginKit
 /// A query under construction.
 indirect enum Predicate: Hashable {
     case constant(Bool)
-    /// A comparison with something that has no value: it lets nobody in, neither as it is nor negated.
+    /// A comparison with a missing value. It permits nothing, also if it is negated.
     case unknown
     /// One comparison in the query language.
     case text(ByteText)
@@ -11,15 +11,15 @@ indirect enum Predicate: Hashable {
     case any([Predicate])
     case not(Predicate)
 
-    /// The whole in the query language.
+    /// The whole predicate in the query language.
     var queryText: String {
         settled(isNegated: false).rendered
     }
 
-    /// Whether it lets nothing through.
+    /// `true` if the predicate permits no object.
     var isNever: Bool { settled(isNegated: false) == .constant(false) }
 
-    /// Replaces what is unknown by what lets nobody in at its place, and folds constants.
+    /// Replaces unknown parts by the constant that denies at their place, and folds constants.
     private func settled(isNegated: Bool) -> Predicate {
         switch self {
         case .constant, .text: return self
@@ -41,7 +41,7 @@ indirect enum Predicate: Hashable {
         }
     }
 
-    /// Often read and write filter are one and the same.
+    /// Removes duplicates. The read filter and the write filter are often equal.
     private static func distinct(_ parts: [Predicate]) -> [Predicate] {
         var seen: Set<Predicate> = []
         return parts.filter { seen.insert($0).inserted }

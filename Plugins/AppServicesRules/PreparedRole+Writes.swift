@@ -1,15 +1,15 @@
 import SluicePluginKit
 
-// What a role says about single writes, with the document before and after at hand. Whether the write filter holds and which fields
-// may be written at all is the gateway's to check: it has them from the session.
+// A role's verdicts on single writes, with the document before and after. The gateway itself checks the write filter and the writable
+// fields, which it has from the session.
 
 extension PreparedRole {
-    /// Whether single writes have to be shown to the plugin.
+    /// `true` if the plugin must check single writes.
     var checksWrites: Bool {
         !immutable.isEmpty || !role.checks.isEmpty || !masks.guarded.isEmpty || !role.insert.fields.isEmpty || !role.delete.fields.isEmpty
     }
 
-    /// What the role says to the session's write.
+    /// Returns the role's verdict on the session's write.
     func verdict(in session: SessionContext) -> WriteVerdict {
         guard let write = session.write, isUsable(in: session) else {
             return .deny(reason: "Not allowed to write \(session.write?.type ?? ""); the write was undone.", rule: denied.role)
@@ -38,7 +38,7 @@ extension PreparedRole {
         .deny(reason: "Not allowed to \(what); the write was undone.", rule: "role \(role.name), \(clause)", fields: fields)
     }
 
-    /// `insert` or `delete`, when it is the one that counts and does not hold of the document.
+    /// Returns `insert` or `delete` if it applies to the write and does not hold for the document.
     private func unmetPermission(_ write: PluginWrite, _ session: SessionContext) -> String? {
         var session = session
         switch (write.before, write.after) {
@@ -52,7 +52,7 @@ extension PreparedRole {
         }
     }
 
-    /// The first way into an embedded object to what may not be written there.
+    /// Returns the first path to a changed part of an embedded object that must not be written.
     private func changedGuarded(_ write: PluginWrite) -> [String]? {
         guard let after = write.after else { return nil }
         return masks.guarded.first { path in
@@ -64,13 +64,13 @@ extension PreparedRole {
         }
     }
 
-    /// The first by name of those that differ.
+    /// Returns the first changed immutable field by name.
     private func changedImmutable(_ write: PluginWrite) -> String? {
         guard let before = write.before, let after = write.after else { return nil }
         return immutable.filter { !after.hasSame($0, as: before) && Self.differ(before[$0] ?? .null, after[$0] ?? .null) }.min()
     }
 
-    /// As text first, since NaN equals nothing; then by meaning, since the members of an object have no order.
+    /// Compares as JSON first, in which NaN equals NaN. Then compares by value, in which the members of an object have no order.
     private static func differ(_ before: PluginValue, _ after: PluginValue) -> Bool {
         before != after && RuleValue(before) != RuleValue(after)
     }

@@ -1,13 +1,13 @@
 import SluicePluginKit
 
-/// A role for one type: checked for sync (COMPAT-1 to COMPAT-5), field masks worked out.
+/// A role for one class, checked for sync, with its field masks.
 struct PreparedRole {
     let role: Role
-    /// Why the role cannot be used in sync; it then denies.
+    /// The reasons that make the role unusable in sync. If there are any, the role denies.
     let incompatibilities: [String]
-    /// What in `apply_when` nothing here can tell, such as a function; where that matters, the role denies.
+    /// The parts of `apply_when` that the plugin cannot evaluate, such as a function. If the result depends on them, the role denies.
     let undecided: [String]
-    /// Whether `apply_when` depends on that, or on what there is not when a session starts (COMPAT-5).
+    /// `true` if `apply_when` depends on such parts, or on values that do not exist when a session starts.
     let isUndecidable: Bool
     let type: PluginObjectType
     let masks: FieldMasks
@@ -27,13 +27,13 @@ struct PreparedRole {
             type.properties.keys.filter { $0 != type.primaryKey && (role.fields[$0] ?? role.additionalFields).isImmutable })
     }
 
-    /// For the log and for explanations.
+    /// The denying rules, with the reasons for the log and for explanations.
     var denied: TypeRules {
         let reasons = incompatibilities.isEmpty ? undecided : incompatibilities
         return .denied(role: "\(role.name) (not sync compatible: \(reasons.joined(separator: "; ")))")
     }
 
-    /// Whether the role can be used as it is for the session that it was taken for.
+    /// `true` if the role can be used for the session that it was selected for.
     func isUsable(in session: SessionContext) -> Bool {
         incompatibilities.isEmpty && (undecided.isEmpty || role.applyWhen.isTrue(in: session))
     }
@@ -45,11 +45,11 @@ struct PreparedRole {
         let mayRead = masks.readable?.isEmpty != true && !isAsymmetric
         let insert = role.insert.predicate(for: type, in: session)
         var write = mayWrite ? writeFilter.predicate(for: type, in: session) : .constant(false)
-        // Such objects are only inserted, so what has to hold of a new one has to hold of each.
+        // Asymmetric objects are only inserted, so every object must satisfy the conditions of a new one.
         if isAsymmetric { write = .all([write, insert]) }
-        // The write filter widens the read filter (RULE-2), whether or not the latter is literally false.
+        // The write filter widens the read filter, also if the latter is literally false.
         let read: Predicate = mayRead ? .any([readFilter.predicate(for: type, in: session), write]) : .constant(false)
-        // Deleting takes write permission for all the fields there are (RULE-4).
+        // Deleting requires write permission for all fields.
         let mayDelete = masks.writable == nil && masks.guarded.isEmpty && !isAsymmetric
         let delete = role.delete.predicate(for: type, in: session)
         return TypeRules(

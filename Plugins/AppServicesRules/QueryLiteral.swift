@@ -2,11 +2,11 @@ import SluicePluginKit
 
 /// Values and names in the query language.
 enum QueryLiteral {
-    /// The literal for a value that is compared with a property; nil when the two have no common type.
+    /// Returns the literal for a comparison with a property, or nil if the two have no common type.
     static func text(_ value: RuleValue, for property: PluginProperty) -> String? {
         switch (property.type, value) {
         case (_, .null): return "NULL"
-        // The language reads digits beside a mixed property as a double.
+        // For a mixed property the language reads digits as a double.
         case ("mixed", .decimal(let digits)) where RuleValue.double(Double(digits) ?? .nan).order(of: value) != .equal: return nil
         case ("int", .int), ("int", .double), ("float", .int), ("float", .double), ("double", .int), ("double", .double),
             ("decimal", .int), ("decimal", .double), ("decimal", .decimal), ("string", .string), ("bool", .bool),
@@ -32,7 +32,7 @@ enum QueryLiteral {
         }
     }
 
-    /// A string that the query language reads back as it is: it has no escapes, so whatever would need one is base64.
+    /// Returns a string literal. The language has no escapes, so text that would need one is base64.
     static func quoted(_ text: String) -> String {
         text.utf8.allSatisfy(isPlain) ? "\"\(text)\"" : "B64\"\(Base64Text.encode(text.utf8))\""
     }
@@ -44,7 +44,7 @@ enum QueryLiteral {
         }
     }
 
-    /// Words that the query language does not take as a property's name (QF-9).
+    /// Words that the query language does not accept as a property's name.
     private static let reserved: Set<String> = [
         "and", "asc", "ascending", "beginswith", "between", "contains", "desc", "descending", "distinct", "endswith",
         "falsepredicate", "inf", "infinity", "like", "limit", "nan", "nil", "null", "or", "sort", "subquery", "truepredicate",
@@ -54,7 +54,7 @@ enum QueryLiteral {
         "true", "uuid",
     ]
 
-    /// A property's name in a query; nil when it cannot stand there.
+    /// Returns a property's name in a query, or nil if the language cannot express it.
     static func name(_ name: String) -> String? {
         guard !reserved.contains(name.lowercased()), !reservedAsSpelt.contains(name), let first = name.utf8.first,
             first.isNameStart, name.utf8.allSatisfy({ $0.isNamePart || $0 == UInt8(ascii: " ") })

@@ -1,11 +1,11 @@
 import SluicePluginKit
 
-/// A role as its file has it.
+/// A role as in its file.
 struct Role {
     var name: String
-    /// The rule file.
+    /// The path of the rule file.
     var file = ""
-    /// Every field that the role names.
+    /// Every field that the role uses.
     var names: [FieldName] = []
     var applyWhen: Expression
     var readFilter: Expression?
@@ -14,13 +14,13 @@ struct Role {
     var write: Permission?
     var insert: Expression = .constant(true)
     var delete: Expression = .constant(true)
-    /// What has to hold of the documents before and after each write; all of it.
+    /// The conditions on the documents before and after each write. All must hold.
     var checks: [Clause] = []
     var fields: [String: FieldPermission] = [:]
     var additionalFields = FieldPermission()
 }
 
-/// A part of `check_write`, with its text for those who look up why a write was undone.
+/// A part of `check_write`, with its text for explanations of rejected writes.
 struct Clause {
     var text: String
     var expression: Expression
@@ -29,14 +29,14 @@ struct Clause {
 /// `read` or `write`, of a role or of a field.
 enum Permission: Hashable {
     case literal(Bool)
-    /// Anything that is not `true` or `false`.
+    /// Any value other than `true` or `false`.
     case expression
 }
 
 struct FieldPermission: Hashable {
     var read: Permission?
     var write: Permission?
-    /// Whether it may be set in a new object only.
+    /// `true` if only a new object may set the field.
     var isImmutable = false
     /// Permissions for fields inside an embedded object, and for those of them that are not listed.
     var fields: [String: FieldPermission] = [:]

@@ -1,12 +1,12 @@
 import SluicePluginKit
 
-/// Reads the roles of one rule file, strictly: a key that means nothing may be a misspelt restriction (CFG-3).
+/// Reads the roles of one rule file. Unknown keys are errors, because one may be a misspelt restriction.
 struct RoleReader {
     let file: String
-    /// Checks that values exist.
+    /// Checks that a value exists.
     let checkValue: (String) throws(RuleMistake) -> Void
     private(set) var problems: [String] = []
-    /// The fields that the role being read names.
+    /// The fields of the role that is being read.
     private var names: [FieldName] = []
 
     private static let roleKeys = [
@@ -20,7 +20,7 @@ struct RoleReader {
         self.checkValue = checkValue
     }
 
-    /// The roles of the file's text. `filters` are read over: they never apply to sync (RULE-5).
+    /// Returns the roles in the file's text. `filters` are ignored, because they never apply to sync.
     mutating func roles(of text: String) -> [Role] {
         let content: PluginValue
         do { content = try PluginValue(parsing: text) } catch {
@@ -67,7 +67,7 @@ struct RoleReader {
         }
         role.read = value.member("read").map { permission($0, in: "read") }
         role.write = value.member("write").map { permission($0, in: "write") }
-        // It has no effect in sync; its fields are checked.
+        // `search` has no effect in sync, but its fields are checked.
         if let search = value.member("search") { _ = permission(search, in: "search") }
         if let insert = value.member("insert") { role.insert = expression(insert) }
         if let delete = value.member("delete") { role.delete = expression(delete) }
@@ -77,7 +77,7 @@ struct RoleReader {
         return role
     }
 
-    /// The members one by one, so that a refusal can name the one that decided.
+    /// Returns one clause for each member, so that a denial can name the clause that decided.
     private mutating func clauses(_ check: PluginValue.Member) -> [Clause] {
         guard let members = check.value.members else { return [Clause(text: check.value.json, expression: expression(check))] }
         return members.map { member in
@@ -97,11 +97,11 @@ struct RoleReader {
         if let others = value.member("additional_fields") { role.additionalFields = field(others, .others, []) }
     }
 
-    /// Where permissions for a field stand.
+    /// The place of a field's permissions in the file.
     private enum Place {
         case listed
         case others
-        /// Inside an embedded object.
+        /// Permissions inside an embedded object.
         case inside
 
         var keys: [String] {
@@ -113,7 +113,7 @@ struct RoleReader {
         }
     }
 
-    /// - Parameter path: the way to the field; empty for `additional_fields`.
+    /// - Parameter path: The path to the field. Empty for `additional_fields`.
     private mutating func field(_ member: PluginValue.Member, _ place: Place, _ path: [String]) -> FieldPermission {
         check(member.value, place.keys, at: "\"\(member.key)\"", owner: member)
         if !path.isEmpty { names.append(FieldName(path: path, place: "fields", line: member.line)) }
@@ -136,14 +136,14 @@ struct RoleReader {
 
     private mutating func permission(_ member: PluginValue.Member, in place: String) -> Permission {
         if let flag = member.value.bool { return .literal(flag) }
-        // Sync takes none, so it need not be one.
+        // Sync does not support expressions here, so an invalid one is not an error.
         if (try? Expression(parsing: member.value)) != nil {
             names += FieldName.all(in: member.value, place: place, line: member.line)
         }
         return .expression
     }
 
-    /// - Parameter place: the way to the key; the key itself where it is not given.
+    /// - Parameter place: The path to the key. Default: the key itself.
     private mutating func expression(_ member: PluginValue.Member, in place: String? = nil) -> Expression {
         do throws(RuleMistake) {
             let expression = try Expression(parsing: member.value)

@@ -1,8 +1,9 @@
 import SluicePluginKit
 
-/// Reads the rules of an exported app directory:
-/// `data_sources/<service>/default_rule.json`, `data_sources/<service>/<database>/<collection>/{rules,schema}.json`,
-/// `values/*.json` and `environments/*.json`.
+/// Reads the rules of an exported app directory.
+/// - `data_sources/<service>/default_rule.json`
+/// - `data_sources/<service>/<database>/<collection>/{rules,schema}.json`
+/// - `values/*.json` and `environments/*.json`
 struct RuleBookReader {
     private let app: AppConfiguration
     private(set) var problems: [String] = []
@@ -11,7 +12,7 @@ struct RuleBookReader {
 
     init(app: AppConfiguration) { self.app = app }
 
-    /// The rules; of no use when there are `problems`.
+    /// Returns the rules, which are only valid without `problems`.
     mutating func read() -> RuleBook {
         var book = RuleBook()
         book.values = readValues()
@@ -19,7 +20,7 @@ struct RuleBookReader {
         book.environment = readEnvironment()
         let defaults = readDefaults(book.values)
         var names = FieldNameCheck(app: app)
-        /// Classes without roles of their own, by service.
+        /// The classes without roles of their own, by service.
         var without: [String: [String]] = [:]
         for folder in collectionFolders() {
             guard let type = typeName(of: folder) else { continue }
@@ -28,7 +29,7 @@ struct RuleBookReader {
             }
             let path = "\(folder)/rules.json"
             let own = app.directory[path].map { self.roles(path, $0, book.values) } ?? []
-            // A collection with any role of its own uses none of the defaults (RULE-6).
+            // A collection with a role of its own uses none of the defaults.
             let service = String(folder.split(separator: "/")[1])
             let roles = own.isEmpty ? defaults[service] ?? [] : own
             if own.isEmpty { without[service, default: []].append(type) } else { names.check(own, of: [type]) }
@@ -72,7 +73,7 @@ struct RuleBookReader {
         return roles
     }
 
-    /// By service.
+    /// Returns the default roles by service.
     private mutating func readDefaults(_ values: [String: PluginValue]) -> [String: [Role]] {
         var defaults: [String: [Role]] = [:]
         for (path, text) in files(under: "data_sources", depth: 3, named: "default_rule.json") {
@@ -87,7 +88,7 @@ struct RuleBookReader {
         return Set(paths.map { $0.0.split(separator: "/").dropLast().joined(separator: "/") }).sorted()
     }
 
-    /// The type that a collection's schema names; nil, with a warning, when there is none.
+    /// Returns the class that a collection's schema names, or nil with a warning.
     private mutating func typeName(of folder: String) -> String? {
         guard let text = app.directory["\(folder)/schema.json"] else {
             warnings.append("\(folder)/rules.json is not used: there is no schema.json beside it")
@@ -95,7 +96,7 @@ struct RuleBookReader {
         }
         do {
             let schema = try PluginValue(parsing: text)
-            // An empty schema stands for a collection that is not synced.
+            // An empty schema marks a collection that is not synced.
             guard let title = schema["title"]?.string else { return nil }
             if app.schema[title] == nil { warnings.append("\(folder)/schema.json: type \"\(title)\" is not in the app's schema") }
             return title
@@ -126,7 +127,7 @@ struct RuleBookReader {
         return values
     }
 
-    /// The app's environment is named in its configuration; its values are in the file of that name.
+    /// Reads the environment that the app's configuration names, with the values in the file of that name.
     private mutating func readEnvironment() -> Environment {
         var environment = Environment()
         for path in ["realm_config.json", "root_config.json", "stitch.json"] {

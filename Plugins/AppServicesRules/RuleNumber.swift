@@ -1,7 +1,7 @@
-/// How two numbers stand to each other: by their whole value, as in the query language.
+/// The order of two numbers by exact value, as in the query language.
 enum NumberOrder {
     case less, equal, greater
-    /// One of them is NaN.
+    /// One of the numbers is NaN.
     case unordered
 
     init<N: Comparable>(_ left: N, _ right: N) {
@@ -18,7 +18,7 @@ enum NumberOrder {
 }
 
 extension RuleValue {
-    /// Nil when one of them is no number.
+    /// Returns the order of two numbers, or nil if one is not a number.
     func order(of other: RuleValue) -> NumberOrder? {
         switch (self, other) {
         case (.int(let l), .int(let r)): return NumberOrder(l, r)
@@ -29,7 +29,7 @@ extension RuleValue {
         }
     }
 
-    /// A double has not the digits for every integer, and an integer none for a fraction.
+    /// Compares exactly, because a double cannot represent every integer, nor an integer a fraction.
     private static func order(_ left: Int64, _ right: Double) -> NumberOrder {
         if right.isNaN { return .unordered }
         if right >= 0x1p63 { return .less }
@@ -38,7 +38,7 @@ extension RuleValue {
         return left == Int64(floor) ? NumberOrder(floor, right) : NumberOrder(left, Int64(floor))
     }
 
-    /// As a property of floats compares: what is written with digits is the float that is nearest.
+    /// The value for a comparison with a float property: the nearest float of a number with digits.
     var asFloat: RuleValue {
         switch self {
         case .double(let value): .double(Double(Float(value)))
@@ -47,7 +47,7 @@ extension RuleValue {
         }
     }
 
-    /// A double meets a decimal by the digits that it is written with.
+    /// The decimal digits of a number. A double compares with a decimal by its printed digits.
     private var digits: DecimalDigits? {
         switch self {
         case .int(let value): DecimalDigits("\(value)")
@@ -66,16 +66,16 @@ struct DecimalDigits {
 
     private var magnitude = Magnitude.finite
     private var isNegative = false
-    /// Without zeros at either end; the point stands before the first.
+    /// The digits without zeros at either end. The point is before the first.
     private var digits: [UInt8] = []
     private var exponent = 0
 
-    /// As many digits as a decimal of the store has; a text of more is rounded, halves to even, as queries read it.
+    /// The digits of a decimal128. Text with more is rounded, halves to even, as queries do.
     private static let precision = 34
-    /// What the store's decimals reach.
+    /// The range of a decimal128, as the exponent of a point before the first digit.
     private static let exponents = -6175...6145
 
-    /// Nil for what is no decimal number, or beyond those of the store.
+    /// Returns nil for text that is not a decimal number, or beyond the range of a decimal128.
     init?(_ text: String) {
         var rest = text.lowercased().utf8[...]
         if let sign = rest.first, sign == UInt8(ascii: "-") || sign == UInt8(ascii: "+") {

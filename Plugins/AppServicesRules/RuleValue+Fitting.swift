@@ -1,14 +1,14 @@
 import SluicePluginKit
 
-// Custom data that the admin API sets, provider data and values are plain JSON, where an ObjectId, a UUID or a date is a text. They meet
-// fields by the field's type; a text that has not its form stays one, and so is equal to none.
+// Custom data that the admin API sets, provider data and values are plain JSON, which writes an ObjectId, a UUID or a date as text. A
+// comparison converts such text to the field's type. Text without the form of that type remains text, which equals no such value.
 
 extension RuleValue {
-    /// The value as a property of the type compares with it.
+    /// Returns the value for a comparison with a property of the type.
     func fitted(to type: String) -> RuleValue {
         switch (type, self) {
         case (_, .list(let elements)): .list(elements.map { $0.fitted(to: type) })
-        // Twelve letters are an ObjectId, too, but more often a word: that has to be said by %stringToOid.
+        // Twelve characters are also an ObjectId, but more often a word. They need an explicit %stringToOid.
         case ("objectId", .string(let text)) where text.utf8.count == 24: RuleValue(objectIdText: text) ?? self
         case ("uuid", .string(let text)): RuleValue(uuidText: text) ?? self
         case ("date", .string(let text)):
@@ -19,14 +19,14 @@ extension RuleValue {
         }
     }
 
-    /// The same number, if an integer or a double has all of its digits.
+    /// Returns the number as an integer or a double if it has all of its digits.
     private static func number(_ digits: String) -> RuleValue? {
         if let whole = Int64(digits) { return .int(whole) }
         guard let double = Double(digits), RuleValue.double(double).order(of: .decimal(digits)) == .equal else { return nil }
         return .double(double)
     }
 
-    /// The type of a property that holds this, where texts may stand for such values.
+    /// The type of a property for this value, if text may represent such values.
     fileprivate var fittingType: String? {
         switch self {
         case .objectId: "objectId"
@@ -41,6 +41,6 @@ extension RuleValue {
 extension Resolved {
     func fitted(to type: String) -> Resolved { Resolved(value: value.fitted(to: type), isComplete: isComplete) }
 
-    /// As a value of a document compares with it.
+    /// Returns the value for a comparison with a value of a document.
     func fitted(to left: RuleValue) -> Resolved { left.fittingType.map { fitted(to: $0) } ?? self }
 }

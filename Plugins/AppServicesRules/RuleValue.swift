@@ -6,7 +6,7 @@ enum RuleValue {
     case bool(Bool)
     case int(Int64)
     case double(Double)
-    /// The digits, as written.
+    /// The digits as written.
     case decimal(String)
     case string(String)
     /// 24 hexadecimal digits in lower case.
@@ -14,12 +14,12 @@ enum RuleValue {
     /// The 8-4-4-4-12 form in lower case.
     case uuid(String)
     case date(seconds: Int64, nanoseconds: Int64)
-    /// Base64.
+    /// The bytes in base64.
     case binary(String)
     case list([RuleValue])
     case object([ByteText: RuleValue])
 
-    /// Reads extended JSON. An object with a `$` key that is no extended form is kept as an object.
+    /// Reads extended JSON. An object with an unknown `$` key remains an object.
     init(_ value: PluginValue) {
         switch value {
         case .null: self = .null
@@ -35,7 +35,7 @@ enum RuleValue {
         }
     }
 
-    /// One of extended JSON's objects with a `$` key; nil for anything else.
+    /// Reads one of extended JSON's objects with a `$` key, or returns nil.
     init?(extended value: PluginValue) {
         guard let members = value.members, members.count == 1, let key = members.first?.key, let content = members.first?.value else {
             return nil
@@ -85,19 +85,20 @@ enum RuleValue {
         self = .uuid(digits)
     }
 
-    /// Whether two values are equal; numbers by their value, and NaN to nothing.
+    /// `true` if two values are equal. Numbers compare by value, and NaN equals nothing.
     func equals(_ other: RuleValue) -> Bool {
         order(of: other).map { $0 == .equal } ?? (self == other)
     }
 
-    /// Whether this is the value, or an array that contains it (EXPR-3).
+    /// `true` if this is the value, or an array that contains it.
     func matches(_ other: RuleValue) -> Bool {
         if equals(other) { return true }
         guard case .list(let elements) = self else { return false }
         return elements.contains { $0.equals(other) }
     }
 
-    /// Whether this is less, or equal where that will do; nil when the two have no order. NaN is not less, more, or equal.
+    /// `true` if this is less, or equal if `orEqual`. Nil if the two have no order. NaN is not less than, greater than or equal to
+    /// anything.
     func isLess(than other: RuleValue, orEqual: Bool = false) -> Bool? {
         if let order = order(of: other) { return order == .less || orEqual && order == .equal }
         switch (self, other) {
@@ -108,7 +109,7 @@ enum RuleValue {
         }
     }
 
-    /// As messages name it.
+    /// The type's name for messages.
     var typeName: String {
         switch self {
         case .null: "null"
@@ -125,7 +126,7 @@ enum RuleValue {
     }
 }
 
-// By bytes, as PostgreSQL compares with collation "C", and as the query that the same expression becomes.
+// By bytes, like PostgreSQL with collation "C" and the query of the same expression.
 extension RuleValue: Hashable {
     static func == (lhs: RuleValue, rhs: RuleValue) -> Bool {
         switch (lhs, rhs) {

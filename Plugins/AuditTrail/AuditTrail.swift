@@ -2,9 +2,9 @@ import SluicePluginKit
 
 @c func sluice_plugin_type() -> PluginExport { PluginMain.export(AuditTrail.self) }
 
-/// Keeps a record of every write in a Kafka topic: who, what, before and after.
+/// Records every write in a Kafka topic: the user, the object, and its images before and after.
 ///
-/// A write goes on only when the brokers have its record.
+/// A write proceeds only when the brokers have acknowledged its record.
 final class AuditTrail: SessionRules, RecordingWriteRules {
     static let name = "AuditTrail"
     static let version = "1.0"

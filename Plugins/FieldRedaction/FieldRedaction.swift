@@ -2,9 +2,9 @@ import SluicePluginKit
 
 @c func sluice_plugin_type() -> PluginExport { PluginMain.export(FieldRedaction.self) }
 
-/// Takes fields away from those who are not to see them.
+/// Hides fields from users.
 ///
-/// A field that is taken away never leaves the gateway, and cannot be written either.
+/// A hidden field never leaves the gateway, and cannot be written.
 final class FieldRedaction: SessionRules {
     static let name = "FieldRedaction"
     static let version = "1.0"
@@ -14,7 +14,7 @@ final class FieldRedaction: SessionRules {
     ]
 
     private var except: String?
-    /// What is left, by type.
+    /// The remaining fields, by class.
     private var visible: [String: Set<String>] = [:]
 
     init(log: PluginLog) {}
@@ -27,7 +27,7 @@ final class FieldRedaction: SessionRules {
                 continue
             }
             let hidden = Set((entry.value.array ?? []).compactMap(\.string))
-            // A misspelt name would show what is to be hidden.
+            // A misspelt name would reveal a field that should be hidden.
             for field in hidden.sorted() where type.properties[field] == nil {
                 mistakes.append("hide.\(entry.key): there is no field \"\(field)\"")
             }

@@ -2,9 +2,9 @@ import SluicePluginKit
 
 @c func sluice_plugin_type() -> PluginExport { PluginMain.export(RateLimits.self) }
 
-/// Bounds how much a user writes: so many writes a minute, and so many new objects a day, for each type.
+/// Limits the writes of a user: writes per minute, and new objects per day, for each class.
 ///
-/// It allows what the other plugins of the chain allow, and refuses what is too much of it.
+/// It grants no access itself. It denies writes that exceed a limit.
 final class RateLimits: SessionRules, WriteRules {
     static let name = "RateLimits"
     static let version = "1.0"
@@ -57,7 +57,7 @@ final class RateLimits: SessionRules, WriteRules {
     private func isExempt(_ user: PluginUser) -> Bool { exempt.map { user.customData[$0]?.bool == true } ?? false }
 }
 
-/// What one user may do with one type.
+/// The limits for one user and class.
 struct Limit {
     var perMinute: Double?
     var burst: Double

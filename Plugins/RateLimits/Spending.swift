@@ -1,8 +1,9 @@
 import SluicePluginKit
 
-/// What users have written lately.
+/// The recent writes of users.
 ///
-/// Bounded: of more users and types than `names` those that have written nothing for the longest time are forgotten, in their favour.
+/// Memory is bounded. Beyond `names` pairs of user and class per generation, the least recently active are forgotten, which restores their
+/// full limits.
 struct Spending {
     private struct Key: Hashable {
         var user: String
@@ -10,7 +11,7 @@ struct Spending {
     }
 
     private struct Account {
-        /// Writes that may follow at once.
+        /// The number of writes that may follow at once.
         var tokens: Double
         var filled: ContinuousClock.Instant
         var inserts: Int64 = 0

@@ -1,12 +1,12 @@
-/// One measured quantity: how it comes from US units, and what is possible.
+/// One measured quantity: its conversion from US units, and its possible range.
 struct Quantity: Sendable {
     let name: String
-    /// The SI unit, as reasons name it.
+    /// The SI unit, for reasons of rejections.
     let unit: String
-    /// The US unit is `(value - offset) * factor` in SI.
+    /// The conversion to SI is `(value - offset) * factor`.
     let offset: Double
     let factor: Double
-    /// In SI; both ends included.
+    /// The range in SI, inclusive.
     let possible: ClosedRange<Double>
 
     private init(_ name: String, _ unit: String, offset: Double = 0, factor: Double, possible: ClosedRange<Double>) {
@@ -26,20 +26,21 @@ struct Quantity: Sendable {
         // Miles per hour to metres per second.
         Quantity("wind_speed", "m/s", factor: 0.44704, possible: 0...120),
         Quantity("wind_gust", "m/s", factor: 0.44704, possible: 0...120),
-        // Inches to millimetres; the upper end is beyond any hour on record.
+        // Inches to millimetres. The upper end exceeds the record for an hour.
         Quantity("precipitation", "mm", factor: 25.4, possible: 0...500),
-        // Millibar are hectopascal.
+        // A millibar is a hectopascal.
         Quantity("pressure", "hPa", factor: 1, possible: 850...1_100),
-        // Miles to kilometres; the upper end is the clearest air there is.
+        // Miles to kilometres. The upper end is that of the clearest air.
         Quantity("visibility", "km", factor: 1.609344, possible: 0...400),
     ]
 
-    /// To four decimals, which is far finer than any station measures.
+    /// Returns the SI value, rounded to four decimals, which is finer than any station measures.
     func fromUS(_ value: Double) -> Double { Self.rounded((value - offset) * factor, to: 10_000) }
 
+    /// Checks a value against the possible range.
     /// - Parameters:
-    ///   - value: in SI.
-    ///   - given: as it came, for the reason.
+    ///   - value: The value in SI.
+    ///   - given: The received value, for the reason.
     func check(_ value: Double, given: Double, in units: WeatherIngest.Units) throws(Rejection) {
         // NaN is in no range.
         guard !possible.contains(value) else { return }
@@ -48,13 +49,13 @@ struct Quantity: Sendable {
         throw Rejection(reason: "\(name) is \(Self.short(value)) \(unit)\(origin), outside of \(range)")
     }
 
-    /// As reasons print it: two decimals at most.
+    /// Returns the text for reasons, with at most two decimals.
     private static func short(_ value: Double) -> String {
         let text = "\(rounded(value, to: 100))"
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
     }
 
-    /// Rounds half away from zero, to the given parts of one. Written out so that the plugin needs no mathematics library.
+    /// Rounds half away from zero, to the given parts of one. It needs no mathematics library.
     private static func rounded(_ value: Double, to parts: Double) -> Double {
         let scaled = value * parts
         guard scaled.magnitude < 1e15 else { return value }

@@ -2,7 +2,7 @@ import SluicePluginKit
 
 @c func sluice_plugin_type() -> PluginExport { PluginMain.export(WeatherIngest.self) }
 
-/// Takes in weather observations: brings US units to SI, and sets apart what no station can have measured.
+/// Ingests weather observations. It converts US units to SI and rejects values that no station can measure.
 final class WeatherIngest: IngestRules {
     static let name = "WeatherIngest"
     static let version = "1.0"
@@ -10,7 +10,7 @@ final class WeatherIngest: IngestRules {
 
     init(log: PluginLog) {}
 
-    /// Objects of other types are accepted as they are.
+    /// Checks observations. Objects of other classes are accepted unchanged.
     func ingest(type: String, objects: [PluginRow]) throws -> [IngestVerdict] {
         guard type == "WeatherObservation" else { return objects.map { _ in .accept } }
         return objects.map { Self.verdict(on: $0) }
@@ -39,7 +39,7 @@ final class WeatherIngest: IngestRules {
         throw Rejection(reason: "units is \(found); it must be \"us\" or \"si\"")
     }
 
-    /// Nil when the station did not report the quantity.
+    /// Returns nil if the station did not report the quantity.
     private static func number(_ object: PluginRow, _ name: String) throws(Rejection) -> Double? {
         if let number = object.number(name) { return number }
         guard let value = object[name], !value.isNull else { return nil }
@@ -47,7 +47,7 @@ final class WeatherIngest: IngestRules {
     }
 }
 
-/// Why an observation is set apart.
+/// The rejection of an observation.
 struct Rejection: Error {
     var reason: String
 }

@@ -1,2 +1,2 @@
-// Existing apps `import RealmSwift`; everything in it is SluiceSDK's.
+// Re-exports SluiceSDK, so that existing apps keep `import RealmSwift`.
 @_exported public import SluiceSDK

@@ -1,13 +1,14 @@
 package import SluiceCore
 
-/// How a body's bytes are compressed: the values of HTTP's Content-Encoding that are understood.
+/// The compression of a body: the supported values of HTTP's Content-Encoding.
 package enum ContentEncoding: String, CaseIterable, Sendable {
     case gzip
     case zstd
 
-    /// Reads a Content-Encoding header.
-    /// - Returns: nil for none, or `identity`.
-    /// - Throws: `unsupportedEncoding` for any other, and for several on top of each other.
+    /// Parses a Content-Encoding header.
+    ///
+    /// - Returns: Nil for no encoding or `identity`.
+    /// - Throws: `unsupportedEncoding` for any other value, and for several encodings.
     package static func parse(_ header: String?) throws(SluiceError) -> ContentEncoding? {
         let name = (header ?? "").lowercased().filter { $0 != " " }
         switch name {

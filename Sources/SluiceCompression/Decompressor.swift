@@ -1,16 +1,18 @@
 package import SluiceCore
 
-/// Decompresses a stream piece by piece: bytes are given to it by `feed`, and taken by `next` until that has none.
+/// A streaming decompressor. `feed` supplies compressed bytes, and `next` returns decompressed ones until it returns nil.
 ///
-/// Memory is one piece, one chunk (`chunkBytes`) and the format's window (32 KiB for gzip, 8 MiB for zstd, what RFC 8878 asks
-/// decoders to bear). A stream that grows beyond `ratio` times its own size, once it has given `freeBytes`, is refused: no honest
-/// records compress like that, and such a stream would keep a processor busy for the price of a few bytes.
-/// Streams that follow each other without a gap, as both formats allow, are one.
+/// Memory is one piece, one chunk (`chunkBytes`) and the format's window. The window is 32 KiB for gzip and 8 MiB for zstd, as RFC
+/// 8878 requires of decoders. Consecutive streams without a gap, which both formats permit, count as one.
+///
+/// A stream that grows beyond `ratio` times its own size is rejected, once it has given `freeBytes`. No honest records compress
+/// like that, and such a stream would occupy a processor for the price of a few bytes.
 package final class Decompressor {
-    /// Bytes that `next` gives at most.
+    /// The maximum number of bytes that `next` returns.
     package static let chunkBytes = 64 << 10
-    /// The most that a stream may grow, once it has given `freeBytes`.
+    /// The maximum growth factor of a stream, once it has given `freeBytes`.
     package static let ratio = 250
+    /// The number of decompressed bytes before `ratio` applies.
     package static let freeBytes = 32 << 20
 
     private let format: any DecompressedFormat
@@ -19,10 +21,12 @@ package final class Decompressor {
     private var position = 0
     private var taken = 0
     private var given = 0
-    /// Whether the last chunk was filled, so that there may be more inside the format without more input.
+    /// `true` if the last chunk was filled, so that the format may have more output without more input.
     private var isFull = false
 
-    /// - Throws: `internalError` when there is no memory for it.
+    /// Creates a decompressor.
+    ///
+    /// - Throws: `internalError` if it cannot allocate memory.
     package init(_ encoding: ContentEncoding) throws(SluiceError) {
         self.encoding = encoding
         format =
@@ -32,16 +36,17 @@ package final class Decompressor {
             }
     }
 
-    /// Gives the next piece of the compressed stream. What was fed before must have been taken: `next` returned nil.
+    /// Supplies the next piece of the compressed stream. The previous piece must be used up: `next` has returned nil.
     package func feed(_ bytes: [UInt8]) {
         input = bytes
         position = 0
         taken += bytes.count
     }
 
-    /// The next bytes of the stream.
-    /// - Returns: nil when more input is needed, else at least one byte.
-    /// - Throws: `badCompression` for bytes that are none of the format, `bodyTooLarge` for a stream that grows beyond `ratio`.
+    /// Returns the next bytes of the stream.
+    ///
+    /// - Returns: At least one byte; nil if more input is needed.
+    /// - Throws: `badCompression` for malformed bytes, `bodyTooLarge` for a stream that grows beyond `ratio`.
     package func next() throws(SluiceError) -> [UInt8]? {
         while position < input.count || isFull {
             let step = try format.step(input, from: position, atMost: Self.chunkBytes)
@@ -59,7 +64,9 @@ package final class Decompressor {
         return nil
     }
 
-    /// - Throws: `badCompression` when the stream is not at its end.
+    /// Checks that the stream is complete.
+    ///
+    /// - Throws: `badCompression` if it is not at its end.
     package func finish() throws(SluiceError) {
         guard taken == 0 || (format.isAtEnd && position == input.count) else {
             throw SluiceError(
@@ -70,8 +77,8 @@ package final class Decompressor {
 
 /// One format of `Decompressor`.
 protocol DecompressedFormat: AnyObject {
-    /// Decompresses from a place of the input on.
+    /// Decompresses the input from a position on, to at most `limit` bytes.
     func step(_ input: [UInt8], from start: Int, atMost limit: Int) throws(SluiceError) -> (consumed: Int, output: [UInt8])
-    /// Whether everything so far is whole.
+    /// `true` if the stream so far is complete.
     var isAtEnd: Bool { get }
 }

@@ -1,9 +1,9 @@
 import CZlib
 package import SluiceCore
 
-/// A gzip stream being read; members that follow each other are one stream.
+/// A reader of a gzip stream. Consecutive members are one stream.
 @safe final class GzipReader: DecompressedFormat {
-    /// zlib keeps pointers into it, so it stays where it is.
+    /// The state of zlib, which keeps pointers into it, so that it must not move.
     private let stream: UnsafeMutablePointer<z_stream>
     private(set) var isAtEnd = false
 
@@ -31,7 +31,7 @@ package import SluiceCore
         }
         switch status {
         case Z_STREAM_END: isAtEnd = true
-        // Nothing to read, or no room: the caller goes on.
+        // No input or no room is left; the caller continues.
         case Z_OK, Z_BUF_ERROR: break
         case Z_MEM_ERROR: throw Gzip.noMemory
         default:
@@ -42,11 +42,14 @@ package import SluiceCore
     }
 }
 
-/// Makes a gzip stream of bytes, all at once: what the command line sends.
+/// A gzip compressor for whole bodies, as the command line sends them.
 package enum Gzip {
     static let noMemory = SluiceError(.internalError, "There is no memory for a compressed stream.")
 
-    /// - Parameter level: 1 is fast, 9 is small.
+    /// Compresses bytes.
+    ///
+    /// - Parameter level: The effort, from 1 (fast) to 9 (small).
+    /// - Throws: `internalError` if it cannot allocate memory.
     package static func compress(_ bytes: [UInt8], level: Int32 = 6) throws(SluiceError) -> [UInt8] {
         let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
         unsafe stream.initialize(to: z_stream())
@@ -67,7 +70,7 @@ package enum Gzip {
         return result
     }
 
-    /// Lends zlib the input from a place on and room for the output, for one call.
+    /// Gives zlib the input from a position on, and room for the output, for one call.
     static func step(
         _ stream: UnsafeMutablePointer<z_stream>, _ input: [UInt8], from start: Int, atMost limit: Int,
         _ call: (UnsafeMutablePointer<z_stream>) -> Void
@@ -75,6 +78,7 @@ package enum Gzip {
         var consumed = 0
         let output = unsafe [UInt8](unsafeUninitializedCapacity: limit) { room, count in
             unsafe input.withUnsafeBufferPointer { input in
+                // zlib counts in 32 bits; the caller continues with the rest.
                 let available = min(input.count - start, Int(UInt32.max))
                 unsafe stream.pointee.next_in = input.baseAddress.map { unsafe UnsafeMutablePointer(mutating: $0 + start) }
                 unsafe stream.pointee.avail_in = UInt32(available)

@@ -16,7 +16,7 @@ package enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Nil for a character outside the alphabet, a wrong length, missing padding, or bits behind the last byte.
+    /// Returns nil for a character outside the alphabet, a wrong length, missing padding, or bits after the last byte.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
         let utf8 = Array(text.utf8)
         guard utf8.count.isMultiple(of: 4) else { return nil }

@@ -1,12 +1,12 @@
-/// A client's transaction: what the SDK stores while it waits, and what the gateway merges.
+/// A client's transaction, as the SDK stores it until its acknowledgement and as the gateway merges it.
 package struct Changeset: Hashable, Sendable {
-    /// 1 and up, without gaps within a client file.
+    /// The number from 1, without gaps within a client replica.
     package var number: UInt64
-    /// When it was committed on the device.
+    /// The commit time on the device.
     package var time: HybridTime
-    /// The server position that the device had applied by then.
+    /// The server position that the device had applied when it committed.
     package var base: LSN
-    /// In the order they were made; an object may appear more than once.
+    /// The changes in the order in which they were made. An object may occur more than once.
     package var changes: [ObjectChange]
 
     package init(number: UInt64, time: HybridTime, base: LSN, changes: [ObjectChange]) {
@@ -28,10 +28,10 @@ package struct ObjectKey: Hashable, Sendable {
     }
 }
 
-/// What a transaction did to one object. Properties go by name: numbers belong to the wire, indices to rows.
+/// The changes of a transaction to one object. Properties are named: numbers belong to the wire, indices to rows.
 package struct ObjectChange: Hashable, Sendable {
     package enum Kind: UInt8, Hashable, Sendable {
-        /// Idempotent: values merge into an object that is already there (CR-4).
+        /// Creates the object, or merges the values into an existing one.
         case create
         case set
         case delete
@@ -39,16 +39,16 @@ package struct ObjectChange: Hashable, Sendable {
 
     package var object: ObjectKey
     package var kind: Kind
-    /// The values written, the primary key left out; empty for a delete.
+    /// The written values without the primary key. Empty for a delete.
     package var values: [String: Value]
-    /// Those of `values` that are defaults given at creation (they lose against explicit values, CR-6).
+    /// The names in `values` that are defaults of a creation. They lose against explicit values.
     package var defaults: Set<String>
-    /// Amounts added to integers (CR-8).
+    /// The amounts added to integers.
     package var counters: [String: Int64]
-    /// What was done inside of values, in its order; it comes after `values` and `counters`.
+    /// The edits inside values, in their order. They apply after `values` and `counters`.
     package var edits: [Edit]
-    /// Of properties that it changes: what the server had there when the change was made, as far as the device knew. Nothing of objects
-    /// that the device had not from the server.
+    /// The hashes of the server's values that the device knew when it made the change, by changed property. Empty for objects that the
+    /// device did not receive from the server.
     package var seen: [String: ValueHash]
 
     package init(

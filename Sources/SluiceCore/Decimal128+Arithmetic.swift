@@ -1,5 +1,5 @@
-/// Arithmetic in 34 digits: results are exact where they fit and else rounded, halves to even. NaN and the infinities are
-/// IEEE 754's. A few microseconds each.
+/// Arithmetic in 34 digits. Results that fit are exact; others are rounded, halves to even. NaN and the infinities follow IEEE 754. An
+/// operation takes a few microseconds.
 extension Decimal128 {
     package static func + (lhs: Decimal128, rhs: Decimal128) -> Decimal128 { lhs.adding(rhs, isNegated: false) }
     package static func - (lhs: Decimal128, rhs: Decimal128) -> Decimal128 { lhs.adding(rhs, isNegated: true) }
@@ -25,13 +25,14 @@ extension Decimal128 {
         if right.coefficient == 0 { return left.coefficient == 0 ? nan : infinity(isNegative) }
         var (quotient, isExact) = (Digits(left.coefficient), false)
         var exponent = left.exponent - right.exponent
-        // Twice as many digits as are kept, so that what is rounded away is known but for whether anything follows.
+        // With twice the kept digits, the digits beyond the quotient only matter as zero or not zero.
         quotient.shift(by: 70)
         exponent -= 70
         isExact = quotient.divide(by: right.coefficient)
         if isExact {
             while exponent < left.exponent - right.exponent, quotient.dropZero() { exponent += 1 }
         } else {
+            // A sticky digit: the remainder is not zero, so a half is never taken for exact.
             quotient.shift(by: 1, adding: 1)
             exponent -= 1
         }
@@ -47,7 +48,7 @@ extension Decimal128 {
         }
         var (left, right) = (parts, other.parts)
         let exponent = Swift.min(left.exponent, right.exponent)
-        // A number so small that it only decides how the other is rounded is as good as the smallest one that does.
+        // A number so small that it only decides the rounding of the other is replaced by one nearer to it. This bounds the digits.
         left = Decimal128.lifted(left, beside: right)
         right = Decimal128.lifted(right, beside: left)
         let common = Swift.min(left.exponent, right.exponent)
@@ -69,7 +70,7 @@ extension Decimal128 {
 
     private typealias Parts = (coefficient: UInt128, exponent: Int)
 
-    /// The number itself, or one that changes a sum with the other in the same way and is not so far from it.
+    /// Returns the number, or one nearer to the other that changes their sum in the same way.
     private static func lifted(_ number: Parts, beside other: Parts) -> Parts {
         if number.coefficient == 0 {
             return (0, other.coefficient == 0 ? number.exponent : Swift.max(number.exponent, other.exponent - 36))
@@ -84,7 +85,7 @@ extension Decimal128 {
         Decimal128(rounding: "\(isNegative ? "-" : "")\(digits.text)E\(exponent)") ?? .nan
     }
 
-    /// A whole number of any length: decimal digits, the last first.
+    /// A natural number of any length: decimal digits, least significant first.
     private struct Digits {
         private var digits: [UInt8] = []
 
@@ -107,7 +108,8 @@ extension Decimal128 {
             digits[0] = last
         }
 
-        /// Takes a last digit away that is 0. - Returns: false when there is none.
+        /// Removes the last digit if it is 0.
+        /// - Returns: `false` if it is not.
         mutating func dropZero() -> Bool {
             guard digits.count > 1, digits[0] == 0 else { return false }
             digits.removeFirst()
@@ -130,7 +132,7 @@ extension Decimal128 {
             }
         }
 
-        /// - Precondition: the other is not larger.
+        /// - Precondition: `other` is not larger.
         mutating func subtract(_ other: Digits) {
             var borrow: UInt8 = 0
             for index in digits.indices {
@@ -152,7 +154,7 @@ extension Decimal128 {
             digits = result.map { UInt8($0) }
         }
 
-        /// - Returns: whether nothing is left over.
+        /// - Returns: `true` if the remainder is zero.
         mutating func divide(by divisor: UInt128) -> Bool {
             var rest: UInt128 = 0
             for index in digits.indices.reversed() {

@@ -1,4 +1,4 @@
-/// The number inside the encoding.
+/// The number that the encoding represents.
 extension Decimal128 {
     /// The largest coefficient: 34 nines.
     static let maximumCoefficient: UInt128 = 9_999_999_999_999_999_999_999_999_999_999_999
@@ -15,8 +15,7 @@ extension Decimal128 {
     package var isInfinite: Bool { high >> 58 & 0x1F == 0x1E }
     package var isFinite: Bool { high >> 59 & 0xF != 0xF }
 
-    /// Coefficient and exponent of a finite number. An encoding whose coefficient has more than 34 digits counts as zero,
-    /// as IEEE 754 has it.
+    /// The coefficient and exponent of a finite number. As in IEEE 754, an encoding whose coefficient has more than 34 digits is zero.
     package var parts: (coefficient: UInt128, exponent: Int) {
         if high >> 61 & 3 == 3 { return (0, Int(high >> 47 & 0x3FFF) + Decimal128.minimumExponent) }
         let coefficient = UInt128(high & 0x1_FFFF_FFFF_FFFF) << 64 | UInt128(low)
@@ -26,7 +25,7 @@ extension Decimal128 {
 
     package var isZero: Bool { isFinite && parts.coefficient == 0 }
 
-    /// - Precondition: the coefficient has at most 34 digits, the exponent is between -6176 and 6111.
+    /// - Precondition: The coefficient has at most 34 digits, and the exponent is between -6176 and 6111.
     init(isNegative: Bool, coefficient: UInt128, exponent: Int) {
         precondition(coefficient <= Decimal128.maximumCoefficient, "a decimal128 has at most 34 digits")
         let biased = UInt64(exponent - Decimal128.minimumExponent)
@@ -38,7 +37,7 @@ extension Decimal128 {
         self.init(isNegative: value < 0, coefficient: UInt128(value.magnitude), exponent: 0)
     }
 
-    /// The decimal that a double prints as: 0.1 becomes 0.1, not the binary fraction's 55 digits.
+    /// Creates the decimal that a double prints as: 0.1 becomes 0.1, not the binary fraction's 55 digits.
     package init(double value: Double) {
         if value.isNaN {
             self = .nan
@@ -58,7 +57,7 @@ extension Decimal128 {
         return Double(description) ?? .nan
     }
 
-    /// Compares numbers: 1.0 equals 1, the zeros are equal. NaN equals NaN and lies below everything.
+    /// Compares numbers: 1.0 equals 1, and the zeros are equal. NaN equals NaN and is below everything.
     /// - Returns: -1, 0 or 1.
     package static func compare(_ left: Decimal128, _ right: Decimal128) -> Int {
         if left.isNaN || right.isNaN { return (right.isNaN ? 1 : 0) - (left.isNaN ? 1 : 0) }

@@ -2,7 +2,7 @@
 extension Decimal128: CustomStringConvertible {
     /// Digits with a point while the exponent is small (`-0.0010`), scientific otherwise (`1.5E+10`), `NaN`, `Infinity`.
     ///
-    /// Trailing zeros are kept: they are part of the encoding.
+    /// Keeps trailing zeros, which are part of the encoding.
     package var description: String {
         if isNaN { return "NaN" }
         let sign = isNegative ? "-" : ""
@@ -22,10 +22,10 @@ extension Decimal128: CustomStringConvertible {
         return "\(mantissa)E\(adjusted < 0 ? "-" : "+")\(abs(adjusted))"
     }
 
-    /// Reads a decimal number (`-12.50`, `1e-7`), `NaN`, `Infinity` or `Inf` in any case.
+    /// Reads a decimal number (`-12.50`, `1e-7`), or `NaN`, `Infinity` or `Inf` in any case.
     ///
-    /// Nil when the text is not a number, or when the number has more than 34 significant digits or an exponent out of
-    /// range, so that it could only be kept by rounding; see `init(rounding:)`.
+    /// Returns nil if the text is not a number. Also returns nil if the number needs rounding: over 34 significant digits, or an exponent
+    /// out of range. `init(rounding:)` accepts those.
     package init?(_ text: some StringProtocol) {
         if let short = Decimal128.short(text) {
             self = short
@@ -40,7 +40,7 @@ extension Decimal128: CustomStringConvertible {
         }
     }
 
-    /// Reads like `init(_:)` and rounds what has too many digits, halves to even; too large becomes infinite, too small zero.
+    /// Reads like `init(_:)` and rounds excess digits, halves to even. A number too large becomes infinite, one too small zero.
     package init?(rounding text: some StringProtocol) {
         if let short = Decimal128.short(text) {
             self = short
@@ -54,7 +54,7 @@ extension Decimal128: CustomStringConvertible {
         }
     }
 
-    /// The number of up to 18 digits without an exponent that nearly every text is; nil for another one, and for what is none.
+    /// The fast path for up to 18 digits without an exponent, the form of nearly every text. Returns nil for any other text.
     private static func short(_ text: some StringProtocol) -> Decimal128? {
         text.utf8.withContiguousStorageIfAvailable { short($0) } ?? nil
     }
@@ -94,10 +94,10 @@ extension Decimal128: CustomStringConvertible {
     }
 }
 
-/// A decimal number of any length on its way into 34 digits.
+/// A decimal number of any length, before encoding into 34 digits.
 private struct Digits {
     var isNegative: Bool
-    /// Without leading zeros; each 0 to 9.
+    /// Digits 0 to 9 without leading zeros.
     var digits: [UInt8] = []
     var exponent = 0
 
@@ -125,7 +125,7 @@ private struct Digits {
         exponent += written
     }
 
-    /// The nearest decimal128; nil when the number is too large.
+    /// Returns the nearest decimal128, or nil if the number is too large.
     func encoded() -> (value: Decimal128, isExact: Bool)? {
         var (digits, exponent, isExact) = (self.digits, self.exponent, true)
         if digits.isEmpty {
@@ -136,7 +136,7 @@ private struct Digits {
         if excess > 0 {
             isExact = Digits.round(&digits, dropping: excess)
             exponent += excess
-            // 99…9 rounded up to a digit more.
+            // Rounding 99…9 up adds a digit.
             if digits.count > 34 { (digits, exponent) = (digits.dropLast(), exponent + 1) }
         }
         while exponent > Decimal128.maximumExponent, digits.count < 34 {
@@ -148,10 +148,10 @@ private struct Digits {
         return (Decimal128(isNegative: isNegative, coefficient: coefficient, exponent: exponent), isExact)
     }
 
-    /// Drops digits at the end, halves to even.
-    /// - Returns: whether only zeros were dropped.
+    /// Drops digits at the end, rounding halves to even.
+    /// - Returns: `true` if only zeros were dropped.
     private static func round(_ digits: inout [UInt8], dropping count: Int) -> Bool {
-        // Less than a tenth of the last place that is kept.
+        // The number is less than a tenth of the last place kept, so it rounds to zero.
         guard count <= digits.count else {
             digits = []
             return false

@@ -1,6 +1,6 @@
 /// An IEEE 754-2008 decimal128: 34 digits, exponents -6176 to 6111, in the binary integer encoding.
 ///
-/// Equality is numeric except that it tells NaN payloads and the sign of zero apart: it is what change detection needs.
+/// Equality compares encodings, as change detection needs: 1.0 differs from 1. `compare(_:_:)` compares numbers.
 package struct Decimal128: Hashable, Sendable {
     /// The encoding's high and low words.
     package var high: UInt64
@@ -11,7 +11,7 @@ package struct Decimal128: Hashable, Sendable {
         self.low = low
     }
 
-    /// - Precondition: 16 bytes, big-endian, high word first.
+    /// - Precondition: `bytes` has 16 elements, big-endian, high word first.
     package init(bytes: some Collection<UInt8>) {
         precondition(bytes.count == 16, "a decimal128 has 16 bytes, not \(bytes.count)")
         high = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }

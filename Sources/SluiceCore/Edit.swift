@@ -1,30 +1,29 @@
-/// One thing done inside of a property's value: to an element of a list, a member of a set, a key of a dictionary, a field of
-/// an embedded object, at any depth.
+/// One edit inside a property's value: of a list element, a set member, a dictionary key or an embedded object's field, at any depth.
 ///
-/// Together with `ObjectChange` it says everything that the original's changesets said about objects. There lists were
-/// addressed by the writer's own indices (`ElementRef.seen`, with `priorSize`); our SDK names elements.
+/// Together with `ObjectChange` it expresses every operation of Realm's changesets. Those address lists by the writer's own indices
+/// (`ElementRef.seen`, with `priorSize`). The SDK names elements.
 package struct Edit: Hashable, Sendable {
     package var property: String
-    /// From the property's value to the place; empty: the value itself.
+    /// The steps from the property's value to the place. Empty for the value itself.
     package var path: [EditStep]
     package var action: Action
-    /// How many elements the list had for the writer; nil when the writer does not say. One that cannot be is a contradiction (CR-26).
+    /// The number of elements that the list had for the writer, or nil if unknown. An impossible number is a contradiction.
     package var priorSize: Int?
 
     package enum Action: Hashable, Sendable {
-        /// A value stands at the place. A default loses against anything that was given (CR-6).
+        /// Sets the value at the place. A default loses against an explicit value.
         case set(Value, isDefault: Bool = false)
-        /// To the integer at the place (CR-8).
+        /// Adds to the integer at the place.
         case add(Int64)
-        /// The place is such a container. The contents of one that is there stay (CR-21, CR-24).
+        /// Makes the place a container of this kind. The contents of an existing one remain.
         case become(Container)
-        /// The element or the key that the path ends in.
+        /// Removes the element or the key that the path ends in.
         case remove
-        /// Everything in the container (CR-16).
+        /// Removes everything in the container.
         case clear(Container)
-        /// Into the list at the place, behind an element; nil: at the start.
+        /// Inserts into the list at the place, after an element, or at the start for nil.
         case insert(Value, after: ElementRef?, tag: UInt64)
-        /// The element that the path ends in, behind another; nil: to the start.
+        /// Moves the element that the path ends in after another, or to the start for nil.
         case move(after: ElementRef?, tag: UInt64)
         case setInsert(Value)
         case setErase(Value)
@@ -51,34 +50,34 @@ package struct Edit: Hashable, Sendable {
 
 /// A step into a value.
 package enum EditStep: Hashable, Sendable {
-    /// Of a dictionary, or the name of an embedded object's field.
+    /// A key of a dictionary, or the name of an embedded object's field.
     case key(String)
     case element(ElementRef)
 }
 
-/// An element of a list, as a writer names it who knows the list of their own time only.
+/// A list element, as named by a writer that knows only its own state of the list.
 package enum ElementRef: Hashable, Sendable {
-    /// By its index in the server's list as the changeset's base position had it. The hash of its value finds it should the
-    /// list of that time not be known.
+    /// The index in the server's list as of the changeset's base position. If that state of the list is unknown, the hash of the value
+    /// finds the element.
     case listed(Int, ValueHash)
-    /// One that the writer put there: by the tag of the insertion. The index is where the writer saw it last.
+    /// An element that the writer inserted, by the tag of the insertion. The index is the place where the writer saw it last.
     case own(UInt64, index: Int, ValueHash)
-    /// By its index in the list as the writer saw it: the base with all the writer's changes so far.
+    /// The index in the list as the writer saw it: the base with all the writer's changes so far.
     case seen(Int)
 }
 
-/// Other tags for elements that a writer has put into lists: those that it gave may have been given before, by the same writer, to others.
+/// Assigns new tags to elements that a writer has inserted into lists. The writer may have used its tags for other elements before.
 package struct TagRenaming: Sendable {
-    /// Tags below this are a writer's count; above it stands which renaming they are of.
+    /// Tags below this are the writer's own count. The bits above hold the era of the renaming.
     private static let count: UInt64 = 1 << 32
 
     private let era: UInt64
     private var given: Set<UInt64> = []
 
-    /// - Parameter era: higher than that of any renaming before; its low 32 bits count.
+    /// - Parameter era: A number higher than that of any earlier renaming. Its low 32 bits count.
     package init(era: UInt64) { self.era = era % Self.count }
 
-    /// The elements that the edit puts there are among those that are renamed.
+    /// Adds the elements that the edit inserts or moves to the renamed ones.
     package mutating func add(_ edit: Edit) {
         switch edit.action {
         case .insert(_, _, let tag), .move(_, let tag): given.insert(tag)
@@ -86,9 +85,10 @@ package struct TagRenaming: Sendable {
         }
     }
 
-    /// The tag that comes after those of before.
+    /// Returns the tag of this era for a tag.
     package func renamed(_ tag: UInt64) -> UInt64 { era * Self.count + tag % Self.count }
 
+    /// Replaces the tags in the edit: its own, and those of renamed elements that it refers to.
     package func apply(to edit: inout Edit) {
         edit.path = edit.path.map { if case .element(let reference) = $0 { .element(renamed(reference)) } else { $0 } }
         switch edit.action {

@@ -2,14 +2,15 @@
 
 /// An e-mail address in the one form in which addresses are stored and looked up.
 ///
-/// The normal form is Unicode's normal form C in lower case: each scalar is mapped by its own `Lowercase_Mapping`, without regard to
-/// language or neighbours. Two addresses that differ in case, or in the code points of one letter, have the same form, so a unique index
-/// over bytes keeps them apart from each other. Letters of other scripts that look alike stay different.
+/// The normal form is Unicode's normal form C in lower case. Each scalar maps by its own `Lowercase_Mapping`, independent of language and
+/// neighbours. Addresses that differ only in case, or in the code points of a letter, have the same form. A unique index over bytes
+/// therefore rejects the second. Similar letters of other scripts remain different.
 package struct EmailAddress: Hashable, Sendable {
     /// The normal form.
     package let text: String
 
-    /// - Throws: `invalidEmail` for an empty or too long address, and for blanks, control characters (NUL among them) and invisible ones.
+    /// - Throws: `invalidEmail` for an empty address, one over `Limits.emailBytes`, and one with blanks, control characters or invisible
+    ///   characters.
     package init(_ written: String) throws(SluiceError) {
         guard !written.isEmpty, written.utf8.count <= Limits.emailBytes else {
             throw SluiceError(.invalidEmail, "The e-mail has \(written.utf8.count) bytes.")

@@ -1,14 +1,16 @@
-/// The outside that pure code may not reach for: time and randomness come in through it (DESIGN section 2, rule 4).
+/// The source of time and randomness for pure code, which must not reach for the system's own. Simulations replace it.
 package protocol Environment: Sendable {
     /// Milliseconds since 1970, UTC; may jump.
     func wallMilliseconds() -> Int64
-    /// Nanoseconds from an arbitrary start; never goes back.
+    /// Nanoseconds from an arbitrary start. Never decreases.
     func monotonicNanoseconds() -> UInt64
+    /// Returns 64 random bits.
     func random() -> UInt64
+    /// - Throws: `CancellationError`.
     func sleep(nanoseconds: UInt64) async throws
 }
 
-/// The real one.
+/// The system's clocks and random numbers.
 package struct SystemEnvironment: Environment {
     package init() {}
 

@@ -1,5 +1,5 @@
 extension ErrorCode {
-    /// Meaning and fix of every code; the compiler keeps the table complete.
+    /// The meaning and the fix of every code. The switch has no default, so the compiler requires an entry for a new code.
     var advice: (meaning: String, fix: String) {
         switch self {
         case .unknownMessage:

@@ -1,8 +1,10 @@
-/// The table of all error codes (DESIGN section 8). `dev/generate-errors` prints docs/errors.md from it.
+/// The table of all error codes. `dev/generate-errors` prints docs/errors.md from it.
 ///
-/// 1xx connection, 2xx session (numbers and names of Device Sync where it had one, `ERR` 16.3), 3xx query language
-/// (each a reason for what was 226 alone there),
-/// 4xx HTTP and users, 5xx plugins, 6xx PostgreSQL, 7xx the log, 8xx ingest, 9xx the gateway's own configuration.
+/// The ranges are:
+/// - 1xx: connection.
+/// - 2xx: session, with Device Sync's numbers and names where it had one.
+/// - 3xx: query language, one code for each cause of Device Sync's 226.
+/// - 4xx: HTTP and users; 5xx: plugins; 6xx: PostgreSQL; 7xx: change log; 8xx: ingest; 9xx: configuration.
 package enum ErrorCode: UInt16, CaseIterable, Sendable {
     // Connection
     case unknownMessage = 102
@@ -48,7 +50,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case queryTooLarge = 314
     case querySubscribedTypeUnknown = 315
 
-    // Constructs of the query language that subscriptions do not have, one code each
+    // Constructs of the query language that subscriptions do not support, one code each
     case queryAggregate = 320
     case queryCount = 321
     case querySort = 322
@@ -109,7 +111,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case slotBusy = 611
     case tableUnfit = 620
 
-    // The log
+    // The change log
     case logUnreachable = 700
     case logTopic = 701
     case logGap = 702
@@ -146,19 +148,19 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case tlsHandshakeFailed = 956
     case writeTooLarge = 957
 
-    /// Kebab-case, the form that logs, metrics and JSON carry.
+    /// The name in kebab-case, the form in logs, metrics and JSON.
     package var name: String { ErrorCode.kebab("\(self)") }
 
-    /// Whether it says that a query is a query, but none to subscribe to.
+    /// `true` if the text is a valid query that is not permitted as a subscription.
     package var refusesSubscription: Bool { (310..<350).contains(rawValue) }
 
-    /// The general advice.
+    /// The general fix.
     package var fix: String { advice.fix }
 
-    /// What it means, in one sentence.
+    /// The meaning, in one sentence.
     package var meaning: String { advice.meaning }
 
-    /// `badJSON` as `bad-json`, `pluginABIMismatch` as `plugin-abi-mismatch`.
+    /// Returns `badJSON` as `bad-json`, `pluginABIMismatch` as `plugin-abi-mismatch`.
     private static func kebab(_ identifier: String) -> String {
         let characters = Array(identifier)
         var words = ""
@@ -173,7 +175,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
 }
 
 extension ErrorCode {
-    /// Errors of a plugin that has given no answer: it may give one later.
+    /// `true` if a plugin gave no answer and may give one later.
     package var isPluginFailure: Bool {
         switch self {
         case .pluginCrashed, .pluginTimeout, .pluginBadAnswer, .pluginUnavailable, .pluginFailed: true

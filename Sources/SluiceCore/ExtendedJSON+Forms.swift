@@ -1,6 +1,6 @@
-/// The `{"$type": …}` forms.
+/// The `{"$type": …}` forms of Extended JSON.
 enum ExtendedForm {
-    /// The value of an object that is exactly one of the forms; nil for every other.
+    /// Returns the value of an object that is exactly one of the forms, or nil.
     static func value(_ json: JSON) -> Value? {
         guard case .object(let members) = json, let first = members.first else { return nil }
         if members.count == 2 { return link(json) ?? oldBinary(json) }
@@ -18,7 +18,7 @@ enum ExtendedForm {
         }
     }
 
-    /// ISO text, milliseconds, or milliseconds as `$numberLong`.
+    /// Reads a date from ISO 8601 text, milliseconds, or milliseconds as `$numberLong`.
     static func date(_ json: JSON) -> Timestamp? {
         switch json {
         case .string(let text): Timestamp(iso8601: text)
@@ -37,7 +37,7 @@ enum ExtendedForm {
         }
     }
 
-    /// Subtype 04 is a UUID.
+    /// Reads the members of `$binary`. Subtype 04 with 16 bytes is a UUID.
     private static func binary(_ json: JSON) -> Value? {
         guard case .object(let members) = json, members.count == 2, let text = json["base64"]?.string,
             let subtype = json["subType"]?.string, let bytes = Base64.decode(text)
@@ -46,7 +46,7 @@ enum ExtendedForm {
         return .binary(bytes)
     }
 
-    /// The first version's form, which exports still hold: `{"$binary": "…", "$type": "00"}`.
+    /// Reads the form of Extended JSON v1, which exports still contain: `{"$binary": "…", "$type": "00"}`.
     private static func oldBinary(_ json: JSON) -> Value? {
         guard let text = json["$binary"]?.string, let subtype = json["$type"]?.string else { return nil }
         return binary(["base64": .string(text), "subType": .string(subtype)])
@@ -60,7 +60,7 @@ enum ExtendedForm {
 
 /// Reads JSON as the value of one property.
 struct PropertyReader {
-    /// The class, for errors; empty when it is not known.
+    /// The class, for error messages; empty if unknown.
     var owner: String = ""
     var property: Property
     var schema: Schema?
@@ -81,7 +81,7 @@ struct PropertyReader {
         }
     }
 
-    /// A value, or one element of a collection.
+    /// Reads a value, or one element of a collection.
     private func scalar(_ json: JSON) throws(SluiceError) -> Value {
         if case .null = json {
             guard isNullable else { throw mismatch(json) }
@@ -149,7 +149,7 @@ struct PropertyReader {
         }
     }
 
-    /// Nil when a finite number is beyond a float's range.
+    /// Returns nil for a finite number beyond a float's range.
     private static func float(_ value: Double) -> Value? {
         let narrow = Float(value)
         return narrow.isFinite || !value.isFinite ? .float(narrow) : nil

@@ -1,10 +1,10 @@
-/// Values as MongoDB Extended JSON (v2, relaxed): what App Services' endpoints, exports and rules speak.
+/// Values as MongoDB Extended JSON (v2, relaxed), the form of App Services' endpoints, exports and rules.
 package enum ExtendedJSON {
-    /// The relaxed form: integers and finite doubles are numbers, dates of the years 0 to 9999 are text, everything that
+    /// Returns the relaxed form. Integers and finite doubles are numbers, and dates of the years 0 to 9999 are text. Any other type that
     /// JSON lacks is an object with one `$` key. A link in a mixed value is `{"$ref": type, "$id": key}`.
     ///
-    /// Reading it back gives the same value, with these exceptions: a float comes back as one only with its property's
-    /// type, and dates beyond the year 9999 or before the year 0 are cut to milliseconds.
+    /// The form parses to the same value, with two exceptions. A float needs its property's type to remain a float. Dates outside the years
+    /// 0 to 9999 are cut to milliseconds.
     package static func json(_ value: Value) -> JSON {
         switch value {
         case .null: .null
@@ -24,7 +24,7 @@ package enum ExtendedJSON {
         }
     }
 
-    /// The members ordered by key, so that equal values have equal texts.
+    /// Returns an object with its members ordered by the bytes of their keys, so that equal values have equal texts.
     package static func json(_ values: [String: Value]) -> JSON {
         .object(
             values.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
@@ -36,7 +36,7 @@ package enum ExtendedJSON {
         return ["$numberDouble": .string(value.isNaN ? "NaN" : value < 0 ? "-Infinity" : "Infinity")]
     }
 
-    /// The double whose text is the float's own: 0.1, not 0.10000000149011612.
+    /// The double that prints as the float does: 0.1, not 0.10000000149011612.
     private static func shortest(_ value: Float) -> Double {
         guard let short = Double("\(value)"), Float(short) == value else { return Double(value) }
         return short
@@ -49,17 +49,18 @@ package enum ExtendedJSON {
 }
 
 extension ExtendedJSON {
-    /// Reads a value of a property's type. Besides the extended forms it takes the plain ones: an integer for a double, text
-    /// for a string, uuid, ObjectId or decimal, ISO 8601 text or milliseconds for a date, base64 for binary.
+    /// Reads a value of a property's type. Besides the extended forms it accepts plain ones. An integer is accepted for a double, and text
+    /// for a string, UUID, ObjectId or decimal. A date may be ISO 8601 text or milliseconds, and binary base64.
     ///
-    /// - Parameter schema: gives the types of link keys and embedded objects; without it those are read like mixed values.
-    /// - Throws: `wrongValueType` naming the property, the expected type and the value.
+    /// - Parameter schema: The source of the types of link keys and embedded objects. Without it those are read like mixed values.
+    /// - Throws: `wrongValueType` with the property, the expected type and the value.
     package static func value(_ json: JSON, property: Property, schema: Schema? = nil) throws(SluiceError) -> Value {
         try PropertyReader(property: property, schema: schema).value(json)
     }
 
-    /// Reads an object's values by property name. Properties that the object leaves out are left out of the result.
-    /// - Throws: `wrongValueType` also when the text is no object or a required property is missing, `unknownProperty`.
+    /// Reads an object's values by property name. The result omits properties that the object omits.
+    /// - Throws: `wrongValueType` for a value that does not fit, no object, or a missing required property. Throws `unknownProperty` for a
+    ///   key that the class does not have.
     package static func values(_ json: JSON, type: ObjectType, schema: Schema? = nil) throws(SluiceError) -> [String: Value] {
         guard case .object(let members) = json else {
             throw SluiceError(.wrongValueType, "\(type.name): expected an object, found \(excerpt(json)).")
@@ -78,14 +79,15 @@ extension ExtendedJSON {
         return values
     }
 
-    /// Reads an object as a row in index order; nil where the object leaves a property out.
-    /// - Throws: like `values(_:type:schema:)`.
+    /// Reads an object as a row in index order. A property that the object omits is nil.
+    /// - Throws: The errors of `values(_:type:schema:)`.
     package static func row(_ json: JSON, type: ObjectType, schema: Schema? = nil) throws(SluiceError) -> Row {
         let values = try values(json, type: type, schema: schema)
         return Row(type.properties.map { values[$0.name] })
     }
 
-    /// Reads a value by its own form, as a mixed property does. An object with unknown `$` keys is a dictionary.
+    /// Reads a value by its own form, as a mixed property does. An object with unknown `$` keys becomes a dictionary; the last of equal
+    /// keys counts.
     package static func value(_ json: JSON) -> Value {
         switch json {
         case .null: .null
@@ -100,7 +102,7 @@ extension ExtendedJSON {
         }
     }
 
-    /// The JSON as an error shows it: cut after 60 characters.
+    /// The JSON for an error message, cut to 58 characters if it has more than 60.
     static func excerpt(_ json: JSON) -> String {
         let text = json.text
         return text.count > 60 ? text.prefix(57) + "…" : text
@@ -108,7 +110,7 @@ extension ExtendedJSON {
 }
 
 extension Property {
-    /// Whether every object has a value: not optional, no collection, not of a type that can be null by itself.
+    /// `true` if every object has a value: not optional, not a collection, and not of a type that is nullable by itself.
     package var isRequired: Bool {
         guard !isOptional, collection == .none else { return false }
         switch type {
@@ -117,7 +119,7 @@ extension Property {
         }
     }
 
-    /// The type as errors print it: `list of string`, `int or null`, `link to Store`.
+    /// The type for error messages: `list of string`, `int or null`, `link to Store`.
     package var typeText: String {
         let base =
             switch type {

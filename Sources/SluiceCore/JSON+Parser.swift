@@ -1,27 +1,27 @@
 extension JSON {
-    /// Reads one JSON text (RFC 8259, UTF-8, nothing before or after it but white space).
+    /// Reads one JSON text: RFC 8259, UTF-8, with only white space around it.
     ///
-    /// Strict: no comments, no trailing commas, no lone surrogates, no equal keys in one object. Nesting is bounded by
-    /// `Limits.nestingDepth`. An integer within 64 bits stays one; `-0` and everything else become a double.
-    /// - Throws: `badJSON` naming line and column, both from 1; columns count Unicode scalars.
+    /// Strict: rejects comments, trailing commas, lone surrogates and equal keys in one object. Nesting is bounded by
+    /// `Limits.nestingDepth`. An integer within 64 bits remains an integer; `-0` and every other number become a double.
+    /// - Throws: `badJSON` with line and column, both from 1. Columns count Unicode scalars.
     package static func parse(_ bytes: [UInt8]) throws(SluiceError) -> JSON {
         do { return try located(bytes) } catch {
             throw SluiceError(.badJSON, "line \(error.line), column \(error.column): \(error.problem).")
         }
     }
 
-    /// Reads one JSON text, see `parse(_: [UInt8])`.
+    /// Reads one JSON text like `parse(_: [UInt8])`.
     package static func parse(_ text: String) throws(SluiceError) -> JSON {
         try parse(Array(text.utf8))
     }
 
-    /// `parse(_:)` for callers that report the place themselves.
+    /// Parses for callers that report the place themselves.
     package static func located(_ bytes: [UInt8]) throws(Mistake) -> JSON {
         var parser = JSONParser(bytes: bytes)
         return try parser.document()
     }
 
-    /// What is wrong with a text, and where: line and column from 1, columns in Unicode scalars.
+    /// An error in a text and its place: line and column from 1, columns in Unicode scalars.
     package struct Mistake: Error, Hashable, Sendable {
         package var line: Int
         package var column: Int
@@ -34,7 +34,7 @@ private struct JSONParser {
     let bytes: [UInt8]
     var position = 0
     var line = 1
-    /// Where the column was last counted, and what it was there: columns cost one pass over the text in all.
+    /// The position up to which columns are counted, and its column. Counting columns costs one pass over the text in all.
     private var markedPosition = 0
     private var markedColumn = 1
 
@@ -119,7 +119,7 @@ private struct JSONParser {
         return Member(key, try value(depth: depth + 1), line: line, column: column)
     }
 
-    /// The keys seen in one object: compared one by one while they are few.
+    /// The keys of one object. Up to 16 keys are compared one by one, which is faster than hashing.
     private struct KeySet {
         private var few: [String] = []
         private var many: Set<[UInt8]> = []
@@ -177,7 +177,7 @@ private struct JSONParser {
         return try escapedString(from: start)
     }
 
-    /// The slower way, once an escape has been met.
+    /// Reads the rest of a string that contains an escape.
     private mutating func escapedString(from start: Int) throws(JSON.Mistake) -> String {
         var content = Array(bytes[start..<position])
         while let byte = current {

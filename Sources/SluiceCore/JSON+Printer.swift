@@ -1,9 +1,8 @@
 extension JSON {
-    /// The compact text: no white space, members in order, non-ASCII characters as they are.
+    /// The compact text: no white space, members in their order, non-ASCII characters unescaped.
     ///
-    /// A double prints as the shortest digits that read back as the same double, and always so that it still reads as a
-    /// double after PostgreSQL's jsonb has kept it. NaN and the infinities have no JSON form and print as null
-    /// (`ExtendedJSON` wraps them before they come here).
+    /// A finite double prints as the shortest digits that parse to the same double, also after PostgreSQL's jsonb has stored them. NaN and
+    /// the infinities have no JSON form and print as null. `ExtendedJSON` wraps them before they reach this printer.
     package var text: String { String(decoding: utf8, as: UTF8.self) }
 
     /// The compact text as UTF-8.
@@ -43,7 +42,7 @@ extension JSON {
     private static func number(_ value: Double) -> String {
         guard value.isFinite else { return "null" }
         let text = "\(value)"
-        // jsonb turns 1e+16 into the digits of an integer, which would come back as one while it fits into 64 bits.
+        // jsonb rewrites 1e+16 as the digits of an integer. Within 64 bits these would parse as an integer.
         if text.contains("e+"), let integer = Int64(exactly: value) { return "\(integer).0" }
         return text
     }

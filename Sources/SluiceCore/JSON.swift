@@ -1,10 +1,9 @@
-/// A JSON text as a tree that keeps what configuration needs: the order of members, the place of each, and integers as
-/// integers.
+/// A JSON text as a tree that keeps the order of members, the place of each, and integers as integers. Configuration needs all three.
 package enum JSON: Sendable {
     case null
     case bool(Bool)
     case int(Int64)
-    /// A number with a fraction or exponent, or beyond 64 bits.
+    /// A number with a fraction or exponent, or an integer beyond 64 bits.
     case double(Double)
     case string(String)
     case array([JSON])
@@ -13,7 +12,7 @@ package enum JSON: Sendable {
     package struct Member: Hashable, Sendable {
         package var key: String
         package var value: JSON
-        /// Place of the key in the text, from 1; 0 when the tree was not parsed. Not part of equality.
+        /// The place of the key in the text, from 1, or 0 if the tree was not parsed. Not part of equality.
         package var line: Int
         package var column: Int
 
@@ -31,14 +30,14 @@ package enum JSON: Sendable {
         }
     }
 
-    /// The member of an object; nil for another kind of value or a missing key. The last of equal keys counts.
+    /// The member of an object, or nil for another kind of value or a missing key. The last of equal keys counts.
     package subscript(_ key: String) -> JSON? {
         guard case .object(let members) = self else { return nil }
         return members.last { $0.key.hasSameBytes(as: key) }?.value
     }
 }
 
-// Texts and keys are equal when their bytes are, as in PostgreSQL: custom data decide about rights.
+// Texts and keys are equal if their bytes are, as in PostgreSQL, because rules decide permissions by custom data.
 extension JSON: Hashable {
     package static func == (lhs: JSON, rhs: JSON) -> Bool {
         switch (lhs, rhs) {

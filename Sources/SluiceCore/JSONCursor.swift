@@ -1,5 +1,5 @@
-/// A place in a JSON text that is read without making a tree of it. What is not plain is nil or false, and the text is then
-/// to be read by `JSON.parse`, which takes all that is JSON and says what is not.
+/// A position in a JSON text that is read without building a tree. For text outside the plain subset the methods return nil or `false`. The
+/// caller then uses `JSON.parse`, which accepts all JSON and reports errors.
 struct JSONCursor {
     enum Number {
         case int(Int64)
@@ -20,7 +20,7 @@ struct JSONCursor {
 
     var isAtEnd: Bool { position == bytes.count }
 
-    /// 0 at the end, which no JSON text has outside of its strings.
+    /// The byte at the position, or 0 at the end. No JSON text has a 0 outside its strings.
     @inline(__always)
     var current: UInt8 { position < bytes.count ? bytes[position] : 0 }
 
@@ -51,7 +51,7 @@ struct JSONCursor {
 
     // MARK: Strings
 
-    /// The content of a string without escapes. It may not be well-formed UTF-8.
+    /// Reads a string without escapes and returns its content, which may be malformed UTF-8.
     mutating func plainString() -> UnsafeBufferPointer<UInt8>? {
         guard take(UInt8(ascii: "\"")) else { return nil }
         let start = position
@@ -67,7 +67,7 @@ struct JSONCursor {
         return nil
     }
 
-    /// A string as a cell, its content in the buffer.
+    /// Reads a string into the buffer's arena and returns its cell. On nil the caller removes appended bytes.
     mutating func string(into buffer: inout RowBuffer) -> Cell? {
         guard take(UInt8(ascii: "\"")) else { return nil }
         let first = buffer.arena.count
@@ -79,6 +79,7 @@ struct JSONCursor {
             if byte == UInt8(ascii: "\"") {
                 buffer.arena.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[start..<position]))
                 position += 1
+                // Validating UTF-8 costs a pass, so pure ASCII skips it.
                 guard high < 0x80 || Self.isText(buffer.arena[first...]) else { return nil }
                 return Cell(tag: .string, length: UInt32(buffer.arena.count - first), bits: UInt64(first))
             }
@@ -97,7 +98,7 @@ struct JSONCursor {
 
     private static func isText(_ content: ArraySlice<UInt8>) -> Bool { String(validating: content, as: UTF8.self) != nil }
 
-    /// An escape at the position, a pair of surrogates included.
+    /// Reads an escape at the position, including a surrogate pair.
     private mutating func escape() -> Unicode.Scalar? {
         position += 1
         let byte = current
@@ -120,7 +121,7 @@ struct JSONCursor {
         }
     }
 
-    /// Four hexadecimal digits.
+    /// Reads four hexadecimal digits.
     private mutating func unit() -> UInt16? {
         var value: UInt16 = 0
         for _ in 0..<4 {
@@ -133,7 +134,7 @@ struct JSONCursor {
 
     // MARK: Scalars
 
-    /// A string, or an object whose only member is a string under this key.
+    /// Reads a string, or an object whose only member is a string under this key.
     mutating func bytes(orMemberOf key: StaticString) -> UnsafeBufferPointer<UInt8>? {
         guard take(UInt8(ascii: "{")) else { return plainString() }
         skipSpace()
@@ -148,14 +149,14 @@ struct JSONCursor {
         return take(UInt8(ascii: "}")) ? content : nil
     }
 
-    /// The same as text; nil for text that is not well-formed.
+    /// Reads the same as text, or returns nil if it is malformed UTF-8.
     mutating func text(orMemberOf key: StaticString) -> String? {
         bytes(orMemberOf: key).flatMap { String(validating: $0, as: UTF8.self) }
     }
 
     private static let powers: [Double] = (0...22).map { exponent in (0..<exponent).reduce(1) { power, _ in power * 10 } }
 
-    /// A number as `JSON.parse` reads it; nil also for `-0`.
+    /// Reads a number as `JSON.parse` does, or returns nil. It also returns nil for `-0`.
     mutating func number() -> Number? {
         let start = position
         let isNegative = take(UInt8(ascii: "-"))
@@ -190,7 +191,7 @@ struct JSONCursor {
 
     private func integer(_ mantissa: UInt64, _ digits: Int, _ isNegative: Bool, _ start: Int) -> Number? {
         if mantissa == 0, isNegative { return nil }
-        // Eighteen digits are within 64 bits.
+        // Eighteen digits fit into 64 bits.
         if digits <= 18 { return .int(isNegative ? -Int64(mantissa) : Int64(mantissa)) }
         return Int64(text(from: start)).map { .int($0) } ?? exactly(from: start)
     }
@@ -202,7 +203,7 @@ struct JSONCursor {
 
     private func text(from start: Int) -> String { String(decoding: bytes[start..<position], as: UTF8.self) }
 
-    /// At least one digit; beyond nineteen of them the value means nothing.
+    /// Reads at least one digit. Beyond nineteen digits the value overflows and is unusable; the count remains exact.
     @inline(__always)
     private mutating func takeDigits(_ value: inout UInt64, _ count: inout Int) -> Bool {
         let start = position
@@ -218,7 +219,7 @@ struct JSONCursor {
 
     // MARK: Trees
 
-    /// The bytes up to the end of a value, which may not be JSON; nil when it is nested as deep as a whole text may be.
+    /// Returns the bytes up to the end of a value, which may not be JSON. Returns nil at a nesting depth of `Limits.nestingDepth`.
     mutating func extent() -> UnsafeBufferPointer<UInt8>? {
         let start = position
         var depth = 0
@@ -233,7 +234,7 @@ struct JSONCursor {
                 if depth >= Limits.nestingDepth { return nil }
             case UInt8(ascii: "}"), UInt8(ascii: "]"):
                 if depth <= 1 {
-                    // Of a scalar this is behind its end.
+                    // The terminator belongs to a scalar's container, so a scalar ends before it.
                     if depth == 1 { position += 1 }
                     return UnsafeBufferPointer(rebasing: bytes[start..<position])
                 }

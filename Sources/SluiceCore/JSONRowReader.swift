@@ -1,23 +1,23 @@
-/// Reads objects of one type from JSON straight into flat rows: one pass over the bytes, no tree, nothing allocated for an
-/// object whose values are scalars.
+/// Reads objects of one class from JSON into flat rows in one pass over the bytes, without a tree. An object of scalar values costs no
+/// allocation.
 ///
-/// It takes what `JSON.parse` and `ExtendedJSON.values` take and reads the same from it, except for rare spellings
-/// (`1.0` for an integer, escapes in keys), for which the caller goes that way, as it does to say what is wrong with an object.
+/// It accepts the input of `JSON.parse` and `ExtendedJSON.values` with the same results, except for rare spellings (`1.0` for an integer,
+/// escapes in keys). For those, and to report an error, the caller uses these functions.
 package struct JSONRowReader: Sendable {
-    /// How a property's value is read.
+    /// The way in which a property's value is read.
     enum Form: Sendable {
         case bool, int, float, double, decimal, string, timestamp, objectId, uuid
-        /// By way of a tree of its own.
+        /// From a JSON tree of the value.
         case tree
     }
 
     struct Field: Sendable {
-        /// Where its name lies in `names`.
+        /// The range of the property's name in `names`.
         var name: Range<Int>
         var form: Form
         var isNullable: Bool
         var isRequired: Bool
-        /// The property's index in its type.
+        /// The property's index in its class.
         var index: Int
     }
 
@@ -25,13 +25,13 @@ package struct JSONRowReader: Sendable {
     private let schema: Schema
     private let fields: [Field]
     private let names: [UInt8]
-    /// The field that came after each one the last time, by index + 1: objects of one sender have their members in one order.
+    /// The index + 1 of the field that last followed each field. The objects of one sender have their members in one order.
     private var following: [Int]
 
     package init(_ type: ObjectType, in schema: Schema) {
         self.type = type
         self.schema = schema
-        // A name that the type does not find under its own index is hidden by another that looks alike.
+        // A property that the class does not find at its own index is shadowed by one with an equal name.
         var (fields, names): ([Field], [UInt8]) = ([], [])
         for (index, property) in type.properties.enumerated() where type.index(of: property.name) == index {
             let start = names.count
@@ -69,8 +69,8 @@ package struct JSONRowReader: Sendable {
         }
     }
 
-    /// Appends the object's row; what the object leaves out is absent.
-    /// - Returns: nil, with nothing appended, for a text that has to be read the other way.
+    /// Appends the object's row. A property that the object omits is absent.
+    /// - Returns: Nil, with nothing appended, for a text that needs the general parser.
     package mutating func read(_ text: ArraySlice<UInt8>, into buffer: inout RowBuffer) -> RowRef? {
         let (cells, arena) = (buffer.cells.count, buffer.arena.count)
         let row = buffer.appendAbsent(count: type.properties.count)
@@ -96,6 +96,7 @@ package struct JSONRowReader: Sendable {
                 last = place
                 let cell = Int(row.start) + fields[place].index
                 cursor.skipSpace()
+                // A cell that is not absent means a repeated key, which `JSON.parse` rejects with its place.
                 guard buffer.cells[cell].tag == .absent, cursor.take(UInt8(ascii: ":")) else { return false }
                 cursor.skipSpace()
                 guard let value = value(&cursor, fields[place], &buffer) else { return false }
@@ -108,6 +109,7 @@ package struct JSONRowReader: Sendable {
         return cursor.isAtEnd && fields.allSatisfy { !$0.isRequired || buffer.cells[Int(row.start) + $0.index].tag != .absent }
     }
 
+    /// Returns the field of a key, tried first at the place where it followed the last field before.
     private mutating func place(of key: UnsafeBufferPointer<UInt8>, after last: Int) -> Int? {
         let likely = following[last + 1]
         if likely < fields.count, isName(of: fields[likely], key) { return likely }
@@ -179,7 +181,7 @@ package struct JSONRowReader: Sendable {
 }
 
 extension Property {
-    /// Whether the property itself can be null; of elements this says nothing.
+    /// `true` if the property itself can be null. Nullable elements of a collection do not count.
     fileprivate var isNullable: Bool {
         guard collection == .none else { return false }
         switch type {

@@ -1,4 +1,4 @@
-/// Kafka's default partitioner (murmur2 of the key's bytes), so that foreign producers and ours agree on partitions.
+/// Kafka's default partitioner, murmur2 of the key's bytes, so that other producers choose the same partitions.
 package enum Partitioner {
     /// - Returns: 0 to `partitions - 1`.
     package static func partition(of key: some Collection<UInt8>, partitions: Int32) -> Int32 {

@@ -1,31 +1,31 @@
-/// Why a write was undone, for programs (`CW` of the server specification). The words are the protocol's; docs/protocol.md has them.
+/// The reason of a write rejection, for programs. The raw values are words of the protocol (docs/protocol.md).
 package enum RefusalCause: String, Hashable, Sendable, CaseIterable {
     /// The class is not written through changesets.
     case notWritten = "not_written"
-    /// No subscription is open for the class (CW-1).
+    /// No subscription is open for the class.
     case noSubscription = "no_subscription"
-    /// The object is, or would be, outside of subscriptions and read rules (CW-2, CW-3).
+    /// The object is, or would become, outside the subscriptions or the read rules.
     case outsideView = "outside_view"
-    /// It was there when it was made, out of view.
+    /// The created object already existed outside the view.
     case existed = "existed"
-    /// The role may not create, or not delete (CW-4).
+    /// The role may not create objects, or not delete them.
     case insert = "insert"
     case delete = "delete"
-    /// The role's write rule does not hold for the object before or after (CW-4, CW-5).
+    /// The role's write rule does not hold for the object before or after the write.
     case writeRule = "write_rule"
-    /// The role may not write some of the fields (CW-4).
+    /// The role may not write some of the fields.
     case fields = "fields"
-    /// The indexed queryable field of an object that is there (CW-6).
+    /// The write changes the indexed queryable field of an existing object.
     case indexedField = "indexed_field"
-    /// A queryable field that holds points of GeoJSON would hold none (CW-7).
+    /// The write removes the GeoJSON point from a queryable field that holds points.
     case point = "point"
-    /// A plugin that is asked about writes said no, or could not be asked.
+    /// A plugin denied the write, or could not be called.
     case plugin = "plugin"
     case pluginFailed = "plugin_failed"
-    /// PostgreSQL refused a value, or would have taken one that does not fit its property.
+    /// PostgreSQL rejected a value, or would have stored one that does not fit its property.
     case database = "database"
-    /// No message can carry the transaction. The device says so itself.
+    /// No message can carry the transaction. The device itself reports this.
     case tooLarge = "too_large"
-    /// It edits an object whose creation was undone.
+    /// The write edits an object whose creation was rejected.
     case neverMade = "never_made"
 }

@@ -1,7 +1,7 @@
-/// What a cell holds. The raw values are part of no format and may change; the wire has its own numbers.
+/// The type of a cell's content. The raw values are part of no format and may change; the wire has its own numbers.
 @frozen @usableFromInline
 package enum CellTag: UInt8, Sendable {
-    /// The property is not in this row at all (a partial image, or a column that the reader may not see).
+    /// The row does not contain the property: a partial image, or a column that the reader must not see.
     case absent = 0
     case null
     case bool
@@ -22,17 +22,15 @@ package enum CellTag: UInt8, Sendable {
     case link
 }
 
-/// One value of a flat row in 16 bytes: scalars lie in `bits`, everything longer at offset `bits` of the arena.
+/// One value of a flat row in 16 bytes. `bits` holds a scalar, or the offset of longer content in the arena.
 ///
-/// | tag | `length` | `bits` |
-/// |---|---|---|
-/// | bool, int | 0 | the value, sign-extended |
-/// | float, double | 0 | the bit pattern |
-/// | timestamp | nanoseconds, as a bit pattern | seconds |
-/// | objectId | low word | high word |
-/// | string, binary | bytes in the arena | offset in the arena |
-/// | uuid, decimal | 16 | offset in the arena; 16 bytes, big-endian, high word first |
-/// | list, dictionary, link | bytes in the arena | offset in the arena; `ValueCoding` |
+/// - Bool, int: `length` is 0, and `bits` the value, sign-extended.
+/// - Float, double: `length` is 0, and `bits` the bit pattern.
+/// - Timestamp: `length` is the nanoseconds as a bit pattern, and `bits` the seconds.
+/// - ObjectId: `length` is the low word, and `bits` the high word.
+/// - String, binary: `length` is the number of bytes in the arena, and `bits` their offset.
+/// - UUID, decimal: `length` is 16, and `bits` the offset of 16 bytes, big-endian, high word first.
+/// - List, dictionary, link: `length` is the number of bytes in the arena, and `bits` the offset of their `ValueCoding`.
 @frozen @usableFromInline
 package struct Cell: Sendable {
     @usableFromInline package var tag: CellTag
@@ -49,9 +47,9 @@ package struct Cell: Sendable {
     package static var null: Cell { Cell(tag: .null) }
 }
 
-/// A row read in place: cells by property index of its `ObjectType`, and the arena their offsets point into.
+/// A row read in place: cells by property index of its `ObjectType`, and the arena that their offsets point into.
 ///
-/// Borrowed memory: valid only inside the closure that lent it.
+/// Borrowed memory: valid only inside the closure that received it.
 @frozen @usableFromInline
 package struct RowView {
     @usableFromInline package let cells: UnsafePointer<Cell>
@@ -64,18 +62,18 @@ package struct RowView {
         self.arena = arena
     }
 
-    /// The cell of a property; absent when the row is shorter (a row older than the schema).
+    /// The cell of a property. It is absent if the row is shorter, which is the case for a row older than the schema.
     @inlinable package subscript(_ property: Int) -> Cell {
         property < count ? cells[property] : Cell(tag: .absent)
     }
 
-    /// The bytes of a string, binary, uuid, decimal or container cell.
+    /// The bytes of a string, binary, UUID, decimal or container cell.
     @inlinable package func bytes(of cell: Cell) -> UnsafeBufferPointer<UInt8> {
         UnsafeBufferPointer(start: arena + Int(cell.bits), count: Int(cell.length))
     }
 }
 
-/// Where a row lies in a `RowBuffer`.
+/// The cells of a row in a `RowBuffer`.
 package struct RowRef: Sendable, Hashable {
     package var start: Int32
     package var count: Int32
@@ -88,7 +86,8 @@ package struct RowRef: Sendable, Hashable {
 
 /// Many flat rows over one arena, reused from batch to batch so that the steady state allocates nothing.
 ///
-/// Filling: `beginRow()`, one `append` per property in index order (or `set`), `endRow()`.
+/// To add a row, call `beginRow()`, one `append` per property in index order, and `endRow()`. Alternatively call `appendAbsent(count:)` and
+/// `set`.
 package struct RowBuffer: Sendable {
     package var cells: [Cell] = []
     package var arena: [UInt8] = []
@@ -96,26 +95,26 @@ package struct RowBuffer: Sendable {
 
     package init() {}
 
-    /// Forgets all rows and keeps the capacity.
+    /// Removes all rows and keeps the capacity.
     package mutating func removeAll() {
         cells.removeAll(keepingCapacity: true)
         arena.removeAll(keepingCapacity: true)
         open = 0
     }
 
-    /// Bytes in use; the measure for a batch's bound.
+    /// The bytes in use, which bound a batch.
     package var byteCount: Int { cells.count * MemoryLayout<Cell>.size + arena.count }
 
     package mutating func beginRow() { open = Int32(cells.count) }
 
     package mutating func endRow() -> RowRef { RowRef(start: open, count: Int32(cells.count) - open) }
 
-    /// Takes back the cells of the open row (its arena bytes stay until `removeAll`).
+    /// Removes the cells of the open row. Its arena bytes remain until `removeAll`.
     package mutating func abandonRow() { cells.removeSubrange(Int(open)...) }
 
     package mutating func append(_ cell: Cell) { cells.append(cell) }
 
-    /// Appends a cell whose content goes to the arena.
+    /// Appends a cell and copies its content to the arena.
     package mutating func append(_ tag: CellTag, bytes: UnsafeRawBufferPointer) {
         cells.append(Cell(tag: tag, length: UInt32(bytes.count), bits: UInt64(arena.count)))
         arena.append(contentsOf: bytes)
@@ -123,7 +122,7 @@ package struct RowBuffer: Sendable {
 
     package mutating func append(_ value: Value) { cells.append(encode(value)) }
 
-    /// A row's cells, filled with absent, to be assigned by index with `set`.
+    /// Appends a row of absent cells, to be assigned by index with `set`.
     package mutating func appendAbsent(count: Int) -> RowRef {
         let start = Int32(cells.count)
         cells.append(contentsOf: repeatElement(.absent, count: count))
@@ -136,7 +135,7 @@ package struct RowBuffer: Sendable {
         cells[Int(row.start) + property] = encode(value)
     }
 
-    /// Copies a row of another buffer to the end of this one.
+    /// Appends a copy of a row of another buffer.
     package mutating func append(_ view: RowView) -> RowRef {
         let start = Int32(cells.count)
         for index in 0..<view.count {
@@ -170,13 +169,13 @@ package struct RowBuffer: Sendable {
         }
     }
 
-    // Safe because: nobody reads through it, a row of no cells and an arena of no bytes only need an address.
+    // Safe because: no code reads through it. A row without cells and an arena without bytes only need an address.
     private nonisolated(unsafe) static let nothing = UnsafeRawPointer(
         UnsafeMutableRawPointer.allocate(byteCount: 16, alignment: 16))
 }
 
 extension CellTag {
-    /// Whether `bits` is an offset into the arena.
+    /// `true` if `bits` is an offset in the arena.
     package var isInArena: Bool {
         switch self {
         case .string, .binary, .uuid, .decimal, .list, .dictionary, .link: true
@@ -192,7 +191,7 @@ extension RowBuffer {
         return cell
     }
 
-    /// The cell of a value, its content put into the arena.
+    /// Returns the cell of a value and copies longer content to the arena.
     package mutating func encode(_ value: Value) -> Cell {
         switch value {
         case .null: .null
@@ -214,7 +213,7 @@ extension RowBuffer {
 }
 
 extension RowView {
-    /// The owning value of a cell; nil for an absent one. A malformed container reads as null.
+    /// Returns the owning value of a cell, or nil if it is absent. A malformed container reads as null.
     package func value(of cell: Cell) -> Value? {
         switch cell.tag {
         case .absent: return nil
@@ -235,14 +234,14 @@ extension RowView {
         }
     }
 
-    /// The owning value of a property; nil when it is absent.
+    /// Returns the owning value of a property, or nil if it is absent.
     package func value(_ property: Int) -> Value? { value(of: self[property]) }
 
-    /// All values by property index; nil where absent.
+    /// Returns all values by property index, nil if absent.
     package func values() -> [Value?] { (0..<count).map { value($0) } }
 }
 
-/// One row in owning form: what stores, tests and the merge pass around. Nil is absent.
+/// One row in owning form, as stores, tests and the merge pass it. An absent value is nil.
 package struct Row: Hashable, Sendable {
     package var values: [Value?]
 

@@ -1,5 +1,5 @@
 extension Value {
-    /// Bytes that the value takes in a record of the log, at most.
+    /// An upper bound of the bytes that the value takes in a record of the change log.
     package var recordBytes: Int {
         switch self {
         case .null, .bool: 6
@@ -15,15 +15,16 @@ extension Value {
 }
 
 extension Row {
-    /// Bytes that the row takes in a record of the log, at most: the measure, too, for rows that are handed on together.
+    /// An upper bound of the bytes that the row takes in a record of the change log. It also bounds groups of rows that are passed
+    /// together.
     package var recordBytes: Int { values.reduce(0) { $0 + ($1?.recordBytes ?? 0) } }
 
-    /// `true` if a record with two of them may be too large for the log.
+    /// `true` if a record with two such rows may be too large for the change log.
     package func isLarger(than bound: RowBound) -> Bool { recordBytes > bound.bytes }
 }
 
 extension RowBuffer {
-    /// The same as `Row.isLarger`.
+    /// `true` if a record with two such rows may be too large for the change log.
     package func isLarger(_ row: RowRef, than bound: RowBound) -> Bool {
         withView(row) { view in
             (0..<view.count).reduce(0) { $0 + (view.value($1)?.recordBytes ?? 0) } > bound.bytes

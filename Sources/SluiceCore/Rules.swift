@@ -1,9 +1,9 @@
-/// Who asks: what rules see of a user (`RULE` 8.4 of the server specification).
+/// The user of a session, as rules see it.
 package struct UserContext: Hashable, Sendable {
     package var id: String
     /// `normal`, `server`, `system`.
     package var type: String
-    /// Metadata of the login provider, as JSON.
+    /// The login provider's metadata, as JSON.
     package var data: JSON
     /// The user's custom data document, as JSON.
     package var customData: JSON
@@ -21,21 +21,22 @@ package struct UserContext: Hashable, Sendable {
     }
 }
 
-/// What a session may do with one type. Predicates are query text, so that they can be ANDed into subscriptions, pushed
-/// into the index and into SQL: nothing is called per change.
+/// A session's permissions for one class. Predicates are query text, so that they can be ANDed into subscriptions and pushed into the index
+/// and into SQL. No plugin is called per change.
 package struct TypePlan: Hashable, Sendable {
     package var read: String
     package var write: String
     package var insert: Bool
     package var delete: Bool
-    /// Nil is all fields.
+    /// The readable fields; nil permits all.
     package var readableFields: Set<String>?
+    /// The writable fields; nil permits all.
     package var writableFields: Set<String>?
-    /// The role that was taken, for explanations.
+    /// The role that applied, for explanations.
     package var role: String
-    /// Whether the plugin wants to see every write before it happens.
+    /// `true` if the plugin checks every write before it commits.
     package var checkWrite: Bool
-    /// Whether some plugin lets the user do this; not so when those that answered only narrow what others allow.
+    /// `true` if some plugin permits access. `false` if the plugins that answered only narrow the access that others permit.
     package var grants: Bool
 
     package init(
@@ -53,40 +54,40 @@ package struct TypePlan: Hashable, Sendable {
         self.grants = grants
     }
 
-    /// `true` if both plans allow the same. Predicates compare by bytes: two that differ in a text's composition select other objects.
+    /// `true` if both plans permit the same. Predicates compare by bytes, because texts that differ in normal form select other objects.
     package static func == (lhs: TypePlan, rhs: TypePlan) -> Bool {
         lhs.read.hasSameBytes(as: rhs.read) && lhs.write.hasSameBytes(as: rhs.write) && lhs.insert == rhs.insert
             && lhs.delete == rhs.delete && lhs.readableFields == rhs.readableFields && lhs.writableFields == rhs.writableFields
             && lhs.role == rhs.role && lhs.checkWrite == rhs.checkWrite && lhs.grants == rhs.grants
     }
 
-    /// Indices of the properties that the user may not read; the primary key is never among them.
+    /// Returns the indices of the properties that the user must not read. The primary key is never among them.
     package func hidden(of type: ObjectType) -> Set<Int> {
         guard let readableFields else { return [] }
         return Set(type.properties.indices.filter { $0 != type.primaryKey && !readableFields.contains(bytesOf: type.properties[$0].name) })
     }
 
-    /// No rule, failing plugin, unknown key: nothing is allowed (G5).
+    /// Permits nothing: the plan after a missing rule, a failing plugin or an unknown key.
     package static let denied = TypePlan(
         read: "FALSEPREDICATE", write: "FALSEPREDICATE", insert: false, delete: false, role: "none")
 
-    /// Used where no rule plugin is configured at all, which only development mode allows.
+    /// Permits everything. It applies without a configured rule plugin, which only development mode allows.
     package static let open = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", role: "development")
 }
 
 extension Set<String> {
-    /// Returns `true` if the set has a member of the same bytes.
+    /// `true` if the set has a member of the same bytes.
     package func contains(bytesOf name: String) -> Bool { firstIndex(of: name).map { self[$0].hasSameBytes(as: name) } ?? false }
 }
 
-/// The rules' answer for a session, by type. A type that is missing is denied.
+/// The rules' answer for a session, by class. A missing class is denied.
 package struct SessionPlan: Hashable, Sendable {
     package var types: [String: TypePlan]
     package init(types: [String: TypePlan]) { self.types = types }
     package subscript(_ type: String) -> TypePlan { types[type] ?? .denied }
 }
 
-/// One write that a plugin is asked about, with both images.
+/// One write for a plugin to check, with the images before and after.
 package struct ProposedWrite: Hashable, Sendable {
     package var type: ObjectType
     package var operation: Operation
@@ -100,7 +101,7 @@ package struct ProposedWrite: Hashable, Sendable {
         self.after = after
     }
 
-    /// The same from values by property name; what they leave out is absent.
+    /// Creates the write from values by property name. A missing value is absent.
     package init(type: ObjectType, operation: Operation, before: [String: Value]?, after: [String: Value]?) {
         self.init(
             type: type, operation: operation, before: before.map { Row($0, of: type) }, after: after.map { Row($0, of: type) })
@@ -108,21 +109,21 @@ package struct ProposedWrite: Hashable, Sendable {
 }
 
 extension Row {
-    /// Values by property name as a row; what they leave out is absent.
+    /// Creates a row from values by property name. A missing value is absent.
     package init(_ values: [String: Value], of type: ObjectType) { self.init(type.properties.map { values[$0.name] }) }
 }
 
 package enum WriteVerdict: Hashable, Sendable {
     case allow
-    /// The reason and the fields at fault are for the user. The rule is for operators alone: the plugin, and what in it decided.
+    /// Denied. The user receives the reason and the fields at fault. The rule (plugin and deciding part) is for operators alone.
     case deny(reason: String, rule: String, fields: [String] = [])
     /// Allowed with these values set.
     case amend([String: Value])
-    /// Denied, as a plugin denied the whole call (`pluginRefused`) or could not be asked.
+    /// Denied because a plugin refused the whole call (`pluginRefused`) or could not be called.
     case undecided(SluiceError)
 }
 
-/// One of the objects that an asymmetric object is split into.
+/// One of the objects that replace a split asymmetric object.
 package struct IngestPart: Hashable, Sendable {
     package var type: String
     package var values: [String: Value]
@@ -133,7 +134,7 @@ package struct IngestPart: Hashable, Sendable {
     }
 }
 
-/// Asymmetric objects of one type as the rules are asked about them: flat rows, in the order of the type's properties.
+/// Asymmetric objects of one class for the ingest rules: flat rows, in the order of the class's properties.
 package struct ObjectRows: Sendable {
     package var type: ObjectType
     package var buffer: RowBuffer
@@ -145,14 +146,14 @@ package struct ObjectRows: Sendable {
         self.rows = rows
     }
 
-    /// The same from values by property name; what they leave out is absent.
+    /// Creates the rows from values by property name. A missing value is absent.
     package init(type: ObjectType, values: [[String: Value]]) {
         var buffer = RowBuffer()
         let rows = values.map { buffer.append(Row($0, of: type)) }
         self.init(type: type, buffer: buffer, rows: rows)
     }
 
-    /// An object's values by property name; what is absent is left out.
+    /// Returns an object's values by property name, without absent ones.
     package func values(_ index: Int) -> [String: Value] {
         buffer.withView(rows[index]) { view in
             var values: [String: Value] = [:]
@@ -166,10 +167,13 @@ package enum IngestVerdict: Hashable, Sendable {
     case accept
     /// Accepted with these values set.
     case amend([String: Value])
+    /// Accepted with these values in place of all of the object's own.
     case transform([String: Value])
+    /// Accepted as an object of another asymmetric class.
     case route(type: String, values: [String: Value])
-    /// Several objects in its place, of asymmetric types.
+    /// Replaced by several objects of asymmetric classes.
     case split([IngestPart])
+    /// Discarded without an error.
     case drop(reason: String)
     case reject(reason: String)
 }

@@ -1,21 +1,21 @@
 /// Names and texts inside SQL statements, quoted byte by byte.
 ///
-/// Databases read a statement as bytes. A `Character` may be a quote together with a combining mark, so code that compares characters leaves
-/// that quote as it is. `dev/check-quoting` finds quoting that does not use these functions.
+/// Databases read a statement as bytes. A `Character` may be a quote together with a combining mark. Code that compares characters would
+/// not escape that quote. The script `dev/check-quoting` finds quoting that does not use these functions.
 ///
-/// A NUL stays in the text: the connections refuse statements that contain one, as the C interfaces of both databases end there.
+/// A NUL is not escaped. The connections reject statements that contain one, because the C interfaces of both databases end there.
 package enum SQLQuote {
     /// A name in double quotes, for PostgreSQL and SQLite. O(length).
     package static func identifier(_ name: String) -> String { enclosed(name, in: UInt8(ascii: "\"")) }
 
-    /// A text constant of PostgreSQL. It reads back the same with `standard_conforming_strings` on and off.
+    /// A text constant of PostgreSQL. It has the same value with `standard_conforming_strings` on and off.
     package static func postgresLiteral(_ text: String) -> String {
         let backslash = UInt8(ascii: "\\")
         let quoted = enclosed(text, in: UInt8(ascii: "'"), doubling: backslash)
         return text.utf8.contains(backslash) ? "E" + quoted : quoted
     }
 
-    /// A text constant of SQLite, where a backslash stands for itself.
+    /// A text constant of SQLite, where a backslash is an ordinary character.
     package static func sqliteLiteral(_ text: String) -> String { enclosed(text, in: UInt8(ascii: "'")) }
 
     /// A value of a libpq connection string.

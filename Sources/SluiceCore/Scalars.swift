@@ -1,7 +1,7 @@
 /// A point in time: seconds and nanoseconds since 1970-01-01 UTC.
 ///
-/// Both parts have the same sign (realm-core's rule); PostgreSQL keeps microseconds, so what comes back from the server
-/// has its nanoseconds cut to a multiple of 1,000, towards zero.
+/// Both parts have the same sign, as in realm-core. PostgreSQL stores microseconds, so the server returns nanoseconds cut to a multiple of
+/// 1,000, towards zero.
 package struct Timestamp: Hashable, Sendable, Comparable {
     package var seconds: Int64
     package var nanoseconds: Int32
@@ -11,7 +11,7 @@ package struct Timestamp: Hashable, Sendable, Comparable {
         self.nanoseconds = nanoseconds
     }
 
-    /// Of parts that come from elsewhere: nil when they have not one sign, or the nanoseconds are a second or more.
+    /// Creates a timestamp from unchecked parts. Returns nil if the signs differ or the nanoseconds are a second or more.
     package init?(seconds: Int64, checking nanoseconds: Int64) {
         guard (-999_999_999...999_999_999).contains(nanoseconds), seconds == 0 || nanoseconds == 0 || (seconds < 0) == (nanoseconds < 0)
         else {
@@ -48,7 +48,7 @@ package struct ObjectIdentifierBytes: Hashable, Sendable, Comparable, CustomStri
         self.low = low
     }
 
-    /// Reads 24 hexadecimal digits of either case; nil for anything else.
+    /// Reads 24 hexadecimal digits of either case, or returns nil.
     package init?(hex: some StringProtocol) {
         guard let bytes = Hex.decode(hex), bytes.count == 12 else { return nil }
         self.init(bytes: bytes)
@@ -80,7 +80,7 @@ package struct UUIDBytes: Hashable, Sendable, Comparable, CustomStringConvertibl
         self.low = low
     }
 
-    /// Reads the 8-4-4-4-12 form in either case; nil for anything else.
+    /// Reads the 8-4-4-4-12 form in either case, or returns nil.
     package init?(_ text: some StringProtocol) {
         let utf8 = Array(text.utf8)
         guard utf8.count == 36 else { return nil }
@@ -122,7 +122,7 @@ package enum Hex {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Nil when the count is odd or a character is not a hexadecimal digit.
+    /// Returns nil if the count is odd or a character is not a hexadecimal digit.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
         let utf8 = Array(text.utf8)
         guard utf8.count.isMultiple(of: 2) else { return nil }
@@ -135,7 +135,7 @@ package enum Hex {
         return bytes
     }
 
-    /// The value of one digit of either case.
+    /// Returns the value of one digit of either case.
     static func nibble(_ byte: UInt8) -> UInt8? {
         switch byte {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")

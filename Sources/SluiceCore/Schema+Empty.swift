@@ -1,5 +1,5 @@
 extension Property {
-    /// What a new object holds when nobody says: null where there is null, an empty collection, otherwise the type's zero.
+    /// The value of a new object without an explicit one: null if permitted, an empty collection, otherwise the type's zero.
     package var emptyValue: Value {
         switch collection {
         case .list, .set: return .list([])

@@ -1,14 +1,14 @@
-/// The type of a property's value, or of the elements when `Property.collection` is not `.none`.
+/// The type of a property's value, or of its elements unless `Property.collection` is `.none`.
 package enum PropertyType: Hashable, Sendable {
     case bool, int, float, double, decimal, string, binary, timestamp, objectId, uuid, mixed
-    /// A link to an object of a top-level type; stored as the target's primary key.
+    /// A link to an object of a top-level class, stored as the target's primary key.
     case link(to: String)
-    /// An object without a key of its own that lives inside its owner.
+    /// An object without a key of its own, stored inside its owner.
     case embedded(String)
 }
 
 extension PropertyType {
-    /// The kind of value, without a target: as errors name it.
+    /// The kind of value without a target, for error messages.
     package var name: String {
         switch self {
         case .bool: "bool"
@@ -30,9 +30,9 @@ extension PropertyType {
 
 package enum CollectionKind: UInt8, CaseIterable, Sendable { case none, list, set, dictionary }
 
-/// One property of an object type.
+/// One property of a class.
 package struct Property: Hashable, Sendable {
-    /// Stable number of the property within its type: 1 and up, never reused. It is what the wire carries.
+    /// The stable number of the property within its class, which the wire carries. It starts at 1 and is never reused.
     package var id: UInt32
     package var name: String
     package var type: PropertyType
@@ -53,7 +53,7 @@ package struct Property: Hashable, Sendable {
 package enum ObjectKind: UInt8, CaseIterable, Sendable {
     case topLevel
     case embedded
-    /// Write-only: clients create, nobody reads (data ingest).
+    /// Write-only: clients create objects, and no client reads them (docs/ingest.md).
     case asymmetric
 }
 
@@ -61,9 +61,9 @@ package enum ObjectKind: UInt8, CaseIterable, Sendable {
 package struct ObjectType: Hashable, Sendable {
     package let name: String
     package let kind: ObjectKind
-    /// In index order: `FlatRow` cells, evaluators and SQL column lists all follow it.
+    /// The properties in index order, which row cells, evaluators and SQL column lists follow.
     package let properties: [Property]
-    /// Index of the primary key in `properties`; nil for embedded types only.
+    /// The index of the primary key in `properties`. Nil for embedded classes only.
     package let primaryKey: Int?
     private let indexByName: [String: Int]
     private let indexByID: [Int32]
@@ -81,13 +81,13 @@ package struct ObjectType: Hashable, Sendable {
         longestName = properties.lazy.map(\.name.utf8.count).max() ?? 0
     }
 
-    /// The index of the property of exactly this name: names are equal when their bytes are, not when they look alike.
+    /// Returns the index of the property with exactly the bytes of this name, or nil.
     package func index(of name: String) -> Int? {
         guard let index = indexByName[name, atMost: longestName], properties[index].name.hasSameBytes(as: name) else { return nil }
         return index
     }
 
-    /// The index of the property with this number; nil when there is none (a property the reader does not know).
+    /// Returns the index of the property with this number, or nil if the class does not know it.
     package func index(ofID id: UInt32) -> Int? {
         guard Int(id) < indexByID.count, indexByID[Int(id)] >= 0 else { return nil }
         return Int(indexByID[Int(id)])
@@ -96,7 +96,7 @@ package struct ObjectType: Hashable, Sendable {
     package subscript(_ name: String) -> Property? { index(of: name).map { properties[$0] } }
 }
 
-/// All object types of an app.
+/// All classes of an app.
 package struct Schema: Hashable, Sendable {
     package let types: [ObjectType]
     private let indexByName: [String: Int]
@@ -110,7 +110,7 @@ package struct Schema: Hashable, Sendable {
 
     package subscript(_ name: String) -> ObjectType? { index(of: name).map { types[$0] } }
 
-    /// The index of the type of exactly this name, byte for byte.
+    /// Returns the index of the class with exactly the bytes of this name, or nil.
     package func index(of name: String) -> Int? {
         guard let index = indexByName[name, atMost: longestName], types[index].name.hasSameBytes(as: name) else { return nil }
         return index
@@ -118,16 +118,16 @@ package struct Schema: Hashable, Sendable {
 }
 
 extension Dictionary<String, Int> {
-    /// Looks a name up that may come from a peer. Swift hashes strings normalised, which takes the square of the length for a long run of
-    /// combining marks; no longer name than the longest is worth that.
+    /// Returns the index for a name that may come from a peer. Swift hashes strings normalised, at a cost quadratic in the length of a run
+    /// of combining marks. A name longer than the longest key is therefore not hashed.
     fileprivate subscript(name: String, atMost longest: Int) -> Int? { name.utf8.count <= longest ? self[name] : nil }
 }
 
 extension String {
-    /// Whether two texts have the same bytes; `==` is also true of an "é" of one code point and one of two.
+    /// `true` if both texts have the same bytes. `==` is also `true` for an "é" of one code point and one of two.
     package func hasSameBytes(as other: String) -> Bool { utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8) }
 
-    /// The hash that goes with `hasSameBytes`.
+    /// Hashes the bytes, consistent with `hasSameBytes`.
     package func hashBytes(into hasher: inout Hasher) {
         var text = self
         text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
@@ -135,13 +135,13 @@ extension String {
     }
 }
 
-/// Which fields may appear in subscriptions and rules (`QF-*`, `IQF-*` of the server specification).
+/// The fields that subscriptions and rules may use (docs/query-language.md).
 package struct QueryableFields: Hashable, Sendable {
-    /// Effective for every type that has a property of the name.
+    /// The fields that are queryable in every class that has a property of the name.
     package var global: Set<String>
-    /// By type name.
+    /// Further fields by class name.
     package var byType: [String: Set<String>]
-    /// The indexed queryable field: the partition key of the log. At most one per app.
+    /// The indexed queryable field: the partition key of the change log. At most one per app.
     package var indexed: String?
 
     package init(global: Set<String> = [], byType: [String: Set<String>] = [:], indexed: String? = nil) {
@@ -150,11 +150,11 @@ package struct QueryableFields: Hashable, Sendable {
         self.indexed = indexed
     }
 
-    /// `_id` always is (QF-1).
+    /// `true` if the field is queryable in the class. `_id` always is.
     package func contains(_ field: String, of type: String) -> Bool {
         field == "_id" || global.contains(field) || field == indexed || byType[type]?.contains(field) == true
     }
 
-    /// The property index of the indexed queryable field in this type; nil when the type lacks it (IQF-3).
+    /// Returns the property index of the indexed queryable field in this class, or nil if the class lacks it.
     package func indexedProperty(of type: ObjectType) -> Int? { indexed.flatMap { type.index(of: $0) } }
 }

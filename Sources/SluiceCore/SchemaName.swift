@@ -1,12 +1,12 @@
 @_spi(_Unicode) import Swift
 
-/// Names of classes and properties that a client may bring in development mode.
+/// Rules for the names of classes and properties that a client may create in development mode.
 ///
-/// The allow-list is what a Swift, Kotlin, C# or JavaScript model can be called without quoting: letters of any script, digits, combining
-/// marks that belong to a letter, and `_`; the first is a letter or `_`. Lengths are those of Realm: 57 bytes for a class, 63 for a
-/// property. Names have to be in normal form C, so that two that look alike have the same bytes.
+/// The allow-list permits names that need no quoting in Swift, Kotlin, C# or JavaScript. These have letters of any script, digits,
+/// combining marks of a letter, and `_`. The first character is a letter or `_`. The lengths are Realm's: 57 bytes for a class, 63 for a
+/// property. Names must be in normal form C, so that equal-looking names have equal bytes.
 package enum SchemaName {
-    /// - Parameter known: the schema so far; its own names come from the operator and are not checked.
+    /// - Parameter known: The present schema. The operator chose its names, so they are not checked.
     /// - Throws: `invalidName` for the first new class or property whose name is not allowed.
     package static func check(_ types: [ObjectType], beyond known: Schema) throws(SluiceError) {
         for type in types {
@@ -27,12 +27,12 @@ package enum SchemaName {
         }
     }
 
-    /// `true` if the name has a letter or `_` first, then letters, digits, marks and `_`, and is in normal form C.
+    /// `true` if the name is a letter or `_`, then letters, digits, marks and `_`, in normal form C.
     package static func isAllowed(_ name: String) -> Bool {
         guard let first = name.unicodeScalars.first, isLetter(first) else { return false }
         var mayTakeMark = false
         for scalar in name.unicodeScalars {
-            // Variation selectors are marks, and fillers letters, that nobody sees.
+            // Variation selectors are marks and fillers are letters, but both are invisible.
             guard !scalar.properties.isDefaultIgnorableCodePoint else { return false }
             if isLetter(scalar) {
                 mayTakeMark = scalar != "_"
@@ -61,7 +61,7 @@ package enum SchemaName {
         }
     }
 
-    /// The beginning of a name, with what is not printable ASCII written as `\u{…}`.
+    /// The first 64 scalars of a name, with everything except printable ASCII as `\u{…}`.
     private static func shown(_ name: String) -> String {
         "'\(name.unicodeScalars.prefix(64).map { $0.escaped(asASCII: true) }.joined())'"
     }

@@ -1,4 +1,4 @@
-// The words by which JSON says what a schema has: to plugins (docs/plugin-abi.md), and in the record of the app's schemas.
+// The words for parts of a schema in JSON: for plugins (docs/plugin-abi.md), and in the stored record of the app's schemas.
 
 extension ObjectKind {
     /// `top_level`, `embedded` or `asymmetric`.
@@ -39,7 +39,7 @@ extension PropertyType {
     ]
     private static let (linkMark, embeddedMark) = ("link:", "embedded:")
 
-    /// The kind's name, or with a target `link:Airport` and `embedded:Address`.
+    /// The kind's name, or for a type with a target `link:Airport` and `embedded:Address`.
     package var word: String {
         switch self {
         case .link(let target): Self.linkMark + target
@@ -48,7 +48,7 @@ extension PropertyType {
         }
     }
 
-    /// - Returns: nil for a word that is none, and for a mark without a target.
+    /// - Returns: Nil for an unknown word, and for `link:` or `embedded:` without a target.
     package init?(word: String) {
         for (mark, make) in [(Self.linkMark, PropertyType.link(to:)), (Self.embeddedMark, PropertyType.embedded)]
         where word.utf8.starts(with: mark.utf8) {

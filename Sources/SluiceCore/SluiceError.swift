@@ -1,13 +1,13 @@
-/// An error: what happened, the value at fault, the fix. Its code is one of `ErrorCode`'s table.
+/// An error: the event, the value at fault and the fix. Its code is one of `ErrorCode`'s table.
 ///
-/// `message` may reach a client, `detail` never does. Encoders for clients take a `ClientError`.
+/// `message` may reach a client; `detail` never does. Encoders for clients take a `ClientError`.
 package struct SluiceError: Error, Hashable, Sendable, CustomStringConvertible {
     package var code: ErrorCode
-    /// One sentence: what happened, with the value at fault in it. Of a code that `isInternal` it is for operators, too.
+    /// One sentence about the event, with the value at fault. If the code `isInternal`, it is for operators, too.
     package var message: String
-    /// What the reader can do about it; the table's general advice when nil.
+    /// The reader's remedy. If nil, the table's general fix applies.
     package var fix: String?
-    /// The words of a database, broker, plugin or library, for operators alone.
+    /// The text of a database, broker, plugin or library, for operators alone.
     package var detail: String?
 
     package init(_ code: ErrorCode, _ message: String, fix: String? = nil, detail: String? = nil) {
@@ -17,7 +17,7 @@ package struct SluiceError: Error, Hashable, Sendable, CustomStringConvertible {
         self.detail = detail
     }
 
-    /// Message and detail, for logs and for answers to operators.
+    /// The message and detail, for logs and for answers to operators.
     package var operatorText: String { detail.map { "\(message) \($0)" } ?? message }
 
     package var description: String { "\(code.name) (\(code.rawValue)): \(operatorText) \(fix ?? code.fix)" }
@@ -39,9 +39,9 @@ package struct ClientError: Hashable, Sendable {
 }
 
 extension ErrorCode {
-    /// `true` if messages with this code describe the gateway, its database, log, plugins or configuration.
+    /// `true` if messages with this code describe the gateway, its database, change log, plugins or configuration.
     ///
-    /// A plugin's refusal is an answer to the user.
+    /// `pluginRefused` is not internal, because a plugin's refusal is an answer to the user.
     package var isInternal: Bool {
         switch self {
         case .internalError, .timeout: true

@@ -1,10 +1,9 @@
-/// Finds what somebody probably meant, for error messages.
+/// Finds the probable spelling of a misspelt word, for error messages.
 package enum Suggestion {
-    /// The candidate nearest to a misspelt word; nil when none is near enough to be worth naming.
+    /// Returns the candidate nearest to a misspelt word, or nil if none is near enough.
     ///
-    /// Near enough: no more than a third of the word's characters are wrong (but one always may be). Case counts for
-    /// nothing. Cost: the length of the word times the length of those candidates that are about as long; nothing is near to a word of
-    /// more than `longest` bytes.
+    /// A candidate is near if at most a third of the word's characters, and always one, are wrong. Case is ignored. The cost is the word's
+    /// length times that of the candidates of similar length. A word of more than `longest` bytes has no near candidate.
     package static func nearest(to word: String, in candidates: some Sequence<String>) -> String? {
         guard word.utf8.count <= longest else { return nil }
         let lowercased = word.lowercased()
@@ -21,15 +20,15 @@ package enum Suggestion {
 
     private static let longest = 256
 
-    /// ` Did you mean 'x'?`, or nothing: to be put behind a message.
+    /// Returns ` Did you mean 'x'?`, or an empty text, to append to a message.
     package static func question(for word: String, in candidates: some Sequence<String>) -> String {
         nearest(to: word, in: candidates).map { " Did you mean '\($0)'?" } ?? ""
     }
 }
 
 package enum EditDistance {
-    /// How many insertions, deletions, replacements and swaps of neighbours turn one text into the other, no part being
-    /// edited twice.
+    /// Returns the number of insertions, deletions, replacements and swaps of neighbours between two texts. No part is edited twice.
+    /// O(n·m).
     package static func between(_ left: String, _ right: String) -> Int {
         let (a, b) = (Array(left), Array(right))
         if a.isEmpty || b.isEmpty { return max(a.count, b.count) }

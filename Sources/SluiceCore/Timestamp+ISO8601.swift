@@ -1,16 +1,16 @@
 /// The text form of timestamps: ISO 8601, the proleptic Gregorian calendar, printed in UTC.
 extension Timestamp {
-    /// Reads `2026-03-01T12:30:00.25Z`: date, `T` or a space, time with up to nine digits of a second's fraction, and
-    /// `Z` or an offset (`+02:00`, `+0200`, `+02`); without one it is UTC. A date alone is its first instant.
+    /// Reads `2026-03-01T12:30:00.25Z`: a date, `T` or a space, and a time with up to nine digits of fraction. A `Z` or an offset may
+    /// follow (`+02:00`, `+0200`, `+02`); without one the time is UTC. A date alone is its first instant.
     ///
-    /// Nil for anything else. Years have four digits or, with a sign, four to six.
+    /// Returns nil for any other text. Years have four digits or, with a sign, four to six.
     package init?(iso8601 text: some StringProtocol) {
         var text = String(text)
         guard let value = text.withUTF8({ Timestamp(iso8601: $0) }) else { return nil }
         self = value
     }
 
-    /// Reads the same from UTF-8.
+    /// Reads the same form from UTF-8.
     package init?(iso8601 bytes: UnsafeBufferPointer<UInt8>) {
         var scanner = Scanner(bytes: bytes)
         guard let days = scanner.date() else { return nil }
@@ -23,6 +23,7 @@ extension Timestamp {
             seconds += time.seconds - offset
             nanoseconds = time.nanoseconds
         }
+        // Both parts must have one sign.
         if seconds < 0, nanoseconds > 0 {
             seconds += 1
             nanoseconds -= 1_000_000_000
@@ -30,9 +31,9 @@ extension Timestamp {
         self.init(seconds: seconds, nanoseconds: nanoseconds)
     }
 
-    /// `2026-03-01T12:30:00Z`, with three, six or nine digits of fraction where the value needs them.
+    /// The text `2026-03-01T12:30:00Z`, with three, six or nine digits of fraction if the value needs them.
     ///
-    /// Years outside 0 to 9999 get a sign and at least six digits.
+    /// Years outside 0 to 9999 have a sign and at least six digits.
     package var iso8601: String {
         let (days, rest, fraction) = parts
         let (year, month, day) = Timestamp.civil(days: days)
@@ -45,16 +46,16 @@ extension Timestamp {
     /// The year in UTC.
     package var year: Int64 { Timestamp.civil(days: parts.days).year }
 
-    /// Days since 1970, the day's seconds and the second's nanoseconds, which count up whatever the sign.
+    /// Days since 1970, seconds of the day and nanoseconds of the second. The latter two are never negative.
     private var parts: (days: Int64, second: Int64, nanosecond: Int64) {
         let below = Timestamp.floorDivide(Int64(nanoseconds), 1_000_000_000)
-        // The sum of a day's seconds, never of all: those may be the least there is.
+        // Add to the seconds of a day, not to all seconds, which may be `Int64.min`.
         let second = seconds % 86_400 + below
         let carried = Timestamp.floorDivide(second, 86_400)
         return (seconds / 86_400 + carried, second - carried * 86_400, Int64(nanoseconds) - below * 1_000_000_000)
     }
 
-    /// Milliseconds since 1970, cut towards zero, saturating at the ends of `Int64`.
+    /// Milliseconds since 1970, rounded towards zero, saturating at the ends of `Int64`.
     package var milliseconds: Int64 {
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000)
         if overflow { return seconds < 0 ? .min : .max }
@@ -86,7 +87,8 @@ extension Timestamp {
         value / divisor - (value % divisor < 0 ? 1 : 0)
     }
 
-    /// Days since 1970 of a civil date: 400-year eras of 146,097 days, years beginning in March so that the leap day is last.
+    /// Returns the days since 1970 of a civil date. An era is 400 years of 146,097 days in all. Years begin in March so that the leap day
+    /// is last.
     fileprivate static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
         let shifted = month <= 2 ? year - 1 : year
         let era = floorDivide(shifted, 400)
@@ -144,7 +146,7 @@ private struct Scanner {
         else { return nil }
         let year = isNegative ? -magnitude : magnitude
         let days = Timestamp.days(year: year, month: month, day: day)
-        // A day that the month does not have comes back as another date.
+        // A day that the month does not have converts to another date.
         guard Timestamp.civil(days: days).day == day else { return nil }
         return days
     }
@@ -154,7 +156,7 @@ private struct Scanner {
         var second: Int64 = 0
         var nanoseconds: Int64 = 0
         if take(":") {
-            // 60: a leap second, which is the first of the next minute here.
+            // 60 is a leap second. It becomes the first second of the next minute.
             guard let whole = number(2, in: 0...60) else { return nil }
             second = whole
             if take(".") || take(",") {
@@ -166,7 +168,7 @@ private struct Scanner {
         return (hour * 3_600 + minute * 60 + second, Int32(nanoseconds))
     }
 
-    /// Seconds east of UTC; 0 when there is no offset.
+    /// Reads seconds east of UTC, or 0 if there is no offset.
     mutating func offset() -> Int64? {
         if isAtEnd || take("Z") || take("z") { return 0 }
         let isWest = take("-")

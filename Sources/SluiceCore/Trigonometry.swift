@@ -1,4 +1,4 @@
-/// Functions of angles, in radians: the C library's, since the standard library has none and pure modules import nothing.
+/// Functions of angles, in radians. They call the C library, since the standard library has none and pure modules import nothing.
 package enum Trigonometry {
     package static func sine(_ angle: Double) -> Double { sin(angle) }
     package static func cosine(_ angle: Double) -> Double { cos(angle) }

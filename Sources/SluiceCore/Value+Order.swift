@@ -1,16 +1,16 @@
 /// One order over all values, so that equal sets have equal representations wherever they are built.
 extension Value {
-    /// A set's canonical form: sorted by `precedes`, equal elements once.
+    /// Returns a set's canonical form: sorted by `precedes`, equal elements once.
     package static func set(_ elements: [Value]) -> Value {
         var sorted: [Value] = []
         for element in elements.sorted(by: { $0.precedes($1) }) where sorted.last != element { sorted.append(element) }
         return .list(sorted)
     }
 
-    /// A strict total order that agrees with `==`: by type, then numbers and times by size, text and bytes by bytes.
+    /// A strict total order that agrees with `==`: by type, then numbers and times by size, text and binary by bytes.
     package func precedes(_ other: Value) -> Bool { Value.order(self, other) < 0 }
 
-    /// - Returns: negative, zero or positive.
+    /// - Returns: A negative number, zero or a positive number.
     private static func order(_ left: Value, _ right: Value) -> Int {
         switch (left, right) {
         case (.bool(let l), .bool(let r)): return (l ? 1 : 0) - (r ? 1 : 0)
@@ -52,7 +52,7 @@ extension Value {
         left.lexicographicallyPrecedes(right) ? -1 : right.lexicographicallyPrecedes(left) ? 1 : 0
     }
 
-    /// IEEE 754's total order as an integer: negative numbers have their bits turned round.
+    /// Returns IEEE 754's total order as an integer. The bits of negative numbers are inverted, except the sign.
     private static func total(_ value: Double) -> Int64 {
         let bits = Int64(bitPattern: value.bitPattern)
         return bits < 0 ? bits ^ .max : bits

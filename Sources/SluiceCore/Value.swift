@@ -1,7 +1,7 @@
-/// One property value, in the owning form used off the hot path (the hot path reads `Cell`s in place, see `RowView`).
+/// One property value, in the owning form for code off the hot path. The hot path reads `Cell`s in place, see `RowView`.
 ///
-/// Equality is equality of representation (NaN equals NaN, -0 differs from 0), which is what change detection needs.
-/// The query language's own comparison lives in SluiceQuery.
+/// Equality compares representations, as change detection needs: NaN equals NaN, and -0 differs from 0. SluiceQuery has the query
+/// language's own comparison.
 package enum Value: Sendable {
     case null
     case bool(Bool)
@@ -14,11 +14,11 @@ package enum Value: Sendable {
     case timestamp(Timestamp)
     case objectId(ObjectIdentifierBytes)
     case uuid(UUIDBytes)
-    /// A list or set of scalars (a set is kept sorted by the store, so that equal sets are equal here).
+    /// A list or set of scalars. The store keeps sets sorted, so that equal sets are equal here.
     case list([Value])
     /// A dictionary, an embedded object, or a nested value of a mixed property.
     case dictionary([String: Value])
-    /// A link inside a mixed property: the class and the key of its target. A typed link is just its target's key.
+    /// A link inside a mixed property: the class and the key of its target. A typed link is only its target's key.
     indirect case link(type: String, key: Value)
 }
 
@@ -43,7 +43,7 @@ extension Value: Hashable {
         }
     }
 
-    /// Keys are equal when their bytes are; a `Dictionary` finds each that is canonically equivalent.
+    /// `true` if keys have equal bytes and equal values. A `Dictionary` also finds keys that are only canonically equivalent.
     private static func haveSameMembers(_ left: [String: Value], _ right: [String: Value]) -> Bool {
         left.count == right.count
             && left.allSatisfy { key, value in
@@ -77,7 +77,7 @@ extension Value: Hashable {
 extension Value {
     package var isNull: Bool { if case .null = self { true } else { false } }
 
-    /// The type's name as errors print it.
+    /// The type's name for error messages.
     package var typeName: String {
         switch self {
         case .null: "null"

@@ -1,7 +1,7 @@
 /// The encoding of containers in a row's arena: in memory only, never on a wire or a disk.
 ///
-/// A value is a tag byte and its content; integers are little-endian, counts and lengths 32 bits. Depth is bounded by
-/// `Limits.nestingDepth`: deeper input is malformed.
+/// A value is a tag byte and its content. Integers are little-endian; counts and lengths have 32 bits. `Limits.nestingDepth` bounds the
+/// depth; deeper input is malformed.
 package enum ValueCoding {
     package static func tag(of value: Value) -> CellTag {
         switch value {
@@ -22,14 +22,14 @@ package enum ValueCoding {
         }
     }
 
-    /// The content of a value without its tag.
+    /// Returns the content of a value without its tag.
     package static func encode(_ value: Value) -> [UInt8] {
         var writer = Writer()
         writer.content(value)
         return writer.bytes
     }
 
-    /// Nil when the bytes are malformed.
+    /// Decodes content of the given tag, or returns nil if the bytes are malformed.
     package static func decode(_ bytes: UnsafeBufferPointer<UInt8>, as tag: CellTag) -> Value? {
         var reader = Reader(bytes: bytes)
         guard let value = reader.content(tag, depth: 0), reader.isAtEnd else { return nil }
@@ -139,6 +139,7 @@ package enum ValueCoding {
         }
 
         mutating func list(depth: Int) -> Value? {
+            // An element has at least one byte, so a larger count is malformed. The check bounds the work for a hostile count.
             guard let count = fixed(UInt32.self), Int(count) <= bytes.count - position else { return nil }
             var elements: [Value] = []
             for _ in 0..<count {
@@ -149,6 +150,7 @@ package enum ValueCoding {
         }
 
         mutating func dictionary(depth: Int) -> Value? {
+            // As in a list: the remaining bytes bound the count.
             guard let count = fixed(UInt32.self), Int(count) <= bytes.count - position else { return nil }
             var pairs: [String: Value] = [:]
             for _ in 0..<count {

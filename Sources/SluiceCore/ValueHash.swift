@@ -1,9 +1,9 @@
-/// A 64-bit fingerprint of a value, stable across releases and machines: it is stored beside each property's clock, so that a
-/// value which somebody wrote by SQL is told from the one that the merge wrote (DESIGN section 4).
+/// A 64-bit fingerprint of a value, stable across releases and machines. It is stored beside each property's clock. A stored value with
+/// another hash was written by SQL and not by the merge.
 ///
-/// FNV-1a over a tag and the content, integers little-endian. What PostgreSQL gives back in another spelling has one
-/// hash: times count whole microseconds, decimals have no trailing zeros, there is one NaN and one zero, and a float is
-/// the double of the same digits (in a mixed property it comes back as one).
+/// FNV-1a over a tag and the content, with little-endian integers. Spellings that PostgreSQL does not preserve have one hash. Times count
+/// whole microseconds, and decimals drop trailing zeros. There is one NaN and one zero. A float hashes as the double of the same digits,
+/// because a mixed property returns it as a double.
 package struct ValueHash: RawRepresentable, Hashable, Sendable {
     package var rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }

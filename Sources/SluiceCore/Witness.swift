@@ -1,10 +1,10 @@
-/// A transaction by which a position is known again: its number and the time of its commit, which together are in one history of a
-/// database only. After a restored backup the number is nobody's yet, or somebody else's, who committed at another time.
+/// A transaction that identifies a history of the database by its number and commit time. After a backup is restored, the number is unused,
+/// or belongs to a transaction with another commit time.
 package struct Witness: Hashable, Sendable {
     package var transaction: UInt32
-    /// Microseconds since 1970, UTC, as PostgreSQL keeps it.
+    /// Microseconds since 1970, UTC, as PostgreSQL stores it.
     package var commitTime: Int64
-    /// Where it stands in the commit order; zero when that is not known.
+    /// The commit's place in the order, or zero if unknown.
     package var lsn: LSN
 
     package init(transaction: UInt32, commitTime: Int64, lsn: LSN = .zero) {
@@ -13,10 +13,10 @@ package struct Witness: Hashable, Sendable {
         self.lsn = lsn
     }
 
-    /// Lower numbers are PostgreSQL's own.
+    /// PostgreSQL reserves the numbers below.
     private static let firstTransaction: UInt32 = 3
 
-    /// Nil for anything else than what `bytes` gives.
+    /// Reads the form of `bytes`, or returns nil.
     package init?(_ bytes: some Collection<UInt8>) {
         guard bytes.count == 20 else { return nil }
         func number(_ bytes: some Collection<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
@@ -26,7 +26,7 @@ package struct Witness: Hashable, Sendable {
         guard transaction >= Self.firstTransaction else { return nil }
     }
 
-    /// 20 bytes, which clients keep and give back as they are.
+    /// 20 big-endian bytes, which clients store and return unchanged.
     package var bytes: [UInt8] {
         func big(_ number: some FixedWidthInteger) -> [UInt8] {
             stride(from: number.bitWidth - 8, through: 0, by: -8).map { UInt8(truncatingIfNeeded: number >> $0) }

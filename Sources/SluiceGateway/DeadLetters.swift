@@ -4,7 +4,7 @@ package import SluicePipeline
 package import SluicePostgres
 
 extension DeadLetter {
-    /// As the dead-letter topic and the admin API show it; the bytes in hexadecimal, where the text does not hold them.
+    /// The form in the dead-letter topic and the admin API. `bytes` is hexadecimal and present only if the text cannot hold them.
     var json: JSON {
         var members: [JSON.Member] = [
             JSON.Member("id", .int(id)), JSON.Member("type", .string(type)), JSON.Member("source", .string(source)),
@@ -16,11 +16,11 @@ extension DeadLetter {
         return .object(members)
     }
 
-    /// As the dead-letter topic has it, which takes so many bytes: what is larger lacks the end of the object.
+    /// The form in the dead-letter topic, of at most `most` bytes of UTF-8. A larger letter loses its bytes and the end of its object.
     func told(within most: Int = Limits.deadLetterBytes) -> JSON {
         var letter = self
         var told = json
-        // The names and the reason are somebody else's too.
+        // Type, source and reason may be client text of any length. The sizes shrink as JSON escapes can lengthen the text.
         for size in [most / 2, most / 8, most / 64, 0] where told.utf8.count > most {
             letter.isCut = true
             letter.bytes = nil
@@ -32,21 +32,23 @@ extension DeadLetter {
         return told
     }
 
-    /// Of a type's name, which may be any text of a client.
+    /// The maximum length of a class name, in Unicode scalars. A client may have chosen the name.
     static let nameCharacters = 200
 }
 
-/// Tells the dead-letter topic `<app>.ingest-rejected` of every object that was refused, within a second and once. One of the gateways
-/// does it at a time, by turns. It tells what the table says has not been told, so nothing is left out by a crash; and a turn begins, when
-/// nothing that was sent in the turn before can arrive any more, with what the topic was told last, which a crash may have kept from the
-/// table.
+/// Publishes every rejected object to the dead-letter topic `<app>.ingest-rejected`, once and normally within a second.
+///
+/// The gateways take turns; one publishes at a time. It selects rows that the table lists as unpublished, so a crash loses none. A new
+/// turn first waits until no append of the previous turn can still arrive. It then reads the end of the topic, as a crash may have hidden
+/// published letters from the table.
 package struct DeadLetterRelay: Sendable {
-    /// Letters that are told at a time, and bytes of their objects.
+    /// The maximum number of letters of one batch.
     private static let batch = 500
+    /// The size at which a batch ends, in bytes of objects.
     private static let batchBytes = 8 << 20
-    /// A topic that does not take letters of so many bytes is told nothing.
+    /// The smallest record size, in bytes, to which a letter is cut. A topic that rejects it receives no letters.
     private static let leastBytes = 10_000
-    /// Nanoseconds for reading the end of the topic.
+    /// The time limit for reading the end of the topic, in nanoseconds.
     private static let patience: UInt64 = 30_000_000_000
 
     private let letters: DeadLetterStore
@@ -58,8 +60,8 @@ package struct DeadLetterRelay: Sendable {
     private let logger: Logger
 
     /// - Parameters:
-    ///   - longestAppend: how long after its beginning an append to the log may still bring records.
-    ///   - claim: asked once a second, whether this gateway is the one that tells, as far as it knows.
+    ///   - longestAppend: The longest time from the start of an append until the log can no longer add its records.
+    ///   - claim: Returns `true` if this gateway may probably publish. The relay calls it once a second.
     package init(
         letters: DeadLetterStore, log: any MessageLog, topic: String, longestAppend: Duration, environment: any Environment, logger: Logger,
         claim: @escaping @Sendable () async throws -> Bool
@@ -81,9 +83,11 @@ package struct DeadLetterRelay: Sendable {
             do {
                 if !isPrepared { _ = try await log.prepare([TopicSpec(name: topic, partitions: 1)]) }
                 isPrepared = true
+                // The turn survives this pass only if it completes. After an error the relay takes a new turn and reads the topic again.
                 let before = turn
                 turn = nil
                 if try await claim() {
+                    // `claim` may be out of date. The turn's number is the fence: `begin` fails once another gateway has a later one.
                     let mine = if let before { before } else { try await takeOver() }
                     if try await relay(mine) { turn = mine }
                 }
@@ -103,13 +107,16 @@ package struct DeadLetterRelay: Sendable {
         if turn.rest > .zero {
             logger.info(
                 "What the dead-letter topic was told last may still be on its way; it is waited for.", metadata: ["time": "\(turn.rest)"])
+            // Letters of the previous turn that are still in flight would be missing from the end of the topic.
             try await environment.sleep(nanoseconds: UInt64(turn.rest / .nanoseconds(1)))
         }
         try await letters.markPublished(try await lastTold())
         return turn
     }
 
-    /// The ids of the last letters in the topic: as many as one look takes.
+    /// Returns the ids of the last letters in the topic, at most one batch.
+    ///
+    /// - Throws: `timeout` if the end cannot be read within `patience`.
     private func lastTold() async throws -> [Int64] {
         let partition = LogPartition(topic, 0)
         let range = try await log.ranges(of: [partition])[partition] ?? 0..<0
@@ -134,12 +141,13 @@ package struct DeadLetterRelay: Sendable {
         }
     }
 
-    /// - Returns: false when it is somebody else's turn.
+    /// - Returns: `false` if another gateway has taken the turn.
     private func relay(_ turn: DeadLetterStore.Turn) async throws -> Bool {
         while !Task.isCancelled {
             let rows = try await letters.unpublished(
                 limit: Self.batch, characters: Limits.deadLetterBytes, bytes: Self.batchBytes)
             if rows.isEmpty { break }
+            // The database records the latest arrival of this append before the append starts. A successor waits that long.
             guard try await letters.begin(turn, for: longestAppend) else { return false }
             try await tell(rows)
             try await letters.markPublished(rows.map(\.id))
@@ -152,13 +160,15 @@ package struct DeadLetterRelay: Sendable {
         do {
             try await tell(rows, within: Limits.deadLetterBytes)
         } catch let error as SluiceError where error.code == .logRecordTooLarge {
-            // The brokers take less. What they took of the others is there.
+            // The brokers' limit is smaller than ours. Letters of the batch that they have accepted must not be sent twice.
             let there = Set(try await lastTold())
             for row in rows where !there.contains(row.id) { try await tellCut(row) }
         }
     }
 
-    /// Cuts a letter until the brokers take it.
+    /// Publishes a letter, halving its size until the brokers accept it.
+    ///
+    /// - Throws: `logRecordTooLarge` if they reject it near `leastBytes`.
     private func tellCut(_ row: DeadLetter) async throws {
         var most = Limits.deadLetterBytes
         while true {
@@ -180,27 +190,29 @@ package struct DeadLetterRelay: Sendable {
     }
 }
 
-/// Sends refused objects again.
+/// Sends rejected objects again.
 ///
-/// An object that the log has, or the tables without Kafka, leaves `sluice.ingest_rejected`, once the dead-letter topic has it; what is
-/// refused once more comes back as a new one. After a crash an object may be sent twice, which is harmless: its primary key makes it
-/// land once.
+/// An object that the log accepts leaves `sluice.ingest_rejected`, once the dead-letter topic has it. Without Kafka it leaves once its
+/// table has accepted it. An object that the sink rejects again returns as a new row. After a crash an object may be sent twice; its
+/// primary key makes it take effect once.
 struct DeadLetterReplay: Sendable {
     struct Outcome: Sendable {
         var sent = 0
-        /// Those that are still not objects of their types, which stay.
+        /// The objects that the intake or the schema rejects. They stay in the table.
         var refused: [(letter: DeadLetter, error: SluiceError)] = []
-        /// The last that was looked at; nil when there was none.
+        /// The id of the last letter read; nil if there was none.
         var last: Int64?
     }
 
     let letters: DeadLetterStore
     let intake: any IngestIntake
     let authority: any SchemaAuthority
-    /// Whether there is a dead-letter topic, which is told of them all.
+    /// `true` if there is a dead-letter topic, which receives every letter before the letter leaves the table.
     let hasTopic: Bool
 
-    /// - Parameter limit: how many at most.
+    /// Replays the oldest letters that match the filter.
+    ///
+    /// - Parameter limit: The maximum number of letters to read.
     func replay(_ filter: DeadLetterStore.Filter, limit: Int) async throws -> Outcome {
         var rows = try await letters.list(filter, limit: limit)
         var outcome = Outcome()
@@ -218,7 +230,7 @@ struct DeadLetterReplay: Sendable {
         return outcome
     }
 
-    /// What a user was not allowed to send enters only when somebody says so.
+    /// Removes the letters that the rules rejected. They are replayed only if the filter names their ids or their code.
     private static func takeForbidden(_ rows: inout [DeadLetter]) -> [(letter: DeadLetter, error: SluiceError)] {
         let code = ErrorCode.writeNotAllowed
         let forbidden = rows.filter { $0.code == code.rawValue }
@@ -230,6 +242,7 @@ struct DeadLetterReplay: Sendable {
     }
 
     private func send(_ rows: [DeadLetter], of type: ObjectType, _ schema: Schema, _ outcome: inout Outcome) async throws {
+        // Marked first: a second rejection then becomes a row of its own instead of a duplicate of this one.
         try await letters.replay(rows.map(\.id))
         let results = try await intake.submit(rows.map { $0.bytes ?? Array($0.object.utf8) }, type: type, schema: schema, rights: nil)
         var sent: [DeadLetter] = []

@@ -8,16 +8,16 @@ import SluicePluginHost
 import SluicePostgres
 import Synchronization
 
-/// One gateway: the adapters joined to the pipeline's ports, and the services that run.
+/// A gateway: the adapters, joined to the pipeline's ports, and the services.
 ///
-/// `run` opens everything in the order of the data's way, reports its addresses, and serves until the task is cancelled
-/// or a shutdown is asked for; then everything ends in the opposite order.
+/// `run` opens the parts, starts the services and calls `ready`. It serves until its task is cancelled or a graceful shutdown begins.
+/// Services and parts then end in the opposite order.
 package struct Gateway: Sendable {
     private let configuration: GatewayConfiguration
     private let logger: Logger
     private let environment: any Environment
 
-    /// Where a running gateway can be reached.
+    /// The addresses of a running gateway.
     package struct Addresses: Hashable, Sendable {
         package var url: String
         package var adminURL: String
@@ -30,7 +30,9 @@ package struct Gateway: Sendable {
         self.environment = environment
     }
 
-    /// - Parameter ready: called once clients can connect.
+    /// Runs the gateway until cancellation or shutdown, and closes every part in either case.
+    ///
+    /// - Parameter ready: Called once clients can connect.
     package func run(ready: @escaping @Sendable (Addresses) async throws -> Void) async throws {
         for note in configuration.app.notes {
             logger.warning("Something in the app directory has no effect.", metadata: ["note": .string(note)])
@@ -53,6 +55,7 @@ package struct Gateway: Sendable {
         let adminHost = configuration.network.adminHost
         let announce = BackgroundService("announce") {
             if let socket = servers.socket, let place = servers.socketPath {
+                // The socket is published under its real path only once the server listens on it.
                 _ = try await socket.port
                 try place.publish()
             }
@@ -67,6 +70,7 @@ package struct Gateway: Sendable {
         services.append(watchUsers(parts, servers.sessions))
         if let directory = configuration.directory { services.append(watchRules(in: directory, parts, servers.sessions)) }
         var group = ServiceGroupConfiguration(
+            // A service that returns early ends the whole gateway.
             services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) }, logger: logger)
         group.maximumGracefulShutdownDuration = .seconds(3)
         try await Self.run(ServiceGroup(configuration: group))
@@ -77,7 +81,7 @@ package struct Gateway: Sendable {
         return BackgroundService("users") {
             try await access.watch.run { change in
                 if let error = change.error { await sessions.disconnect(user: change.user, error) }
-                // A session that is just beginning may not know it yet.
+                // A session that is still starting has no user yet, so `disconnect` misses it. It evaluates the user again here.
                 if change.kind == .disabled || change.kind == .deleted { sessions.reconsider(user: change.user) }
             } tell: { id in
                 if let user = try? await access.authenticator.user(id: id) { await generations.userChanged(user) }
@@ -97,10 +101,10 @@ package struct Gateway: Sendable {
         return BackgroundService("rules") { try await watch.run() }
     }
 
-    /// Runs the services. A cancellation lets them end in order, each before those it needs; the group cancels what has not
-    /// ended after its own bound.
+    /// Runs the services. On cancellation they end in order, each before those that it depends on. The group cancels the services that
+    /// exceed its own bound of 3 s.
     private static func run(_ group: ServiceGroup) async throws {
-        // Unstructured because: the cancellation must not reach the services all at once.
+        // Unstructured because: the cancellation must not reach all services at once.
         let services = Task { try await group.run() }
         try await withTaskCancellationHandler {
             try await services.value
@@ -111,7 +115,7 @@ package struct Gateway: Sendable {
     }
 }
 
-/// A loop of the pipeline as a service: it ends by cancellation, also when a graceful shutdown is asked for.
+/// A loop of the pipeline as a service. Cancellation and graceful shutdown both cancel its body.
 struct BackgroundService: Service {
     private let name: String
     private let body: @Sendable () async throws -> Void

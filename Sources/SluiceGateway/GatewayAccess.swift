@@ -3,15 +3,15 @@ import SluiceCore
 import SluicePipeline
 import SluicePostgres
 
-/// Who users are: accounts, tokens, and what their changes do to sessions.
+/// The authentication of a gateway: accounts, tokens, API keys, and the watch for changed users.
 struct GatewayAccess: Sendable {
     let users: UserService
-    /// Keys that programs log in with.
+    /// The API keys that programs log in with.
     let keys: APIKeys
     let authenticator: AccountAuthenticator
-    /// What happens to users after this.
+    /// The changes of users since the gateway opened.
     let watch: UserWatch
-    /// Seals what clients keep for the gateways of the app.
+    /// Seals the client view records and resume offers that clients store for the app's gateways.
     let sealer: KeySealer
 
     static func open(
@@ -36,7 +36,7 @@ struct GatewayAccess: Sendable {
             authenticator: AccountAuthenticator(tokens: tokens, directory: directory), watch: watch, sealer: sealer)
     }
 
-    /// Custom data are what the app's collection for them has, where it names one, and else what the admin API sets.
+    /// Takes custom data from the app's collection if it names one, and from the admin API otherwise.
     private static func followCustomData(_ app: AppConfiguration, _ pool: PostgresPool, _ logger: Logger) async throws {
         let follower = CustomDataTable(pool: pool)
         guard let custom = app.customUserData else { return try await follower.unfollow() }
@@ -53,8 +53,8 @@ struct GatewayAccess: Sendable {
     }
 }
 
-/// Proves a token and looks its account up, so that a session starts with the user's data as they are now, and a disabled
-/// user starts none.
+/// An authenticator that verifies a token and reads the account. A session starts with the user's current data. Disabled users cannot
+/// start one.
 struct AccountAuthenticator: Authenticator {
     let tokens: AccessTokens
     let directory: any UserDirectory

@@ -2,20 +2,20 @@ package import SluiceCore
 package import SluiceKafka
 package import SluiceNet
 
-/// Everything a gateway is told at its start.
+/// The settings that a gateway starts with.
 package struct GatewayConfiguration: Sendable {
     package typealias Proxies = TrustedProxies
     package typealias Admission = AdmissionLimits
 
     package struct Network: Hashable, Sendable {
         package var host: String
-        /// 0 is any free one.
+        /// The client port; 0 selects a free one.
         package var port: Int
         package var adminHost: String
         package var adminPort: Int
         /// The reverse proxies in front of the client port.
         package var trustedProxies: TrustedProxies
-        /// Bounds of connections and requests on the client port.
+        /// The limits of connections and requests on the client port.
         package var admission: AdmissionLimits
 
         package init(
@@ -31,14 +31,16 @@ package struct GatewayConfiguration: Sendable {
         }
     }
 
-    /// Parses `--trusted-proxy`.
+    /// Parses the values of `--trusted-proxy`.
+    ///
     /// - Throws: `configInvalid` with the range at fault.
     package static func trustedProxies(_ ranges: [String]) throws(SluiceError) -> Proxies {
         Proxies(try ranges.map { (range) throws(SluiceError) in try NetworkRange(range) })
     }
 
-    /// Bounds of the client port with another one for each address.
-    /// - Parameter connectionsPerAddress: a quarter of them may be without a valid token.
+    /// Returns the limits of the client port with another limit per address.
+    ///
+    /// - Parameter connectionsPerAddress: The connections per address, at least 4. A quarter of them may be without a valid token.
     /// - Throws: `configInvalid` for fewer than 4.
     package static func admission(connectionsPerAddress: Int) throws(SluiceError) -> Admission {
         guard connectionsPerAddress >= 4 else {
@@ -49,11 +51,11 @@ package struct GatewayConfiguration: Sendable {
     }
 
     package struct Plugins: Hashable, Sendable {
-        /// Shared libraries, in the order of the chain.
+        /// The paths of shared libraries, in the order of the chain.
         package var files: [String]
-        /// Whether they run in the gateway's own process.
+        /// `true` if plugins run in the gateway's own process.
         package var inProcess: Bool
-        /// Who may sign plugins; none: signatures are not asked for.
+        /// The public keys that may sign plugins. If it is empty, plugins need no signature.
         package var keys: [PluginKey]
 
         package init(files: [String] = [], inProcess: Bool = false, keys: [PluginKey] = []) {
@@ -64,18 +66,18 @@ package struct GatewayConfiguration: Sendable {
     }
 
     package var app: AppConfiguration
-    /// The app directory, whose rules are taken up as they are edited; nil: they stay as they are in `app`.
+    /// The app directory. The gateway reloads its rules when they change; with nil the rules of `app` stay in use.
     package var directory: String?
-    /// A libpq connection string.
+    /// PostgreSQL, as a libpq connection string.
     package var postgres: String
-    /// Kafka's bootstrap servers; nil is the embedded log.
+    /// Kafka's bootstrap servers; nil selects the embedded log.
     package var kafka: String?
-    /// librdkafka's own settings for every client of it.
+    /// Settings of librdkafka for each Kafka client.
     package var kafkaSettings: KafkaSettings
     package var network: Network
     package var admin = Admin()
     package var plugins: Plugins
-    /// Learn the schema from clients, allow what no rule forbids. Never in production (DEV-5).
+    /// `true` to learn the schema from clients and to allow everything that no rule denies. Not for production.
     package var isDevelopment: Bool
 
     package init(

@@ -6,7 +6,7 @@ import SluicePipeline
 import SluicePluginHost
 import SluicePostgres
 
-/// What a gateway consists of, opened in order and closed in the opposite one.
+/// The parts of a gateway, opened in order and closed in the opposite one.
 struct GatewayParts: Sendable {
     let pools: GatewayPools
     let marker: PostgresMarker
@@ -19,7 +19,7 @@ struct GatewayParts: Sendable {
     let readiness: Readiness
     let metrics: Metrics
     let watch: SessionWatch
-    /// The replication slot's name.
+    /// The name of the replication slot.
     let slot: String
     let quarantine: QuarantineKeeper
     let letters: DeadLetterReplay
@@ -27,14 +27,16 @@ struct GatewayParts: Sendable {
     let audit: AuditLog
     let services: [any Service]
 
-    /// - Throws: what is missing or unfit; nothing is left open then.
+    /// Opens all parts.
+    ///
+    /// - Throws: The first missing or unfit part. The parts opened before it are closed.
     static func open(_ configuration: GatewayConfiguration, logger: Logger, environment: any Environment) async throws -> GatewayParts {
         try configuration.requireAdminToken()
         let pools = GatewayPools(configuration.postgres)
         var kafka: KafkaLog?
         var generations: RuleGenerations?
         do {
-            // Before anything is waited for: a setting that is wrong is told at once.
+            // Before any wait, so that a wrong Kafka setting fails at once.
             kafka = try configuration.kafka.map {
                 try KafkaLog(
                     KafkaConfiguration(
@@ -66,7 +68,7 @@ struct GatewayParts: Sendable {
         }
     }
 
-    /// What the gateway talks to.
+    /// The systems outside the pipeline: databases, brokers and plugins.
     private struct Outside {
         let pools: GatewayPools
         let names: ReplicationNames
@@ -87,12 +89,15 @@ struct GatewayParts: Sendable {
         let log: any MessageLog = kafka ?? EmbeddedLog(environment: environment)
         let tables = GatewayTables(app: app, pool: pool, names: names, logger: logger)
         let applied = AppliedSchema(store: AppSchemaStore(pool: pool))
+        // Nothing is recorded or published of a schema that breaks the one in use; the first throw ends the start.
         if !configuration.isDevelopment { try await applied.requireNoBreak(app) }
         let schema = try await GatewaySchema.open(
             app.schema, fields: app.queryableFields, isDevelopment: configuration.isDevelopment, tables: tables, log: log, topics: topics,
             tell: generations.configure)
+        // Recorded only once the tables fit, as other gateways adopt the recorded schema.
         if !configuration.isDevelopment { try await applied.record(app) }
         try await PostgresFailure.translating { try await PostgresCapture.ensureSlot(names.slot, pool, logger) }
+        // Plugins may parse predicates while they are configured.
         outside.services.connect(schema)
         try await generations.start(schema.current())
         let rules = PluginRules(generations: generations, authority: schema)
@@ -113,7 +118,7 @@ struct GatewayParts: Sendable {
         let store = PostgresWrites(pools, tables: tables)
         let ingestStore = PostgresIngest(pool: pool, tables: tables, conninfo: configuration.postgres)
         let watch = IngestWatch(metrics: metrics, logger: logger)
-        // Whoever produces into these topics begins when the gateway is ready; brokers make missing ones with partitions of their own choice.
+        // External producers start when the gateway is ready. Brokers would create missing topics with a partition count of their own.
         if kafka != nil {
             for type in schema.current().schema.types where type.kind == .asymmetric {
                 _ = try await schema.ingestPartitions(of: type.name)
@@ -135,6 +140,7 @@ struct GatewayParts: Sendable {
         let schemaWatch = SchemaWatch(applied: applied, schema: schema, environment: environment, logger: logger)
         let recordBounds = RecordBoundWatch(
             log: log, topics: topics, schema: schema, bounds: tables.bounds, readiness: readiness, environment: environment, logger: logger)
+        // The first clients need the topics' bounds, so the first look is not left to the service.
         await recordBounds.look()
         let publisherWatch = PublisherWatch(
             schema: schema, quarantine: quarantine, readiness: readiness, metrics: metrics, logger: logger, bounds: recordBounds)
@@ -198,7 +204,7 @@ struct GatewayParts: Sendable {
             services: background)
     }
 
-    /// Ends what is left when the services have ended.
+    /// Closes the parts. The services must have ended before.
     func close() async {
         await generations.stop()
         await sessionServices.resume.close()

@@ -1,20 +1,20 @@
 import SluicePostgres
 
-/// The gateway's connections to PostgreSQL, apart by what they may wait for: nobody who only asks and answers has to wait behind
-/// somebody who waits for others.
+/// The gateway's PostgreSQL connections, in pools by their waiting time. A short query never waits behind a connection that is lent for
+/// long.
 struct GatewayPools: Sendable {
-    /// For everything that is over soon.
+    /// Eight connections for short statements.
     let main: PostgresPool
-    /// Lends connections to writes that plugins judge, for as long as those and what they want kept take.
+    /// Eight connections for writes that plugins judge. Each is lent until the plugins have answered and their records are stored.
     let judged: PostgresPool
-    /// For what plugins ask while such a write waits for them.
+    /// Two connections for queries by plugins while a judged write waits for them.
     let questions: PostgresPool
-    /// Waits for the disk on behalf of all uploads.
+    /// One connection that waits for the WAL flush on behalf of all uploads.
     let disk: PostgresPool
-    /// Lends connections to large views, however slowly they are read.
+    /// Eight connections for large views. Each is lent for as long as its client reads.
     let streams: PostgresPool
 
-    /// Opens nothing yet.
+    /// Creates the pools without opening a connection.
     init(_ conninfo: String) {
         main = PostgresPool(conninfo, size: 8)
         judged = PostgresPool(conninfo, name: "judged writes", size: 8)

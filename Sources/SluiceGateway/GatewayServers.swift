@@ -6,20 +6,20 @@ import SluiceNet
 import SluicePipeline
 import SluiceWire
 
-/// The gateway's two ports: what clients see, and what operators see.
+/// The servers of a gateway: the client port, the admin port and the optional admin socket.
 struct GatewayServers: Sendable {
     let client: NetServer
     let admin: NetServer
-    /// The admin port's routes on a Unix socket, if there is one.
+    /// The admin port's routes on a Unix socket; nil if none is configured.
     let socket: NetServer?
     let socketPath: AdminSocket?
     let sessions: SessionService
 
-    /// How long connections may take to end, each server's in turn; the whole gateway has five seconds.
+    /// The time for connections to end, per server and in turn. The whole gateway has five seconds.
     private static let shutdownDeadline = TimeAmount.seconds(1)
 
     init(_ parts: GatewayParts, _ configuration: GatewayConfiguration, logger: Logger) throws {
-        // What the HTTP library says of connections that end is no operator's business; errors of requests are the routes'.
+        // The HTTP library's messages about closed connections do not help an operator. The routes log errors of requests.
         var quiet = logger
         quiet.logLevel = .critical
         let appID = configuration.app.appID
@@ -32,6 +32,7 @@ struct GatewayServers: Sendable {
         let refused = parts.metrics.refusals(
             loggedBy: RefusalLog(logger: logger, environment: parts.sessionServices.environment))
         let router = Router(context: ClientContext.self)
+        // The order matters: the limits need the client's address, and errors of the inner middleware must be responses for the metrics.
         router.add(middleware: ClientAddressMiddleware(proxies: configuration.network.trustedProxies))
         router.add(middleware: HTTPWatch(metrics: parts.metrics, environment: parts.sessionServices.environment))
         router.add(middleware: ErrorMiddleware(logger: logger))

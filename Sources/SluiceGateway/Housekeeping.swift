@@ -2,17 +2,18 @@ import Logging
 import SluiceCore
 import SluicePostgres
 
-/// What any gateway may do for the companion schema, at the start and every ten minutes: forget what no client can still need, and
-/// keep as many refused objects, refused writes and entries of the audit log as `Limits` says. Whoever sends what is refused could fill
-/// the database with it.
+/// The maintenance of the companion schema, at the start and every ten minutes, by every gateway.
+///
+/// It advances the horizon of row clocks. It limits rejected objects, write rejections and audit entries to `Limits`, because clients
+/// that send rejected writes could otherwise fill the database.
 struct Housekeeping: Sendable {
     private static let interval: UInt64 = 600_000_000_000
 
     let clients: ClientStore
-    /// How long a client that does not come is waited for.
+    /// The days for which the gateway keeps merge data for an offline client replica.
     let offlineDays: Int
     let letters: DeadLetterStore
-    /// Whether a dead-letter topic is told of refused objects, which then stay until it has been.
+    /// `true` if there is a dead-letter topic. Rejected objects then stay until the topic has them.
     let hasTopic: Bool
     let writes: RejectedWriteStore
     let audit: AuditLog

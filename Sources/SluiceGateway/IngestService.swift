@@ -3,7 +3,7 @@ import ServiceLifecycle
 import SluiceCore
 import SluicePipeline
 
-/// A sink for each asymmetric type. Types that are learnt while it runs get theirs when they come.
+/// Runs a sink for each asymmetric class. A class that is learned at run time gets its sink within about a second.
 struct IngestService: Service {
     let schema: GatewaySchema
     let topics: Topics
@@ -27,12 +27,13 @@ struct IngestService: Service {
             var running: Set<String> = []
             while !Task.isCancelled {
                 for type in schema.current().schema.types where type.kind == .asymmetric && !running.contains(type.name) {
+                    // If the log does not answer, the next pass retries.
                     guard let partitions = try? await schema.ingestPartitions(of: type.name) else { continue }
                     running.insert(type.name)
                     let sink = sink(for: type.name, partitions: partitions)
                     group.addTask { await sink.run() }
                 }
-                // New types come by development mode and applied schemas; a second is soon enough for those.
+                // Development mode and `schema apply` add classes. One second of delay is acceptable for both.
                 try? await environment.sleep(nanoseconds: 1_000_000_000)
             }
             group.cancelAll()
@@ -46,7 +47,7 @@ struct IngestService: Service {
     }
 }
 
-/// Counts what is ingested.
+/// Records ingest metrics.
 struct IngestWatch: IngestObserver {
     let metrics: Metrics
     let logger: Logger

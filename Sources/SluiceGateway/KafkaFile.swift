@@ -2,15 +2,17 @@ import FoundationEssentials
 package import SluiceCore
 package import SluiceKafka
 
-/// Kafka as the command line and a file of librdkafka's properties name it.
+/// Kafka's address and settings, from the command line and a file of librdkafka properties.
 package enum KafkaFile {
+    /// Reads the file and reconciles it with the servers.
+    ///
     /// - Parameters:
-    ///   - servers: bootstrap servers; nil: those of the file.
-    ///   - file: its path; nil: nothing is set.
-    /// - Returns: the bootstrap servers, nil for the embedded log, and the settings of every client of theirs.
-    /// - Throws: `configInvalid`, without any value of the file.
+    ///   - servers: Bootstrap servers; nil or empty to use those of the file.
+    ///   - file: The path; nil or empty for no settings.
+    /// - Returns: The bootstrap servers, nil for the embedded log, and the settings of each Kafka client.
+    /// - Throws: `configInvalid`, without any value of the file, as it may hold secrets.
     package static func read(servers: String?, file: String?) throws(SluiceError) -> (servers: String?, settings: KafkaSettings) {
-        // A variable that is there and says nothing.
+        // An environment variable may be set but empty.
         let servers = servers?.isEmpty == true ? nil : servers
         guard let file, !file.isEmpty else { return (servers, [:]) }
         let bytes: Data
@@ -32,7 +34,7 @@ package enum KafkaFile {
             }
             return (servers, settings)
         }
-        // Whichever won, somebody would have meant the other.
+        // Either choice could be the wrong cluster, so a contradiction is an error.
         guard servers == nil || servers == own.servers else {
             throw SluiceError(
                 .configInvalid, "\(own.place)these brokers are others than those of --kafka or SLUICE_KAFKA.",

@@ -2,7 +2,7 @@ import Logging
 import SluiceCore
 import SluicePostgres
 
-/// Keeps the partitions of the tables that are cut by time: looks at the start and every ten minutes, on every gateway, one at a time.
+/// Creates and drops the time partitions of ingest tables. Every gateway does so at its start and every ten minutes, one at a time.
 struct PartitionKeeper: Sendable {
     private static let interval: UInt64 = 600_000_000_000
 

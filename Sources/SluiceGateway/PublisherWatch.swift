@@ -3,7 +3,7 @@ import SluiceCore
 import SluicePipeline
 import Synchronization
 
-/// Makes metrics, readiness and the quarantine of what the publisher reports.
+/// Updates metrics, readiness and the quarantine from the publisher's reports.
 struct PublisherWatch: Sendable {
     let schema: GatewaySchema
     let quarantine: QuarantineKeeper
@@ -43,7 +43,7 @@ struct PublisherWatch: Sendable {
         }
     }
 
-    /// Keeps rows that do not fit their type where an operator finds them; they never stop the app (EXT-3).
+    /// Quarantines rows that do not fit their class. They never stop the stream.
     private func note(_ rows: [UnfitRow]) {
         quarantine.note(rows, types: schema.current().schema.types.map(\.name))
         let unfit = rows.filter { $0.reason != nil }
@@ -52,13 +52,13 @@ struct PublisherWatch: Sendable {
     }
 }
 
-/// Counts the pieces in which transactions come that are too long for one batch: while they do, nothing else can.
+/// Counts the pieces of transactions that are too long for one batch. The watermark cannot advance inside such a transaction.
 final class TransactionPieces: Sendable {
     private let state = Mutex((isOpen: false, count: UInt64(0)))
 
     var count: UInt64 { state.withLock(\.count) }
 
-    /// A batch is in the log.
+    /// Records that a batch is in the log. The second batch without an announced position is a piece of a long transaction.
     func published() {
         state.withLock { state in
             if state.isOpen { state.count += 1 }
@@ -66,6 +66,6 @@ final class TransactionPieces: Sendable {
         }
     }
 
-    /// It ended with its last transaction.
+    /// Records that the log announced a position: the last transaction is complete.
     func ended() { state.withLock { $0.isOpen = false } }
 }

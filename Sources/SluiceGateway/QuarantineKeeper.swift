@@ -3,11 +3,12 @@ import SluiceCore
 import SluicePostgres
 import Synchronization
 
-/// Keeps the list of rows that do not fit their classes, and releases those that do by now (EXT-3).
+/// The list of rows that do not fit their class. It also releases rows that fit again.
 ///
-/// It is told by whoever meets such a row, never makes anybody wait, and does one thing after the other, in the order told. The
-/// gateway that publishes also looks at the list when it begins to publish, which is when the schema has grown, and every minute.
+/// Reports never block the caller. One task works through them in order. The publishing gateway checks the list when publishing starts,
+/// as the schema may have grown, and every minute.
 final class QuarantineKeeper: Sendable {
+    // Reports arrive from any task; only `run` reads them.
     private enum Work: Sendable {
         case rows([UnfitRow], types: [String])
         case met(type: String, key: String, reason: String)
@@ -24,19 +25,19 @@ final class QuarantineKeeper: Sendable {
 
     private struct State {
         var isResponsible = false
-        /// Rows of what waits to be done.
+        /// The rows in reports that are queued or in work.
         var waitingRows = 0
-        /// Rows met by reading that need not be noted again.
+        /// The rows met by reads that are already reported.
         var met: Set<[String]> = []
     }
 
-    /// Things to do that may wait; what comes beyond them is not noted, and says so in the log.
+    /// The maximum number of queued reports. The keeper drops further ones and logs an error.
     static let waiting = 4_096
-    /// Rows of these; one thing to do may go beyond.
+    /// The maximum number of rows in queued reports. The last report may exceed it.
     static let waitingRows = 16_384
-    /// Rows met by reading that are remembered; beyond them each is noted anew.
+    /// The maximum number of rows remembered as met. At the bound the set is emptied and each row is reported again.
     static let remembered = 10_000
-    /// Rows looked at in one go: when publishing begins, and each minute.
+    /// The maximum number of rows to check at once: when publishing starts, and each minute.
     static let (all, some) = (10_000, 1_000)
     private static let pause: Duration = .seconds(60)
 
@@ -56,12 +57,12 @@ final class QuarantineKeeper: Sendable {
         (work, door) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.waiting))
     }
 
-    // MARK: Being told
+    // MARK: Reports
 
-    /// What changes said of rows.
+    /// Reports rows that the publisher met in changes.
     func note(_ rows: [UnfitRow], types: [String]) { enqueue(.rows(rows, types: types)) }
 
-    /// A row was left out of what was read for a device.
+    /// Reports a row that a snapshot left out of a client's view. Does nothing if the row is already remembered.
     func met(type: String, key: String, reason: String) {
         let isNew = state.withLock { state in
             if state.met.count >= Self.remembered { state.met.removeAll() }
@@ -70,15 +71,16 @@ final class QuarantineKeeper: Sendable {
         if isNew { enqueue(.met(type: type, key: key, reason: reason)) }
     }
 
-    /// Whether this gateway publishes.
+    /// Sets whether this gateway publishes. `true` also starts a check of the list.
     func isResponsible(_ isResponsible: Bool) {
         state.withLock { $0.isResponsible = isResponsible }
-        // Also when it did before: a publisher that opens again does so for a new schema.
+        // Also if it was `true` before: the publisher reopens for a new schema.
         if isResponsible { enqueue(.look(limit: Self.all)) }
     }
 
     private func enqueue(_ work: Work) {
         let hasRoom = state.withLock { state in
+            // The count is raised before the row is queued; otherwise the worker could subtract it first.
             guard state.waitingRows < Self.waitingRows else { return false }
             state.waitingRows += work.rows
             return true
@@ -90,7 +92,7 @@ final class QuarantineKeeper: Sendable {
         logger.error("Too much waits to be noted of rows that do not fit; something was not.", metadata: ["limit": "\(Self.waiting)"])
     }
 
-    // MARK: Doing
+    // MARK: Work
 
     func run() async throws {
         try await withThrowingDiscardingTaskGroup { group in
@@ -118,17 +120,20 @@ final class QuarantineKeeper: Sendable {
             }
             _ = try await counted()
         } catch is CancellationError {
-            // The gateway ends; what is met again is noted then.
+            // The gateway is ending. A row that is met again is reported then.
         } catch {
             logger.error("What was met of rows that do not fit could not be noted.", metadata: ["error": "\(error)"])
         }
     }
 
-    /// Releases what fits. - Returns: how many rows were released or are gone, and how many are left.
+    /// Releases the rows that fit, without the queue.
+    ///
+    /// - Returns: The number of rows released or deleted, and the number left.
     func look() async throws -> (released: Int, left: Int) { (try await released(limit: Self.all), try await counted()) }
 
     private func released(limit: Int) async throws -> Int {
         let tables = tables
+        // A row that is released and breaks again must be reported again.
         state.withLock { $0.met.removeAll() }
         let released = try await store.release({ try? tables.shape(of: $0) }, limit: limit)
         if released > 0 { logger.notice("Rows that did not fit do, or are gone.", metadata: ["rows": "\(released)"]) }

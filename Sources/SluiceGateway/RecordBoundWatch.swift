@@ -4,12 +4,12 @@ import SluicePipeline
 import SluicePostgres
 import Synchronization
 
-/// Keeps the bounds of rows at what the topics take, and names the topics that take less than the gateway needs.
+/// Keeps the size bounds of rows at the topics' limits, and warns about topics below the gateway's needs.
 final class RecordBoundWatch: Sendable {
     private struct State {
-        /// Bytes of the largest record, by topic, as the brokers said last.
+        /// The largest record by topic, in bytes, as last read from the brokers.
         var known: [String: Int] = [:]
-        /// Bytes below which a record was refused although the brokers' settings allow it, by topic.
+        /// The largest record by topic, in bytes, as learned from a rejection below the configured limit.
         var learned: [String: Int] = [:]
         var note: String?
     }
@@ -39,7 +39,7 @@ final class RecordBoundWatch: Sendable {
         self.logger = logger
     }
 
-    /// Looks each minute: an operator may change a topic while the gateway runs.
+    /// Reads the bounds every minute, as an operator may change a topic at any time.
     func run() async throws {
         while true {
             try await environment.sleep(nanoseconds: Self.pause)
@@ -47,7 +47,7 @@ final class RecordBoundWatch: Sendable {
         }
     }
 
-    /// Reads the bounds of all change topics.
+    /// Reads the bounds of all change topics. An error becomes a readiness warning.
     func look() async {
         let types = Partitioning.readable(schema.current().schema).map(\.name)
         do {
@@ -68,7 +68,7 @@ final class RecordBoundWatch: Sendable {
     private func apply(_ bytes: Int?, to type: String) {
         let topic = topics.changes(of: type)
         let effective = state.withLock { state in
-            // A changed setting says more than a refusal from before.
+            // A changed setting outweighs a rejection from before.
             if state.known[topic] != bytes { state.learned[topic] = nil }
             state.known[topic] = bytes
             return [bytes, state.learned[topic]].compactMap(\.self).min()
@@ -76,7 +76,7 @@ final class RecordBoundWatch: Sendable {
         if let effective { bounds[type].set(recordBytes: effective) }
     }
 
-    /// Takes it that a topic takes only smaller records than one that it refused.
+    /// Lowers the bound of a class below a record of `bytes` bytes that its topic rejected.
     func refused(type: String, bytes: Int) {
         let topic = topics.changes(of: type)
         let effective = state.withLock { state in

@@ -5,12 +5,11 @@ import SluiceNet
 import SluicePipeline
 import Synchronization
 
-/// Runs a session for each WebSocket that is accepted; whenever it has something to do, as a child of its own that cannot hurt
-/// the others.
+/// Runs a session for each accepted WebSocket. The work of a session runs in a child task of its own, so a failure ends no other session.
 final class SessionService: Service {
     private let services: SessionServices
     private let watch: SessionWatch
-    /// Those that have something to do and nobody yet who does it: each at most once.
+    /// The channels with work and no task to do it, each at most once.
     private let calls: AsyncStream<SocketChannel>
     private let caller: AsyncStream<SocketChannel>.Continuation
     private let open = Mutex<[ObjectIdentifier: SocketChannel]>([:])
@@ -18,8 +17,8 @@ final class SessionService: Service {
     private let maximum: Int
 
     /// - Parameters:
-    ///   - isEnabled: whether the app is synced; clients are sent away otherwise, and come back later (LIFE-1).
-    ///   - maximum: sessions at once (LIM: 5,000 in the original; default 20,000).
+    ///   - isEnabled: `true` if the app is synced. Otherwise the gateway rejects clients, which retry later.
+    ///   - maximum: The maximum number of open sessions, 20,000 by default.
     init(services: SessionServices, watch: SessionWatch, isEnabled: Bool, maximum: Int = 20_000) {
         self.isEnabled = isEnabled
         self.services = services
@@ -30,17 +29,19 @@ final class SessionService: Service {
 
     var count: Int { open.withLock(\.count) }
 
-    /// Bytes that wait for clients to read.
+    /// The bytes queued for all clients.
     var outboxBytes: Int { open.withLock { $0.values.reduce(0) { $0 + $1.bufferedBytes } } }
 
-    /// Decides on an upgrade request; called on an event loop.
+    /// Decides on an upgrade request. Called on an event loop.
     func accept(_ request: UpgradeRequest) -> UpgradeDecision {
         guard isEnabled else { return .refuse(SluiceError(.sessionDisabled, "Sync of this app is disabled.")) }
         let channel = SocketChannel(services: services, egress: watch.egress, onWork: { [caller] in caller.yield($0) }) {
+            // Weak: the service owns the channel until the end of its connection.
             [weak self, watch] channel in
             watch.ended.add()
             self?.open.withLock { $0[ObjectIdentifier(channel)] = nil }
         }
+        // The count and the insert share one lock, so concurrent upgrades cannot exceed the maximum.
         let isFull = open.withLock { open in
             guard open.count < maximum else { return true }
             open[ObjectIdentifier(channel)] = channel
@@ -53,13 +54,14 @@ final class SessionService: Service {
         return .accept(channel)
     }
 
-    /// Ends every session of a user at once (SES-5, AUTH-5); nil: all there are.
+    /// Ends every session of a user at once, or all sessions for nil.
     func disconnect(user: String?, _ error: SluiceError) async {
         for channel in open.withLock({ Array($0.values) }) { await channel.disconnect(user: user, error) }
     }
 
-    /// What a user's sessions ask for of a class, the oldest device first.
-    /// - Throws: an error of the query language when a session's set does not fit the schema as it is now.
+    /// Returns a user's sessions with their queries for a class, sorted by client id.
+    ///
+    /// - Throws: An error of the query language if a session's subscription set does not fit the current schema.
     func statuses(of type: Int, named name: String, user: String) async throws -> [SessionStatus] {
         var statuses: [SessionStatus] = []
         for channel in open.withLock({ Array($0.values) }) {
@@ -68,7 +70,7 @@ final class SessionService: Service {
         return statuses.sorted { $0.client.rawValue < $1.client.rawValue }
     }
 
-    /// Has sessions take up what has changed: the data of a user, or the rules of all.
+    /// Notifies sessions of changed user data, or of changed rules if `user` is nil.
     func reconsider(user: String?) {
         for channel in open.withLock({ Array($0.values) }) { channel.reconsider(user: user) }
     }
@@ -77,6 +79,7 @@ final class SessionService: Service {
         await withGracefulShutdownHandler {
             await withDiscardingTaskGroup { group in
                 for await channel in calls { group.addTask { await channel.work() } }
+                // The loop starts no more work. Idle channels end here; a busy one ends in its own task.
                 group.cancelAll()
                 for channel in open.withLock({ Array($0.values) }) { group.addTask { await channel.end() } }
             }

@@ -2,8 +2,10 @@ package import Logging
 import SluiceCore
 package import SluicePostgres
 
-/// Warns long before the replication slot is lost because nobody reads it, or too slowly: once half of `max_slot_wal_keep_size` is used,
-/// and at each further tenth. Every gateway looks, also one that does not publish.
+/// Warns before PostgreSQL drops the replication slot because it is read too slowly.
+///
+/// It logs at half of `max_slot_wal_keep_size` and at each further tenth. Every gateway checks once a minute, including those that do not
+/// publish.
 package struct SlotWatch: Sendable {
     private static let interval: UInt64 = 60_000_000_000
 
@@ -26,7 +28,7 @@ package struct SlotWatch: Sendable {
     }
 
     package func look(_ alarm: inout SlotAlarm) async {
-        // A server that does not answer, or has no such slot, is the publisher's to tell.
+        // The publisher reports an unreachable server or a missing slot.
         guard let state = try? await pool.withConnection({ try await ReplicationSlot.state($0, name: slot) }) else { return }
         let ratio = SlotBudget.ratio(kept: state.bytesKept, left: state.bytesLeft, isLost: state.isLost)
         let metadata: Logger.Metadata = [
@@ -41,19 +43,19 @@ package struct SlotWatch: Sendable {
     }
 }
 
-/// Of a part that is used, what is worth a line. Pure.
+/// Decides which ratios are logged. Pure.
 package struct SlotAlarm: Sendable {
     package enum Line: Sendable { case warn, over }
 
-    /// In tenths: from where on there is a warning, and below which it is over, so that a value about the half is no news each minute.
+    /// The thresholds, in tenths: the warning starts at `half` and ends below `calm`. The gap avoids a line each minute around one half.
     private static let (half, calm) = (5, 4)
-    /// The highest tenth that was warned of.
+    /// The highest tenth that was logged; nil if there is no warning.
     private var told: Int?
 
     package init() {}
 
     package mutating func take(_ ratio: Double) -> Line? {
-        // A ratio of whole bytes that is just a tenth may be a hair less.
+        // Guards against rounding: a ratio of exactly one tenth may be slightly less in binary.
         let tenths = Int(ratio * 10 + 1e-9)
         if tenths >= Self.half, tenths > told ?? 0 {
             told = tenths

@@ -1,11 +1,11 @@
 import Logging
 import SluiceCore
 
-/// Sees every five seconds that the tables are those that were published: nothing of what is written to another one under the same name
-/// is in the write-ahead log.
+/// Checks every five seconds that each table is the published one. The WAL stream lacks the changes to a table that replaced it under the
+/// same name.
 struct TableWatch {
     private static let interval: UInt64 = 5_000_000_000
-    /// After a failure: whoever writes to a table waits behind who waits to publish it.
+    /// The pause after a failure, in nanoseconds. It is longer because writers queue behind the table lock that publishing needs.
     private static let rest: UInt64 = 60_000_000_000
 
     let tables: GatewayTables
@@ -28,7 +28,7 @@ struct TableWatch {
                 if trouble != error.operatorText { logger.error("A table's changes are not published.", metadata: ["error": "\(error)"]) }
                 trouble = error.operatorText
             } catch is SluiceError {
-                // A server that does not answer is the publisher's to tell.
+                // The publisher reports an unreachable server.
             }
         }
     }

@@ -2,16 +2,16 @@ package import Logging
 package import SluiceCore
 package import SluicePipeline
 
-/// Tells when what is committed does not come through the log: nothing fails then, everybody only waits (G7).
+/// Detects a stalled log: commits no longer reach the gateway, but nothing fails.
 ///
-/// A watermark that stands still is no stall by itself, as an idle database has nothing to tell. So when it has not moved between two
-/// looks, nor come to where the write-ahead log ended at the first, it is waited for as by anybody who waits for a position, which has
-/// a mark written; a healthy one is there by the slot's sign of life, so that an idle database stays idle. Sessions are left
-/// alone: they go on by themselves.
+/// A constant watermark alone is no stall, as an idle database commits nothing. The watch waits for a goal, the end of the WAL at the
+/// previous check, if the watermark has neither moved nor reached it. The wait requests a WAL heartbeat, as any wait for a position does.
+/// On a healthy system the slot's keepalive suffices, and an idle database stays idle. The watch does not disconnect sessions; they
+/// continue by themselves.
 package struct WatermarkWatch: Sendable {
-    /// From one look to the next.
+    /// The time between two checks, in nanoseconds.
     package static let interval: UInt64 = 2_000_000_000
-    /// How long the watermark may stand still while it is waited for.
+    /// The longest time that the watermark may stand still during the wait, in nanoseconds.
     static let patience: UInt64 = 10_000_000_000
     private static let part = "watermark"
 
@@ -24,9 +24,9 @@ package struct WatermarkWatch: Sendable {
     private let cause: @Sendable () -> String?
 
     /// - Parameters:
-    ///   - pieces: grows while this gateway publishes a transaction that takes long by its length alone.
-    ///   - end: the end of the write-ahead log now.
-    ///   - cause: what is known to stand in the way.
+    ///   - pieces: A counter that grows while this gateway publishes a transaction that is long only by its size.
+    ///   - end: The current end of the WAL.
+    ///   - cause: The known obstacle, if there is one.
     package init(
         fanout: Fanout, readiness: Readiness, environment: any Environment, logger: Logger, pieces: @escaping @Sendable () -> UInt64,
         end: @escaping @Sendable () async throws -> LSN, cause: @escaping @Sendable () -> String? = { nil }
@@ -57,12 +57,12 @@ package struct WatermarkWatch: Sendable {
                 tellOver(now, seconds: (environment.monotonicNanoseconds() - since) / 1_000_000_000)
             }
             seen = now
-            // A database that does not answer is not asked what is missing; the publisher says that it does not.
+            // If PostgreSQL does not answer, there is no goal. The publisher reports that state.
             goal = try? await end()
         }
     }
 
-    /// Whether the watermark is still where it was, and does not come to `goal` or move at all when it is waited for.
+    /// `true` if the watermark neither reaches `goal` nor moves within `patience`.
     private func isStalled(at seen: LSN, before goal: LSN) async throws -> Bool {
         guard goal > seen, await fanout.watermark == seen else { return false }
         let before = pieces()
@@ -70,7 +70,7 @@ package struct WatermarkWatch: Sendable {
             try await fanout.passed(goal, milliseconds: Int(Self.patience / 1_000_000))
             return false
         } catch let error as SluiceError where error.code == .timeout {
-            // One that is behind and moves is late, not stuck.
+            // A watermark that moves is late, not stalled. A growing `pieces` means that a long transaction makes progress.
             return await fanout.watermark == seen && pieces() == before
         }
     }

@@ -1,6 +1,6 @@
 import Dispatch
 
-/// A serial queue for calls that block; callers wait for their result without holding a thread of the cooperative pool.
+/// A serial queue for blocking calls. Callers await the result without holding a thread of the cooperative pool.
 struct BlockingQueue: Sendable {
     private let queue: DispatchQueue
 

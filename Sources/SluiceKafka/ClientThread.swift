@@ -8,11 +8,12 @@ import SluiceCore
     import Darwin
 #endif
 
-/// A thread of its own for calls that block, so that they never hold one of the cooperative pool's.
+/// A dedicated thread for blocking calls, so that they never hold a thread of the cooperative pool.
 enum ClientThread {
     /// Runs `body` on a new thread, which ends with it.
-    /// - Parameter name: for the error.
-    /// - Throws: `internalError` when the system has no thread to give.
+    ///
+    /// - Parameter name: The purpose of the thread, for the error.
+    /// - Throws: `internalError` if the system cannot create a thread.
     static func start(name: String, _ body: @escaping @Sendable () -> Void) throws {
         let work = ThreadBody(body)
         let context = unsafe Unmanaged.passRetained(work)

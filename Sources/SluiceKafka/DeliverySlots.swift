@@ -1,7 +1,7 @@
-/// Who waits for which answer: a slot for each record or batch that has been handed over.
+/// The owners of the answers to come: a slot for each record or batch that has been handed over.
 ///
-/// librdkafka carries one machine word with each record. It holds the slot's number and generation, so that an answer
-/// that comes after its slot was given up finds nobody rather than somebody else.
+/// The library carries one machine word with each record. It holds the slot's number and generation, so that an answer after the
+/// slot's release finds no owner instead of a wrong one.
 struct DeliverySlots {
     enum Owner {
         case record(CheckedContinuation<Int64, any Error>)
@@ -43,24 +43,26 @@ struct DeliverySlots {
         return Token(slot: slots.count - 1, generation: 0)
     }
 
-    /// The owner of a token that is still current.
+    /// Returns the owner of a token; nil if the token's slot has been released.
     subscript(token: Token) -> Owner? {
         guard token.slot < slots.count, slots[token.slot].generation == token.generation else { return nil }
         return slots[token.slot].owner
     }
 
-    /// Gives a slot up.
-    /// - Returns: whose it was; nil when it had been given up before.
+    /// Releases a slot.
+    ///
+    /// - Returns: The owner; nil if the slot had been released before.
     @discardableResult
     mutating func remove(_ token: Token) -> Owner? {
         guard let owner = self[token] else { return nil }
         slots[token.slot].owner = nil
+        // The new generation invalidates tokens of the released slot.
         slots[token.slot].generation = (slots[token.slot].generation + 1) & 0xF_FFFF
         free.append(token.slot)
         return owner
     }
 
-    /// Gives every slot up.
+    /// Releases every slot and returns the owners.
     mutating func removeAll() -> [Owner] {
         var owners: [Owner] = []
         for slot in slots.indices {

@@ -8,24 +8,25 @@ import CRdKafka
     import Darwin
 #endif
 
-/// A pause after a fetch that was answered at once with next to nothing.
+/// A pause after a fetch that was answered at once with almost no data.
 ///
-/// A broker holds a fetch while it has nothing new (`fetch.wait.max.ms`). One that does not, such as the development broker, would be
-/// asked thousands of times a second by every reader, idle or not, and take a processor with it. Where records trickle in faster than
-/// that, the pause only lets some more of them share an answer.
+/// A broker holds a fetch while it has no new records (`fetch.wait.max.ms`). One that does not, such as the development broker,
+/// would receive thousands of fetches a second from every reader and occupy a processor. If records arrive faster than that, the
+/// pause only lets more of them share an answer.
 enum FetchPause {
-    /// Microseconds to wait after an answer.
+    /// Returns the pause after an answer, in microseconds.
+    ///
     /// - Parameters:
-    ///   - request: the kind that was answered, as the protocol numbers them; 1 is a fetch.
-    ///   - bytes: the answer's size; a fetch without records has some dozens for each partition.
-    ///   - elapsed: microseconds from the request to the answer; negative when that is not known.
+    ///   - request: The protocol's number of the answered request; 1 is a fetch.
+    ///   - bytes: The size of the answer. A fetch without records has some dozens of bytes for each partition.
+    ///   - elapsed: The microseconds from the request to the answer; negative if unknown.
     static func after(request: Int16, bytes: Int, elapsed: Int64) -> UInt32 {
         request == 1 && bytes < 4_096 && (0..<1_000).contains(elapsed) ? 1_000 : 0
     }
 
-    /// Has a client that is made of `configuration` keep to it.
+    /// Adds the pause to every client that is created from `configuration`.
     static func add(to configuration: OpaquePointer?) {
-        // The thread that sleeps serves one broker and one reader, which has nothing else to do meanwhile.
+        // The sleeping thread serves one broker of one reader and has no other work.
         _ = unsafe rd_kafka_conf_interceptor_add_on_new(
             configuration, "pause",
             { client, _, _, _, _ in

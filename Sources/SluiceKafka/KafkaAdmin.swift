@@ -3,13 +3,13 @@ import Logging
 import SluiceCore
 import Synchronization
 
-/// A topic as it should be.
+/// The desired state of a topic.
 package struct KafkaTopic: Hashable, Sendable {
     package var name: String
     package var partitions: Int32
-    /// Copies of each partition; -1 takes the brokers' default.
+    /// The number of replicas of each partition; -1 for the brokers' default.
     package var replicas: Int32
-    /// The topic's settings, as Kafka names them: `retention.ms`, `cleanup.policy`, `max.message.bytes`.
+    /// The topic's settings by Kafka's names: `retention.ms`, `cleanup.policy`, `max.message.bytes`.
     package var settings: [String: String]
 
     package init(_ name: String, partitions: Int32, replicas: Int32 = -1, settings: [String: String] = [:]) {
@@ -20,25 +20,30 @@ package struct KafkaTopic: Hashable, Sendable {
     }
 }
 
-/// Creates topics and asks about them. Each call blocks a thread of its own, never the caller's, for `requestTimeout` at most.
+/// A client that creates topics and queries them.
+///
+/// Calls run one after another on a queue of their own, and never block the caller's thread. A request takes `requestTimeout` at
+/// most; a call repeats passing failures for that time and may need several requests.
 package final class KafkaAdmin: Sendable {
     private let configuration: KafkaConfiguration
     private let client: Mutex<KafkaPointer?>
     private let trouble: BrokerTrouble
     private let questions = BlockingQueue(label: "sluice.kafka.admin")
 
-    /// Makes the client. Brokers are contacted in the background; none needs to answer yet.
-    /// - Parameter trouble: where the causes of failed connections are kept, when other clients of the configuration share it.
-    /// - Throws: `configInvalid` naming the setting that is refused.
+    /// Creates the client. Brokers are contacted in the background; none needs to answer yet.
+    ///
+    /// - Parameter trouble: The causes of failed connections, shared with other clients of the configuration.
+    /// - Throws: `configInvalid` with the rejected setting.
     package init(_ configuration: KafkaConfiguration, trouble: BrokerTrouble = BrokerTrouble()) throws {
         self.configuration = configuration
         self.trouble = trouble
         client = Mutex(try configuration.makeClient(.admin))
     }
 
-    /// Creates the topics that do not exist yet and waits until every one of them can be used.
-    /// - Throws: `logTopic` when a topic exists with another number of partitions or cannot be created,
-    ///   `logUnreachable` when no broker answers in time.
+    /// Creates the topics that do not exist yet, and waits until every one of them can be used.
+    ///
+    /// - Throws: `logTopic` if a topic exists with another number of partitions or cannot be created. The error is
+    ///   `logNotAuthorized` without the right to do so, and `logUnreachable` if no broker answers in time.
     package func create(_ topics: [KafkaTopic]) async throws {
         try await ask { client, configuration in
             let wanted = topics.sorted { $0.name < $1.name }
@@ -55,32 +60,38 @@ package final class KafkaAdmin: Sendable {
         }
     }
 
-    /// Deletes topics; those that do not exist count as deleted.
-    /// - Throws: `logTopic`, `logUnreachable`.
+    /// Deletes topics; missing ones count as deleted.
+    ///
+    /// - Throws: `logNotAuthorized`, `logTopic`, `logUnreachable`.
     package func delete(_ topics: [String]) async throws {
         try await ask { try TopicRequests.delete(topics, client: $0, configuration: $1) }
     }
 
-    /// The number of partitions of a topic. Partitions without a leader are waited for.
+    /// Returns the number of partitions of a topic. Waits for partitions without a leader.
+    ///
     /// - Parameter isExpected: `true` if the topic has been created, so that a broker that does not know it is asked again.
-    /// - Throws: `logTopic` when it does not exist, `logUnreachable` when no broker answers in time.
+    /// - Throws: `logTopic` if it does not exist, `logUnreachable` if no broker answers in time.
     package func partitionCount(of topic: String, isExpected: Bool = false) async throws -> Int32 {
         try await ask { try TopicRequests.partitions(of: topic, isExpected: isExpected, client: $0, configuration: $1) }
     }
 
-    /// `true` if the brokers do not know the topic. Asks once.
-    /// - Throws: `logTopic` when they say nothing of it, as without the right to, `logUnreachable` when no broker answers in time.
+    /// Returns `true` if the brokers do not know the topic. Asks once.
+    ///
+    /// - Throws: `logNotAuthorized` without the right to describe it, `logTopic` for another error, `logUnreachable` if no broker
+    ///   answers in time.
     package func isMissing(_ topic: String) async throws -> Bool {
         try await ask { try TopicRequests.isMissing(topic, client: $0, configuration: $1) }
     }
 
-    /// The offsets that a partition has. Costs two requests to its leader, which is waited for, as the partition is.
-    /// - Throws: `logTopic` when it still does not exist after `requestTimeout`, `logUnreachable` when its leader does not answer in time.
+    /// Returns the offsets of a partition. Costs two requests to its leader. Waits for the partition and its leader.
+    ///
+    /// - Throws: `logTopic` if it still does not exist after `requestTimeout`, `logUnreachable` if its leader does not answer in
+    ///   time.
     package func watermarks(of partition: KafkaPartition) async throws -> KafkaWatermarks {
         try await ask { try TopicRequests.watermarks(of: partition, client: $0, configuration: $1) }
     }
 
-    /// The offsets that each partition of a topic has.
+    /// Returns the offsets of each partition of a topic, by partition. Costs two requests for each.
     package func watermarks(ofTopic topic: String) async throws -> [KafkaWatermarks] {
         try await ask { client, configuration in
             let count = try TopicRequests.partitions(of: topic, client: client, configuration: configuration)
@@ -90,7 +101,7 @@ package final class KafkaAdmin: Sendable {
         }
     }
 
-    /// Frees the client after the questions under way. Required. Closing twice is harmless.
+    /// Frees the client after the running request. Required; closing twice is harmless.
     package func close() async {
         try? await questions.run { [self] in
             guard let client = client.withLock({ $0.take() }) else { return }
@@ -110,13 +121,14 @@ package final class KafkaAdmin: Sendable {
                 trouble.clear()
                 return answer
             } catch let error as SluiceError where error.code == .logUnreachable {
+                // The cause of a lost connection is only in the client's events.
                 noteEvents(of: client)
                 throw trouble.explain(error)
             }
         }
     }
 
-    /// Takes what has gathered, since nobody waits for it.
+    /// Records the events that have gathered, because no thread waits for them.
     private func noteEvents(of client: KafkaPointer) {
         guard let queue = unsafe rd_kafka_queue_get_main(client.raw) else { return }
         defer { unsafe rd_kafka_queue_destroy(queue) }

@@ -1,32 +1,33 @@
 import CRdKafka
 import SluiceCore
 
-/// How to reach the brokers, and the bounds of what is held in memory for them.
+/// The address of the brokers, and the bounds of memory that is held for them.
 package struct KafkaConfiguration: Hashable, Sendable {
-    /// `host:port`, several separated by commas.
+    /// The addresses as `host:port`, separated by commas.
     package var bootstrapServers: String
-    /// The name that brokers show in their logs and quotas.
+    /// The name of the client in the brokers' logs and quotas.
     package var clientID: String
-    /// What a deployment needs beside. Those that the guarantees hang on (acks, idempotence, offsets) are refused.
+    /// Further settings of the deployment. Those that the guarantees depend on (acks, idempotence, offsets) are rejected.
     package var settings: KafkaSettings = [:]
-    /// The most that one question to the brokers may take, and after which a silent connection counts as broken.
+    /// The maximum duration of one request to the brokers. After it, and 2 s at least, a silent connection counts as broken.
     package var requestTimeout: Duration = .seconds(10)
-    /// The most that a record may wait for its acknowledgement, and a sender for room in the queue.
+    /// The maximum wait of a record for its acknowledgement, and of a sender for room in the queue.
     package var deliveryTimeout: Duration = .seconds(30)
-    /// Milliseconds that a record waits for others to share its request.
+    /// The time that a record waits for others to share its request, in milliseconds.
     package var lingerMilliseconds = 1
-    /// `none`, `lz4`, `zstd`, `snappy` or `gzip`.
+    /// The compression: `none`, `lz4`, `zstd`, `snappy` or `gzip`.
     package var compression = "lz4"
-    /// Bytes of the largest record. The topic's `max.message.bytes` must allow it too.
+    /// The size of the largest record, in bytes. The topic's `max.message.bytes` must allow it, too.
     package var recordBytes = 20 << 20
-    /// Records, and bytes, handed over and not yet acknowledged. Beyond: senders wait, for `deliveryTimeout` at most.
+    /// The limits of records, and of bytes, in flight. Beyond them senders wait, for at most `deliveryTimeout`.
     package var producerRecords = 100_000
     package var producerBytes = 64 << 20
-    /// Bytes read and not yet taken by the consumer of a reader. Beyond: the reader stops polling until they are taken.
-    /// librdkafka holds as much again.
+    /// The limit of bytes that a reader has read and its consumer has not taken. Beyond it the reader stops polling. librdkafka
+    /// holds as much again.
     package var readerBytes = 16 << 20
-    /// Milliseconds that a broker may hold a fetch when there is nothing new. New records are sent at once; the figure
-    /// is the time until an added partition is asked for.
+    /// The time that a broker may hold a fetch without new records, in milliseconds.
+    ///
+    /// New records are sent at once. An added partition is fetched after this time at the latest.
     package var fetchWaitMilliseconds = 100
 
     package init(bootstrapServers: String, clientID: String = "sluice", settings: KafkaSettings = [:]) {
@@ -40,18 +41,21 @@ enum ClientKind {
     case producer
     /// Reads partitions.
     case reader
-    /// Only asks questions.
+    /// Sends requests about topics only.
     case admin
 }
 
 extension KafkaConfiguration {
-    /// Bytes of the largest record that the producer takes: `recordBytes`, unless the deployment sets `message.max.bytes`.
+    /// The size of the largest record that the producer accepts, in bytes: `recordBytes`, unless the deployment sets
+    /// `message.max.bytes`.
     package var largestRecordBytes: Int {
         settings.pairs.last { $0.name == "message.max.bytes" }.flatMap { Int($0.value) } ?? recordBytes
     }
 
-    /// Every setting of a client of this kind. Those of the deployment come last; the library passes over those of the other kind.
-    /// - Throws: `configInvalid` for a reserved one.
+    /// Returns every setting of a client of this kind. Those of the deployment come last; the library ignores those of the other
+    /// kind.
+    ///
+    /// - Throws: `configInvalid` for a reserved setting.
     func allSettings(for kind: ClientKind) throws(SluiceError) -> [(name: String, value: String)] {
         try settings.check()
         let own = commonSettings(for: kind) + (kind == .producer ? producerSettings : consumerSettings)
@@ -62,7 +66,7 @@ extension KafkaConfiguration {
         [
             ("bootstrap.servers", bootstrapServers),
             ("client.id", clientID),
-            // Nobody polls the queue of a client that is only asked.
+            // No thread polls the queue of an admin client.
             ("log.queue", kind == .admin ? "false" : "true"),
             ("socket.keepalive.enable", "true"),
             ("socket.nagle.disable", "true"),
@@ -83,7 +87,7 @@ extension KafkaConfiguration {
             ("message.max.bytes", "\(recordBytes)"),
             ("message.timeout.ms", "\(deliveryTimeout.milliseconds)"),
             ("retry.backoff.ms", "50"),
-            // Room is claimed before a record is handed over (ProducerRoom), so that the library's own limits are never met.
+            // Room is claimed before a record is handed over (`ProducerRoom`), so that the library's own limits are never reached.
             ("queue.buffering.max.messages", "10000000"),
             ("queue.buffering.max.kbytes", "2097151"),
         ]
@@ -108,8 +112,9 @@ extension KafkaConfiguration {
         ]
     }
 
-    /// A connected client; the caller destroys it with `rd_kafka_destroy`.
-    /// - Throws: `configInvalid` naming the setting.
+    /// Creates a client. The caller must destroy it with `rd_kafka_destroy`.
+    ///
+    /// - Throws: `configInvalid` with the setting.
     func makeClient(_ kind: ClientKind, events: Int32 = 0) throws -> KafkaPointer {
         let conf = unsafe rd_kafka_conf_new()
         do {
@@ -126,7 +131,7 @@ extension KafkaConfiguration {
             throw error
         }
         if kind == .reader { unsafe FetchPause.add(to: conf) }
-        // Without a function for them, log lines go nowhere.
+        // Without a callback, log lines are discarded.
         if kind == .admin { unsafe rd_kafka_conf_set_log_cb(conf, nil) }
         unsafe rd_kafka_conf_set_events(conf, events | RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_ERROR)
         var client: OpaquePointer?
@@ -135,6 +140,7 @@ extension KafkaConfiguration {
             return unsafe client != nil
         }
         guard let client = unsafe client else {
+            // The client owns the configuration only if it was created.
             unsafe rd_kafka_conf_destroy(conf)
             throw settings.refusal(reason: refusal ?? "no reason given")
         }
@@ -143,7 +149,7 @@ extension KafkaConfiguration {
     }
 }
 
-/// As `2.0.2`.
+/// The version of librdkafka, such as `2.0.2`.
 var libraryVersion: String { unsafe rd_kafka_version_str().map { unsafe String(cString: $0) } ?? "" }
 
 extension Duration {

@@ -3,21 +3,22 @@ import Synchronization
 
 /// The brokers' answer to one record.
 package enum KafkaAnswer: Hashable, Sendable {
-    /// Every in-sync replica has it.
+    /// All in-sync replicas have stored the record at this offset.
     case stored(Int64)
-    /// The brokers will never take it as it is.
+    /// The brokers will never accept the record as it is.
     case refused(SluiceError)
-    /// It may be sent again.
+    /// The record was not acknowledged and may be sent again.
     case failed(SluiceError)
 }
 
 /// A batch on its way to the brokers.
 package final class KafkaDelivery: Sendable {
     private struct Progress {
-        /// Records without an answer, and one more until the whole batch is handed over.
+        /// The number of records without an answer.
         var remaining: Int
+        /// The offset after the last stored record, by topic index and partition.
         var ends: [UInt64: Int64] = [:]
-        /// By record, when they are kept.
+        /// The answer to each record, if answers are kept; otherwise empty.
         var answers: [KafkaAnswer?]
         var failure: SluiceError?
         var waiter: CheckedContinuation<[KafkaPartition: Int64], any Error>?
@@ -25,7 +26,7 @@ package final class KafkaDelivery: Sendable {
     }
 
     let topics: [String]
-    /// Of each record: the topic's index and the partition.
+    /// The topic index and the partition of each record, in one word.
     private let places: [UInt64]
     private let progress: Mutex<Progress>
 
@@ -35,12 +36,13 @@ package final class KafkaDelivery: Sendable {
         progress = Mutex(Progress(remaining: batch.count, answers: keepsAnswers ? Array(repeating: nil, count: batch.count) : []))
     }
 
-    /// Waits until every record is acknowledged by all in-sync replicas, or has failed.
+    /// Waits until all in-sync replicas have acknowledged every record, or records have failed.
     ///
-    /// The wait ends within the delivery time-out of the configuration; it does not end early when the task is
-    /// cancelled, since the records are on their way. Call it once.
-    /// - Returns: for each partition, the offset after the last record of the batch.
-    /// - Throws: `logDelivery`, `logRecordTooLarge` or `logTopic` with the first record that failed. Others of the batch may have been stored.
+    /// The wait ends within the delivery timeout of the configuration. Cancelling the task does not end it, because the records are
+    /// in flight. Call it once.
+    /// - Returns: The offset after the last record of the batch, for each partition.
+    /// - Throws: The error of the first record that failed: `logDelivery`, `logRecordTooLarge`, `logTopic`, `logReplicas` or
+    ///   `logNotAuthorized`. Other records of the batch may have been stored.
     package func acknowledged() async throws -> [KafkaPartition: Int64] {
         try await withCheckedThrowingContinuation { continuation in
             let outcome: Result<[KafkaPartition: Int64], any Error>? = progress.withLock { state in
@@ -58,7 +60,7 @@ package final class KafkaDelivery: Sendable {
         }
     }
 
-    /// The end of a delivery, which its waiter is still to be told.
+    /// The end of a delivery, whose waiter has not been resumed yet.
     struct End {
         fileprivate let waiter: Waiter?
         fileprivate let outcome: Outcome
@@ -66,27 +68,30 @@ package final class KafkaDelivery: Sendable {
         func tell() { waiter?.resume(with: outcome) }
     }
 
-    /// Notes one record's answer.
-    /// - Returns: nil unless it was the last.
+    /// Records the offset of a stored record.
+    ///
+    /// - Returns: The end of the delivery; nil unless this was its last record.
     func note(record: Int, offset: Int64) -> End? {
         finish { state in
             guard places.indices.contains(record) else { return }
             let key = places[record]
+            // The end is the greatest offset, for any order of the answers.
             state.ends[key] = max(state.ends[key] ?? 0, offset + 1)
             if state.answers.indices.contains(record) { state.answers[record] = .stored(offset) }
         }
     }
 
-    /// The answer to each record of a batch whose answers are kept. Records without one have the batch's failure.
+    /// The answer to each record of a batch whose answers are kept. A record without one has the batch's failure.
     var answers: [KafkaAnswer] {
         let (answers, failure) = progress.withLock { ($0.answers, $0.failure) }
         let missing = failure ?? SluiceError(.logDelivery, "A record has no answer.")
         return answers.map { $0 ?? .failed(missing) }
     }
 
-    /// Notes that a record failed.
-    /// - Parameter isFinal: `true` if the brokers will never take it.
-    /// - Returns: nil unless it was the last.
+    /// Records the failure of a record.
+    ///
+    /// - Parameter isFinal: `true` if the brokers will never accept it.
+    /// - Returns: The end of the delivery; nil unless this was its last record.
     func fail(_ error: SluiceError, record: Int, isFinal: Bool) -> End? {
         finish { state in
             state.failure = state.failure ?? error
@@ -94,7 +99,7 @@ package final class KafkaDelivery: Sendable {
         }
     }
 
-    /// Fails everything that is still outstanding.
+    /// Fails all records that are still outstanding.
     func failRest(_ error: SluiceError) {
         let outstanding = progress.withLock { $0.remaining }
         if outstanding > 0 { finish(outstanding) { $0.failure = $0.failure ?? error }?.tell() }

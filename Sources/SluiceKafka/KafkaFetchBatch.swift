@@ -8,35 +8,37 @@ package struct KafkaFetchBatch: Sendable {
         package var topic: Int32
         package var partition: Int32
         package var offset: Int64
-        /// Milliseconds since 1970, UTC, as the producer or broker set them; -1 when it did not.
+        /// The time that the producer or broker has set, in milliseconds since 1970 UTC; -1 if none.
         package var timestamp: Int64
         package var key: Range<Int>
         package var value: Range<Int>
         /// The value of the header `content-type`; empty without one.
         package var contentType: Range<Int>
-        /// Whether the record has no value at all (a deletion in a compacted topic).
+        /// `true` if the record has no value (a deletion in a compacted topic).
         package var isTombstone: Bool
     }
 
-    /// Something that is wrong with one partition.
+    /// The error of one partition.
     package struct Problem: Sendable {
         package var partition: KafkaPartition
-        /// `logGap`: the records at the offset are gone and the partition is no longer read; assign it anew.
-        /// `logTopic`: the partition does not exist just now; it stays assigned and is read when it does.
+        /// The cause. After `logGap` the requested records no longer exist, and the partition is not read until it is assigned
+        /// again.
+        ///
+        /// After `logTopic` or `logNotAuthorized` the partition stays assigned. It is read as soon as the brokers permit it.
         package var error: SluiceError
     }
 
-    /// The reader's topics; an index means the same topic for the reader's whole life.
+    /// The reader's topics. An index names the same topic for the reader's whole life.
     package internal(set) var topics: [String] = []
     package internal(set) var entries: [Entry] = []
     package internal(set) var bytes: [UInt8] = []
     package internal(set) var problems: [Problem] = []
-    /// Whether the brokers answered when the batch was handed over.
+    /// The state of the connection when the batch was handed over.
     package internal(set) var connection: KafkaConnection = .up
 
     package init() {}
 
-    /// Whether there are neither records nor problems.
+    /// `true` if the batch has neither records nor problems.
     package var isEmpty: Bool { entries.isEmpty && problems.isEmpty }
     package var count: Int { entries.count }
 
@@ -50,7 +52,7 @@ package struct KafkaFetchBatch: Sendable {
         problems.removeAll(keepingCapacity: true)
     }
 
-    /// Gives the bytes away for an array that is to be filled next: its room is used again.
+    /// Exchanges the bytes for an array that is filled next, whose capacity is reused.
     package mutating func exchangeBytes(_ other: inout [UInt8]) { swap(&bytes, &other) }
 
     mutating func append(
@@ -72,11 +74,11 @@ package struct KafkaFetchBatch: Sendable {
         )
     }
 
-    /// Forgets the records of a partition that is no longer read, or is read from elsewhere.
+    /// Removes the records of a partition that is no longer read, or is read from another offset.
     mutating func drop(topic: Int32, partition: KafkaPartition) {
         entries.removeAll { $0.topic == topic && $0.partition == partition.partition }
         problems.removeAll { $0.partition == partition }
-        // Nobody takes a batch that is empty, and one whose bytes are full is not read into.
+        // An empty batch is never taken, and one whose bytes are full is never filled.
         if entries.isEmpty { bytes.removeAll(keepingCapacity: true) }
     }
 }

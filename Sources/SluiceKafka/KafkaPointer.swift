@@ -2,7 +2,7 @@ import CRdKafka
 import Logging
 import SluiceCore
 
-/// One of librdkafka's objects: a client, a topic, a queue.
+/// A librdkafka object: a client, a topic or a queue.
 // Sendable because: librdkafka documents its clients, topics and queues as usable from any thread.
 @safe struct KafkaPointer: @unchecked Sendable {
     let raw: OpaquePointer
@@ -10,8 +10,9 @@ import SluiceCore
     init(_ raw: OpaquePointer) { unsafe self.raw = unsafe raw }
 }
 
-/// Runs a call that writes a reason into a buffer when it fails.
-/// - Returns: the reason, nil on success.
+/// Runs a call that writes the reason of its failure into a buffer.
+///
+/// - Returns: The reason; nil on success.
 func withErrorText(_ call: (UnsafeMutablePointer<CChar>, Int) -> Bool) -> String? {
     unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { buffer in
         unsafe buffer.initialize(repeating: 0)
@@ -20,25 +21,25 @@ func withErrorText(_ call: (UnsafeMutablePointer<CChar>, Int) -> Bool) -> String
     }
 }
 
-/// The library's description of an error: `Broker: Unknown topic or partition`.
+/// Returns the library's description of an error, such as `Broker: Unknown topic or partition`.
 func text(of error: rd_kafka_resp_err_t) -> String {
     unsafe rd_kafka_err2str(error).map { unsafe String(cString: $0) } ?? "error \(error.rawValue)"
 }
 
-/// Whether an error says that a topic or partition does not exist.
+/// Returns `true` if an error means that a topic or partition does not exist.
 func isMissingTopic(_ error: rd_kafka_resp_err_t) -> Bool {
     error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || error == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC
         || error == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION
 }
 
-/// Whether an error says that a broker cannot be reached just now.
+/// Returns `true` if an error means that no broker can be reached now.
 func isUnreachable(_ error: rd_kafka_resp_err_t) -> Bool {
     error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || error == RD_KAFKA_RESP_ERR__TRANSPORT
         || error == RD_KAFKA_RESP_ERR__RESOLVE || error == RD_KAFKA_RESP_ERR__TIMED_OUT
         || error == RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE || error == RD_KAFKA_RESP_ERR__WAIT_COORD
 }
 
-/// Passes a log event on: the library's own words, as metadata, at debug.
+/// Forwards a log event at debug level, with the library's text as metadata.
 func forward(logEvent event: OpaquePointer, to logger: Logger) {
     guard logger.logLevel <= .debug else { return }
     var facility: UnsafePointer<CChar>?

@@ -18,17 +18,18 @@ package struct KafkaRecordBatch: Sendable {
         var byteCount: Int { key.count + value.count }
     }
 
-    /// The topics that entries name by index; kept by `removeAll`.
+    /// The topics that entries refer to by index. `removeAll` keeps them.
     package private(set) var topics: [String] = []
     package private(set) var entries: [Entry] = []
     package private(set) var bytes: [UInt8] = []
-    /// The bytes of the records, which are fewer than those of the arena if entries name only a part of it.
+    /// The bytes of all records. The arena has more if entries refer only to a part of it.
     package private(set) var byteCount = 0
 
     package init() {}
 
-    /// Takes records over as they lie in an arena of the caller's, without copying it.
-    /// - Precondition: every entry names one of the topics, and ranges of the bytes.
+    /// Creates a batch of records in an arena, without copying it.
+    ///
+    /// - Precondition: Every entry refers to one of the topics, and to ranges of the bytes.
     package init(topics: [String], entries: [Entry], bytes: [UInt8]) {
         self.topics = topics
         self.entries = entries
@@ -39,14 +40,14 @@ package struct KafkaRecordBatch: Sendable {
     package var isEmpty: Bool { entries.isEmpty }
     package var count: Int { entries.count }
 
-    /// The index of a topic, for `append`; up to 65,535 of them.
+    /// Returns the index of a topic for `append`, and adds the topic if it is new; up to 65,535 of them. O(topics).
     package mutating func index(ofTopic topic: String) -> Int32 {
         if let known = topics.firstIndex(of: topic) { return Int32(known) }
         topics.append(topic)
         return Int32(topics.count - 1)
     }
 
-    /// Adds one record, copying its bytes.
+    /// Adds one record and copies its bytes.
     package mutating func append(topic: Int32, partition: Int32, key: some Sequence<UInt8>, value: some Sequence<UInt8>) {
         let start = bytes.count
         bytes.append(contentsOf: key)
@@ -56,8 +57,9 @@ package struct KafkaRecordBatch: Sendable {
         byteCount += bytes.count - start
     }
 
-    /// Adds one record whose key and value `write` appends to the arena, in this order.
-    /// - Parameter write: returns the number of key bytes that it appended first.
+    /// Adds one record, whose key and value `write` appends to the arena in this order.
+    ///
+    /// - Parameter write: Returns the number of key bytes, which it has appended first.
     package mutating func append(topic: Int32, partition: Int32, writing write: (inout [UInt8]) -> Int) {
         let start = bytes.count
         let middle = min(start + max(write(&bytes), 0), bytes.count)

@@ -1,7 +1,7 @@
 import CRdKafka
 import SluiceCore
 
-/// An operation on the brokers, as their access lists name it.
+/// An operation on the brokers, by its name in access lists.
 enum KafkaOperation: String {
     case create = "Create"
     case delete = "Delete"
@@ -10,8 +10,9 @@ enum KafkaOperation: String {
     case read = "Read"
     case write = "Write"
 
-    /// The error of an operation that an access list denies; nil if `error` says something else.
-    /// - Parameter topic: nil when it concerns the whole cluster.
+    /// Returns the error of an operation that an access list denies; nil for any other error.
+    ///
+    /// - Parameter topic: The topic; nil for an operation on the whole cluster.
     func denial(_ error: rd_kafka_resp_err_t, topic: String?) -> SluiceError? {
         let resource: String
         let option: String
@@ -27,7 +28,7 @@ enum KafkaOperation: String {
         case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
             resource = "the cluster"
             option = "--cluster"
-            // An idempotent producer needs a right of its own on clusters before Kafka 3.0.
+            // Before Kafka 3.0 an idempotent producer needs a right of its own on the cluster.
             if self == .write { operation = "IdempotentWrite" }
         default: return nil
         }
@@ -37,10 +38,11 @@ enum KafkaOperation: String {
     }
 }
 
-/// The error of a topic that has fewer in-sync replicas than a write needs.
+/// Returns the error of a topic that has fewer in-sync replicas than a write needs.
+///
 /// - Parameters:
-///   - inSync: replicas that are in sync now; nil if unknown.
-///   - needed: the topic's `min.insync.replicas`; nil if unknown.
+///   - inSync: The number of replicas in sync now; nil if unknown.
+///   - needed: The topic's `min.insync.replicas`; nil if unknown.
 func replicaShortage(topic: String, partition: Int32?, inSync: Int? = nil, needed: Int? = nil) -> SluiceError {
     let place = partition.map { "\(topic)[\($0)]" } ?? topic
     let counts = inSync.map { " (\($0) of the \(needed.map(String.init) ?? "needed") that min.insync.replicas asks for)" } ?? ""

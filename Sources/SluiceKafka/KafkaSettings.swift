@@ -1,22 +1,23 @@
 package import SluiceCore
 
-/// librdkafka's own settings, passed on as they are: `security.protocol`, `sasl.*`, `ssl.*` and whatever else a deployment needs.
+/// Settings of librdkafka, passed through unchanged: `security.protocol`, `sasl.*`, `ssl.*` and others that a deployment needs.
 ///
-/// Values may be secrets: no error shows one.
+/// Values may be secrets, so no error shows one.
 package struct KafkaSettings: Hashable, Sendable {
     struct Setting: Hashable, Sendable {
         var name: String
         var value: String
-        /// Of the file, from 1; nil: from nowhere.
+        /// The line in the file, from 1; nil if the setting is from no file.
         var line: Int?
     }
 
-    /// In the order of the file.
+    /// The settings in the order of the file.
     private(set) var all: [Setting] = []
     private var file: String?
 
-    /// Reads librdkafka's properties: `name=value` lines, blank ones, and comments that begin with `#`.
-    /// - Parameter file: what errors call the text.
+    /// Parses librdkafka's properties: `name=value` lines, blank lines, and comments that begin with `#`.
+    ///
+    /// - Parameter file: The name of the text in errors.
     /// - Throws: `configInvalid` with the line.
     package init(parsing text: String, file: String) throws(SluiceError) {
         self.file = file
@@ -34,7 +35,7 @@ package struct KafkaSettings: Hashable, Sendable {
                 .configInvalid, "\(place): this line has no '='.", fix: "Write name=value, each setting on a line of its own.")
         }
         let name = Self.trimmed(line[..<equals])
-        // A line of a key that was broken into several may have a '=' too; it must not get into a log as the name of a setting.
+        // A line of a wrapped key may contain '=', too. It must not reach a log as the name of a setting.
         guard !name.isEmpty, name.utf8.allSatisfy({ (97...122).contains($0) || (48...57).contains($0) || $0 == 46 || $0 == 95 }) else {
             throw SluiceError(
                 .configInvalid, "\(place): what stands before '=' is no name of a setting.",
@@ -51,8 +52,9 @@ package struct KafkaSettings: Hashable, Sendable {
         return start[..<(start.lastIndex { !$0.isWhitespace }.map(start.index(after:)) ?? start.startIndex)]
     }
 
-    /// Takes the brokers' addresses out, which are no setting of a client like others.
-    /// - Returns: the addresses, and where they stand.
+    /// Removes the brokers' addresses, which are not a client setting like others.
+    ///
+    /// - Returns: The addresses, and their place as a prefix for errors; nil if they are not set.
     package mutating func takeServers() throws(SluiceError) -> (servers: String, place: String)? {
         let found = all.filter { Self.servers.contains($0.name) }
         guard let first = found.first else { return nil }
@@ -69,30 +71,32 @@ package struct KafkaSettings: Hashable, Sendable {
         return (first.value, place(of: first))
     }
 
-    /// What the library is given, in this order.
+    /// The settings for the library, in order.
     package var pairs: [(name: String, value: String)] { all.map { ($0.name, $0.value) } }
 
-    // MARK: What may be set
+    // MARK: Reserved settings
 
     private static let servers: Set<String> = ["bootstrap.servers", "metadata.broker.list"]
 
-    /// Settings that callers may not pass through: the guarantees (G1, G2) or this module's inner workings hang on them.
+    /// The settings that callers may not pass: delivery guarantees or the internals of this module depend on them.
     private static let reserved: Set<String> =
         servers.union([
-            // What an acknowledgement means, and the order of records.
+            // The meaning of an acknowledgement, and the order of records.
             "enable.idempotence", "acks", "request.required.acks", "retries", "message.send.max.retries", "queuing.strategy",
             "enable.gapless.guarantee", "transactional.id", "partitioner", "delivery.report.only.error", "test.mock.num.brokers",
-            // What is read, and from where.
+            // The records that are read, and their start.
             "group.id", "enable.auto.commit", "auto.commit.enable", "enable.auto.offset.store", "auto.offset.reset", "offset.store.method",
             "offset.store.path", "offset.store.sync.interval.ms", "isolation.level", "check.crcs", "topic.blacklist",
             "allow.auto.create.topics", "enable.partition.eof",
-            // The bounds of waiting and of memory, which this module keeps.
+            // The bounds of waiting and of memory, which this module enforces.
             "message.timeout.ms", "delivery.timeout.ms", "queue.buffering.max.messages", "queue.buffering.max.kbytes",
-            // What the library does with this process.
+            // The effects of the library on this process.
             "enabled_events", "log.queue", "statistics.interval.ms", "plugin.library.paths", "interceptors", "internal.termination.signal",
         ])
 
-    /// - Throws: `configInvalid` for a setting that cannot be passed through.
+    /// Checks that every setting may be passed through.
+    ///
+    /// - Throws: `configInvalid` for one that may not.
     func check() throws(SluiceError) {
         for setting in all {
             if Self.reserved.contains(setting.name) {
@@ -100,7 +104,7 @@ package struct KafkaSettings: Hashable, Sendable {
                     .configInvalid, "\(place(of: setting))the Kafka setting \(setting.name) cannot be changed.",
                     fix: "Remove it: durability, order or bounds depend on it.")
             }
-            // The library would wait for tokens from its caller for ever.
+            // The library would wait forever for tokens from its caller.
             if setting.name.hasPrefix("sasl.mechanism"), setting.value.uppercased() == "OAUTHBEARER" {
                 throw SluiceError(
                     .configInvalid, "\(place(of: setting))the Kafka setting \(setting.name) names OAUTHBEARER, which is not supported.",
@@ -111,8 +115,9 @@ package struct KafkaSettings: Hashable, Sendable {
 
     // MARK: Errors
 
-    /// A setting that the library does not take.
-    /// - Parameter reason: the library's words; nil: it does not know the name.
+    /// Returns the error of a setting that the library rejects.
+    ///
+    /// - Parameter reason: The library's text; nil if it does not know the name.
     func refusal(of name: String, reason: String?) -> SluiceError {
         let place = all.first { $0.name == name }.map(place(of:)) ?? ""
         guard let reason else {
@@ -124,7 +129,7 @@ package struct KafkaSettings: Hashable, Sendable {
             .configInvalid, "\(place)the Kafka setting \(name) is refused: \(withoutValues(reason)).", fix: "Correct or remove it.")
     }
 
-    /// Settings that the library does not take together, or files of theirs that it cannot use.
+    /// Returns the error of settings that the library rejects in combination, or whose files it cannot use.
     func refusal(reason: String) -> SluiceError {
         let named = all.filter { reason.contains($0.name) }.max { $0.name.utf8.count < $1.name.utf8.count }
         let place = named.map(place(of:)) ?? file.map { "\($0): " } ?? ""
@@ -136,16 +141,17 @@ package struct KafkaSettings: Hashable, Sendable {
         return "\(file):\(line): "
     }
 
-    /// The library quotes what it refuses.
+    /// Returns the library's text without the values that it quotes.
     private func withoutValues(_ words: String) -> String {
         var words = words
+        // The longest first, so that a value inside another one leaves no rest of it.
         for value in all.map(\.value).filter({ !$0.isEmpty }).sorted(by: { $0.utf8.count > $1.utf8.count }) {
             for range in words.ranges(of: value).reversed() where Self.isWord(range, of: words) { words.replaceSubrange(range, with: "…") }
         }
         return String(Self.trimmed(words[...]).reversed().drop { $0 == "." }.reversed())
     }
 
-    /// Whether it stands alone: `ssl` is a value, and no word of the name `ssl.ca.location`.
+    /// Returns `true` if the range is a word of its own. A value `ssl` is no part of the name `ssl.ca.location`.
     private static func isWord(_ range: Range<String.Index>, of text: String) -> Bool {
         func isInside(_ rest: some Sequence<Character>) -> Bool {
             rest.first { !"._".contains($0) }.map { $0.isLetter || $0.isNumber } ?? false

@@ -17,17 +17,17 @@ package struct KafkaPartition: Hashable, Sendable, Comparable, CustomStringConve
     package var description: String { "\(topic)[\(partition)]" }
 }
 
-/// Where reading a partition begins.
+/// The start of reading a partition.
 package enum KafkaStart: Hashable, Sendable {
-    /// At the record with this offset, or the first one after it; an offset that the log no longer has is a gap.
+    /// At the record with this offset, or the first one after it. An offset that the log no longer has is a gap.
     case at(Int64)
-    /// At the oldest record that the log has.
+    /// At the oldest record of the log.
     case beginning
     /// After the newest record.
     case end
 }
 
-/// The offsets that a partition has: `low` is the oldest record's, `high` the one that the next record will get.
+/// The offset range of a partition: `low` is the oldest record's, `high` the one that the next record receives.
 package struct KafkaWatermarks: Hashable, Sendable {
     package var low: Int64
     package var high: Int64
@@ -38,7 +38,7 @@ package struct KafkaWatermarks: Hashable, Sendable {
     }
 }
 
-/// Whether a reader can reach its brokers.
+/// The state of a reader's connection to its brokers.
 package enum KafkaConnection: Hashable, Sendable {
     case up
     /// None of the brokers answers; the reader keeps trying.

@@ -2,9 +2,9 @@ import CRdKafka
 import SluiceCore
 import Synchronization
 
-/// One librdkafka producer, its event queue and its topics, freed in this order's reverse when the last user lets go.
+/// A librdkafka producer with its event queue and topics. When its last user releases it, they are freed in reverse order.
 ///
-/// The polling thread is the last user as a rule; a sender in the middle of a call keeps the client until it returns.
+/// Usually that is the polling thread. A sender inside a call keeps the client until it returns.
 final class ProducerClient: Sendable {
     let handle: KafkaPointer
     let queue: KafkaPointer
@@ -35,7 +35,8 @@ final class ProducerClient: Sendable {
     }
 
     /// Hands one record over, to the partition that its key hashes to.
-    /// - Returns: nil when it was taken.
+    ///
+    /// - Returns: Nil if the library accepted it.
     func produce(topic name: String, key: [UInt8], value: [UInt8], token: DeliverySlots.Token) -> Refusal? {
         let bytes = key.count + value.count
         guard let topic = topic(name) else {
@@ -53,8 +54,9 @@ final class ProducerClient: Sendable {
         return Refusal(token: token, error: rd_kafka_last_error(), bytes: bytes, topic: name, partition: -1)
     }
 
-    /// Hands a batch over, by one call for each run of entries of one topic, so that the order of entries is kept.
-    /// - Returns: the records that were not taken.
+    /// Hands a batch over, with one call for each run of entries of one topic, so that the order of entries is kept.
+    ///
+    /// - Returns: The records that the library rejected.
     func produce(_ batch: KafkaRecordBatch, token: DeliverySlots.Token) -> [Refusal] {
         var refusals: [Refusal] = []
         var start = 0
@@ -85,8 +87,8 @@ final class ProducerClient: Sendable {
                 }
                 let flags = RD_KAFKA_MSG_F_COPY | RD_KAFKA_MSG_F_PARTITION
                 let taken = unsafe rd_kafka_produce_batch(topic.raw, 0, flags, messages.baseAddress, Int32(run.count))
-                // librdkafka 2.0.2 keeps the memory of a record for a partition that does not exist, and counts it as
-                // under way until the client is freed; closing is then slower by the drain's time.
+                // For a record of a missing partition librdkafka 2.0.2 keeps the memory, and counts it as in flight until the
+                // client is freed. Closing then takes the drain's time longer.
                 guard Int(taken) < run.count else { return [] }
                 return run.enumerated().compactMap { index, entry in
                     let error = unsafe messages[index].err
@@ -111,7 +113,7 @@ final class ProducerClient: Sendable {
     }
 }
 
-/// A record that the library did not take.
+/// A record that the library did not accept.
 struct Refusal {
     var token: DeliverySlots.Token
     var error: rd_kafka_resp_err_t

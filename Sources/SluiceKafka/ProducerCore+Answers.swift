@@ -2,16 +2,16 @@ import CRdKafka
 import SluiceCore
 import Synchronization
 
-/// The broker's answer to one record, or the library's when there will be none.
+/// The brokers' answer to one record, or the library's if the brokers give none.
 struct Answer {
     var token: DeliverySlots.Token
     var partition: Int32
     var offset: Int64
     var bytes: Int
     var failure: SluiceError?
-    /// `true` if the brokers will never take the record as it is.
+    /// `true` if the brokers will never accept the record as it is.
     var isFinal = false
-    /// Whether it failed for want of a connection.
+    /// `true` if the record failed for lack of a connection.
     var isLate = false
 
     init(_ message: rd_kafka_message_t, message pointer: UnsafePointer<rd_kafka_message_t>) {
@@ -21,6 +21,7 @@ struct Answer {
         bytes = unsafe message.len + message.key_len
         guard unsafe message.err != RD_KAFKA_RESP_ERR_NO_ERROR else { return }
         let topic = unsafe message.rkt.flatMap { unsafe rd_kafka_topic_name($0) }.map { unsafe String(cString: $0) } ?? "?"
+        // Without an acknowledgement a record may still be stored.
         let mayBeStored = unsafe rd_kafka_message_status(pointer) != RD_KAFKA_MSG_STATUS_NOT_PERSISTED
         isLate = unsafe message.err == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT || isUnreachable(message.err)
         isFinal = unsafe Self.isFinal(message.err)
@@ -73,7 +74,7 @@ extension ProducerCore {
         settle(refusals.map(Answer.init(_:)))
     }
 
-    /// Gives every answer to its owner, and the room back.
+    /// Passes every answer to its owner and releases the room. Waiters resume outside of the lock.
     func settle(_ answers: [Answer]) {
         var batches: [(Answer, KafkaDelivery)] = []
         let (settled, admitted) = shared.withLock { state -> ([Settled], [ProducerRoom.Waiter]) in
@@ -81,6 +82,7 @@ extension ProducerCore {
             var bytes = 0
             var records = 0
             for answer in answers {
+                // An answer after its slot's release has neither an owner nor room to release.
                 guard let owner = state.slots[answer.token] else { continue }
                 records += 1
                 bytes += answer.bytes
@@ -111,7 +113,7 @@ extension ProducerCore {
             end = delivery.note(record: answer.token.record, offset: answer.offset)
         }
         guard let end else { return }
-        // First, so that nothing is outstanding once the waiter goes on.
+        // The slot is released first, so that nothing is outstanding when the waiter continues.
         shared.withLock { _ = $0.slots.remove(answer.token) }
         end.tell()
     }

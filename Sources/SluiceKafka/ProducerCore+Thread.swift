@@ -3,14 +3,14 @@ import Logging
 import SluiceCore
 import Synchronization
 
-/// The polling thread's side of a producer: answers, time-outs, replacement and the end.
+/// The polling thread's side of a producer: answers, timeouts, replacement and the end.
 extension ProducerCore {
-    /// Milliseconds between looks at the waiters' deadlines when no event comes.
+    /// The milliseconds between two checks of the waiters' deadlines, if no event arrives.
     private static let pollMilliseconds: Int32 = 100
-    /// Milliseconds that the records under way of a broken client are waited for before they are given up.
+    /// The milliseconds for which the records in flight of a broken client are awaited.
     private static let drainMilliseconds: UInt64 = 2_000
 
-    /// Starts the thread; it holds this object until `close`.
+    /// Starts the thread, which retains this object until `close`.
     func start() throws {
         try ClientThread.start(name: "kafka-producer") { self.run() }
     }
@@ -23,7 +23,7 @@ extension ProducerCore {
         }
     }
 
-    /// The client to poll; nil, after everything has been freed, when the producer is closed.
+    /// Returns the client to poll. If the producer is closed, it frees everything and returns nil.
     private func nextClient() -> ProducerClient? {
         let (client, isOver) = shared.withLock { state -> (ProducerClient?, Bool) in
             switch state.phase {
@@ -35,6 +35,7 @@ extension ProducerCore {
         }
         guard isOver else { return client }
         if let client {
+            // The rest in flight is purged before its owners fail.
             drain(client, milliseconds: 0)
             end(Self.closedError)
         }
@@ -42,7 +43,8 @@ extension ProducerCore {
     }
 
     /// Waits for one event and handles it.
-    /// - Returns: whether the client is broken for good.
+    ///
+    /// - Returns: `true` if the client is permanently broken.
     private func serve(_ client: ProducerClient, milliseconds: Int32) -> Bool {
         guard let event = unsafe rd_kafka_queue_poll(client.queue.raw, milliseconds) else { return false }
         defer { unsafe rd_kafka_event_destroy(event) }
@@ -60,7 +62,7 @@ extension ProducerCore {
         return false
     }
 
-    /// Handles the answers to a number of records: one lock for all of them, waiters resumed after it.
+    /// Handles the answers of one event under one lock. Waiters resume after it.
     private func takeAnswers(_ event: OpaquePointer) {
         let count = unsafe rd_kafka_event_message_count(event)
         var answers: [Answer] = []
@@ -68,6 +70,7 @@ extension ProducerCore {
         while let message = unsafe rd_kafka_event_message_next(event) {
             answers.append(unsafe Answer(message.pointee, message: message))
         }
+        // One acknowledgement proves a working connection. Otherwise late records carry the known cause.
         if answers.contains(where: { $0.failure == nil }) {
             trouble.clear()
         } else if trouble.words != nil {
@@ -78,13 +81,14 @@ extension ProducerCore {
         settle(answers)
     }
 
-    /// Serves what is under way, then gives up what is left.
+    /// Serves records in flight for the given time, then purges the rest.
     private func drain(_ client: ProducerClient, milliseconds: UInt64) {
         let deadline = clock.monotonicNanoseconds() + milliseconds * 1_000_000
         while unsafe rd_kafka_outq_len(client.handle.raw) > 0, clock.monotonicNanoseconds() < deadline {
             _ = serve(client, milliseconds: 20)
         }
         guard unsafe rd_kafka_outq_len(client.handle.raw) > 0 else { return }
+        // Purged records are answered as well; a short wait collects those answers.
         unsafe rd_kafka_purge(client.handle.raw, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT)
         let end = clock.monotonicNanoseconds() + Self.drainMilliseconds * 1_000_000
         while unsafe rd_kafka_outq_len(client.handle.raw) > 0, clock.monotonicNanoseconds() < end {
@@ -92,13 +96,14 @@ extension ProducerCore {
         }
     }
 
-    /// Puts a new client in the place of one that has met a fatal error.
+    /// Replaces a client that has had a fatal error.
     private func replace(_ broken: ProducerClient) {
         var reason = "no reason given"
         if let words = unsafe withErrorText({ unsafe rd_kafka_fatal_error(broken.handle.raw, $0, $1) == RD_KAFKA_RESP_ERR_NO_ERROR }) {
             reason = words
         }
         logger.warning("kafka producer replaced after a fatal error", metadata: ["error": "\(reason)"])
+        // With the room closed, new senders wait instead of reaching the broken client.
         let isClosing = shared.withLock { state in
             if case .closing = state.phase { return true }
             state.phase = .running(nil)
@@ -110,6 +115,7 @@ extension ProducerCore {
         let lost =
             KafkaOperation.write.denial(cause, topic: nil)
             ?? SluiceError(.logDelivery, "The Kafka producer broke (\(reason)) while records were under way; they may have been stored.")
+        // Answers that still arrive find no owner.
         let owners = shared.withLock { $0.slots.removeAll() }
         for owner in owners { owner.fail(lost) }
         guard !isClosing else { return }
@@ -118,6 +124,7 @@ extension ProducerCore {
             let waiters = shared.withLock { state in
                 state.replacements += 1
                 state.room = state.room.emptied()
+                // A `close` during the replacement ends the new client at once.
                 state.phase = state.closers.isEmpty ? .running(client) : .closing(client, deadline: 0)
                 return state.room.admit()
             }
@@ -127,6 +134,7 @@ extension ProducerCore {
         }
     }
 
+    /// Fails the waiters whose deadline has passed with `logFull`.
     private func expireWaiters() {
         let now = clock.monotonicNanoseconds()
         let expired = shared.withLock { $0.room.expire(now: now) }
@@ -140,7 +148,7 @@ extension ProducerCore {
         for waiter in expired { waiter.continuation.resume(throwing: error) }
     }
 
-    /// Closes for good: nobody is left waiting.
+    /// Closes permanently. No caller is left waiting.
     private func end(_ error: SluiceError) {
         let (owners, waiters, closers) = shared.withLock { state in
             state.phase = .closed(error)

@@ -3,12 +3,12 @@ import Logging
 import SluiceCore
 import Synchronization
 
-/// The shared half of a producer: what senders and the polling thread both touch. `ProducerCore+Thread` is the thread's side.
+/// The shared half of a producer: the state that senders and the polling thread use. `ProducerCore+Thread` is the thread's side.
 final class ProducerCore: Sendable {
     enum Phase {
         /// The client is nil while it is being replaced.
         case running(ProducerClient?)
-        /// Until the records under way are answered, or the time given (monotonic nanoseconds).
+        /// Until the records in flight are answered, or until the deadline (monotonic nanoseconds).
         case closing(ProducerClient, deadline: UInt64)
         case closed(SluiceError)
     }
@@ -41,11 +41,14 @@ final class ProducerCore: Sendable {
     var outstanding: Int { shared.withLock { $0.slots.count } }
     var replacements: Int { shared.withLock { $0.replacements } }
 
-    /// Takes room for records, waiting when there is none.
+    /// Claims room for records, and waits if none is free.
+    ///
+    /// - Throws: `logFull` after the delivery timeout, `logDelivery` if the producer is closed.
     func room(records: Int, bytes: Int) async throws {
         if try shared.withLock({ try claim(&$0, records: records, bytes: bytes) }) { return }
         let deadline = clock.monotonicNanoseconds() + configuration.deliveryTimeout.nanoseconds
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            // Room may have become free since the first try, so it is claimed again under the lock that registers the waiter.
             let outcome = Result<Bool, any Error> {
                 try shared.withLock { state in
                     if try claim(&state, records: records, bytes: bytes) { return true }
@@ -69,18 +72,20 @@ final class ProducerCore: Sendable {
         }
     }
 
-    /// Hands one record over; its room must have been taken.
+    /// Hands one record over. Its room must have been claimed.
     func enqueue(topic: String, key: [UInt8], value: [UInt8], for continuation: CheckedContinuation<Int64, any Error>) {
+        // The slot must exist before the record is handed over, because the answer may arrive at once.
         let (token, client) = shared.withLock { ($0.slots.insert(.record(continuation)), $0.phase.client) }
         if let client {
             if let refusal = client.produce(topic: topic, key: key, value: value, token: token) { settle([refusal]) }
         } else {
+            // The client is being replaced, so the record fails at once.
             let bytes = key.count + value.count
             settle([Refusal(token: token, error: RD_KAFKA_RESP_ERR__DESTROY, bytes: bytes, topic: topic, partition: -1)])
         }
     }
 
-    /// Hands a batch over; its room must have been taken.
+    /// Hands a batch over. Its room must have been claimed.
     func enqueue(_ batch: KafkaRecordBatch, keepsAnswers: Bool = false) -> KafkaDelivery {
         let delivery = KafkaDelivery(of: batch, keepsAnswers: keepsAnswers)
         let (token, client) = shared.withLock { ($0.slots.insert(.batch(delivery)), $0.phase.client) }
@@ -118,11 +123,13 @@ final class ProducerCore: Sendable {
         unsafe rd_kafka_test_fatal_error(client.handle.raw, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "injected")
     }
 
+    /// Begins to close, and waits until the thread has ended.
     func close() async {
         await withCheckedContinuation { continuation in
             let (isClosed, client) = shared.withLock { state -> (Bool, ProducerClient?) in
                 if case .closed = state.phase { return (true, nil) }
                 state.closers.append(continuation)
+                // While the client is being replaced, `replace` finds the closer and closes the new client.
                 if case .running(let client?) = state.phase {
                     let deadline = clock.monotonicNanoseconds() + configuration.deliveryTimeout.nanoseconds
                     state.phase = .closing(client, deadline: deadline)

@@ -1,11 +1,11 @@
-/// The bound of a producer's queue: who may hand records over, and who waits for those before it to be acknowledged.
+/// The bound of a producer's queue: grants room to senders, and queues those that must wait for acknowledgements.
 ///
-/// Waiters are served in the order in which they came. A claim larger than the whole room is granted when the room is empty.
+/// Waiters are served in the order of arrival. A claim larger than the whole room is granted when the room is empty.
 struct ProducerRoom {
     struct Waiter {
         var records: Int
         var bytes: Int
-        /// Nanoseconds of the monotonic clock.
+        /// The deadline, in nanoseconds of the monotonic clock.
         var deadline: UInt64
         var continuation: CheckedContinuation<Void, any Error>
     }
@@ -15,7 +15,7 @@ struct ProducerRoom {
     private(set) var records = 0
     private(set) var bytes = 0
     private(set) var waiters: [Waiter] = []
-    /// Closed while the client is being replaced: every claim waits.
+    /// `true` while the client is being replaced: every claim waits.
     var isClosed = false
 
     init(recordLimit: Int, byteLimit: Int) {
@@ -23,7 +23,7 @@ struct ProducerRoom {
         self.byteLimit = byteLimit
     }
 
-    /// Takes room without waiting, unless there is none or somebody else waits already.
+    /// Claims room without waiting. Returns `false` if none is free or another sender waits already.
     mutating func claim(records: Int, bytes: Int) -> Bool {
         guard waiters.isEmpty, fits(records: records, bytes: bytes) else { return false }
         take(records: records, bytes: bytes)
@@ -32,15 +32,18 @@ struct ProducerRoom {
 
     mutating func wait(_ waiter: Waiter) { waiters.append(waiter) }
 
-    /// Gives room back.
-    /// - Returns: the waiters who now have theirs.
+    /// Releases room.
+    ///
+    /// - Returns: The waiters that have received theirs.
     mutating func release(records: Int, bytes: Int) -> [Waiter] {
         self.records = max(0, self.records - records)
         self.bytes = max(0, self.bytes - bytes)
         return admit()
     }
 
-    /// - Returns: the waiters who fit, their room taken.
+    /// Claims room for the first waiters, as many as fit.
+    ///
+    /// - Returns: The waiters that have received theirs.
     mutating func admit() -> [Waiter] {
         var served = 0
         while served < waiters.count, fits(records: waiters[served].records, bytes: waiters[served].bytes) {
@@ -52,7 +55,7 @@ struct ProducerRoom {
         return Array(waiters[..<served])
     }
 
-    /// - Returns: the waiters whose time is over, no longer waiting.
+    /// Removes the waiters whose deadline has passed, and returns them.
     mutating func expire(now: UInt64) -> [Waiter] {
         guard waiters.contains(where: { $0.deadline <= now }) else { return [] }
         let expired = waiters.filter { $0.deadline <= now }
@@ -60,7 +63,7 @@ struct ProducerRoom {
         return expired
     }
 
-    /// The same room with nobody in it, and the same waiters.
+    /// Returns the same room, open and without claims, with the same waiters.
     func emptied() -> ProducerRoom {
         var room = ProducerRoom(recordLimit: recordLimit, byteLimit: byteLimit)
         room.waiters = waiters
@@ -69,6 +72,7 @@ struct ProducerRoom {
 
     private func fits(records: Int, bytes: Int) -> Bool {
         guard !isClosed else { return false }
+        // Otherwise a claim beyond the limits would wait forever.
         if self.records == 0 { return true }
         return self.records + records <= recordLimit && self.bytes + bytes <= byteLimit
     }

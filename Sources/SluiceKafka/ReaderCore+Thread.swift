@@ -4,14 +4,14 @@ import Logging
 import SluiceCore
 import Synchronization
 
-/// The client and what hangs on it. Only the polling thread touches it; freed by `free` in the reverse order.
+/// A reader's client and its dependent objects. Only the polling thread uses them; `free` releases them in reverse order.
 struct ReaderClient {
     let handle: KafkaPointer
-    /// All partitions' records come here.
+    /// The queue of all partitions' records.
     let queue: KafkaPointer
-    /// Errors and log lines of the client come here.
+    /// The queue of the client's errors and log lines.
     let events: KafkaPointer
-    /// By index; the same indices as in the batches.
+    /// The topics, by the same index as in the batches.
     var topics: [KafkaPointer] = []
     var indices: [String: Int32] = [:]
     var started: Set<KafkaPartition> = []
@@ -47,12 +47,12 @@ struct ReaderClient {
 }
 
 extension ReaderCore {
-    /// Milliseconds that the thread sleeps at most when nothing happens.
+    /// The maximum sleep of the thread if nothing happens, in milliseconds.
     private static let idleMilliseconds: UInt64 = 100
-    /// Records taken from the library at a time.
+    /// The maximum number of records taken from the library at a time.
     private static let chunk = 1_024
 
-    /// Makes the client and starts the thread, which owns the client until `close`.
+    /// Creates the client and starts the thread, which owns the client until `close`.
     func start() throws {
         let client = Mutex(try ReaderClient(configuration))
         let box = ReaderClientBox(client)
@@ -76,6 +76,7 @@ extension ReaderCore {
             if isClosing { return end(&client) }
             serveEvents(client)
             let until = sleepDeadline()
+            // Backpressure: a full batch stops the polling until the consumer takes it.
             if isFull {
                 _ = room.wait(timeout: .now() + .nanoseconds(nanosecondsLeft(until)))
             } else {
@@ -86,12 +87,12 @@ extension ReaderCore {
         }
     }
 
-    /// Until when the thread may sleep: the waiter's deadline if that is soon.
+    /// Returns the time until which the thread may sleep, in monotonic nanoseconds: the waiter's deadline if that is soon.
     private func sleepDeadline() -> UInt64 {
         let idle = clock.monotonicNanoseconds() + Self.idleMilliseconds * 1_000_000
         return shared.withLock { state in
             let deadline = min(idle, state.waiter?.deadline ?? .max)
-            // A command that came since the loop looked must not wait for the sleep to end.
+            // A command that arrived after the loop's check must not wait for the sleep to end.
             state.sleepsUntil = state.commands.isEmpty && !state.isClosing ? deadline : 0
             return state.sleepsUntil
         }
@@ -104,7 +105,7 @@ extension ReaderCore {
 
     // MARK: Records
 
-    /// Waits for one record, then takes those that are there as well.
+    /// Waits for one record, then takes the others that are ready.
     ///
     /// The library's batch call alone would wait until the whole chunk is full.
     private func poll(_ client: inout ReaderClient, milliseconds: Int32) {
@@ -117,6 +118,7 @@ extension ReaderCore {
                 count += unsafe max(0, rd_kafka_consume_batch_queue(client.queue.raw, 0, rest + 1, Self.chunk - 1))
             }
             let errors = unsafe store(UnsafeMutableBufferPointer(rebasing: messages[..<count]), indices: client.indices)
+            // A record proves that a broker answers.
             if errors.count < count { trouble.clear() }
             for error in errors { note(error, client: &client) }
             for index in 0..<count { unsafe rd_kafka_message_destroy(messages[index]) }
@@ -135,6 +137,7 @@ extension ReaderCore {
     ) -> [PartitionError] {
         shared.withLock { state in
             var errors: [PartitionError] = []
+            // Consecutive records often share a topic, which is looked up once for them.
             var lastTopic: (pointer: OpaquePointer?, name: String, index: Int32) = (nil, "", 0)
             for place in messages.indices {
                 guard let pointer = unsafe messages[place], let message = unsafe messages[place]?.pointee else { continue }
@@ -165,7 +168,7 @@ extension ReaderCore {
         }
     }
 
-    /// The value of the header by which producers say how a record's value is written; it lives as long as the message.
+    /// Returns the value of the header with the record's content type. It is valid as long as the message.
     private static func contentType(_ message: UnsafeMutablePointer<rd_kafka_message_t>) -> UnsafeRawBufferPointer {
         var headers: OpaquePointer?
         guard unsafe rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR, let headers = unsafe headers else {
@@ -181,7 +184,7 @@ extension ReaderCore {
         return unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     }
 
-    /// Sorts an error of a partition: gone records, a missing topic, or something that passes by itself.
+    /// Classifies an error of a partition: lost records, a missing topic, a denied right, or an error that passes.
     private func note(_ error: PartitionError, client: inout ReaderClient) {
         let partition = error.partition
         let isGap = error.error == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET || error.error == RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE
@@ -189,6 +192,7 @@ extension ReaderCore {
         if isUnreachable(error.error) { return setConnection(down: error.words) }
         let denial = KafkaOperation.read.denial(error.error, topic: partition.topic)
         guard isGap || isMissingTopic(error.error) || denial != nil else { return }
+        // A partition with a gap stops until it is assigned again, so that no record after the gap is delivered.
         if isGap { client.stop(partition) }
         let report =
             isGap
@@ -206,6 +210,7 @@ extension ReaderCore {
         var failure: SluiceError?
         for partition in command.removing { stop(partition, in: &client) }
         for (partition, start) in command.starts {
+            // Stopping a moved partition drops its records from before the move.
             stop(partition, in: &client)
             if let error = begin(partition, at: start, in: &client) { failure = failure ?? error }
         }
@@ -223,12 +228,14 @@ extension ReaderCore {
 
     private func begin(_ partition: KafkaPartition, at start: KafkaStart, in client: inout ReaderClient) -> SluiceError? {
         guard let index = client.index(of: partition.topic) else { return TopicMetadata.badName(partition.topic) }
+        // librdkafka's numbers: -2 is the beginning, -1 the end.
         let offset: Int64 =
             switch start {
             case .at(let offset): offset
             case .beginning: -2
             case .end: -1
             }
+        // The topics of the batches grow with the client's, so that an index names the same topic in both.
         shared.withLock { state in
             if state.ready.topics.count < client.topics.count { state.ready.topics.append(partition.topic) }
         }
@@ -263,13 +270,14 @@ extension ReaderCore {
         let place = configuration.bootstrapServers
         let error = trouble.explain(SluiceError(.logUnreachable, "None of the Kafka brokers at \(place) answers: \(words)."))
         shared.withLock { state in
+            // Only the first report of an outage wakes the consumer.
             guard state.connection == .up else { return }
             state.connection = .down(error)
             state.hasNewConnection = true
         }
     }
 
-    /// While the brokers are down, asks once a second whether one is back: the library has no event for it.
+    /// Asks once a second for metadata while the brokers are down: the library has no event for their return.
     private func probe(_ client: inout ReaderClient) {
         guard case .down = connection else { return }
         let now = clock.monotonicNanoseconds()
@@ -296,6 +304,7 @@ extension ReaderCore {
     }
 
     private func end(_ client: inout ReaderClient) {
+        // From now on `wake` must not use the queue, which is about to be freed.
         shared.withLock { $0.queue = nil }
         client.free()
         let (waiter, commands, closers) = shared.withLock { state in
@@ -310,7 +319,7 @@ extension ReaderCore {
     }
 }
 
-/// Carries the client to its thread.
+/// A box that passes the client to its thread.
 private final class ReaderClientBox: Sendable {
     let client: Mutex<ReaderClient>
 

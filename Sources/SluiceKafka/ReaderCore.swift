@@ -4,7 +4,7 @@ import Logging
 import SluiceCore
 import Synchronization
 
-/// The shared half of a reader: what its consumer and the polling thread both touch. `ReaderCore+Thread` is the thread's side.
+/// The shared half of a reader: the state that its consumer and the polling thread use. `ReaderCore+Thread` is the thread's side.
 final class ReaderCore: Sendable {
     struct Command: Sendable {
         var starts: [KafkaPartition: KafkaStart]
@@ -14,17 +14,17 @@ final class ReaderCore: Sendable {
 
     struct Waiter: Sendable {
         var id: UInt64
-        /// Nanoseconds of the monotonic clock.
+        /// The deadline, in nanoseconds of the monotonic clock.
         var deadline: UInt64
         var continuation: CheckedContinuation<Void, any Error>
     }
 
     struct Shared {
-        /// What the thread has read and the consumer has not taken.
+        /// The records that the thread has read and the consumer has not taken.
         var ready = KafkaFetchBatch()
         var assignment: Set<KafkaPartition> = []
         var connection = KafkaConnection.up
-        /// Whether `connection` changed since the consumer last took a batch.
+        /// `true` if `connection` has changed since the consumer last took a batch.
         var hasNewConnection = false
         var commands: [Command] = []
         var waiter: Waiter?
@@ -32,8 +32,9 @@ final class ReaderCore: Sendable {
         var isClosing = false
         var isClosed = false
         var closers: [CheckedContinuation<Void, Never>] = []
-        /// The queue that the thread sleeps on, to wake it by.
+        /// The queue on which the thread sleeps, for waking it; nil once the thread ends.
         var queue: KafkaPointer?
+        /// The time until which the thread sleeps, in monotonic nanoseconds.
         var sleepsUntil: UInt64 = 0
 
         var hasNews: Bool { !ready.isEmpty || hasNewConnection }
@@ -46,7 +47,7 @@ final class ReaderCore: Sendable {
     let trouble: BrokerTrouble
     let clock = SystemEnvironment()
     let shared = Mutex(Shared())
-    /// Wakes the thread while it does not poll because the batch is full.
+    /// The semaphore that wakes the thread while a full batch stops the polling.
     let room = DispatchSemaphore(value: 0)
 
     init(_ configuration: KafkaConfiguration, logger: Logger, trouble: BrokerTrouble) {
@@ -78,14 +79,17 @@ final class ReaderCore: Sendable {
         }
     }
 
-    /// Swaps what is ready into an empty batch.
-    /// - Returns: whether there was something.
+    /// Swaps the ready batch with an empty one.
+    ///
+    /// - Returns: `true` if the batch has records, problems or a new state of the connection.
+    /// - Throws: `logUnreachable` if the reader is closed.
     func take(into batch: inout KafkaFetchBatch) throws -> Bool {
         let (hadNews, wasFull) = try shared.withLock { state in
             if state.isClosing { throw Self.closedError }
             let hadNews = state.hasNews
             let wasFull = state.ready.bytes.count >= configuration.readerBytes
             if hadNews {
+                // The topics stay with the reader, because indices refer to them for its whole life.
                 let topics = state.ready.topics
                 swap(&state.ready, &batch)
                 state.ready.topics = topics
@@ -94,11 +98,12 @@ final class ReaderCore: Sendable {
             batch.connection = state.connection
             return (hadNews, wasFull)
         }
+        // The thread stopped polling at the limit.
         if wasFull { room.signal() }
         return hadNews
     }
 
-    /// Waits until there is something to take.
+    /// Waits until a batch is ready or the timeout has passed.
     func wait(_ timeout: Duration) async throws {
         let deadline = clock.monotonicNanoseconds() + timeout.nanoseconds
         let id = shared.withLock { state in
@@ -111,7 +116,7 @@ final class ReaderCore: Sendable {
             }
         } onCancel: {
             let waiter = shared.withLock { state -> Waiter? in
-                // A wait that is cancelled before it registers finds its number passed.
+                // A wait that is cancelled before it registers then finds that its number has passed.
                 guard state.waiter?.id == id else {
                     state.lastWait = max(state.lastWait, id + 1)
                     return nil
@@ -126,12 +131,14 @@ final class ReaderCore: Sendable {
         enum Outcome { case ready, waits(wake: Bool), fails(any Error) }
         let outcome = shared.withLock { state -> Outcome in
             if state.isClosing { return .fails(Self.closedError) }
+            // The wait was cancelled before its registration.
             if state.lastWait != waiter.id { return .fails(CancellationError()) }
             if state.waiter != nil {
                 return .fails(SluiceError(.internalError, "Two tasks wait for one Kafka reader.", fix: "Read from one task."))
             }
             if state.hasNews { return .ready }
             state.waiter = waiter
+            // The thread is woken only if it would sleep beyond the deadline.
             return .waits(wake: waiter.deadline < state.sleepsUntil)
         }
         switch outcome {
@@ -154,11 +161,11 @@ final class ReaderCore: Sendable {
         }
     }
 
-    /// Wakes the thread wherever it sleeps.
+    /// Wakes the thread from its wait for room or for records.
     private func wake() {
         room.signal()
         shared.withLock { state in
-            // Under the lock, since the thread frees the queue after taking it from here.
+            // Under the lock, because the thread frees the queue after it has removed it here.
             if let queue = state.queue { unsafe rd_kafka_queue_yield(queue.raw) }
         }
     }

@@ -11,22 +11,24 @@ import SluiceCore
 
 /// A broker's answer about a topic that another answer may follow soon.
 ///
-/// Brokers answer the creation of a topic before all of them know it and its partitions have leaders. A partition whose leader has moved
-/// is refused by the old one, and by clients that have not heard of the new one.
+/// Brokers acknowledge the creation of a topic before all of them know it and its partitions have leaders. After a move, the old
+/// leader rejects requests, and so do clients that do not know the new one.
 struct TopicDelay: Error {
     enum Reason {
-        /// The topic or the partition is not known. It may not exist.
+        /// The topic or the partition is unknown. It may not exist.
         case unknown
-        /// It is known, and nobody leads it yet.
+        /// The topic is known, but a partition has no leader yet.
         case notReady
     }
 
     var reason: Reason
-    /// The error to report if no other answer comes.
+    /// The error to report if no other answer follows.
     var error: SluiceError
 
-    /// Repeats a question until it has an answer, for `requestTimeout` at most. It blocks; to be called on a thread of one's own.
-    /// - Parameter isExpected: `false` if a topic that is unknown counts as one that does not exist.
+    /// Repeats a request until it has an answer, with a back-off from 20 to 500 ms. Blocks; call it on a dedicated thread.
+    ///
+    /// After `requestTimeout` no further request begins; the last one may take as long again.
+    /// - Parameter isExpected: `false` if an unknown topic counts as missing.
     static func waitOut<Answer>(
         isExpected: Bool, _ configuration: KafkaConfiguration, _ question: () throws -> Answer
     ) throws -> Answer {
@@ -39,7 +41,7 @@ struct TopicDelay: Error {
             } catch let delay as TopicDelay {
                 let now = clock.monotonicNanoseconds()
                 guard isExpected || delay.reason == .notReady, now < deadline else { throw delay.error }
-                // The protocol has no event for this; the thread is ours to block.
+                // The protocol has no event for this, and the thread may block.
                 usleep(UInt32(min(pause, deadline - now) / 1_000))
                 pause = min(pause * 2, 500_000_000)
             }
@@ -47,7 +49,7 @@ struct TopicDelay: Error {
     }
 }
 
-/// `true` if an error passes by itself: a leader is being elected, has moved, or is not known to this client.
+/// Returns `true` if an error passes on its own: a leader is being elected, has moved, or is not known to this client.
 func isPassing(_ error: rd_kafka_resp_err_t) -> Bool {
     switch error {
     case RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, RD_KAFKA_RESP_ERR_REPLICA_NOT_AVAILABLE,

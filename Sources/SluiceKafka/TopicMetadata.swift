@@ -1,16 +1,17 @@
 import CRdKafka
 import SluiceCore
 
-/// Questions about topics that block until a broker answers; to be asked on a thread of one's own.
+/// Requests about topics that block until a broker answers. Call them on a dedicated thread.
 enum TopicMetadata {
     static func badName(_ topic: String) -> SluiceError {
         let fix = "Use letters, digits, '.', '_' and '-', up to 249 of them."
         return SluiceError(.logTopic, "\"\(topic)\" cannot be the name of a topic.", fix: fix)
     }
 
-    /// The number of partitions, all of which have a leader.
-    /// - Throws: `TopicDelay` if the topic is unknown or a partition has no leader, `logTopic` for other refusals of the broker,
-    ///   `logUnreachable` when no broker answers in time.
+    /// Returns the number of partitions, all of which have a leader.
+    ///
+    /// - Throws: `TopicDelay` if the topic is unknown, a partition has no leader, or the error passes. Otherwise it is
+    ///   `logNotAuthorized`, `logTopic` for other errors of the broker, or `logUnreachable` if no broker answers in time.
     static func partitions(of name: String, topic: KafkaPointer, client: KafkaPointer, configuration: KafkaConfiguration) throws -> Int32 {
         var metadata: UnsafePointer<rd_kafka_metadata>?
         let error = unsafe rd_kafka_metadata(client.raw, 0, topic.raw, &metadata, Int32(configuration.requestTimeout.milliseconds))
@@ -22,7 +23,7 @@ enum TopicMetadata {
         let found = unsafe answer.pointee.topics[0]
         let code = unsafe found.err
         guard code == RD_KAFKA_RESP_ERR_NO_ERROR, unsafe found.partition_cnt > 0 else {
-            // A topic without an error and without partitions is one that this broker does not know yet.
+            // Without an error and without partitions, the topic is not known to this broker yet.
             if code == RD_KAFKA_RESP_ERR_NO_ERROR || isMissingTopic(code) { throw missing(name) }
             if let denial = KafkaOperation.describe.denial(code, topic: name) { throw denial }
             let refused = SluiceError(.logTopic, "The topic \(name) cannot be used: \(text(of: code)).")
@@ -41,7 +42,7 @@ enum TopicMetadata {
         TopicDelay(reason: .unknown, error: SluiceError(.logTopic, "The topic \(name) does not exist."))
     }
 
-    /// The error of a question that got no answer, or one that passes by itself.
+    /// Returns the error of a request without an answer: a `TopicDelay` if it passes on its own.
     static func refusal(_ error: rd_kafka_resp_err_t, asking what: String, configuration: KafkaConfiguration) -> any Error {
         let refused = unreachable(error, asking: what, configuration: configuration)
         return isPassing(error) ? TopicDelay(reason: .notReady, error: refused) : refused

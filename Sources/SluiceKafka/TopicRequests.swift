@@ -1,10 +1,11 @@
 import CRdKafka
 import SluiceCore
 
-/// The admin requests. They block; to be called on a thread of one's own.
+/// The admin requests. They block; call them on a dedicated thread.
 enum TopicRequests {
-    /// The number of partitions, as soon as all have a leader.
-    /// - Parameter isExpected: `true` if the topic has been created, so that a broker that does not know it is behind the others.
+    /// Returns the number of partitions as soon as all have a leader.
+    ///
+    /// - Parameter isExpected: `true` if the topic has been created: a broker that does not know it lags behind the others.
     static func partitions(
         of name: String, isExpected: Bool = false, client: KafkaPointer, configuration: KafkaConfiguration
     ) throws -> Int32 {
@@ -16,7 +17,7 @@ enum TopicRequests {
         }
     }
 
-    /// `true` if the broker that is asked does not know the topic.
+    /// Returns `true` if the broker that answers does not know the topic. After an error that passes, the topic counts as known.
     static func isMissing(_ name: String, client: KafkaPointer, configuration: KafkaConfiguration) throws -> Bool {
         guard let topic = unsafe rd_kafka_topic_new(client.raw, name, nil) else { throw TopicMetadata.badName(name) }
         defer { unsafe rd_kafka_topic_destroy(topic) }
@@ -29,7 +30,7 @@ enum TopicRequests {
         }
     }
 
-    /// The offsets of a partition, as soon as its leader says them. A partition that is unknown may have been created just now.
+    /// Returns the offsets of a partition as soon as its leader answers. An unknown partition may be new and is asked for again.
     static func watermarks(of partition: KafkaPartition, client: KafkaPointer, configuration: KafkaConfiguration) throws -> KafkaWatermarks
     {
         try TopicDelay.waitOut(isExpected: true, configuration) {
@@ -54,7 +55,7 @@ enum TopicRequests {
         return KafkaWatermarks(low: low, high: high)
     }
 
-    /// Creates topics; those that exist count as created. A cluster whose brokers are not all there yet is waited for.
+    /// Creates topics; existing ones count as created. Waits for a cluster whose brokers are still starting.
     static func create(_ topics: [KafkaTopic], client: KafkaPointer, configuration: KafkaConfiguration) throws {
         guard !topics.isEmpty else { return }
         try TopicDelay.waitOut(isExpected: true, configuration) {
@@ -84,7 +85,7 @@ enum TopicRequests {
         for answer in answers where answer.error != RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS {
             if let denial = KafkaOperation.create.denial(answer.error, topic: answer.topic) { throw denial }
             let refused = SluiceError(.logTopic, "The topic \(answer.topic) cannot be created: \(answer.reason).")
-            // Brokers of a cluster that is starting register one after another, and fewer than the copies of a partition may be there.
+            // Brokers of a starting cluster register one after another, and may be fewer than the replicas of a partition.
             guard isPassing(answer.error) || answer.error == RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR else { throw refused }
             throw TopicDelay(reason: .notReady, error: refused)
         }
@@ -100,6 +101,7 @@ enum TopicRequests {
         return unsafe request
     }
 
+    /// Deletes topics; missing ones count as deleted.
     static func delete(_ topics: [String], client: KafkaPointer, configuration: KafkaConfiguration) throws {
         guard !topics.isEmpty else { return }
         var requests: [OpaquePointer?] = unsafe topics.map { unsafe rd_kafka_DeleteTopic_new($0) }
@@ -123,7 +125,7 @@ enum TopicRequests {
         var reason: String
     }
 
-    /// The topics that were refused.
+    /// Returns the topics whose request was rejected.
     private static func results(_ topics: UnsafeMutablePointer<OpaquePointer?>?, _ count: Int) -> [TopicAnswer] {
         (0..<count).compactMap { index in
             guard let topic = unsafe topics?[index] else { return nil }
@@ -136,7 +138,9 @@ enum TopicRequests {
     }
 
     /// Sends an admin request and waits for its result.
-    /// - Parameter operation: the right that the request needs on the cluster.
+    ///
+    /// - Parameter operation: The right that the request needs on the cluster.
+    /// - Throws: `logUnreachable`, `logNotAuthorized`, `logTopic`.
     static func send<Answer>(
         _ client: KafkaPointer, _ configuration: KafkaConfiguration, asking what: String, as operation: KafkaOperation,
         request: (OpaquePointer?, OpaquePointer?) -> Void, read: (OpaquePointer) -> [Answer]
@@ -150,7 +154,7 @@ enum TopicRequests {
             unsafe rd_kafka_AdminOptions_set_request_timeout(options, milliseconds, $0, $1) == RD_KAFKA_RESP_ERR_NO_ERROR
         }
         unsafe request(options, queue)
-        // The library ends the request by itself at the time-out; the second more is for its answer.
+        // The library ends the request at the timeout. The additional second is for its answer.
         guard let event = unsafe rd_kafka_queue_poll(queue, milliseconds + 1_000) else {
             throw TopicMetadata.unreachable(RD_KAFKA_RESP_ERR__TIMED_OUT, asking: what, configuration: configuration)
         }

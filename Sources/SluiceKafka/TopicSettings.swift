@@ -1,9 +1,10 @@
 import CRdKafka
 package import SluiceCore
 
-/// Settings and replicas of topics. The requests block; to be called on a thread of one's own.
+/// Requests for settings and replicas of topics. They block; call them on a dedicated thread.
 enum TopicSettings {
-    /// The values in force of some settings, by topic: the topic's own, or else the brokers'.
+    /// Returns the effective values of some settings, by topic: the topic's own, otherwise the brokers'.
+    ///
     /// - Throws: `logNotAuthorized`, `logTopic`, `logUnreachable`.
     static func read(
         _ names: Set<String>, of topics: [String], client: KafkaPointer, configuration: KafkaConfiguration
@@ -46,7 +47,7 @@ enum TopicSettings {
         }
     }
 
-    /// In-sync replicas of each partition of a topic.
+    /// Returns the number of in-sync replicas of each partition of a topic.
     static func inSyncReplicas(of name: String, client: KafkaPointer, configuration: KafkaConfiguration) throws -> [Int32: Int] {
         guard let topic = unsafe rd_kafka_topic_new(client.raw, name, nil) else { throw TopicMetadata.badName(name) }
         defer { unsafe rd_kafka_topic_destroy(topic) }
@@ -68,7 +69,9 @@ enum TopicSettings {
 }
 
 extension KafkaAdmin {
-    /// Bytes of the largest record batch that each topic takes (`max.message.bytes`), as far as the brokers say.
+    /// Returns the size in bytes of the largest record batch that each topic accepts (`max.message.bytes`), if the brokers report
+    /// it.
+    ///
     /// - Throws: `logNotAuthorized` without the right to read settings, `logTopic`, `logUnreachable`.
     package func recordBounds(of topics: [String]) async throws -> [String: Int] {
         try await ask { client, configuration in
@@ -77,12 +80,13 @@ extension KafkaAdmin {
         }
     }
 
-    /// The first of the partitions that has fewer in-sync replicas than a write needs, as an error; nil if all have enough.
+    /// Returns the error of the first partition that has fewer in-sync replicas than a write needs; nil if all have enough.
     package func replicaShortage(of partitions: [KafkaPartition]) async throws -> SluiceError? {
         try await ask { client, configuration in
             for (topic, partitions) in Dictionary(grouping: partitions, by: \.topic).sorted(by: { $0.key < $1.key }) {
                 let settings = try TopicSettings.read(
                     ["min.insync.replicas"], of: [topic], client: client, configuration: configuration)
+                // Without the setting no shortage can be found.
                 guard let needed = settings[topic]?["min.insync.replicas"].flatMap(Int.init) else { continue }
                 let counts = try TopicSettings.inSyncReplicas(of: topic, client: client, configuration: configuration)
                 for number in partitions.map(\.partition).sorted() {

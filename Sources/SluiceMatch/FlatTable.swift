@@ -1,7 +1,7 @@
-/// A hash table from hashes to indices, by open addressing with linear probing: eight bytes a slot, at most three quarters full.
-/// What an index stands for, and when two are the same, only the caller knows.
+/// A hash table from hashes to indices, by open addressing with linear probing: 8 bytes a slot, at most three quarters full. The caller
+/// defines the meaning of an index and the equality of two.
 struct FlatTable: Sendable {
-    /// The high half is the hash, the low half the index plus one; 0 is empty.
+    /// The high half is the hash, the low half the index plus one. 0 is empty.
     private var slots: [UInt64] = []
     private(set) var count = 0
 
@@ -29,7 +29,7 @@ struct FlatTable: Sendable {
         }
     }
 
-    /// Adds an index that `find` does not find.
+    /// Adds an index. The table must not contain an equal one.
     mutating func insert(_ hash: UInt64, _ index: UInt32) {
         if (count + 1) * 4 > slots.count * 3 { grow() }
         place(hash & 0xffff_ffff_0000_0000 | UInt64(index + 1))
@@ -48,7 +48,7 @@ struct FlatTable: Sendable {
         for slot in old where slot != 0 { place(slot) }
     }
 
-    /// Removes an index that was inserted with this hash, and moves up what had to give way to it.
+    /// Removes an index that was inserted with this hash, and closes the gap in its probe sequence.
     mutating func remove(_ hash: UInt64, _ index: UInt32) {
         guard count > 0 else { return }
         let slot = hash & 0xffff_ffff_0000_0000 | UInt64(index + 1)
@@ -58,6 +58,7 @@ struct FlatTable: Sendable {
             hole = (hole + 1) & mask
         }
         count -= 1
+        // Backward shift instead of tombstones: move up each slot whose home is not between the hole and itself.
         var next = (hole + 1) & mask
         while slots[next] != 0 {
             let home = FlatTable.position(slots[next]) & mask

@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Hashes of what the index is addressed by. Clients choose keys, so the hash is seeded: colliding keys cannot be prepared.
+/// Hash functions of the index. Clients choose keys, so hashes are seeded: colliding keys cannot be prepared.
 enum Hashing {
     @inline(__always)
     static func mix(_ a: UInt64, _ b: UInt64) -> UInt64 {
@@ -32,7 +32,7 @@ enum Hashing {
     }
 }
 
-/// A key read in place: the value of the indexed property. Two keys are the same when type and content are, byte for byte.
+/// A key read in place: the value of the indexed property. Two keys are equal if type and content are, byte for byte.
 struct KeyView {
     let cell: Cell
     let bytes: UnsafeBufferPointer<UInt8>

@@ -1,6 +1,6 @@
-/// Who is concerned by a change, and how; reused from change to change.
+/// The subscribers that a change concerns, each with its transition. Reused from change to change.
 ///
-/// Takes 8 bytes per match, and 8 per subscriber id in use for telling who is in it already.
+/// Takes 8 bytes per match, and 8 per subscriber id in use, for detecting repeated subscribers.
 package struct MatchResult: Sendable, RandomAccessCollection {
     package enum Transition: UInt8, Sendable { case entered, updated, left }
 
@@ -21,7 +21,7 @@ package struct MatchResult: Sendable, RandomAccessCollection {
     static let after: UInt8 = 2
 
     private var elements: [Element] = []
-    /// By subscriber: the change (high half) that it was last noted for, and where in `elements` (low half).
+    /// By subscriber: the last change that noted it (high half), and its index in `elements` (low half).
     private var stamps: [UInt64] = []
     private var change: UInt32 = 0
 
@@ -31,18 +31,19 @@ package struct MatchResult: Sendable, RandomAccessCollection {
     package var endIndex: Int { elements.count }
     package subscript(_ index: Int) -> Element { elements[index] }
 
-    /// Forgets the last change's matches and makes room for subscriber ids below `bound`.
+    /// Removes the matches of the last change and makes room for subscriber ids below `bound`.
     mutating func begin(bound: Int) {
         elements.removeAll(keepingCapacity: true)
         if stamps.count < bound { stamps.append(contentsOf: repeatElement(0, count: bound - stamps.count)) }
         change &+= 1
+        // After the change number wraps, old stamps could equal new ones.
         if change == 0 {
             for index in stamps.indices { stamps[index] = 0 }
             change = 1
         }
     }
 
-    /// Notes that images of the change match for the subscribers of some words. One that cannot turn up again is not looked for.
+    /// Notes matching images for the subscribers of some words. Only subscribers marked as repeated are searched for.
     mutating func note(_ words: UnsafeBufferPointer<UInt64>, images: UInt8) {
         for word in words {
             if word & PredicateIndex.isRepeated == 0 {

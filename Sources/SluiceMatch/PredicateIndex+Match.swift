@@ -2,13 +2,13 @@ package import SluiceCore
 import SluiceQuery
 
 extension PredicateIndex {
-    /// Finds the subscribers for whom a row entered, changed or left, each once however many of its entries match.
+    /// Finds the subscribers whose view a row entered, changed in or left. Each appears once, even if several of its entries match.
     ///
     /// Allocates nothing once `result` has grown to its size.
     /// - Parameters:
-    ///   - type: index of the object type; an unknown one concerns nobody.
-    ///   - before: the old row; nil for an insert.
-    ///   - after: the new row; nil for a delete.
+    ///   - type: the index of the class. An unknown one matches no subscriber.
+    ///   - before: the old row. `nil` for an insert.
+    ///   - after: the new row. `nil` for a delete.
     package func match(type: Int, before: RowView?, after: RowView?, into result: inout MatchResult) {
         result.begin(bound: heads.count)
         guard hasSubscribers(type: type) else { return }
@@ -17,6 +17,7 @@ extension PredicateIndex {
         guard state.property >= 0 else { return }
         let oldKey = before.map { KeyView($0, state.property) }
         let newKey = after.map { KeyView($0, state.property) }
+        // An unchanged key visits its bucket once with both images; a changed key visits two, each with the image that has its key.
         if let oldKey, let newKey, oldKey.isSame(newKey) {
             if let bucket = bucket(of: oldKey, type) { visit(bucket, before, after, &result) }
             return
@@ -29,7 +30,7 @@ extension PredicateIndex {
         bucketTable.find(key.hash(type: type, seed: seed)) { isKey($0, key, type) }
     }
 
-    /// Whether a bucket is that of a key: by bytes, whatever the hash says.
+    /// `true` if the bucket has this key. Compares bytes, since hashes may collide.
     func isKey(_ index: UInt32, _ key: KeyView, _ type: Int) -> Bool {
         let bucket = buckets[index]
         guard bucket.type == UInt32(type), bucket.key.tag == key.cell.tag, bucket.key.length == key.cell.length else { return false }

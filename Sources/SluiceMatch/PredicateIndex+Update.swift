@@ -2,9 +2,9 @@ import SluiceCore
 package import SluiceQuery
 
 extension PredicateIndex {
-    /// Adds entries of a subscriber; those it has stay.
+    /// Adds entries of a subscriber to those it already has.
     ///
-    /// A type that the index does not know is ignored: it cannot have changes either.
+    /// Ignores a type that the index does not know, as it cannot have changes.
     /// - Precondition: the subscriber is below 2^31.
     package mutating func add(subscriber: UInt32, type: Int, entries: [IndexEntry]) {
         precondition(subscriber < 1 << 31, "subscriber \(subscriber) is not below 2^31")
@@ -12,6 +12,7 @@ extension PredicateIndex {
         if heads.count <= Int(subscriber) {
             heads.append(contentsOf: repeatElement(PredicateIndex.none, count: Int(subscriber) + 1 - heads.count))
         }
+        // Earlier single entries are marked too: from now on the subscriber can match more than once per change.
         let isRepeated = markRepeated(subscriber, type) || entries.count > 1
         for entry in entries {
             let bucket = bucket(for: entry.key, type)
@@ -20,8 +21,8 @@ extension PredicateIndex {
         }
     }
 
-    /// Marks the entries that a subscriber has of a type as some of several.
-    /// - Returns: whether it has any.
+    /// Marks a subscriber's entries of a type as several.
+    /// - Returns: `true` if it has any.
     private mutating func markRepeated(_ subscriber: UInt32, _ type: Int) -> Bool {
         var hasAny = false
         var current = heads[Int(subscriber)]
@@ -59,6 +60,7 @@ extension PredicateIndex {
         while current != PredicateIndex.none {
             let member = members[current]
             if let type, Int(member.type) != type {
+                // The entries that stay are linked anew, in reverse order.
                 members[current].next = kept
                 kept = current
             } else {
@@ -70,7 +72,7 @@ extension PredicateIndex {
         heads[Int(subscriber)] = kept
     }
 
-    /// Takes a member out of its node; the last of the node takes its place.
+    /// Removes a member from its node. The node's last member takes its place.
     private mutating func leave(_ member: Member) {
         types[Int(member.type)].members -= 1
         var list = subscribers(of: nodes[member.node])
@@ -104,6 +106,7 @@ extension PredicateIndex {
         var entries = buckets[bucket].entries
         let node = nodes.insert(Node(bucket: bucket, program: program, slot: entries.count / 2))
         pool.append(UInt64(programs[program].block) | UInt64(node) << 32, to: &entries)
+        // The second word, of the subscribers, is filled in by `setSubscribers`.
         pool.append(0, to: &entries)
         buckets[bucket].entries = entries
         nodeTable.insert(hash, node)
@@ -117,7 +120,7 @@ extension PredicateIndex {
         nodes.remove(index)
         release(node.program)
         var bucket = buckets[node.bucket]
-        // The last entry's two words take the place of the two removed, the second word first.
+        // The last entry's two words replace the two removed, the second word first.
         _ = pool.remove(at: 2 * Int(node.slot) + 1, of: &bucket.entries)
         let moved = pool.remove(at: 2 * Int(node.slot), of: &bucket.entries)
         nodes[UInt32(moved >> 32)].slot = node.slot
@@ -193,7 +196,7 @@ extension PredicateIndex {
         return bucket
     }
 
-    /// Bytes in words, in memory order.
+    /// Packs bytes into words, in memory order.
     private static func packed(_ bytes: UnsafeBufferPointer<UInt8>) -> [UInt64] {
         var words = [UInt64](repeating: 0, count: max(1, (bytes.count + 7) / 8))
         words.withUnsafeMutableBytes { $0.copyBytes(from: bytes) }

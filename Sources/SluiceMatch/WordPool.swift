@@ -1,5 +1,5 @@
-/// Blocks of words in one array, with a free list for each size: programs, keys and subscriber lists that grow and shrink without an
-/// allocation of their own. A block is known by its offset, which stays valid when the array moves.
+/// Blocks of words in one array, with a free list per size, for programs, keys and subscriber lists. Growing and shrinking a list needs
+/// no allocation of its own. A block's id is its offset, which stays valid when the array moves.
 struct WordPool: Sendable {
     private(set) var words: [UInt64] = []
     private var free: [[UInt32]] = []
@@ -19,7 +19,7 @@ struct WordPool: Sendable {
         return low
     }
 
-    /// A block of at least `count` words, their content undefined.
+    /// Allocates a block of at least `count` words with undefined content.
     mutating func allocate(_ count: Int) -> UInt32 {
         let sizeClass = WordPool.sizeClass(of: count)
         if sizeClass < free.count, let block = free[sizeClass].popLast() { return block }
@@ -28,7 +28,7 @@ struct WordPool: Sendable {
         return block
     }
 
-    /// Gives a block back that was allocated for `count` words, or any count of the same capacity.
+    /// Frees a block that was allocated for `count` words, or for any count with the same capacity.
     mutating func release(_ block: UInt32, _ count: Int) {
         let sizeClass = WordPool.sizeClass(of: count)
         while free.count <= sizeClass { free.append([]) }
@@ -46,15 +46,15 @@ struct WordPool: Sendable {
         set { words[Int(list.block) + index] = newValue }
     }
 
-    /// Adds a word to the end of a list; a full one moves to a larger block.
+    /// Appends a word to a list. A full list moves to a larger block.
     mutating func append(_ word: UInt64, to list: inout WordList) {
         if list.count == list.capacity { move(&list, capacity: Int(list.count) + 1) }
         words[Int(list.block) + Int(list.count)] = word
         list.count += 1
     }
 
-    /// Removes the word at an index; the last one takes its place.
-    /// - Returns: the word that moved, or the removed one when it was the last.
+    /// Removes the word at an index. The last word takes its place. A list that is a quarter full moves to a smaller block.
+    /// - Returns: the word that moved, or the removed one if it was the last.
     mutating func remove(at index: Int, of list: inout WordList) -> UInt64 {
         list.count -= 1
         let last = words[Int(list.block) + Int(list.count)]
@@ -89,7 +89,7 @@ struct WordList: Sendable {
     var capacity: UInt32 = 0
 }
 
-/// Records of one kind in one array; an index is used again after its record was removed.
+/// Records of one kind in one array. The index of a removed record is reused.
 struct Slab<Record: Sendable>: Sendable {
     private(set) var records: [Record] = []
     private var free: [UInt32] = []

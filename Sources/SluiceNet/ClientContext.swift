@@ -2,16 +2,16 @@ package import HTTPTypes
 package import Hummingbird
 package import NIOCore
 
-/// A request's context whose sender may be proven.
+/// A request context whose sender can be marked as proven.
 package protocol ProvableContext: RequestContext {
-    /// Frees the connection from the limits of those that have not authenticated: the request has a valid token or key.
+    /// Exempts the connection from the limits of unauthenticated ones: the request has a valid token or key.
     func senderIsProven()
 }
 
-/// A request's context with the address it comes from.
+/// A request context with the client's address.
 package struct ClientContext: RemoteAddressRequestContext, ProvableContext {
     package var coreContext: CoreRequestContextStorage
-    /// The client's address: the other end of the connection, or what `ClientAddressMiddleware` has found behind it.
+    /// The client's address: the other end of the connection, or the address behind it that `ClientAddressMiddleware` found.
     package private(set) var remoteAddress: SocketAddress?
     private let ticket: ConnectionTicket?
 
@@ -23,22 +23,22 @@ package struct ClientContext: RemoteAddressRequestContext, ProvableContext {
 
     package func senderIsProven() { ticket?.authenticate() }
 
-    /// `true` if an earlier request of the connection had a valid token or key.
+    /// `true` if a request of the connection had a valid token or key.
     var isProven: Bool { ticket?.isProven ?? false }
 
-    /// The client's address without its port; nil on a Unix socket.
+    /// The client's address without its port. `nil` on a Unix socket.
     package var clientAddress: NetworkAddress? { NetworkAddress(remoteAddress) }
 
     /// Replaces a trusted proxy's address by the client's.
     package mutating func resolveAddress(_ headers: HTTPFields, behind proxies: TrustedProxies) {
         guard let peer = clientAddress, proxies.trust(peer) else { return }
         let client = proxies.client(peer: peer, headers.lazy.map { (name: $0.name.canonicalName, value: $0.value) })
-        // The port is the proxy's own and tells nothing of the client.
+        // The port is the proxy's own.
         if client != peer { remoteAddress = client.socketAddress(port: 0) }
     }
 }
 
-/// Resolves the address of each request's client behind trusted proxies. It comes before every middleware that uses the address.
+/// Resolves the client's address of each request behind trusted proxies. Add it before every middleware that uses the address.
 package struct ClientAddressMiddleware: RouterMiddleware {
     private let proxies: TrustedProxies
 

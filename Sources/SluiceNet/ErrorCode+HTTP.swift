@@ -2,7 +2,7 @@ package import HTTPTypes
 package import SluiceCore
 
 extension ErrorCode {
-    /// The HTTP status of an answer with this error.
+    /// The HTTP status of a response with this error.
     package var httpStatus: HTTPResponse.Status {
         switch self {
         case .badRequest, .badSyntax, .badJSON, .badCompression, .badMessageOrder, .unknownMessage, .wrongProtocolVersion,
@@ -24,7 +24,7 @@ extension ErrorCode {
         }
     }
 
-    /// The name in `error_code`: App Services' own where it has one, which its client libraries know.
+    /// The name in `error_code`. Uses App Services' own name if it has one, since client libraries know it.
     package var appServicesName: String {
         switch self {
         case .invalidPassword: "InvalidPassword"

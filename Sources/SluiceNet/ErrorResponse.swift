@@ -4,14 +4,13 @@ package import Logging
 import NIOCore
 package import SluiceCore
 
-/// An error as the HTTP interface shows it: App Services' shape (`error`, `error_code`, `link`) and, beside it, ours
-/// (`code`, `fix`).
+/// An error as an HTTP response: App Services' fields (`error`, `error_code`, `link`) and Sluice's own (`code`, `fix`).
 ///
-/// Clients get the texts of `ClientError`, operators those of the error itself.
+/// Clients receive the texts of `ClientError`, operators those of the error itself.
 package struct ErrorResponse: Error, HTTPResponseError, Sendable {
     package var error: SluiceError
     package var status: HTTPResponse.Status
-    /// Seconds until it makes sense to try again.
+    /// The seconds until a retry makes sense.
     package var retryAfter: Int?
 
     package init(_ error: SluiceError, status: HTTPResponse.Status? = nil, retryAfter: Int? = nil) {
@@ -20,7 +19,7 @@ package struct ErrorResponse: Error, HTTPResponseError, Sendable {
         self.retryAfter = retryAfter
     }
 
-    /// The reader of an answer.
+    /// The readers of a response.
     package enum Audience: Sendable { case clients, operators }
 
     package var json: JSON { json(for: .clients) }
@@ -49,7 +48,7 @@ package struct ErrorResponse: Error, HTTPResponseError, Sendable {
     package func response(from request: Request, context: some RequestContext) throws -> Response { response }
 }
 
-/// A JSON answer.
+/// A JSON response.
 package struct JSONResponse: ResponseGenerator, Sendable {
     package var json: JSON
     package var status: HTTPResponse.Status
@@ -61,7 +60,7 @@ package struct JSONResponse: ResponseGenerator, Sendable {
 
     package var response: Response {
         Response(
-            // Without a charset: App Services' client libraries read errors of exactly this type only.
+            // Without a charset: App Services' client libraries accept errors of exactly this type only.
             status: status, headers: [.contentType: "application/json", .cacheControl: "no-store"],
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: json.utf8)))
     }
@@ -69,14 +68,14 @@ package struct JSONResponse: ResponseGenerator, Sendable {
     package func response(from request: Request, context: some RequestContext) throws -> Response { response }
 }
 
-/// Makes JSON of every error that a route throws, in the shape of `ErrorResponse`. First in the router's chain.
+/// Converts every error that a route throws to JSON in the shape of `ErrorResponse`. Add it to the router first.
 package struct ErrorMiddleware<Context: RequestContext>: RouterMiddleware {
     private let audience: ErrorResponse.Audience
     private let logger: Logger?
 
     /// - Parameters:
-    ///   - audience: the readers of the answers.
-    ///   - logger: receives what the answers withhold; the request's own when nil.
+    ///   - audience: the readers of the responses.
+    ///   - logger: receives the details that responses withhold. `nil` uses the request's own.
     package init(for audience: ErrorResponse.Audience = .clients, logger: Logger? = nil) {
         self.audience = audience
         self.logger = logger
@@ -100,14 +99,14 @@ package struct ErrorMiddleware<Context: RequestContext>: RouterMiddleware {
         } catch is CancellationError {
             return ErrorResponse(SluiceError(.shuttingDown, "The gateway is stopping.")).response
         } catch {
-            // Not shown to the client: it may hold what only the operator should see.
+            // Not shown to the client: it may contain details for the operator only.
             (logger ?? context.logger).error("A request failed.", metadata: ["path": "\(request.uri.path)", "error": "\(error)"])
             return ErrorResponse(SluiceError(.internalError, "The gateway could not answer \(request.method) \(request.uri.path)."))
                 .response
         }
     }
 
-    /// Logs what the answer withholds.
+    /// Logs the details that the response withholds, then returns the response.
     private func answer(_ error: ErrorResponse, _ request: Request, _ context: Context) -> Response {
         if error.error.code.isInternal || error.error.detail != nil {
             (logger ?? context.logger).error(
@@ -131,9 +130,9 @@ package struct ErrorMiddleware<Context: RequestContext>: RouterMiddleware {
 }
 
 extension Request {
-    /// The whole body as JSON.
-    /// - Parameter limit: bytes.
-    /// - Throws: `ErrorResponse` with `bodyTooLarge` beyond the limit; `badJSON` with line and column.
+    /// Reads and parses the whole body as JSON.
+    /// - Parameter limit: the maximum size in bytes.
+    /// - Throws: `bodyTooLarge` beyond the limit; `badJSON` with line and column.
     package func json(upTo limit: Int) async throws -> JSON {
         var request = self
         let buffer: ByteBuffer

@@ -8,16 +8,16 @@ import NIOHTTPTypesHTTP1
 import NIOWebSocket
 import SluiceCore
 
-/// What a connection's first request made of it.
+/// The protocol that a connection's first request selected.
 enum NegotiatedConnection: Sendable {
-    /// Handled by its pipeline alone; no task belongs to it.
+    /// Handled by its pipeline alone, without a task.
     case webSocket
     case http(NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>)
 }
 
-/// Reads a connection's first request and makes the pipeline one for HTTP or one for WebSocket, then takes itself out.
+/// Reads a connection's first request and completes the pipeline for HTTP or for WebSocket. Then it removes itself.
 ///
-/// NIO's own upgrade handler loses the request when the upgrade is refused, so that nothing could answer it.
+/// NIO's own upgrade handler drops the request if the upgrade is rejected, so no response would be possible.
 final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -25,9 +25,9 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
 
     private enum State {
         case waiting
-        /// Head read and accepted; the request's end is due.
+        /// The head was read and accepted. The request's end is due.
         case accepted(HTTPHeaders)
-        /// The HTTP handlers are being taken out; what comes meanwhile is kept in order.
+        /// The HTTP handlers are being removed. Data that arrives meanwhile is kept in order.
         case switching([NIOAny])
         /// Negotiated, or answered with a refusal.
         case done
@@ -42,7 +42,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     private let becomeHTTP: (any Channel) throws -> NegotiatedConnection
     private let negotiated: EventLoopPromise<NegotiatedConnection>
     private var state = State.waiting
-    /// The owner of an accepted connection, until the socket's handler has it: it must hear of the end in any case.
+    /// The owner of an accepted connection, until the socket's handler takes it over. It must receive `closed` in any case.
     private var owner: (any SocketOwner)?
     private var deadline: Scheduled<Void>?
 
@@ -65,7 +65,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
 
     func handlerAdded(context: ChannelHandlerContext) {
         deadline = context.eventLoop.assumeIsolated().scheduleTask(in: configuration.firstRequestPatience) { [weak self] in
-            // One that was answered with a refusal has had its time to read it.
+            // After a refusal, the deadline only closes a connection that had time to read the response.
             if let self, !isDone { ticket.connections.refused(.openingTimeout) }
             context.close(promise: nil)
         }
@@ -73,7 +73,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
 
     func handlerRemoved(context: ChannelHandlerContext) {
         deadline?.cancel()
-        // Without effect when the negotiation has ended well.
+        // Has no effect if the negotiation has succeeded.
         negotiated.fail(ChannelError.alreadyClosed)
         owner.take()?.closed(.lost("the connection ended before it was open"))
     }
@@ -125,6 +125,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         guard wanted.contains("websocket") else { return passOn(head, hasUpgrade: !wanted.isEmpty, context) }
         do throws(ErrorResponse) {
             let headers = try handshake(head, context)
+            // Counted here, as the middleware that counts plain requests never sees an upgrade.
             if let refusal = tooMany(request.client) { throw refusal }
             switch endpoint.decide(request) {
             case .accept(let accepted):
@@ -137,7 +138,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
-    /// Counts an upgrade, and the connection of a proxy, under its client's address.
+    /// Counts an upgrade under its client's address, and with it the connection of a proxy.
     private func tooMany(_ client: NetworkAddress?) -> ErrorResponse? {
         if let refusal = configuration.requests?.refusal(of: client) {
             ticket.connections.refused(.requests)
@@ -147,13 +148,13 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         return ErrorResponse(SluiceError(.tooManyConnections, "The client's address has too many connections open."))
     }
 
-    /// The headers of the answer that proves that we understood (RFC 6455, 4.2.2).
+    /// Returns the response headers that complete the handshake (RFC 6455, 4.2.2).
     private func handshake(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) throws(ErrorResponse) -> HTTPHeaders {
         let upgrader = NIOWebSocketServerUpgrader(
             shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture(["Sec-WebSocket-Protocol": WebSocketEndpoint.subprotocol])
             },
             upgradePipelineHandler: { channel, _ in channel.eventLoop.makeSucceededVoidFuture() })
-        // The future is complete when it is returned: nothing in it waits.
+        // The future is complete when it is returned, as both closures return completed futures.
         var answer: Result<HTTPHeaders, any Error>?
         upgrader.buildUpgradeResponse(channel: context.channel, upgradeRequest: head, initialResponseHeaders: [:])
             .assumeIsolated().whenComplete { answer = $0 }
@@ -176,7 +177,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
             return
         }
         var head = head
-        // The decoder reads nothing after a request that asks for any upgrade, so this one is the connection's last.
+        // The decoder reads nothing after a request that asks for any upgrade, so this request is the connection's last.
         if hasUpgrade { head.headers.replaceOrAdd(name: "Connection", value: "close") }
         context.fireChannelRead(wrapInboundOut(.head(head)))
         context.pipeline.syncOperations.removeHandler(self, promise: nil)
@@ -192,8 +193,8 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         let head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: response.status.code), headers: headers)
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: body)))), promise: nil)
-        // Only our half: what the client may still be sending must not reset the connection before it has read the answer. The
-        // rest is closed when the client closes, or by the deadline.
+        // Close only the output: data that the client still sends must not reset the connection before it has read the response. The
+        // client, or the deadline, closes the rest.
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
         context.close(mode: .output, promise: nil)
     }
@@ -205,6 +206,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
         let pipeline = context.pipeline.syncOperations
+        // Removing the decoder forwards its leftover bytes, which `switching` keeps in order.
         pipeline.removeHandler(decoder).assumeIsolated()
             .flatMap { pipeline.removeHandler(self.encoder) }
             .whenComplete { self.becomeWebSocket(endpoint.limits, $0, context) }
@@ -228,6 +230,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
             return context.close(promise: nil)
         }
         negotiated.succeed(.webSocket)
+        // Bytes behind the request are the first WebSocket frames. The new handler is in place before they are replayed.
         for data in kept { context.fireChannelRead(data) }
         context.pipeline.syncOperations.removeHandler(self, promise: nil)
     }

@@ -1,9 +1,9 @@
 import NIOCore
 import NIOWebSocket
 
-/// Cuts a client's bytes into frames (RFC 6455, 5.2). Pure.
+/// Splits a client's bytes into frames (RFC 6455, 5.2). Pure.
 ///
-/// The limit may change between two frames, which NIO's decoder does not allow: a peer is trusted with more once it has authenticated.
+/// The limit may change between two frames, which NIO's decoder does not allow: an authenticated peer may send larger frames.
 struct FrameParser {
     enum Failure: Error {
         /// A frame announces more bytes than the limit.
@@ -12,7 +12,7 @@ struct FrameParser {
         case badControl
     }
 
-    /// Bytes of one frame's payload.
+    /// The maximum payload of one frame, in bytes.
     var limit: Int
     private var buffer = ByteBuffer()
 
@@ -27,14 +27,15 @@ struct FrameParser {
         }
     }
 
-    /// Drops what has not been parsed.
+    /// Drops the bytes that were not parsed.
     mutating func clear() { buffer = ByteBuffer() }
 
-    /// - Returns: nil until the next frame is complete.
+    /// Returns the next frame, or `nil` until it is complete.
     mutating func next() throws(Failure) -> WebSocketFrame? {
         guard let header = header() else { return nil }
         let isControl = header.opcode & 0x8 != 0
         if isControl, !header.fin || header.length > 125 { throw .badControl }
+        // Checked by the announced length, before the payload is buffered.
         guard header.length <= UInt64(limit) else { throw .tooLong }
         let length = Int(header.length)
         guard buffer.readableBytes >= header.bytes + length else { return nil }
@@ -54,7 +55,7 @@ struct FrameParser {
         var opcode: UInt8
         var isMasked: Bool
         var length: UInt64
-        /// Of the header itself, with the mask.
+        /// The size of the header itself, with the mask.
         var bytes: Int
     }
 

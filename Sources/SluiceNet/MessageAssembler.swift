@@ -1,10 +1,10 @@
 import NIOCore
 import NIOWebSocket
 
-/// Joins the fragments of messages and holds each frame to the protocol (RFC 6455, section 5). Pure.
+/// Joins the fragments of messages and checks each frame against the protocol (RFC 6455, section 5). Pure.
 struct MessageAssembler {
     enum Step: Equatable {
-        /// Nothing to do yet.
+        /// No action yet.
         case wait
         case message(ByteBuffer)
         case ping(ByteBuffer)
@@ -12,11 +12,11 @@ struct MessageAssembler {
         case close(code: UInt16?)
         case oversize
         case malformed(String)
-        /// Text messages are not part of sluice.v1.
+        /// A text message. sluice.v1 has none.
         case unacceptable
     }
 
-    /// Bytes of one message.
+    /// The maximum size of one message, in bytes.
     var limit: Int
     private var fragments: ByteBuffer?
 

@@ -7,27 +7,27 @@ import SluiceCore
 extension NetServer {
     package struct Configuration: Sendable {
         package var host: String
-        /// 0 takes any free one.
+        /// 0 binds any free port.
         package var port: Int
-        /// The path of a Unix socket to listen on in place of host and port.
+        /// The path of a Unix socket that replaces host and port.
         package var unixSocket: String?
-        /// Nil serves plain HTTP.
+        /// `nil` serves plain HTTP.
         package var tls: TLSFiles?
-        /// The reverse proxies in front of the server, by whose headers clients' addresses are found.
+        /// The reverse proxies in front of the server. Their headers determine the clients' addresses.
         package var trustedProxies: TrustedProxies
-        /// Bounds of connections. Beyond: new ones are closed when they are accepted, or the oldest that has not authenticated.
+        /// Bounds of connections. Beyond them the server closes the new connection, or the oldest unauthenticated one.
         package var admission: AdmissionLimits
-        /// Counts upgrades beside the requests of `RequestLimitMiddleware`; nil: not.
+        /// Counts upgrades together with the requests of `RequestLimitMiddleware`. `nil` does not limit upgrades.
         package var requests: RequestLimiter?
-        /// Bounds of requests' bodies.
+        /// Bounds of request bodies.
         package var bodies: BodyPace.Bounds
-        /// Called for each connection or request that is refused; it must not block.
+        /// Called for each refused connection or request. It must not block.
         package var onRefusal: @Sendable (NetRefusal) -> Void
-        /// The time from accepting a connection to its first request. Beyond: closed.
+        /// The limit from accepting a connection to its first request. The server closes later ones.
         package var firstRequestPatience: TimeAmount
-        /// How long an HTTP connection may be idle between requests. Beyond: closed.
+        /// The time that an HTTP connection may be idle between requests before the server closes it.
         package var idleTimeout: Duration
-        /// How long connections may take to end once the server stops. Beyond: closed.
+        /// The time that connections have to end after a graceful shutdown begins. Then the server closes them.
         package var shutdownDeadline: TimeAmount
 
         package init(
@@ -55,7 +55,7 @@ extension NetServer {
         }
     }
 
-    /// PEM files of a TLS server.
+    /// The PEM files of a TLS server.
     package struct TLSFiles: Hashable, Sendable {
         package var certificateChain: String
         package var privateKey: String
@@ -77,7 +77,7 @@ extension NetServer {
             }
             var configuration = TLSConfiguration.makeServerConfiguration(
                 certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
-            // Closing waits this long for a peer that does not answer; it is on top of every other deadline.
+            // Closing waits this long for the peer's close_notify, in addition to every other deadline.
             configuration.shutdownTimeout = .seconds(1)
             do {
                 return try NIOSSLContext(configuration: configuration)

@@ -9,8 +9,8 @@ import SluiceCore
 
 /// HTTP routes and one WebSocket endpoint on one port.
 ///
-/// `run()` serves until graceful shutdown or cancellation. A shutdown takes no new connections, lets requests finish,
-/// tells WebSocket owners (`SocketOwner.shuttingDown`), and ends what is still open after `Configuration.shutdownDeadline`.
+/// `run()` serves until graceful shutdown or cancellation. A shutdown accepts no new connections, lets requests finish and notifies
+/// WebSocket owners (`SocketOwner.shuttingDown`). It closes connections that are still open after `Configuration.shutdownDeadline`.
 package final class NetServer: Service {
     private let configuration: Configuration
     private let eventLoopGroup: any EventLoopGroup
@@ -18,13 +18,13 @@ package final class NetServer: Service {
     private let connections: OpenConnections
     private let bound: EventLoopPromise<Int>
     private let onListening: @Sendable (Int) async -> Void
-    /// The Hummingbird application, its responder's type forgotten.
+    /// Builds the Hummingbird application with its responder's type erased.
     private let makeApplication: @Sendable (NIOSSLContext?, @escaping @Sendable (any Channel) async -> Void) -> any Service
 
     /// - Parameters:
-    ///   - router: the HTTP routes. Add `ErrorMiddleware` to it first of all, so that every error is JSON.
-    ///   - webSocket: nil serves HTTP alone.
-    ///   - onListening: called with the port once it is bound, before any connection is served.
+    ///   - router: the HTTP routes. Add `ErrorMiddleware` first, so that every error is JSON.
+    ///   - webSocket: `nil` serves HTTP only.
+    ///   - onListening: called with the port once it is bound. `port` returns only after it.
     package init<Context: RequestContext>(
         configuration: Configuration, router: Router<Context>, webSocket: WebSocketEndpoint? = nil,
         eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, logger: Logger,
@@ -55,16 +55,17 @@ package final class NetServer: Service {
 
     deinit { bound.fail(SluiceError(.shuttingDown, "The server has not been run.")) }
 
-    /// The port that is bound; waits for `run()` to bind it.
-    /// - Throws: what `run()` throws when it cannot listen; `shuttingDown` when the server is gone.
+    /// The bound port. Waits until `run()` has bound it.
+    /// - Throws: the error of `run()` if it cannot listen; `shuttingDown` if the server has ended.
     package var port: Int {
         get async throws { try await bound.futureResult.get() }
     }
 
-    /// Connections that are open now, of both kinds.
+    /// The number of open connections of both kinds.
     package var connectionCount: Int { connections.count }
 
-    /// - Throws: `portInUse`, `configInvalid` (address, TLS files).
+    /// Serves until graceful shutdown or cancellation.
+    /// - Throws: `portInUse`, or `configInvalid` for the address or the TLS files.
     package func run() async throws {
         do {
             try await serve(tls: configuration.tls?.context())
@@ -78,7 +79,7 @@ package final class NetServer: Service {
 
     private func serve(tls: NIOSSLContext?) async throws {
         let application = makeApplication(tls) { [self] channel in
-            // The library gives no earlier hold on the server's channel; what it accepts before is decided on in `setup`.
+            // The library exposes the server's channel no earlier. `setup` decides on connections accepted before the gate.
             _ = try? await channel.eventLoop.submit { [connections] in
                 try channel.pipeline.syncOperations.addHandler(AcceptGate(connections), position: .first)
             }.get()
@@ -96,7 +97,7 @@ package final class NetServer: Service {
             connections.closeAll()
             throw error
         }
-        // The application has waited for HTTP alone: WebSocket connections have no task.
+        // The application has waited for HTTP only: WebSocket connections have no task.
         await withTaskCancellationHandler {
             await connections.drained(on: eventLoopGroup.any())
         } onCancel: {
@@ -104,7 +105,7 @@ package final class NetServer: Service {
         }
     }
 
-    /// Names the errors of binding, which come as errno.
+    /// Converts the errors of binding to `SluiceError`.
     private func listenError(_ error: any Error) -> any Error {
         let place = "\(configuration.host):\(configuration.port)"
         switch error {

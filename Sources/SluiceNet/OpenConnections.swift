@@ -1,7 +1,7 @@
 import NIOCore
 import Synchronization
 
-/// The connections of a server: their admission, and a way to end those that do not end by themselves.
+/// The connections of a server: their admission, and the means to close those that do not end by themselves.
 final class OpenConnections: Sendable {
     private struct State {
         var admission: Admission
@@ -23,12 +23,12 @@ final class OpenConnections: Sendable {
 
     var count: Int { state.withLock { $0.admission.count } }
 
-    /// Decides on a new connection; one that was admitted before stays so.
-    /// - Returns: nil if it is refused, which the caller must close.
+    /// Decides on a new connection. A connection that was admitted before stays admitted.
+    /// - Returns: `nil` if it is refused. The caller must then close it.
     func admit(_ channel: any Channel) -> ConnectionTicket? {
         let key = ObjectIdentifier(channel)
         if let id = state.withLock({ $0.ids[key] }) { return ConnectionTicket(connections: self, id: id) }
-        // A proxy's connection counts under the address of its client, which is not known yet.
+        // A proxy's connection is counted under its client's address, which is not known yet.
         let peer = NetworkAddress(channel.remoteAddress)
         let group = peer.flatMap { proxies.trust($0) ? nil : limits.group(of: $0) }
         let (decision, victim) = state.withLock { state -> (Admission.Decision, (any Channel)?) in
@@ -43,10 +43,12 @@ final class OpenConnections: Sendable {
             onRefusal(reason)
             return nil
         case .admit(let id, _):
+            // Outside the lock: the channel's close future calls `remove`, which takes the lock.
             if let victim {
                 onRefusal(.evicted)
                 victim.close(promise: nil)
             }
+            // Runs at once if the channel has closed meanwhile.
             channel.closeFuture.whenComplete { _ in self.remove(id, key) }
             return ConnectionTicket(connections: self, id: id)
         }
@@ -61,7 +63,7 @@ final class OpenConnections: Sendable {
     }
 
     /// Counts a proxy's connection under its client's address.
-    /// - Returns: nil if it may stay.
+    /// - Returns: `nil` if it may stay.
     func identify(_ id: Admission.ID, as client: NetworkAddress?) -> NetRefusal? {
         guard let group = limits.group(of: client) else { return nil }
         let refusal = state.withLock { $0.admission.identify(id, as: group) }
@@ -74,12 +76,12 @@ final class OpenConnections: Sendable {
     func touch(_ id: Admission.ID) { state.withLock { $0.admission.touch(id) } }
     func refused(_ reason: NetRefusal) { onRefusal(reason) }
 
-    /// Closes what is open, without goodbye.
+    /// Closes all open connections, without a close frame.
     func closeAll() {
         for channel in state.withLock({ Array($0.channels.values) }) { channel.close(promise: nil) }
     }
 
-    /// Waits until every connection that is open now has ended. What bounds the wait is `closeAll`.
+    /// Waits until every connection that is open now has ended. Only `closeAll` bounds the wait.
     func drained(on eventLoop: any EventLoop) async {
         let ends = state.withLock { $0.channels.values.map(\.closeFuture) }
         // A connection that ended with an error has ended.
@@ -87,21 +89,21 @@ final class OpenConnections: Sendable {
     }
 }
 
-/// A connection that was admitted.
+/// An admitted connection.
 package struct ConnectionTicket: Sendable {
-    /// That of the connection whose request is handled.
+    /// The ticket of the connection whose request is handled.
     @TaskLocal static var current: ConnectionTicket?
 
     let connections: OpenConnections
     let id: Admission.ID
 
-    /// Frees the connection from the limits of those that have not authenticated.
+    /// Exempts the connection from the limits of unauthenticated ones.
     package func authenticate() { connections.authenticate(id) }
 
     var isProven: Bool { connections.isAuthenticated(id) }
 }
 
-/// Refuses connections before they are registered and given a pipeline. It is the first handler of the server's own channel.
+/// Closes refused connections before they are registered and have a pipeline. The first handler of the server's own channel.
 final class AcceptGate: ChannelInboundHandler {
     typealias InboundIn = any Channel
     typealias InboundOut = any Channel

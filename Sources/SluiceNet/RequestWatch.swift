@@ -3,7 +3,7 @@ import NIOCore
 import NIOHTTPTypes
 import SluiceCore
 
-/// Ends requests whose bodies are too slow or take too long (`BodyPace`). Lives on the event loop.
+/// Ends requests whose bodies are too slow or take too long (`BodyPace`). Runs on the channel's event loop.
 final class RequestWatch: ChannelDuplexHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
@@ -12,10 +12,10 @@ final class RequestWatch: ChannelDuplexHandler {
 
     private let bounds: BodyPace.Bounds
     private let ticket: ConnectionTicket
-    /// That of the body that is coming.
+    /// The pace of the body that is being received.
     private var pace: BodyPace?
     private var timer: Scheduled<Void>?
-    /// `true` from a request's head until the head of its answer.
+    /// `true` from a request's head until the head of its response.
     private var owesAnswer = false
     private var isOver = false
 
@@ -27,7 +27,7 @@ final class RequestWatch: ChannelDuplexHandler {
     private static var now: UInt64 { NIODeadline.now().uptimeNanoseconds }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        // What comes after the answer 408 belongs to no request.
+        // Data after the 408 response belongs to no request.
         if isOver { return }
         switch unwrapInboundIn(data) {
         case .head:
@@ -41,7 +41,7 @@ final class RequestWatch: ChannelDuplexHandler {
         context.fireChannelRead(data)
     }
 
-    /// Comes only if nobody further on holds reading back.
+    /// Starts the body's clock. A later handler that applies backpressure withholds the read, and no time counts.
     func read(context: ChannelHandlerContext) {
         pace?.reading(now: Self.now)
         if pace != nil, timer == nil { arm(context) }
@@ -85,6 +85,7 @@ final class RequestWatch: ChannelDuplexHandler {
     }
 
     private func check(_ context: ChannelHandlerContext) {
+        // Bytes received since then have moved the deadline; arm the timer again instead of rescheduling it per read.
         guard let left = pace?.left(now: Self.now, isProven: ticket.isProven) else { return }
         if left == 0 { refuse(context) } else { arm(context) }
     }

@@ -1,9 +1,9 @@
 package import NIOCore
 import Synchronization
 
-/// The sending side of one WebSocket connection. Every method may be called from any thread.
+/// The sending side of one WebSocket connection. Every method is safe to call from any thread.
 package final class ServerSocket: Sendable {
-    /// Where the connection lives; its owner's calls come from here.
+    /// The connection's event loop. The owner is called on it.
     package let eventLoop: any EventLoop
     private let channel: any Channel
     private let handler: NIOLoopBound<SocketHandler>
@@ -16,14 +16,14 @@ package final class ServerSocket: Sendable {
         self.handler = NIOLoopBound(handler, eventLoop: channel.eventLoop)
     }
 
-    /// Bytes handed to `send` that the kernel has not taken yet. The owner compares it with `Limits.outboxBytes` and
-    /// disconnects a reader that is too slow; the socket itself has no bound.
+    /// Bytes passed to `send` that are not written to the kernel yet. The socket has no bound of its own. The owner compares this with
+    /// `Limits.outboxBytes` and disconnects slow readers.
     package var bufferedBytes: Int { buffered.load(ordering: .relaxed) }
 
-    /// False while the connection's buffer is above its high-water mark.
+    /// `false` while the connection's buffer is above its high-water mark.
     package var isWritable: Bool { channel.isWritable }
 
-    /// Sends frames in one write and one flush. Frames sent after the end of the connection are dropped.
+    /// Sends a frame in one write and one flush. Drops frames after the end of the connection.
     package func send(_ frame: SharedFrame) {
         reserve(frame)
         if eventLoop.inEventLoop {
@@ -33,8 +33,8 @@ package final class ServerSocket: Sendable {
         }
     }
 
-    /// Sends frames joined in one write and one flush. For many receivers of the same frames, `SharedFrame.join` them
-    /// once and use `send(_:toAll:)`.
+    /// Sends frames joined in one write and one flush. To send the same frames to many connections, join them once with
+    /// `SharedFrame.join` and use `send(_:toAll:)`.
     package func send(frames: [SharedFrame]) {
         if !frames.isEmpty { send(SharedFrame.join(frames)) }
     }
@@ -51,12 +51,12 @@ package final class ServerSocket: Sendable {
         }
     }
 
-    /// Says goodbye and closes, after what has been sent before; the peer has `WebSocketLimits.closeGrace` to answer.
+    /// Sends a close frame after all earlier frames, then closes. The peer has `WebSocketLimits.closeGrace` to answer.
     package func close(_ code: SocketCloseCode, reason: String = "") {
         eventLoop.execute { self.handler.value.close(code, reason: reason, because: .local(code: code.rawValue)) }
     }
 
-    /// The peer has proved who it is: messages up to `WebSocketLimits.messageBytes` are read from here on.
+    /// Marks the peer as authenticated. From here on, messages up to `WebSocketLimits.messageBytes` are read.
     package func authenticated() {
         if eventLoop.inEventLoop {
             handler.value.authenticated()
@@ -65,8 +65,8 @@ package final class ServerSocket: Sendable {
         }
     }
 
-    /// Stops reading from the connection, so that the peer feels it. Messages of bytes that were read already may still
-    /// come. Silence does not count while reading is paused.
+    /// Stops reading from the connection, which applies backpressure to the peer. Messages from bytes already read may still arrive.
+    /// Silence does not count while reading is paused.
     package func pauseReading() { setReading(false) }
 
     package func resumeReading() { setReading(true) }
@@ -81,7 +81,7 @@ package final class ServerSocket: Sendable {
 
     private func reserve(_ frame: SharedFrame) { buffered.add(frame.byteCount, ordering: .relaxed) }
 
-    /// Counts bytes of the connection's own control frames.
+    /// Counts the bytes of the connection's own control frames.
     func reserveControl(_ frame: SharedFrame) { reserve(frame) }
 
     func release(_ frame: SharedFrame) { buffered.subtract(frame.byteCount, ordering: .relaxed) }

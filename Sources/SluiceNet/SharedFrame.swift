@@ -1,33 +1,33 @@
 package import NIOCore
 
-/// A WebSocket frame of a server in its wire form, encoded once and shared by all who receive it.
+/// A WebSocket frame of a server in wire form, encoded once and shared by all receivers.
 ///
-/// Server frames carry no mask, so the bytes are the same for every client: copying the value copies a reference.
+/// Server frames have no mask, so the bytes are equal for every client. A copy of the value shares the buffer.
 package struct SharedFrame: Sendable {
     /// Header and payload.
     package let bytes: ByteBuffer
 
     init(bytes: ByteBuffer) { self.bytes = bytes }
 
-    /// What one receiver costs in its outbox.
+    /// The bytes that the frame takes in one receiver's outbox.
     package var byteCount: Int { bytes.readableBytes }
 
-    /// Frames one binary message. Cost: one copy of the payload.
+    /// Encodes one binary message. Cost: one copy of the payload.
     package static func encode(binary payload: [UInt8]) -> SharedFrame {
         var buffer = header(.binary, payloadLength: payload.count)
         buffer.writeBytes(payload)
         return SharedFrame(bytes: buffer)
     }
 
-    /// Frames the readable bytes of a buffer as one binary message. Cost: one copy of the payload.
+    /// Encodes the readable bytes of a buffer as one binary message. Cost: one copy of the payload.
     package static func encode(binary payload: ByteBuffer) -> SharedFrame {
         var buffer = header(.binary, payloadLength: payload.readableBytes)
         buffer.writeImmutableBuffer(payload)
         return SharedFrame(bytes: buffer)
     }
 
-    /// Several frames in one buffer, to be written and flushed once. Join once per group of receivers that get the same
-    /// frames: that is what makes fan-out cheap. One frame is returned as it is.
+    /// Joins several frames in one buffer, for a single write and flush. Join once per group of receivers of the same frames: this makes
+    /// fan-out cheap. Returns a single frame unchanged.
     package static func join(_ frames: [SharedFrame]) -> SharedFrame {
         if frames.count == 1 { return frames[0] }
         var buffer = ByteBufferAllocator().buffer(capacity: frames.reduce(0) { $0 + $1.byteCount })
@@ -46,14 +46,14 @@ extension SharedFrame {
 
     static let ping = SharedFrame(bytes: header(.ping, payloadLength: 0))
 
-    /// - Precondition: at most 125 bytes, which is what a ping can have carried.
+    /// - Precondition: at most 125 bytes, the maximum of a ping's payload.
     static func pong(_ payload: ByteBuffer) -> SharedFrame {
         var buffer = header(.pong, payloadLength: payload.readableBytes)
         buffer.writeImmutableBuffer(payload)
         return SharedFrame(bytes: buffer)
     }
 
-    /// A close frame; the reason is cut to the 123 bytes that fit, at a character's end.
+    /// Encodes a close frame. Cuts the reason to the 123 bytes that fit, at a character boundary.
     static func close(_ code: UInt16, reason: String) -> SharedFrame {
         var text = ""
         for character in reason where text.utf8.count + character.utf8.count <= 123 { text.append(character) }
@@ -63,7 +63,7 @@ extension SharedFrame {
         return SharedFrame(bytes: buffer)
     }
 
-    /// A buffer with the header, with room for the payload.
+    /// Returns a buffer with the header and capacity for the payload.
     private static func header(_ opcode: Opcode, payloadLength: Int) -> ByteBuffer {
         var buffer = ByteBufferAllocator().buffer(capacity: payloadLength + 10)
         buffer.writeInteger(0x80 | opcode.rawValue)

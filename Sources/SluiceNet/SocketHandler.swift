@@ -1,14 +1,14 @@
 import NIOCore
 import NIOWebSocket
 
-/// The last handler of an upgraded connection: WebSocket frames in, shared frames out. Lives on the event loop.
+/// The last handler of an upgraded connection: WebSocket frames in, shared frames out. Runs on the channel's event loop.
 final class SocketHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
     private enum State {
         case open
-        /// The close frame is on its way; what ends it is the peer, or the grace period.
+        /// The close frame was sent. The peer's answer, or the grace period, ends the connection.
         case closing(SocketCloseReason)
         case closed
     }
@@ -23,14 +23,14 @@ final class SocketHandler: ChannelInboundHandler {
     private var parser: FrameParser
     private var assembler: MessageAssembler
     private var isAuthenticated = false
-    /// `true` from a peer's first message until it has authenticated: what else it sends stays in the kernel's buffer.
+    /// `true` from a peer's first message until it has authenticated. Further data stays in the parser and in the kernel's buffer.
     private var isHeld = false
-    /// Pings in a row since which nothing came. Not a time: after a pause of the whole machine every peer would look silent.
+    /// The number of pings sent since the last data. Counted, not timed: after a pause of the whole machine every peer would seem silent.
     private var unansweredPings = 0
     private var isPaused = false
-    /// Set when the decoder has lost its place in the stream: nothing more can be understood.
+    /// `true` once the parser has lost its place in the stream. Later data cannot be interpreted.
     private var decoderIsBroken = false
-    /// The newest ping that waits for the peer to read; older ones need no answer (RFC 6455, 5.5.3).
+    /// The newest ping to answer once the connection is writable. Older ones need no answer (RFC 6455, 5.5.3).
     private var owedPong: ByteBuffer?
     private var pulse: Scheduled<Void>?
     private var hardClose: Scheduled<Void>?
@@ -67,6 +67,7 @@ final class SocketHandler: ChannelInboundHandler {
         isAuthenticated = true
         opening?.cancel()
         ticket.authenticate()
+        // The larger limits apply before `proceed` parses the held frames.
         parser.limit = limits.messageBytes
         assembler.limit = limits.messageBytes
         release()
@@ -80,12 +81,13 @@ final class SocketHandler: ChannelInboundHandler {
 
     private func updateReading() {
         unansweredPings = 0
-        // Setting the option on a channel that is just closing fails, which is of no consequence.
+        // The option fails on a channel that is closing, which has no consequence.
         _ = context?.channel.setOption(.autoRead, value: !isPaused && !isHeld)
     }
 
     func close(_ code: SocketCloseCode, reason: String, because cause: SocketCloseReason, last: [UInt8]? = nil) {
         guard case .open = state, let context else { return }
+        // Reading must continue, or the peer's close frame would never arrive.
         setReading(true)
         release()
         state = .closing(cause)
@@ -94,12 +96,12 @@ final class SocketHandler: ChannelInboundHandler {
         if let last { flush(reserved(.encode(binary: last)), context) }
         flush(reserved(.close(code.rawValue, reason: reason)), context)
         if decoderIsBroken {
-            // The peer's goodbye could not be understood any more. Closing now would reset the connection and might cost the
-            // peer our last words, so only our half is closed.
+            // The peer's close frame cannot be parsed any more. Closing now would reset the connection, and the peer might lose the last
+            // message. Close only the output.
             context.close(mode: .output, promise: nil)
         }
         hardClose = context.eventLoop.assumeIsolated().scheduleTask(in: limits.closeGrace) { context.close(promise: nil) }
-        // The peer's goodbye may have come already.
+        // The peer's close frame may be in the parser already.
         proceed(context)
     }
 
@@ -122,6 +124,7 @@ final class SocketHandler: ChannelInboundHandler {
         self.socket = socket
         scheduleBeat(context)
         opening = context.eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in self?.isLate() }
+        // Last: the owner may send or close at once.
         owner?.opened(socket)
     }
 
@@ -139,7 +142,7 @@ final class SocketHandler: ChannelInboundHandler {
         proceed(context)
     }
 
-    /// Handles the frames that are complete, unless the peer has to authenticate first.
+    /// Handles the complete frames. Stops while the peer must authenticate first.
     private func proceed(_ context: ChannelHandlerContext) {
         while !isHeld, !decoderIsBroken {
             do throws(FrameParser.Failure) {
@@ -199,7 +202,7 @@ final class SocketHandler: ChannelInboundHandler {
 
     private func take(_ message: ByteBuffer) {
         if !isAuthenticated {
-            // From here on the time is the owner's.
+            // From here on, the owner is responsible for the deadline.
             opening?.cancel()
             isHeld = true
             updateReading()
@@ -221,7 +224,7 @@ final class SocketHandler: ChannelInboundHandler {
     }
 
     private func answer(_ payload: ByteBuffer, _ context: ChannelHandlerContext) {
-        // A peer that pings and does not read must not fill the outbox with answers.
+        // A peer that pings without reading must not fill the outbox with pongs.
         if context.channel.isWritable { flush(reserved(.pong(payload)), context) } else { owedPong = payload }
     }
 
@@ -248,6 +251,7 @@ final class SocketHandler: ChannelInboundHandler {
     private func beat() {
         guard case .open = state, let context else { return }
         scheduleBeat(context)
+        // A connection that is not read cannot answer; its silence does not count.
         if isPaused || isHeld { return }
         if unansweredPings >= limits.patience {
             pulse?.cancel()
@@ -256,7 +260,7 @@ final class SocketHandler: ChannelInboundHandler {
             return
         }
         unansweredPings += 1
-        // To a peer that does not read, a ping more is of no use.
+        // A peer that does not read needs no further ping.
         if context.channel.isWritable { flush(reserved(.ping), context) }
     }
 
@@ -274,7 +278,7 @@ final class SocketHandler: ChannelInboundHandler {
         context = nil
         parser.clear()
         owedPong = nil
-        // The socket, which the owner may keep, refers to this handler: break the circle.
+        // The owner may keep the socket, which refers to this handler: break the cycle.
         socket = nil
         owner.take()?.closed(reason)
     }

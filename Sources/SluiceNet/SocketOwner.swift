@@ -1,23 +1,25 @@
 package import NIOCore
 
-/// Whoever a WebSocket connection talks to: a session of the gateway.
+/// The owner of a WebSocket connection: a session of the gateway.
 ///
-/// All calls come on the connection's event loop, in the order `opened`, then `message` and `writabilityChanged`, then
-/// `closed` once. After the first message nothing is read until the owner calls `ServerSocket.authenticated`. They must not block. An owner whose connection ends before it is open gets `closed` alone.
+/// All calls are made on the connection's event loop and must not block. Order: `opened`, then `message` and `writabilityChanged`, then
+/// `closed` once. If the connection ends before it opens, the owner receives only `closed`.
+///
+/// After the first message, nothing is read until the owner calls `ServerSocket.authenticated`.
 package protocol SocketOwner: AnyObject, Sendable {
-    /// The connection is ready to send.
+    /// The connection can send.
     func opened(_ socket: ServerSocket)
-    /// One whole binary message; its fragments are joined and its mask is off.
+    /// One whole binary message, unmasked and with its fragments joined.
     func message(_ bytes: ByteBuffer)
-    /// Whether the kernel and the connection's own buffer take more (`WebSocketLimits.outboxWatermark`).
+    /// The connection's buffer has crossed a bound of `WebSocketLimits.outboxWatermark`. `true` if it accepts more.
     func writabilityChanged(_ isWritable: Bool)
-    /// A message is larger than the limit. What is returned is sent as the last message before close 1009.
+    /// A message exceeds the limit. The connection sends the returned message, then closes with 1009.
     func oversize() -> [UInt8]?
-    /// The peer has not authenticated and is refused. What is returned is sent as the last message before the close.
+    /// The peer has not authenticated and is refused. The connection sends the returned message, then closes.
     func refused(_ refusal: OpeningRefusal) -> [UInt8]?
-    /// The server is stopping. What is returned is sent as the last message before close 1001.
+    /// The server is stopping. The connection sends the returned message, then closes with 1001.
     func shuttingDown() -> [UInt8]?
-    /// The connection has ended; nothing follows.
+    /// The connection has ended. No call follows.
     func closed(_ reason: SocketCloseReason)
 }
 
@@ -30,33 +32,33 @@ extension SocketOwner {
 
 /// A reason to refuse a peer that has not authenticated.
 package enum OpeningRefusal: Hashable, Sendable {
-    /// Its first message was not complete in time.
+    /// The first message was not complete in time.
     case late
-    /// Its first message is over `WebSocketLimits.openingBytes`.
+    /// The first message exceeds `WebSocketLimits.openingBytes`.
     case tooLarge
 }
 
-/// Why a connection ended.
+/// The reason for a connection's end.
 package enum SocketCloseReason: Hashable, Sendable {
-    /// The peer said goodbye, with this code if it gave one.
+    /// The peer sent a close frame, with this code if it had one.
     case peer(code: UInt16?)
-    /// The connection broke or ended without goodbye; the text says how.
+    /// The connection failed or ended without a close frame. The text names the cause.
     case lost(String)
-    /// Nothing came for `WebSocketLimits.silence`, not even an answer to a ping.
+    /// No data arrived for at least `WebSocketLimits.silence`, not even an answer to a ping.
     case silent
-    /// A message was larger than the limit.
+    /// A message exceeded the limit.
     case oversize
     /// The first message was not complete in time.
     case late
-    /// The peer broke the WebSocket protocol; the text says how.
+    /// The peer violated the WebSocket protocol. The text names the violation.
     case malformed(String)
-    /// `ServerSocket.close` with this code.
+    /// `ServerSocket.close` was called with this code.
     case local(code: UInt16)
     /// The server stopped.
     case shutdown
 }
 
-/// WebSocket close codes that the gateway sends (RFC 6455, 7.4.1).
+/// The WebSocket close codes that the gateway sends (RFC 6455, 7.4.1).
 package enum SocketCloseCode: UInt16, Sendable {
     case normal = 1000
     case goingAway = 1001

@@ -3,19 +3,19 @@ package import SluiceCore
 
 /// Bounds of one WebSocket connection.
 package struct WebSocketLimits: Sendable {
-    /// One message of a peer that has authenticated, bytes. Beyond: `SocketOwner.oversize`, close 1009.
+    /// The maximum message of an authenticated peer, in bytes. Beyond it: `SocketOwner.oversize`, close 1009.
     package var messageBytes: Int
-    /// One message, and one frame, before the peer has authenticated, bytes. Beyond: `SocketOwner.refused`, close 1009.
+    /// The maximum message and frame before authentication, in bytes. Beyond it: `SocketOwner.refused`, close 1009.
     package var openingBytes: Int
-    /// The time from accepting the connection to the peer's first whole message. Beyond: `SocketOwner.refused`, close 1008.
+    /// The limit from accepting the connection to the peer's first whole message. Beyond it: `SocketOwner.refused`, close 1008.
     package var openingPatience: TimeAmount
-    /// How often the server pings.
+    /// The interval between pings.
     package var pingInterval: TimeAmount
-    /// How long nothing at all may come from a peer whose connection is read, counted in pings. Beyond: dropped.
+    /// The silence after which the server drops a peer that it reads from. Counted in unanswered pings, so up to one interval more.
     package var silence: TimeAmount
-    /// How long a peer may take to answer a close frame. Beyond: dropped.
+    /// The time that a peer has to answer a close frame. Then the server drops it.
     package var closeGrace: TimeAmount
-    /// Bytes waiting to be written at which `isWritable` becomes true again, and false.
+    /// The bytes waiting to be written at which `isWritable` becomes `true` again (lower bound) and `false` (upper bound).
     package var outboxWatermark: ClosedRange<Int>
 
     package init(
@@ -33,19 +33,19 @@ package struct WebSocketLimits: Sendable {
         self.outboxWatermark = outboxWatermark
     }
 
-    /// Pings that may go unanswered.
+    /// The number of pings that may stay unanswered.
     var patience: Int { max(1, Int(silence.nanoseconds / max(1, pingInterval.nanoseconds))) }
 }
 
-/// What a peer that asks for a WebSocket connection said.
+/// A request for a WebSocket connection.
 package struct UpgradeRequest: Sendable {
-    /// Still percent-encoded, without the query.
+    /// Percent-encoded, without the query.
     package var path: String
-    /// What follows the question mark, still percent-encoded; empty when there is none.
+    /// The text after the question mark, percent-encoded. Empty if there is none.
     package var query: String
-    /// The client's address, found behind trusted proxies; nil on a Unix socket.
+    /// The client's address, resolved behind trusted proxies. `nil` on a Unix socket.
     package var client: NetworkAddress?
-    /// In the order they came; names as they were written.
+    /// In the order received, with names as written.
     package var headers: [(name: String, value: String)]
 
     package init(target: String, headers: [(name: String, value: String)] = [], client: NetworkAddress? = nil) {
@@ -56,13 +56,13 @@ package struct UpgradeRequest: Sendable {
         self.client = client
     }
 
-    /// The first value of a header, whatever the case of its name.
+    /// Returns the first value of a header. Ignores the case of its name.
     package func header(_ name: String) -> String? {
         let wanted = name.lowercased()
         return headers.first { $0.name.lowercased() == wanted }?.value
     }
 
-    /// The members of a header that is a comma-separated list, over all its lines.
+    /// Returns the members of a comma-separated header, over all its lines.
     package func list(_ name: String) -> [String] {
         let wanted = name.lowercased()
         return headers.lazy.filter { $0.name.lowercased() == wanted }
@@ -77,13 +77,13 @@ package enum UpgradeDecision: Sendable {
     case refuse(SluiceError)
 }
 
-/// Where WebSocket connections are taken.
+/// The endpoint of WebSocket connections.
 package struct WebSocketEndpoint: Sendable {
     package static let subprotocol = "sluice.v1"
 
-    /// Whether a path (without query) is this endpoint's.
+    /// Returns `true` if a path (without query) is this endpoint's.
     package var matches: @Sendable (String) -> Bool
-    /// Decides on a request that is a proper upgrade to `sluice.v1`. Called on an event loop: it must not block.
+    /// Decides on a valid upgrade request for `sluice.v1`. Called on an event loop; it must not block.
     package var accept: @Sendable (UpgradeRequest) -> UpgradeDecision
     package var limits: WebSocketLimits
 

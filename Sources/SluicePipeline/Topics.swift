@@ -1,10 +1,10 @@
 import SluiceCore
 
-/// The names of an app's topics (DESIGN section 3).
+/// The names of an app's topics.
 package struct Topics: Hashable, Sendable {
     package var app: String
     package var progress: String { "\(app).progress" }
-    /// Asymmetric objects that were refused; no class has a hyphen in its name.
+    /// The topic of rejected asymmetric objects. No class can have this name, because class names have no hyphen.
     package var deadLetters: String { "\(app).ingest-rejected" }
 
     package init(app: String) { self.app = app }

@@ -1,11 +1,12 @@
 package import SluiceCore
 
-/// What `configure` tells plugins about the app, as sluice_plugin.h describes it.
+/// Encodes the description of the app that `configure` sends to plugins, as sluice_plugin.h defines it.
 package enum AppDescription {
+    /// Returns the description of the whole app.
     /// - Parameters:
-    ///   - directory: the files of the app directory as text, by path from its root, with `/` between the parts.
-    ///   - isDevelopment: `true` while clients may bring classes and properties.
-    ///   - customDataFields: the columns of the table that users' custom data follow; nil if there is none.
+    ///   - directory: The files of the app directory as text, by path from its root, with `/` as separator.
+    ///   - isDevelopment: `true` while clients may add classes and properties.
+    ///   - customDataFields: The columns of the table that users' custom data follow; nil if none is configured.
     package static func json(
         appID: String, directory: [String: String], schema: Schema, queryableFields: QueryableFields, isDevelopment: Bool = false,
         customDataFields: [String]? = nil
@@ -24,7 +25,7 @@ package enum AppDescription {
         ]
     }
 
-    /// What one plugin is told of it.
+    /// Returns the description for one plugin, with its own configuration.
     static func configuration(_ app: JSON, for plugin: PluginSpec) -> JSON {
         var members = (app.members ?? []).filter { $0.key != "config" }
         for index in members.indices where members[index].key == "directory" {
@@ -33,8 +34,8 @@ package enum AppDescription {
         return .object(members + [JSON.Member("config", plugin.config)])
     }
 
-    /// The directory without what is none of a plugin's business: how users log in, with the secrets of the providers; which other
-    /// plugins there are, with their configurations; and the app's secrets.
+    /// Returns the directory without the files that plugins must not see.
+    /// These are the login settings with the providers' secrets, the other plugins' configurations, and the app's secrets.
     private static func directory(_ directory: JSON, withSecrets: Bool) -> JSON {
         .object(
             (directory.members ?? []).filter { file in
@@ -42,7 +43,7 @@ package enum AppDescription {
             })
     }
 
-    /// The file of an app directory that holds its secrets.
+    /// The file of an app directory with its secrets.
     package static let secrets = "secrets.json"
 
     private static func names(_ names: Set<String>) -> JSON { .array(names.sorted().map { .string($0) }) }

@@ -1,11 +1,11 @@
 package import SluiceCore
 
-/// What a plugin's configuration may hold, as the plugin declares it in `config_schema` of sluice_plugin.h.
+/// The schema of a plugin's configuration, as declared in `config_schema` of sluice_plugin.h.
 package struct ConfigSchema: Sendable {
-    /// One thing that is wrong with a configuration.
+    /// One fault of a configuration.
     package struct Finding: Hashable, Sendable {
         package var code: ErrorCode
-        /// Of the key, from 1; 0 when the tree was not parsed.
+        /// The line of the key, from 1; 0 if the tree was not parsed from text.
         package var line: Int
         package var column: Int
         package var message: String
@@ -14,6 +14,7 @@ package struct ConfigSchema: Sendable {
 
     fileprivate enum Kind: String, CaseIterable { case bool, int, number, text, list, map, object, any }
 
+    /// The declaration of one key.
     private struct Key: Sendable {
         var kind: Kind
         var isRequired = false
@@ -26,7 +27,8 @@ package struct ConfigSchema: Sendable {
 
     private let keys: [String: Key]
 
-    /// - Throws: `pluginBadAnswer` with what is wrong with the declaration.
+    /// Parses a declaration.
+    /// - Throws: `pluginBadAnswer` with the fault of the declaration.
     package init(_ text: String, plugin: String) throws(SluiceError) {
         do {
             keys = try Self.keys(try JSON.parse(Array(text.utf8)), at: "")
@@ -35,7 +37,7 @@ package struct ConfigSchema: Sendable {
         }
     }
 
-    /// Everything that is wrong with a configuration, in its order. Null is one without keys.
+    /// Returns all faults of a configuration, in its order. Null counts as an empty object.
     package func findings(in config: JSON) -> [Finding] {
         var findings: [Finding] = []
         check(config == .null ? .object([]) : config, keys, at: "config", place: (0, 0), &findings)
@@ -107,6 +109,7 @@ package struct ConfigSchema: Sendable {
             findings.append(wrong("'\(path)' cannot be '\(text)'.", place, fix: fix))
         case (.list, .array(let elements)):
             guard let element = key.element.first else { break }
+            // An element has no position of its own; the list's is the nearest.
             for (index, value) in elements.enumerated() { check(value, element, at: "\(path)[\(index)]", place: place, &findings) }
         case (.map, .object(let members)):
             guard let element = key.element.first else { break }
@@ -155,8 +158,8 @@ extension JSON {
 }
 
 extension PluginSpec {
-    /// Holds the configuration against what the plugin declares.
-    /// - Throws: the first finding, with the file and the line; how many more there are.
+    /// Checks the configuration against the plugin's declaration.
+    /// - Throws: the first fault with file and line, and the number of further ones.
     func checkConfig(_ info: PluginInfo) throws(SluiceError) {
         guard let declared = info.configSchema else { return }
         let findings = try ConfigSchema(declared, plugin: info.name).findings(in: config)

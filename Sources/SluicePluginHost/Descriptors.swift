@@ -1,16 +1,18 @@
 import Glibc
 import SluiceCore
 
-/// The few calls on descriptors that the host needs, with the errors named.
+/// The system calls on descriptors that the host needs, with named errors.
 enum Descriptors {
+    /// The result of one read.
     enum Read {
         case bytes([UInt8])
-        /// Nothing there now.
+        /// No bytes are available now.
         case nothing
         case ended
     }
 
-    /// Two connected stream sockets, blocking, closed on exec.
+    /// Creates two connected stream sockets, blocking and closed on exec.
+    /// - Throws: `pluginUnavailable` if no descriptor is left.
     static func socketPair() throws(SluiceError) -> (Int32, Int32) {
         var ends: [Int32] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
@@ -29,6 +31,7 @@ enum Descriptors {
         for descriptor in descriptors where descriptor >= 0 { Glibc.close(descriptor) }
     }
 
+    /// Reads up to 64 KiB.
     static func read(_ descriptor: Int32) -> Read {
         var failure: Int32 = 0
         let bytes = unsafe [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, count in
@@ -41,8 +44,8 @@ enum Descriptors {
         return failure == EAGAIN ? .nothing : .ended
     }
 
-    /// Sends what the socket takes, without a signal when the other end is closed.
-    /// - Returns: bytes taken; nil when the other end is closed.
+    /// Sends as many bytes as the socket accepts. Raises no signal if the other end is closed.
+    /// - Returns: the number of bytes sent, 0 if the socket is full; nil if the other end is closed.
     static func send(_ descriptor: Int32, _ bytes: ArraySlice<UInt8>) -> Int? {
         unsafe bytes.withUnsafeBytes { buffer in
             while true {

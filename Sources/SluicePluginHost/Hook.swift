@@ -1,6 +1,6 @@
-/// A call into a plugin. The numbers are those of the host process's protocol.
+/// A call into a plugin. The raw values are those of the host process's protocol.
 package enum Hook: UInt8, CaseIterable, Sendable {
-    /// Not one of the plugin's: opens the library and calls its entry.
+    /// Opens the library and calls its entry. It is not a hook of the plugin.
     case load = 0
     case configure = 1
     case openSession = 2
@@ -8,12 +8,12 @@ package enum Hook: UInt8, CaseIterable, Sendable {
     case checkWrite = 4
     case ingest = 5
     case userChanged = 6
-    /// `checkWrite` with the writes as rows: plugins that have it are asked in this form.
+    /// `checkWrite` with the writes as rows, preferred over `checkWrite`.
     case checkWriteRows = 7
-    /// `ingest` with the objects as rows, the same.
+    /// `ingest` with the objects as rows, preferred over `ingest`.
     case ingestRows = 8
 
-    /// The question that it is a form of: what deadlines and metrics are about.
+    /// The logical hook, regardless of the form of its input. Deadlines and metrics are keyed by it.
     package var question: Hook {
         switch self {
         case .checkWriteRows: .checkWrite
@@ -22,10 +22,10 @@ package enum Hook: UInt8, CaseIterable, Sendable {
         }
     }
 
-    /// Whether its input is a `RowFrame`.
+    /// `true` if its input is a `RowFrame`.
     package var takesRows: Bool { question != self }
 
-    /// As sluice_plugin.h spells it.
+    /// The name in sluice_plugin.h.
     package var name: String {
         switch self {
         case .load: "load"
@@ -41,22 +41,22 @@ package enum Hook: UInt8, CaseIterable, Sendable {
     }
 }
 
-/// What came back from a call.
+/// The result of a call.
 package struct HookAnswer: Hashable, Sendable {
     package enum Status: UInt8, Sendable {
         case ok = 0
         case denied = 1
         case failed = 2
-        /// The answer to `load` when the plugin cannot be used: the bytes are an encoded error.
+        /// The plugin cannot be used. It answers `load`; the bytes are an encoded error.
         case unusable = 3
-        /// The call was not made, since its deadline had passed before its turn came.
+        /// The call was not made, because its deadline had passed before its turn.
         case late = 4
-        /// The plugin used more processor time than the call has.
+        /// The plugin exceeded the processor time of the call.
         case overrun = 5
     }
 
     package var status: Status
-    /// JSON when `ok`, plain text otherwise.
+    /// JSON for `ok`; an encoded error for `unusable`; plain text otherwise.
     package var bytes: [UInt8]
 
     package init(status: Status, bytes: [UInt8]) {
@@ -67,18 +67,19 @@ package struct HookAnswer: Hashable, Sendable {
     package var text: String { String(decoding: bytes, as: UTF8.self) }
 }
 
-/// Who a plugin is, as it told at loading.
+/// The identity of a plugin, from its table at loading.
 package struct PluginInfo: Hashable, Sendable {
     package var name: String
     package var version: String
     package var hooks: Set<Hook>
-    /// The form in which it is asked about writes, and about asymmetric objects: as rows where it has that; nil: in none.
+    /// The hook for write checks, preferably with rows; nil if the plugin has none.
     package var writeHook: Hook? { [.checkWriteRows, .checkWrite].first { hooks.contains($0) } }
+    /// The hook for asymmetric objects, preferably with rows; nil if the plugin has none.
     package var ingestHook: Hook? { [.ingestRows, .ingest].first { hooks.contains($0) } }
     package var checksWrites: Bool { writeHook != nil }
-    /// What its configuration may hold, as the plugin declares it (`ConfigSchema`); nil: it does not say.
+    /// The declared schema of its configuration (`ConfigSchema`); nil if undeclared.
     package var configSchema: String?
-    /// What it is not shut off by, since the kernel lacks it: `seccomp`, `landlock`, `privileges`; `process` for one in process.
+    /// The missing parts of the sandbox: `seccomp`, `landlock`, `privileges` if the kernel lacks them; `process` for a plugin in process.
     package var missing: [String]
 
     package init(name: String, version: String, hooks: Set<Hook>, configSchema: String? = nil, missing: [String] = []) {

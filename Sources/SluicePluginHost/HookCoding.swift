@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// A subscription as plugins see it: a type and a query in canonical text.
+/// A subscription as plugins see it: a class and a query in canonical text.
 package struct TypeQuery: Hashable, Sendable {
     package var type: String
     package var query: String
@@ -11,8 +11,8 @@ package struct TypeQuery: Hashable, Sendable {
     }
 }
 
-/// Between the gateway's types and the JSON of sluice_plugin.h. Answers are read strictly: a key that is not known may be
-/// a misspelt restriction.
+/// Converts between the gateway's types and the JSON of sluice_plugin.h.
+/// Answers are decoded strictly, because an unknown key may be a misspelt restriction.
 enum HookCoding {
     static func json(_ user: UserContext) -> JSON {
         [
@@ -30,14 +30,14 @@ enum HookCoding {
         ]
     }
 
-    /// What check_write is asked, in one form or the other.
+    /// Returns the input of a write check, as JSON or rows.
     static func input(_ hook: Hook, _ user: UserContext, _ writes: [ProposedWrite]) -> [UInt8] {
         if hook == .checkWriteRows { return RowFrame.encode(user, writes) }
         let input: JSON = ["user": json(user), "writes": .array(writes.map { json($0) })]
         return input.utf8
     }
 
-    /// What ingest is asked about some of the objects, in one form or the other.
+    /// Returns the input of an ingest call for some of the objects, as JSON or rows.
     static func input(_ hook: Hook, _ objects: ObjectRows, _ indices: [Int]) -> [UInt8] {
         if hook == .ingestRows { return RowFrame.encode(objects, indices) }
         let input: JSON = [
@@ -61,6 +61,7 @@ enum HookCoding {
 
     // MARK: Answers
 
+    /// Decodes the permissions of a session. Classes that were not asked about are ignored; absent ones are denied.
     static func sessionPlan(_ answer: Answer, types: [String]) throws(SluiceError) -> SessionPlan {
         try answer.allow(["types"], in: answer.json, at: "the answer")
         guard let members = answer.json["types"]?.members else { throw answer.bad("it lacks \"types\"") }
@@ -87,12 +88,14 @@ enum HookCoding {
     }
 
     private static func fields(_ answer: Answer, _ json: JSON?, at place: String) throws(SluiceError) -> Set<String>? {
+        // Null means all fields.
         guard let json, json != .null else { return nil }
         guard let names = json.array?.map(\.string), !names.contains(nil) else { throw answer.bad("\(place) is no list of names") }
         return Set(names.compactMap { $0 })
     }
 
-    /// The queries to be ANDed to what was asked for.
+    /// Decodes the queries to AND to the requested ones.
+    /// - Throws: `pluginBadAnswer`, also for a class that was not asked about.
     static func narrowing(_ answer: Answer, asked: [TypeQuery]) throws(SluiceError) -> [TypeQuery] {
         guard answer.json != .null else { return [] }
         try answer.allow(["queries"], in: answer.json, at: "the answer")
@@ -102,12 +105,14 @@ enum HookCoding {
             let place = "queries[\(index)]"
             try answer.allow(["type", "query"], in: query, at: place)
             let type = try answer.text(query, "type", at: place)
+            // A restriction of another class would have no effect, so it is an error.
             guard asked.contains(where: { $0.type == type }) else { throw answer.bad("\(place): nobody asked for type \(type)") }
             narrowed.append(TypeQuery(type: type, query: try answer.text(query, "query", at: place)))
         }
         return narrowed
     }
 
+    /// Decodes the verdicts on writes, one for each write.
     static func writeVerdicts(_ answer: Answer, writes: [ProposedWrite], schema: Schema) throws(SluiceError) -> [WriteVerdict] {
         if try answer.isOne("allow", for: "writes") { return writes.map { _ in .allow } }
         let list = try answer.verdicts("writes", count: writes.count)
@@ -118,7 +123,7 @@ enum HookCoding {
         return verdicts
     }
 
-    /// The properties that a denial names, in the order of the class.
+    /// Returns the properties named by a denial, in the order of the class.
     private static func faulty(_ answer: Answer, _ json: JSON?, of type: ObjectType, at place: String) throws(SluiceError) -> [String] {
         guard let names = try fields(answer, json, at: place) else { return [] }
         if let odd = names.filter({ type.index(of: $0) == nil }).min() { throw answer.bad("\(place): \(type.name) has no property \(odd)") }
@@ -151,6 +156,7 @@ enum HookCoding {
         guard let members = json?.members else { throw answer.bad("\(place) is no object") }
         var values: [String: Value] = [:]
         for member in members {
+            // The key identifies the row that was checked, so an amendment must not change it.
             guard let index = type.index(of: member.key), index != type.primaryKey else {
                 throw answer.bad("\(place).\(member.key) is no property that can be set")
             }
@@ -161,6 +167,7 @@ enum HookCoding {
         return values
     }
 
+    /// Decodes the verdicts on asymmetric objects, one for each object.
     static func ingestVerdicts(
         _ answer: Answer, count: Int, type: ObjectType, schema: Schema
     ) throws(SluiceError) -> [IngestVerdict] {
@@ -180,6 +187,7 @@ enum HookCoding {
         case "accept": return try accepted(answer, json, type: type, schema: schema, at: place)
         case "route":
             let name = try answer.text(json, "type", at: place)
+            // A wrong target concerns this object only: retrying the call would not help.
             guard let target = schema[name], target.kind == .asymmetric, let object = json["object"] else {
                 return .reject(reason: "\(answer.plugin) routed it to \(name), which is no asymmetric type")
             }
@@ -191,7 +199,7 @@ enum HookCoding {
         }
     }
 
-    /// As it is, in another form, or with members set.
+    /// Decodes an acceptance: unchanged, as another object, or with members set.
     private static func accepted(
         _ answer: Answer, _ json: JSON, type: ObjectType, schema: Schema, at place: String
     ) throws(SluiceError) -> IngestVerdict {
@@ -228,7 +236,7 @@ enum HookCoding {
         return .split(parts)
     }
 
-    /// An object that does not fit its type is set apart: trying again would not help it.
+    /// Decodes an object. One that misfits its class is rejected, because a retry would not help.
     private static func values(
         _ answer: Answer, _ object: JSON, type: ObjectType, schema: Schema, _ verdict: ([String: Value]) -> IngestVerdict
     ) -> IngestVerdict {
@@ -246,14 +254,15 @@ enum HookCoding {
     }
 }
 
-/// A plugin's answer with what errors about it need.
+/// A plugin's answer with the context for errors.
 struct Answer {
     let plugin: String
     let hook: Hook
     let json: JSON
 
-    /// - Throws: `pluginRefused` or `pluginFailed` with the reason when the plugin did not say ok, `pluginBadAnswer` when it said no
-    ///   JSON.
+    /// Parses an answer.
+    /// - Throws: `pluginRefused` or `pluginFailed` with the plugin's reason if the status is not `ok`; `pluginBadAnswer` if the text is
+    ///   not JSON.
     init(_ answer: HookAnswer, plugin: String, hook: Hook) throws(SluiceError) {
         self.plugin = plugin
         self.hook = hook
@@ -266,6 +275,7 @@ struct Answer {
             throw SluiceError(
                 .pluginFailed, "\(plugin) failed in \(hook.name): \(answer.bytes.isEmpty ? "it gives no reason" : answer.text)")
         }
+        // Empty output is null: a plugin without restrictions need not write anything.
         do { json = answer.bytes.isEmpty ? .null : try JSON.parse(answer.bytes) } catch {
             throw SluiceError(.pluginBadAnswer, "\(plugin) answered \(hook.name) with something that is not JSON: \(error.message)")
         }
@@ -275,6 +285,7 @@ struct Answer {
         SluiceError(.pluginBadAnswer, "\(plugin) answered \(hook.name) in a form that cannot be used: \(what)")
     }
 
+    /// Throws `pluginBadAnswer` if `json` is no object or has another key.
     func allow(_ keys: Set<String>, in json: JSON, at place: String) throws(SluiceError) {
         guard let members = json.members else { throw bad("\(place) is no object") }
         if let unknown = members.first(where: { !keys.contains($0.key) }) { throw bad("\(place) has an unknown key \"\(unknown.key)\"") }
@@ -290,13 +301,14 @@ struct Answer {
         return bool
     }
 
-    /// Whether one word stands for as many verdicts, which those who are asked in rows may answer.
+    /// Returns `true` if the answer is one word for all verdicts. Only hooks with rows may answer so.
     func isOne(_ word: String, for key: String) throws(SluiceError) -> Bool {
         guard hook.takesRows, json[key]?.string == word else { return false }
         try allow([key, "records"], in: json, at: "the answer")
         return true
     }
 
+    /// Returns the list of verdicts. Throws `pluginBadAnswer` unless it has `count` elements.
     func verdicts(_ key: String, count: Int) throws(SluiceError) -> [JSON] {
         try allow([key, "records"], in: json, at: "the answer")
         guard let list = json[key]?.array, list.count == count else {

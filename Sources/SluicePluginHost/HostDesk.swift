@@ -3,19 +3,19 @@ import Glibc
 import SluiceCore
 import Synchronization
 
-/// What a plugin reaches through its `sluice_host`: the log and counters at any time, questions within a hook and on its thread.
+/// The services behind a plugin's `sluice_host`: the log and counters at any time, questions only within a hook and on its thread.
 ///
-/// The table is made once for each plugin and never freed, since the plugin may log from its own threads at any time.
+/// The table of each plugin is allocated once and never freed, because the plugin may log from its own threads at any time.
 @safe
-// Sendable because: the input is used on the serving thread only, which `isAsking` makes sure of; the channel has a lock.
+// Sendable because: the input is used on the serving thread only, which `ask` verifies; the channel has a lock.
 final class HostDesk: @unchecked Sendable {
     private let input: ServerInput
     private let channel: ServerChannel
-    /// The thread of the hook that is being called.
+    /// The thread of the running hook; nil outside of a hook.
     private let hookThread = Mutex<pthread_t?>(nil)
     private let counters = Mutex<Set<String>>([])
 
-    /// Those whose address is a context. Anything else that a plugin hands over is no context, and must not be looked into.
+    /// The live contexts by address. A plugin may pass any other pointer, which must not be dereferenced.
     private static let desks = Mutex<[UInt: HostDesk]>([:])
 
     init(input: ServerInput, channel: ServerChannel) {
@@ -23,10 +23,11 @@ final class HostDesk: @unchecked Sendable {
         self.channel = channel
     }
 
-    /// On the serving thread, before and after a hook.
+    /// Opens the desk for questions. Runs on the serving thread before a hook; `close` runs after it.
     func open() { hookThread.withLock { $0 = pthread_self() } }
     func close() { hookThread.withLock { $0 = nil } }
 
+    /// Returns a new table for the plugin's entry. It is never freed.
     func makeTable() -> UnsafePointer<sluice_host> {
         let address = unsafe UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque())
         Self.desks.withLock { $0[address] = self }
@@ -46,10 +47,12 @@ final class HostDesk: @unchecked Sendable {
 
     fileprivate func log(_ level: UInt8, _ text: String) { channel.send(.log(level: level, text: text)) }
 
-    /// - Returns: what is wrong; nil when it was counted.
+    /// Forwards a count to the gateway.
+    /// - Returns: the reason if it was not counted; nil if it was.
     fileprivate func count(_ name: String, _ amount: UInt64) -> String? {
         guard Self.isCounter(name) else { return "the name of a counter has 1 to \(PluginLimits.counterNameBytes) of a-z, 0-9 and _" }
         let isKnown = counters.withLock { counters in
+            // The bound limits the gateway's metrics, which have a series for each name.
             if counters.count < PluginLimits.counters { counters.insert(name) }
             return counters.contains(name)
         }
@@ -58,14 +61,16 @@ final class HostDesk: @unchecked Sendable {
         return nil
     }
 
+    /// Returns `true` for a valid name of a counter: a-z, 0-9 and _.
     static func isCounter(_ name: String) -> Bool {
         (1...PluginLimits.counterNameBytes).contains(name.utf8.count) && name.utf8.allSatisfy(isNameByte)
     }
 
     private static func isNameByte(_ byte: UInt8) -> Bool { (97...122).contains(byte) || (48...57).contains(byte) || byte == 95 }
 
-    /// Asks the gateway, and waits.
+    /// Asks the gateway and blocks until the answer. Fails outside of a hook and on other threads.
     fileprivate func ask(_ question: HostQuestion) -> HookAnswer {
+        // Another thread would read from the input concurrently with the serving thread.
         guard hookThread.withLock({ $0 == pthread_self() }) else {
             return Self.failed("it was asked outside of a hook, or on another thread")
         }
@@ -78,6 +83,7 @@ final class HostDesk: @unchecked Sendable {
 
 private func hostLog(context: UnsafeMutableRawPointer?, level: sluice_log_level, message: sluice_text) {
     guard let desk = unsafe HostDesk.at(context) else { return }
+    // Cut before decoding: a plugin may pass any length.
     let cut = unsafe sluice_text(data: message.data, length: Int(min(message.size, UInt(PluginLimits.logLineBytes))))
     unsafe desk.log(UInt8(clamping: level.rawValue), cut.string)
 }
@@ -107,6 +113,7 @@ private func ask(
 ) -> sluice_status {
     let answer: HookAnswer
     if let desk = unsafe HostDesk.at(context) {
+        // Check the lengths first, because decoding reads all of the bytes.
         let isTooLong = unsafe texts.contains { unsafe $0.size > PluginLimits.questionBytes }
         answer =
             isTooLong
@@ -127,7 +134,7 @@ private func ask(
 }
 
 extension sluice_text {
-    /// The length as C has it. Swift's `length` is negative for what no text can have.
+    /// The length as an unsigned number. A negative `length` becomes larger than any limit.
     var size: UInt { unsafe UInt(bitPattern: length) }
 
     var string: String {

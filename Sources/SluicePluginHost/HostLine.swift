@@ -1,36 +1,37 @@
 import SluiceCore
 
-/// What the callers of a plugin and the thread of its host share, under one lock: the calls, and the socket that they are sent by.
+/// The state shared by the callers of a plugin and the thread of its host, under one lock: the calls and their socket.
 struct HostLine {
     private(set) var calls: HostedCalls
-    /// Whether the thread is about to look at all of this.
+    /// `true` if the thread is about to check all of this state.
     var isAwake = true
-    /// When it looks again by itself, monotonic nanoseconds.
+    /// The time at which the thread wakes by itself, in monotonic nanoseconds.
     private var sleepsUntil = UInt64.max
-    /// Tells one host from those after it.
+    /// The number of the current host, which distinguishes it from its successors.
     private(set) var host = 0
-    /// Of the present host; not open between hosts.
+    /// The socket of the current host; -1 between hosts.
     private var socket: Int32 = -1
-    /// Whether the host waits for an answer of ours.
+    /// `true` if the host waits for an answer of the gateway.
     private(set) var isAsking = false
-    /// What is in flight at most (`PluginLimits.callsInFlight`, `.bytesInFlight`; one call may be larger), and the answer to one question.
+    /// The unsent bytes of calls and of the answer to one question.
+    /// `PluginLimits.callsInFlight` and `.bytesInFlight` bound them, except for a single larger call.
     private var outgoing: [UInt8] = []
-    /// Bytes of `outgoing` that the socket has taken.
+    /// The number of bytes of `outgoing` that the socket has accepted.
     private var sent = 0
 
     init(_ calls: HostedCalls) { self.calls = calls }
 
-    /// Whether the socket has yet to take something.
+    /// `true` if bytes remain to be sent.
     var isUnsent: Bool { !outgoing.isEmpty }
 
-    /// Whether the thread sleeps and has to be woken: for what the socket has not taken, or since it would look too late.
+    /// `true` if the sleeping thread must be woken: to send the rest, or because it would wake too late.
     var isOverslept: Bool { !isAwake && (isUnsent || calls.nextWake ?? .max < sleepsUntil) }
 
-    /// The thread is about to wait.
+    /// Records that the thread is about to wait.
     ///
-    /// It looks once more than it has to when the calls that it would have looked for are over: as a rule there are others by then, for
-    /// which nobody has to wake it.
-    /// - Returns: until when at the latest, and whether for room in the socket as well.
+    /// An earlier wake-up is kept even if its calls have ended. New calls usually exist by then, and their callers need not wake the
+    /// thread.
+    /// - Returns: the latest time to wake, and `true` if room in the socket must wake it too.
     mutating func sleep(now: UInt64) -> (until: UInt64, forRoom: Bool) {
         isAwake = false
         let next = calls.nextWake ?? .max
@@ -38,8 +39,8 @@ struct HostLine {
         return (sleepsUntil, isUnsent)
     }
 
-    /// Has the calls decide, and sends what is to be sent.
-    /// - Returns: the other actions.
+    /// Lets the calls decide and sends the resulting messages.
+    /// - Returns: the remaining actions.
     mutating func step(_ decide: (inout HostedCalls) -> [HostedCalls.Action]) -> [HostedCalls.Action] {
         var others: [HostedCalls.Action] = []
         for action in decide(&calls) {
@@ -49,7 +50,8 @@ struct HostLine {
         return others
     }
 
-    /// The host asks something. - Returns: which host that is; nil when it has asked before and has no answer yet.
+    /// Records a question of the host.
+    /// - Returns: the number of the host; nil if its previous question is unanswered.
     mutating func ask() -> Int? {
         guard !isAsking else { return nil }
         isAsking = true
@@ -57,7 +59,7 @@ struct HostLine {
         return host
     }
 
-    /// Answers what a host asked; what one asked that has ended since is nobody's any more.
+    /// Answers a host's question. An answer for an earlier host is dropped.
     mutating func tell(_ answer: HookAnswer, to host: Int) {
         guard host == self.host, isAsking else { return }
         isAsking = false
@@ -66,25 +68,26 @@ struct HostLine {
         send()
     }
 
-    /// A new host is there.
+    /// Connects a new host.
     mutating func connect(_ socket: Int32) {
         disconnect()
         self.socket = socket
         host += 1
     }
 
-    /// The socket is about to be closed.
+    /// Disconnects before the socket is closed.
     mutating func disconnect() {
         socket = -1
         isAsking = false
         clear()
     }
 
-    /// Sends what the socket takes.
+    /// Sends as many bytes as the socket accepts.
     mutating func send() {
         guard isUnsent, socket >= 0 else { return }
-        // A closed socket shows when it is read.
+        // A closed socket is detected when the thread reads it, so its bytes are dropped here.
         let count = Descriptors.send(socket, outgoing[sent...]) ?? outgoing.count - sent
+        // A call arrived in pieces: the host may have slept for the rest, which is not the plugin's fault.
         if sent > 0, count > 0 { calls.hostWaited() }
         sent += count
         if sent == outgoing.count { clear() }

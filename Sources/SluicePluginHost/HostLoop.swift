@@ -2,7 +2,7 @@ import Glibc
 import Logging
 import SluiceCore
 
-/// The thread of a plugin host: waits for answers, output and time, and performs what `HostedCalls` decides and no caller can.
+/// The thread of a plugin host. Waits for answers, output and deadlines, and performs the actions of `HostedCalls` that may block.
 final class HostLoop {
     private let owner: PluginHostProcess
     private let wake: Int32
@@ -10,9 +10,9 @@ final class HostLoop {
     private var peer: HostPeer?
     private var decoder = HostedDecoder()
     private var outputIsOpen = false
-    /// Names that the plugin has counted by, in all of its hosts.
+    /// The counter names used by the plugin, over all of its hosts.
     private var counters: Set<String> = []
-    /// What the observer knows of `HostedCalls.isOpen`.
+    /// The last value reported to the observer.
     private var isOut = false
 
     init(owner: PluginHostProcess, wake: Int32) {
@@ -21,6 +21,7 @@ final class HostLoop {
         forwarder = owner.makeForwarder()
     }
 
+    /// Runs until the owner stops. Blocks the thread.
     func run() {
         while !owner.isStopping {
             perform { $0.tick(now: monotonicNow()) }
@@ -29,19 +30,21 @@ final class HostLoop {
         }
         perform { $0.stop() }
         endPeer()
+        // A stopped plugin must not remain reported as out.
         report(isOut: false)
         owner.ledger.note(.stopped)
         Descriptors.close(wake)
         owner.finishStop()
     }
 
+    /// Reports the state to the ledger, the caller of `start` and the observer.
     private func report() {
         let (standing, info, error, isOut) = owner.withLine { line in
             (line.calls.standing, line.calls.info, line.calls.lastError, line.calls.isOpen)
         }
-        // Before anybody hears of it.
+        // The ledger comes before the callers, so that they find the state that their errors imply.
         owner.ledger.note(standing)
-        // The first host decides whether `start` succeeds.
+        // The first host decides if `start` succeeds.
         if standing == .running, let info {
             owner.finishStart(.success(info))
         } else if let error {
@@ -60,8 +63,10 @@ final class HostLoop {
 
     private func wait() {
         guard !owner.isStopping else { return }
+        // From here on callers see that the thread sleeps and wake it if needed.
         let (until, forRoom) = owner.withLine { $0.sleep(now: monotonicNow()) }
         var polled = [pollfd(fd: wake, events: Int16(POLLIN), revents: 0)]
+        // poll ignores negative descriptors.
         polled.append(pollfd(fd: peer?.socket ?? -1, events: Int16(POLLIN | (forRoom ? POLLOUT : 0)), revents: 0))
         polled.append(pollfd(fd: outputIsOpen ? peer?.output ?? -1 : -1, events: Int16(POLLIN), revents: 0))
         unsafe poll(&polled, nfds_t(polled.count), Self.timeout(until))
@@ -69,12 +74,13 @@ final class HostLoop {
             $0.isAwake = true
             $0.send()
         }
+        // Only drain the wake-up bytes: the loop checks all of the state in any case.
         if polled[0].revents != 0 { _ = Descriptors.read(wake) }
         if polled[2].revents != 0 { readOutput() }
         if polled[1].revents != 0 { readSocket() }
     }
 
-    /// Milliseconds until then, rounded up.
+    /// Returns the milliseconds until a time, rounded up; -1 for no limit.
     private static func timeout(_ until: UInt64) -> Int32 {
         if until == .max { return -1 }
         let now = monotonicNow()
@@ -98,6 +104,7 @@ final class HostLoop {
         case .bytes(let bytes):
             decoder.feed(bytes)
             do {
+                // A message may end the host. Its decoder is then replaced, so the loop ends.
                 while let message = try decoder.next() { handle(message) }
             } catch {
                 perform { $0.receivedGarbage(error) }
@@ -109,6 +116,7 @@ final class HostLoop {
         switch message {
         case .answer(let id, let answer): perform { $0.received(id: id, answer, now: monotonicNow()) }
         case .log(let level, let text):
+            // The host cuts lines. Only a plugin that writes to the socket itself sends longer ones.
             guard text.utf8.count <= PluginLimits.logTextBytes else { return refuse("a log line of \(text.utf8.count) bytes") }
             forwarder.logged(level: level, text: text, now: monotonicNow())
         case .count(let name, let amount): count(name, amount)
@@ -119,9 +127,10 @@ final class HostLoop {
         }
     }
 
+    /// Treats a message as garbage, which ends the host.
     private func refuse(_ what: String) { perform { $0.receivedGarbage(HostedProtocol.malformed(what)) } }
 
-    /// A plugin may write to its socket what the host never would: names are looked at here as well.
+    /// Counts after validating the name again, because a plugin may write to the socket directly.
     private func count(_ name: String, _ amount: UInt64) {
         guard HostDesk.isCounter(name) else { return refuse("a counter that has no name of one") }
         if counters.count < PluginLimits.counters { counters.insert(name) }
@@ -131,6 +140,7 @@ final class HostLoop {
 
     // MARK: Acting
 
+    /// Lets the calls decide, then performs the actions that only this thread may perform.
     private func perform(_ decide: (inout HostedCalls) -> [HostedCalls.Action]) {
         for action in owner.step(decide) {
             switch action {
@@ -144,7 +154,7 @@ final class HostLoop {
 
     private func look() {
         let use = owner.withLine(\.isAsking) ? nil : peer?.use
-        // What it has said by now may be its answer: it then sleeps because it waits for the next call.
+        // Bytes in the socket may be the answer. The thread then sleeps because it waits for the next call.
         let isOver = hasSpoken
         perform { $0.looked(isOver ? nil : use, now: monotonicNow()) }
     }
@@ -154,6 +164,7 @@ final class HostLoop {
         return unsafe poll(&polled, 1, 0) > 0
     }
 
+    /// Starts a host and reports success or failure to the calls.
     private func startPeer() {
         decoder = HostedDecoder()
         do {
@@ -168,13 +179,14 @@ final class HostLoop {
         }
     }
 
+    /// Ends the current host, reports its end and logs it.
     private func hostEnded() {
         let end = endPeer()
         owner.observer.hostEnded(owner.label)
         let now = monotonicNow()
         perform { [ledger = owner.ledger] calls in
             let actions = calls.hostEnded(end.text, overran: end.overran, now: now)
-            // Before anybody hears of it.
+            // Note it before the callers resume with its error.
             ledger.noteEnd(calls.lastError, at: now)
             return actions
         }
@@ -188,12 +200,13 @@ final class HostLoop {
             ])
     }
 
+    /// Ends the current host and waits for its end.
     @discardableResult
     private func endPeer() -> HostPeer.End {
         guard let peer else { return HostPeer.End(text: "it was not running") }
         self.peer = nil
         owner.note(processID: nil)
-        // Before it is closed: callers send by it.
+        // Disconnect before the socket is closed: callers send on it, and its number may be reused.
         owner.withLine { $0.disconnect() }
         let end = peer.end { forwarder.output($0, now: monotonicNow()) }
         forwarder.finish(now: monotonicNow())

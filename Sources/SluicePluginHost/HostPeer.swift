@@ -1,38 +1,37 @@
 import Glibc
 import SluiceCore
 
-/// The other end of a plugin host's socket: a process, or a thread of this one.
+/// The other end of a plugin host's socket: a process, or a thread of this process.
 struct HostPeer {
     private enum Kind {
         case process(pid_t)
         case thread
     }
 
-    /// How a host ended.
+    /// The end of a host.
     struct End {
         var text: String
-        /// It was ended by the timer of its calls (`ProcessorWatch`).
+        /// `true` if the timer of its calls ended it (`ProcessorWatch`).
         var overran = false
     }
 
-    /// Our end, non-blocking.
+    /// The gateway's end, non-blocking.
     let socket: Int32
-    /// What the process writes to standard output and error, non-blocking; -1 for a thread.
+    /// The standard output and error of the process, non-blocking; -1 for a thread.
     let output: Int32
     private let kind: Kind
 
     /// Starts the host of one plugin.
     ///
-    /// Must be called on a thread that lives as long as the host: the kernel ends the process with the *thread* that
-    /// started it.
-    /// - Throws: `pluginUnavailable` when there is no such program or no descriptor left.
+    /// The calling thread must live as long as the host: the kernel ends the process together with the *thread* that started it.
+    /// - Throws: `pluginUnavailable` if the program is missing or no descriptor is left.
     static func start(_ spec: PluginSpec, _ image: PluginImage, executable: String) throws(SluiceError) -> HostPeer {
         let pair = try Descriptors.socketPair()
         switch spec.mode {
         case .inProcess:
             Descriptors.makeNonBlocking(pair.0)
             let theirs = pair.1
-            // Never closed: the library that is loaded from it is never unloaded, and the loader tells libraries by their paths.
+            // Never closed: its library is never unloaded, and the loader identifies libraries by their paths.
             let library = fcntl(image.descriptor, F_DUPFD_CLOEXEC, 0)
             do throws(SluiceError) {
                 try Threads.start { PluginServer(descriptor: theirs, library: library, sandbox: nil).run() }
@@ -62,17 +61,17 @@ struct HostPeer {
         }
     }
 
-    /// Ends the peer and waits for its end. A thread ends by itself when the call it is in returns.
-    /// - Parameter lastWords: gets what is left in the output.
-    /// - Returns: how the process ended.
+    /// Ends the peer and waits for its end. A thread ends by itself once its current call returns.
+    /// - Parameter lastWords: Receives the remaining output.
+    /// - Returns: the end of the process.
     func end(lastWords: ([UInt8]) -> Void) -> End {
         defer { Descriptors.close(socket, output) }
         guard case .process(let pid) = kind else { return End(text: "its socket was closed") }
-        // A process that has ended already is not touched by the signal: its own status stays.
+        // If the process has ended already, the signal has no effect and its own status remains.
         kill(pid, SIGKILL)
         var status: Int32 = 0
         while unsafe waitpid(pid, &status, 0) < 0, errno == EINTR {}
-        // Bounded: descendants of the plugin might go on writing.
+        // Bounded, because descendants of the plugin might keep writing.
         for _ in 0..<16 {
             guard case .bytes(let bytes) = Descriptors.read(output) else { break }
             lastWords(bytes)
@@ -84,7 +83,7 @@ struct HostPeer {
 
     var processID: pid_t? { if case .process(let pid) = kind { pid } else { nil } }
 
-    /// How the thread that the hooks are called on has used its time.
+    /// The time used by the thread that runs the hooks; nil in process and for an ended process.
     var use: ThreadUse? { processID.flatMap { ThreadUse(of: $0) } }
 
     private static func name(ofSignal signal: Int32) -> String {

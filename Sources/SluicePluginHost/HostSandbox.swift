@@ -1,28 +1,28 @@
 import CSluiceSandbox
 import Glibc
 
-/// Shuts the host's process in: no network, no other processes, no files but those of the plugin's own folder.
+/// Confines the host's process: no network, no other processes, no files but those of the plugin's own folder.
 ///
-/// What the kernel has no means for is told to the gateway, which says so in its log and metrics.
+/// The gateway receives the parts that the kernel does not support and reports them in its log and metrics.
 struct HostSandbox {
     private let folder: String?
     private var lacks: UInt32
 
-    /// Before the plugin is loaded: from here on files can be read where libraries are, and in the plugin's folder.
+    /// Enters the first stage, before the plugin is loaded. From here on only library folders and the plugin's folder are readable.
     static func enter(folder: String?) -> HostSandbox {
         let paths = libraryPaths() + (folder.map { [$0] } ?? [])
-        // Never freed: once in the life of a process.
+        // Never freed: it runs once in the life of a process.
         let pointers = unsafe paths.map { unsafe UnsafePointer(strdup($0)) }
         let lacks = unsafe pointers.withUnsafeBufferPointer { unsafe sluice_sandbox_enter($0.baseAddress, $0.count) }
         return HostSandbox(folder: folder, lacks: lacks)
     }
 
-    /// After the plugin was loaded: from here on its folder is all that can be read.
+    /// Enters the second stage, after the plugin was loaded. From here on only its folder is readable.
     mutating func seal() {
         if let folder { lacks |= unsafe sluice_sandbox_seal(folder) } else { lacks |= sluice_sandbox_seal(nil) }
     }
 
-    /// What the kernel lacks.
+    /// The names of the parts that the kernel lacks.
     var missing: [String] {
         let parts = [
             (SLUICE_SANDBOX_SECCOMP, "seccomp"), (SLUICE_SANDBOX_LANDLOCK, "landlock"), (SLUICE_SANDBOX_PRIVILEGES, "privileges"),
@@ -30,7 +30,7 @@ struct HostSandbox {
         return parts.filter { lacks & UInt32($0.0) != 0 }.map(\.1)
     }
 
-    /// Where a library finds those that it needs, beside the folders where this program found its own.
+    /// Returns the folders in which a library's dependencies may be found, including this program's own search path.
     private static func libraryPaths() -> [String] {
         var paths = [
             "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/dev/null", "/dev/urandom",

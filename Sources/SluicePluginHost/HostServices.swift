@@ -1,13 +1,13 @@
 package import SluiceCore
 
-/// What the gateway answers plugins that ask within a call.
+/// The gateway's answers to plugins that ask within a call.
 package struct HostServices: Sendable {
-    /// A user's custom data; nil when there is no such user.
+    /// Returns a user's custom data; nil for an unknown user.
     package var customData: @Sendable (_ user: String) async throws(SluiceError) -> JSON?
-    /// The canonical text of a predicate on a type; the error says what is wrong with it.
+    /// Returns the canonical text of a predicate on a class. The error describes its fault.
     package var parse: @Sendable (_ type: String, _ predicate: String) async throws(SluiceError) -> String
 
-    /// Whether a text is a query by itself, whatever it is about.
+    /// Returns `true` if a text is a query by itself, for any class.
     package var isQuery: @Sendable (_ text: String) -> Bool
 
     package init(
@@ -20,10 +20,11 @@ package struct HostServices: Sendable {
         self.isQuery = isQuery
     }
 
-    /// Without a gateway, as when a plugin is checked: there are no users, and every predicate is taken as it is.
+    /// Services without a gateway, for checks of plugins: no users exist, and every predicate is returned unchanged.
     package static let none = HostServices(
         customData: { (_) throws(SluiceError) in nil }, parse: { (_, predicate) throws(SluiceError) in predicate })
 
+    /// Answers one question. An unknown user and an invalid predicate are denials.
     func answer(_ question: HostQuestion) async -> HookAnswer {
         switch question {
         case .customData(let user):

@@ -1,17 +1,17 @@
 package import SluiceCore
 
-/// The calls of one plugin and the life of its host, as a pure state machine: what happens comes in as methods with the
-/// time, what is to be done goes out as actions.
+/// The calls of one plugin and the life of its host, as a pure state machine. Methods receive events with the time; actions are the
+/// output.
 ///
-/// The host works on calls one at a time in the order they were sent. So when it dies, the oldest unanswered call is the
-/// one that killed it: that call fails, the others are sent again to the host that replaces it. A call that keeps on
-/// killing hosts is refused for a while. When no host lives long enough to answer anything, nobody waits for the next one.
+/// The host processes calls one at a time, in the order sent. If it dies, the oldest unanswered call is the cause: that call fails, and
+/// the others are sent again to the next host. A call that repeatedly kills hosts is quarantined for a while. If no host lives long
+/// enough to answer anything, calls fail at once instead of waiting for the next host.
 package struct HostedCalls {
     package struct Call {
         package var id: UInt64
         package var hook: Hook
         package var input: [UInt8]
-        /// When its caller stops waiting, nanoseconds.
+        /// The time at which its caller stops waiting, in monotonic nanoseconds.
         package var expires: UInt64
         package var budget: CallBudget
 
@@ -25,27 +25,28 @@ package struct HostedCalls {
     }
 
     package enum Action {
+        /// Start a host and report `hostStarted` or `startFailed`.
         case start
         case send(HostedMessage)
         case finish(id: UInt64, Result<HookAnswer, SluiceError>)
         /// End the host and report `hostEnded`.
         case kill
-        /// Look at the host's thread and report `looked`.
+        /// Sample the host's thread and report `looked`.
         case look
     }
 
     package enum Phase: Hashable {
-        /// The process is being started and the library loaded.
+        /// The process starts and loads the library.
         case starting(since: UInt64)
-        /// The library is loaded and is given the configuration of its predecessor.
+        /// The library is loaded and receives the last accepted configuration.
         case configuring(since: UInt64)
         case ready
-        /// Waiting to be started again.
+        /// Waiting for the next start.
         case down(until: UInt64)
         case stopped
     }
 
-    /// A call that was sent. Its caller may have stopped waiting, the host will answer it all the same.
+    /// A call that was sent. Its caller may have stopped waiting, but the host answers it nevertheless.
     private struct Sent {
         var call: Call
         var isAbandoned = false
@@ -53,22 +54,22 @@ package struct HostedCalls {
 
     package let plugin: String
     package let startBudget: UInt64
-    /// Whether a host that hangs can be ended; the one inside the gateway cannot.
+    /// `true` if a hanging host can be ended. The one inside the gateway cannot.
     package let isReplaceable: Bool
 
     package private(set) var phase: Phase = .down(until: 0)
     package private(set) var info: PluginInfo?
-    /// Input of the last accepted `configure`, given again to a new host.
+    /// The input of the last accepted `configure`, sent again to a new host.
     private var configuration: [UInt8]?
     private var waiting: [Call] = []
     private var sent: [Sent] = []
     private var bytesInFlight = 0
     private var headSince: UInt64 = 0
-    /// Of the oldest unanswered call.
+    /// The sleep of the thread in the oldest unanswered call.
     private var sleep = SleepWatch()
-    /// Hooks that the present host has been called with.
+    /// The hooks that the current host has been called with. The first call of each has a larger budget.
     private var warm: Set<Hook> = []
-    /// Why the host is to be killed, when we decided it.
+    /// The reason to kill the host, once the gateway has decided to.
     private var verdict: SluiceError?
     package private(set) var lastError: SluiceError?
     private var failures = 0
@@ -82,7 +83,7 @@ package struct HostedCalls {
 
     // MARK: Events
 
-    /// A caller wants an answer.
+    /// Adds a call. It is sent, waits for its turn, or fails at once.
     package mutating func submit(_ call: Call, now: UInt64) -> [Action] {
         if phase == .stopped { return [.finish(id: call.id, .failure(stoppedError))] }
         if isOpen { return [.finish(id: call.id, .failure(waitedError(call)))] }
@@ -90,7 +91,7 @@ package struct HostedCalls {
         return pump(now: now)
     }
 
-    /// The host process runs and can be spoken to.
+    /// Records that a new host can receive messages, and makes it load the library.
     package mutating func hostStarted(path: String, now: UInt64) -> [Action] {
         phase = .starting(since: now)
         verdict = nil
@@ -98,6 +99,7 @@ package struct HostedCalls {
         return [.send(.call(id: 0, hook: .load, deadline: now &+ startBudget, processor: .max, input: Array(path.utf8)))]
     }
 
+    /// Handles an answer of the host. Identifier 0 belongs to loading and configuring.
     package mutating func received(id: UInt64, _ answer: HookAnswer, now: UInt64) -> [Action] {
         switch phase {
         case _ where id != 0: return answered(id: id, answer, now: now)
@@ -111,36 +113,40 @@ package struct HostedCalls {
         }
     }
 
-    /// The host sent something that is no message.
+    /// Handles bytes that are no valid message: ends the host.
     package mutating func receivedGarbage(_ error: SluiceError) -> [Action] { kill(error) }
 
-    /// The host has ended, by itself or because it was killed.
-    /// - Parameter overran: whether it was its processor time that ended it.
+    /// Handles the end of the host, for any reason.
+    /// - Parameter overran: `true` if it exceeded its processor time.
     package mutating func hostEnded(_ how: String, overran: Bool = false, now: UInt64) -> [Action] {
         guard phase != .stopped else { return [] }
+        // The gateway's own reason precedes the signal that resulted from it.
         let killedFor = verdict ?? (overran ? sent.first.map { overrunError($0.call) } : nil)
         verdict = nil
         let error = killedFor ?? SluiceError(.pluginCrashed, "\(plugin) ended its host process: \(how)")
         lastError = error
         failures += 1
-        // A plugin that never ran is not tried again: `start` has failed.
+        // A plugin that never ran is not retried soon: `start` has failed.
         let first: UInt64 = info == nil ? PluginLimits.restartNanoseconds : 0
+        // Restart at once after the first failure, then after 100 ms, doubling.
         let delay = failures <= 1 ? first : min(100_000_000 << UInt64(min(failures - 2, 20)), PluginLimits.restartNanoseconds)
         phase = .down(until: now &+ delay)
         let unanswered = sent
         sent.removeAll()
         sleep.end()
         bytesInFlight = 0
+        // No call was in flight, so none is to blame.
         guard let head = unanswered.first else { return refuseWaiting() + tick(now: now) }
+        // Only the oldest call was being processed. The others are innocent and are sent again, in their order.
         poison.strike(head.call, now: now)
         waiting.insert(contentsOf: unanswered.dropFirst().filter { !$0.isAbandoned }.map(\.call), at: 0)
         return (head.isAbandoned ? [] : [.finish(id: head.call.id, .failure(error))]) + refuseWaiting() + tick(now: now)
     }
 
-    /// Whether calls are refused at once, as with a circuit breaker: hosts keep on ending, and none works at the moment.
+    /// `true` if the circuit breaker is open: hosts have ended repeatedly and none works now. Calls then fail at once.
     package var isOpen: Bool { failures >= PluginLimits.failuresInRow && phase != .ready }
 
-    /// As operators are told of it.
+    /// The state shown to operators.
     package var standing: PluginStanding.State {
         if phase == .ready { return .running }
         return isOpen ? .out : info == nil ? .starting : .restarting
@@ -152,13 +158,13 @@ package struct HostedCalls {
         return waiting.map { .finish(id: $0.id, .failure(waitedError($0))) }
     }
 
-    /// The host could not even be started.
+    /// Handles a host that could not be started.
     package mutating func startFailed(_ error: SluiceError, now: UInt64) -> [Action] {
         verdict = error
         return hostEnded("it did not start", now: now)
     }
 
-    /// Time has passed: to be called at `nextWake`.
+    /// Handles the passage of time. Call it at `nextWake`.
     package mutating func tick(now: UInt64) -> [Action] {
         var actions = expire(now: now)
         switch phase {
@@ -168,6 +174,7 @@ package struct HostedCalls {
         case .starting(let since) where since &+ startBudget <= now, .configuring(let since) where since &+ startBudget <= now:
             actions += kill(startError)
         case .ready:
+            // Only a process can be ended. The calls of a thread merely expire.
             guard isReplaceable, let head = sent.first else { break }
             if headIsOver(now: now) {
                 actions += kill(timeoutError(head.call))
@@ -179,16 +186,17 @@ package struct HostedCalls {
         return actions
     }
 
-    /// The host's thread has been looked at.
-    /// - Parameter use: nil when it cannot be told, or the thread may be waiting for us.
+    /// Handles a sample of the host's thread.
+    /// - Parameter use: nil if it is unknown, or if the thread may be waiting for the gateway.
     package mutating func looked(_ use: ThreadUse?, now: UInt64) -> [Action] {
         guard phase == .ready, let head = sent.first, sleep.look(use, now: now) else { return [] }
         return kill(sleptError(head.call))
     }
 
-    /// The host's thread may have waited for us: for the answer to a question, or the rest of a call.
+    /// Records that the host's thread may have waited for the gateway: for an answer to a question or the rest of a call.
     package mutating func hostWaited() { sleep.interrupt() }
 
+    /// Ends everything. All calls fail.
     package mutating func stop() -> [Action] {
         phase = .stopped
         sleep.end()
@@ -198,7 +206,7 @@ package struct HostedCalls {
         return calls.map { .finish(id: $0.id, .failure(stoppedError)) }
     }
 
-    /// When `tick` is due; nil when only events matter.
+    /// The time at which `tick` is due; nil if only events matter.
     package var nextWake: UInt64? {
         var wake: UInt64?
         func include(_ time: UInt64) { wake = min(wake ?? time, time) }
@@ -208,6 +216,7 @@ package struct HostedCalls {
         case .down(let until): include(until)
         case .starting(let since), .configuring(let since): include(since &+ startBudget)
         case .ready:
+            // The abandoned call of a thread has no deadline left: waking for it would spin.
             if let head = sent.first, isReplaceable || !head.isAbandoned { include(headSince &+ head.call.budget.work) }
             if isReplaceable, let due = sleep.due { include(due) }
         case .stopped: return nil
@@ -217,7 +226,9 @@ package struct HostedCalls {
 
     // MARK: Steps
 
+    /// Requests the end of the host, once. The error becomes that of the oldest call.
     private mutating func kill(_ error: SluiceError) -> [Action] {
+        // The host is being ended already, for an earlier reason.
         guard verdict == nil else { return [] }
         verdict = error
         return [.kill]
@@ -234,6 +245,7 @@ package struct HostedCalls {
                         fix: "Call it something shorter."))
             }
             self.info = info
+            // A replacement is configured before it receives any call.
             guard let configuration, info.hooks.contains(.configure) else { return ready(now: now) }
             phase = .configuring(since: now)
             return [.send(.call(id: 0, hook: .configure, deadline: now &+ startBudget, processor: .max, input: configuration))]
@@ -247,12 +259,14 @@ package struct HostedCalls {
 
     private mutating func answered(id: UInt64, _ answer: HookAnswer, now: UInt64) -> [Action] {
         guard let head = sent.first, head.call.id == id else {
-            // Answers come in order: another one means that the stream cannot be trusted.
+            // Answers arrive in order, so any other one means that the stream is corrupt.
             return kill(HostedProtocol.malformed("an answer to a call whose turn it was not"))
         }
         sent.removeFirst()
         bytesInFlight -= head.call.input.count
+        // The next call's turn begins now: its work budget excludes the wait.
         headChanged(now: now)
+        // An answer proves that the host works, which closes the circuit breaker.
         failures = 0
         if head.call.hook == .configure, answer.status == .ok { configuration = head.call.input }
         let result: Result<HookAnswer, SluiceError> =
@@ -264,14 +278,17 @@ package struct HostedCalls {
         return (head.isAbandoned ? [] : [.finish(id: id, result)]) + pump(now: now)
     }
 
-    /// Sends what may be sent.
+    /// Sends waiting calls up to the bounds in flight. A single call may exceed the bound of bytes.
     private mutating func pump(now: UInt64) -> [Action] {
+        // A host that is being ended must not receive further calls.
         guard phase == .ready, verdict == nil else { return [] }
         var actions: [Action] = []
+        // A call over the bound of bytes is sent alone.
         while let call = waiting.first, sent.count < PluginLimits.callsInFlight,
             sent.isEmpty || bytesInFlight + call.input.count <= PluginLimits.bytesInFlight
         {
             waiting.removeFirst()
+            // Check here and not in `submit`: the call may have been waiting while an equal one ended a host.
             if poison.refuses(call, now: now) {
                 actions.append(.finish(id: call.id, .failure(poisonError(call))))
                 continue
@@ -289,7 +306,9 @@ package struct HostedCalls {
 
     private mutating func headChanged(now: UInt64) {
         headSince = now
+        // Without a processor budget, as for configuring, only the work budget applies.
         guard let call = sent.first?.call, call.budget.processor < .max else { return sleep.end() }
+        // The first call of a hook also loads its code and tables.
         let first = warm.insert(call.hook).inserted
         sleep.begin(first ? call.budget.processor &+ PluginLimits.firstCallNanoseconds : call.budget.processor, now: now)
     }
@@ -303,8 +322,9 @@ package struct HostedCalls {
         var actions: [Action] = []
         for index in sent.indices where !sent[index].isAbandoned {
             let hangs = index == 0 && headIsOver(now: now)
-            // The call that hangs fails when its host has been ended, if that can be.
+            // The hanging call fails once its host has been ended, if that is possible.
             guard hangs ? !isReplaceable : sent[index].call.expires <= now else { continue }
+            // It stays in `sent`: the host answers it nevertheless, and the order of answers must match.
             sent[index].isAbandoned = true
             let error = hangs ? timeoutError(sent[index].call) : waitedError(sent[index].call)
             actions.append(.finish(id: sent[index].call.id, .failure(error)))
@@ -340,6 +360,7 @@ package struct HostedCalls {
     }
 
     private func waitedError(_ call: Call) -> SluiceError {
+        // A ready host that was too late is slow; any other one is absent.
         if phase == .ready {
             let milliseconds = call.budget.patience / 1_000_000
             return SluiceError(.pluginUnavailable, "\(plugin) did not come to \(call.hook.name) within \(milliseconds) ms")

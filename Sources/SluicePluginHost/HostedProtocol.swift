@@ -2,24 +2,26 @@ package import SluiceCore
 
 /// The messages between the gateway and a plugin's host process, over a stream socket.
 ///
-/// A message is a 32-bit length, a kind byte, and content; integers are little-endian. The gateway sends calls, the host
-/// answers each in order and logs in between. Both sides are of one release, so there is no version.
+/// A message is a 32-bit length, a kind byte and content; integers are little-endian. The gateway sends calls. The host answers each in
+/// order and logs in between. Both sides are of one release, so the protocol has no version.
 package enum HostedMessage: Hashable, Sendable {
+    /// Calls a hook.
     /// - Parameters:
-    ///   - deadline: by the monotonic clock, which both processes share, in nanoseconds. A call that the host comes to later is
-    ///     not made.
-    ///   - processor: nanoseconds of processor time that the plugin has; `.max` is unbounded.
+    ///   - deadline: The deadline in nanoseconds of the monotonic clock, which both processes share. A later call is not made.
+    ///   - processor: The plugin's processor time, in nanoseconds; `.max` is unbounded.
     case call(id: UInt64, hook: Hook, deadline: UInt64, processor: UInt64, input: [UInt8])
     case answer(id: UInt64, HookAnswer)
-    /// Levels as in sluice_plugin.h.
+    /// A log line. The levels are those of sluice_plugin.h.
     case log(level: UInt8, text: String)
-    /// The plugin asks, within a call; the gateway tells it. One question at a time.
+    /// A question of the plugin within a call. One question is open at a time.
     case ask(HostQuestion)
+    /// The answer to a question.
     case told(HookAnswer)
+    /// An increment of one of the plugin's counters.
     case count(name: String, amount: UInt64)
 }
 
-/// What a plugin may ask the gateway within a call.
+/// A question of a plugin within a call.
 package enum HostQuestion: Hashable, Sendable {
     case customData(user: String)
     case parse(type: String, predicate: String)
@@ -28,9 +30,10 @@ package enum HostQuestion: Hashable, Sendable {
 package enum HostedProtocol {
     private enum Kind: UInt8 { case call = 1, answer, log, askCustomData, askParse, told, count }
 
-    /// Bytes of a message beside its content.
+    /// The maximum number of bytes of a message beside its content.
     static let overhead = 4 + 1 + 8 + 1 + 8 + 8
 
+    /// Appends one message with its length.
     package static func encode(_ message: HostedMessage, into bytes: inout [UInt8]) {
         let start = bytes.count
         append(UInt32(0), to: &bytes)
@@ -76,7 +79,8 @@ package enum HostedProtocol {
         for shift in stride(from: 0, to: value.bitWidth, by: 8) { bytes.append(UInt8(truncatingIfNeeded: value >> shift)) }
     }
 
-    /// Reads the content of one message, the length left out.
+    /// Decodes one message without its length.
+    /// - Throws: `pluginBadAnswer`.
     package static func decode(_ bytes: ArraySlice<UInt8>) throws(SluiceError) -> HostedMessage {
         var rest = bytes
         switch Kind(rawValue: try integer(&rest, UInt8.self)) {
@@ -119,12 +123,13 @@ package enum HostedProtocol {
         return value
     }
 
+    /// Returns the error for an invalid message, with a description of its fault.
     package static func malformed(_ what: String) -> SluiceError {
         SluiceError(.pluginBadAnswer, "the plugin's process sent a message with \(what)")
     }
 }
 
-/// Cuts a stream of bytes into messages.
+/// Splits a stream of bytes into messages.
 package struct HostedDecoder {
     private var buffer: [UInt8] = []
     private var start = 0
@@ -132,6 +137,7 @@ package struct HostedDecoder {
     package init() {}
 
     package mutating func feed(_ bytes: some Collection<UInt8>) {
+        // Compact rarely: removing from the front copies the rest.
         if start > 0, start == buffer.count || start > 1 << 16 {
             buffer.removeFirst(start)
             start = 0
@@ -139,12 +145,13 @@ package struct HostedDecoder {
         buffer.append(contentsOf: bytes)
     }
 
-    /// The next whole message; nil when more bytes are needed.
-    /// - Throws: `pluginBadAnswer` for bytes that are no message or one over the limit; the stream is then of no more use.
+    /// Returns the next complete message; nil if more bytes are needed.
+    /// - Throws: `pluginBadAnswer` for an invalid message or one over the limit. The stream is unusable then.
     package mutating func next() throws(SluiceError) -> HostedMessage? {
         guard buffer.count - start >= 4 else { return nil }
         var length = 0
         for index in 0..<4 { length |= Int(buffer[start + index]) << (8 * index) }
+        // Check the length before buffering: a plugin could announce 4 GiB.
         guard length <= PluginLimits.messageBytes + HostedProtocol.overhead else {
             throw HostedProtocol.malformed("\(length) bytes, more than \(PluginLimits.messageBytes)")
         }
@@ -156,7 +163,7 @@ package struct HostedDecoder {
 }
 
 extension SluiceError {
-    /// An error as `HookAnswer.Status.unusable` carries it: two bytes of code and the message.
+    /// The error as `HookAnswer.Status.unusable` carries it: two bytes of code and the message.
     var hostedBytes: [UInt8] { [UInt8(truncatingIfNeeded: code.rawValue), UInt8(code.rawValue >> 8)] + message.utf8 }
 
     init(hostedBytes bytes: [UInt8]) {
@@ -169,7 +176,7 @@ extension SluiceError {
 }
 
 extension PluginInfo {
-    /// As the answer to `load` carries it.
+    /// The content of the answer to `load`.
     var json: JSON {
         [
             "name": .string(name), "version": .string(version),

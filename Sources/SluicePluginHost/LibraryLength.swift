@@ -1,16 +1,17 @@
 import SluiceCore
 
-/// How many bytes a library's headers speak of, so that a file that was cut short is found before it is mapped: whoever touches a
-/// mapping beyond the file's end is ended by the kernel.
+/// The file size that a library's headers imply.
+/// A truncated file must be detected before it is mapped: an access beyond its end kills the process.
 enum LibraryLength {
-    /// - Returns: nil when the bytes are no 64-bit little-endian ELF file, or have not even its first header: the loader says what is
-    ///   wrong with those.
+    /// Returns the implied size.
+    /// - Returns: nil if the bytes are no 64-bit little-endian ELF file or lack its first header. The loader reports those.
     static func claimed(by bytes: [UInt8]) -> UInt64? {
         guard bytes.count >= 64, bytes.starts(with: [0x7F, 0x45, 0x4C, 0x46, 2, 1]) else { return nil }
         let programs = integer(bytes, 32, 8)
         let programSize = integer(bytes, 54, 2)
         let programCount = integer(bytes, 56, 2)
         let sections = integer(bytes, 40, 8)
+        // Sums saturate, because the headers are untrusted.
         var end = sum(programs, programSize * programCount)
         if sections > 0 { end = max(end, sum(sections, integer(bytes, 58, 2) * integer(bytes, 60, 2))) }
         guard programSize >= 56 else { return end }
@@ -23,7 +24,8 @@ enum LibraryLength {
         return end
     }
 
-    /// - Throws: `pluginMissing` for a file that ends before its headers say.
+    /// Checks the size of a library.
+    /// - Throws: `pluginMissing` for a file shorter than its headers imply.
     static func check(_ bytes: [UInt8], path: String) throws(SluiceError) {
         guard let claimed = claimed(by: bytes), claimed > UInt64(bytes.count) else { return }
         throw SluiceError(

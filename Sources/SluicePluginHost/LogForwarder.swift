@@ -1,7 +1,7 @@
 import Logging
 import SluiceCore
 
-/// Brings a plugin's output into the gateway's log, bounded in lines per second and bytes per line.
+/// Forwards a plugin's output to the gateway's log, bounded in lines per second and bytes per line.
 struct LogForwarder {
     private let logger: Logger
     private var partial: [UInt8] = []
@@ -16,13 +16,13 @@ struct LogForwarder {
         self.logger = logger
     }
 
-    /// A line that the plugin logged through its host.
+    /// Forwards a line that the plugin logged through its host.
     mutating func logged(level: UInt8, text: String, now: UInt64) {
         let levels: [Logger.Level] = [.debug, .info, .warning, .error]
         write(level < 4 ? levels[Int(level)] : .error, text, now: now)
     }
 
-    /// Bytes from standard output or error.
+    /// Forwards bytes of standard output or error, line by line.
     mutating func output(_ bytes: [UInt8], now: UInt64) {
         for byte in bytes {
             if byte == UInt8(ascii: "\n") {
@@ -35,7 +35,7 @@ struct LogForwarder {
         }
     }
 
-    /// The output has ended: the last line may lack its end.
+    /// Ends the output. The last line may lack its newline.
     mutating func finish(now: UInt64) {
         if !partial.isEmpty { endLine(now: now) }
     }
@@ -48,6 +48,7 @@ struct LogForwarder {
 
     private mutating func write(_ level: Logger.Level, _ text: String, now: UInt64) {
         if now / 1_000_000_000 != second {
+            // Reported with the next line of a later second.
             if suppressed > 0 {
                 logger.warning("the plugin logs too much", metadata: ["suppressed_lines": "\(suppressed)"])
             }

@@ -2,13 +2,13 @@ package import Logging
 package import SluiceCore
 import Synchronization
 
-/// The rule plugins of an app, in order: what the gateway asks before it lets a user see or write anything.
+/// The rule plugins of an app, in order. The gateway asks them before it permits reads or writes.
 ///
-/// Each plugin that has a hook is asked in turn; a plugin can only narrow what those before it allow, and a denial or
-/// failure of one is the chain's. Every call has a deadline and ends in an answer or a named error.
+/// Each plugin with a hook is asked in turn. A plugin can only narrow the permissions of earlier ones, and a denial or failure is the
+/// chain's. Every call has a deadline and ends in an answer or a named error.
 ///
-/// Cost: three threads wake up for a call of a plugin, one after another, beside the plugin's own work; for the calls of many at a time
-/// hardly any. Safe to use from many tasks at a time.
+/// Cost: a single call wakes three threads, one after another, beside the plugin's own work; concurrent calls hardly any. Safe to use
+/// from concurrent tasks.
 package final class PluginChain: Sendable {
     private struct Link: Sendable {
         let host: PluginHostProcess
@@ -17,7 +17,7 @@ package final class PluginChain: Sendable {
 
     private struct State {
         var links: [Link] = []
-        /// What every plugin accepted last.
+        /// The app that every plugin accepted last.
         var app: JSON?
     }
 
@@ -27,10 +27,10 @@ package final class PluginChain: Sendable {
 
     private let observer: PluginObserver
     private let services: HostServices
-    /// Returns when the records are kept.
+    /// Returns once the records are stored.
     private let keep: @Sendable ([PluginRecord]) async throws(SluiceError) -> Void
 
-    /// - Parameter hostExecutable: path of the program `sluice-plugin-host`; not used by plugins in process.
+    /// - Parameter hostExecutable: The path of the program `sluice-plugin-host`; unused for plugins in process.
     package init(
         plugins: [PluginSpec], hostExecutable: String, logger: Logger, observer: PluginObserver = PluginObserver(),
         services: HostServices = .none,
@@ -45,25 +45,24 @@ package final class PluginChain: Sendable {
         }
     }
 
-    /// The plugins as they introduced themselves, in order; empty before `start`.
+    /// The identities of the loaded plugins, in order; empty before `start`.
     package var plugins: [PluginInfo] { state.withLock { $0.links.map(\.info) } }
 
-    /// What `start` has loaded.
+    /// The loaded plugins with their hosts.
     var loaded: [(host: PluginHostProcess, info: PluginInfo)] { state.withLock { $0.links.map { ($0.host, $0.info) } } }
 
-    /// What has become of each plugin, in order.
+    /// The status of each plugin, in order.
     package var standings: [PluginStanding] {
         let links = loaded
         return hosts.indices.map { hosts[$0].standing($0 < links.count ? links[$0].info : nil) }
     }
 
-    /// The process of each plugin; nil in process and while it is being replaced.
+    /// The process of each plugin; nil in process and during a replacement.
     package var processIDs: [Int32?] { hosts.map(\.processID) }
 
-    /// Loads all plugins and holds their configurations against what they declare. To be called once, and followed by `configure`.
-    /// - Throws: `pluginMissing`, `pluginABIMismatch`, `pluginRefused`, `pluginTimeout`, `pluginCrashed` or
-    ///   `pluginUnavailable`, naming the file; `configUnknownKey`, `configInvalid` or `configMissing` with the line; the chain
-    ///   is then stopped.
+    /// Loads all plugins and checks their configurations against their declarations. Call it once; `configure` must follow.
+    /// - Throws: `pluginMissing`, `pluginABIMismatch`, `pluginRefused`, `pluginTimeout`, `pluginCrashed` or `pluginUnavailable`, with the
+    ///   file; `configUnknownKey`, `configInvalid` or `configMissing`, with the line. The chain is then stopped.
     package func start() async throws(SluiceError) {
         var links: [Link] = []
         for host in hosts {
@@ -80,7 +79,7 @@ package final class PluginChain: Sendable {
         state.withLock { $0.links = links }
     }
 
-    /// Never silently: what a plugin is not shut off by.
+    /// Logs a loaded plugin. Always logs the missing parts of its sandbox as warnings.
     private func report(_ info: PluginInfo, of host: PluginHostProcess) {
         let plugin: Logger.Metadata = ["plugin": .string(info.name), "version": .string(info.version), "file": .string(host.spec.path)]
         logger.info("A plugin is loaded.", metadata: plugin)
@@ -96,7 +95,7 @@ package final class PluginChain: Sendable {
         }
     }
 
-    /// How many of the plugins lack each part of the sandbox.
+    /// The number of plugins that lack each part of the sandbox.
     package var missing: [String: Int] {
         state.withLock { state in
             state.links.flatMap(\.info.missing).reduce(into: [:]) { $0[$1, default: 0] += 1 }
@@ -108,13 +107,14 @@ package final class PluginChain: Sendable {
         for host in hosts { await host.stop() }
     }
 
-    /// Tells the plugins about the app (`AppDescription.json`), after `start` and whenever the app directory changed; one
-    /// call at a time.
+    /// Sends the app (`AppDescription.json`) to the plugins, after `start` and after each change of the app directory.
+    /// The caller must not call it concurrently.
     /// - Throws: the first plugin's refusal. All plugins then have the app that they accepted last.
     package func configure(app: JSON) async throws(SluiceError) {
         let links = links(with: .configure)
         for (index, link) in links.enumerated() {
             do { try await configure(link, app: app) } catch {
+                // All or none: the plugins that have accepted the new app get the previous one back.
                 if let previous = state.withLock({ $0.app }) {
                     for link in links[...index] { try? await configure(link, app: previous) }
                 }
@@ -134,9 +134,9 @@ package final class PluginChain: Sendable {
 
     // MARK: Hooks
 
-    /// Asks what a session may do with the types.
-    /// - Returns: nil when no plugin has the hook.
-    /// - Throws: a denial or failure: the session may do nothing.
+    /// Asks for the permissions of a session on the given classes.
+    /// - Returns: nil if no plugin has the hook.
+    /// - Throws: a denial or failure. The session has no permissions then.
     package func openSession(user: UserContext, types: [String]) async throws(SluiceError) -> SessionPlan? {
         var plan: SessionPlan?
         let input: JSON = ["user": HookCoding.json(user), "types": .array(types.map { .string($0) })]
@@ -144,6 +144,7 @@ package final class PluginChain: Sendable {
             let answer = try await ask(link, .openSession, input)
             let answered = try read(link) { () throws(SluiceError) in
                 let answered = try HookCoding.sessionPlan(answer, types: types)
+                // Permissions that rely on a missing hook would allow every write.
                 if !link.info.checksWrites, let type = answered.types.first(where: { $0.value.checkWrite }) {
                     throw answer.bad("types.\(type.key).check_write is set, and the plugin has no check_write")
                 }
@@ -154,9 +155,9 @@ package final class PluginChain: Sendable {
         return plan
     }
 
-    /// Asks whether a subscription set is acceptable.
-    /// - Returns: queries to be ANDed to those of their types; empty when the set may be as it is.
-    /// - Throws: a refusal, with its reason, or a failure: the set is refused.
+    /// Asks if a subscription set is acceptable.
+    /// - Returns: queries to AND to those of their classes; empty if nothing is narrowed.
+    /// - Throws: a refusal with its reason, or a failure. The set is rejected then.
     package func checkSubscription(user: UserContext, queries: [TypeQuery]) async throws(SluiceError) -> [TypeQuery] {
         var narrowed: [TypeQuery] = []
         let input: JSON = ["user": HookCoding.json(user), "queries": .array(queries.map { HookCoding.json($0) })]
@@ -167,9 +168,9 @@ package final class PluginChain: Sendable {
         return narrowed
     }
 
-    /// Asks about writes, as many at a time as a call has room for. A plugin sees what those before it amended; writes that one denied
-    /// are not shown to the next.
-    /// - Returns: a verdict for each write; a failure denies all of them, and operators are told its code and message.
+    /// Asks about writes, in parts that fit one call.
+    /// A plugin sees earlier plugins' amendments. Writes that one denied are not shown to the next.
+    /// - Returns: a verdict for each write. A failure denies all of them; its code and message are for operators.
     package func checkWrites(user: UserContext, writes: [ProposedWrite], schema: Schema) async -> [WriteVerdict] {
         var review = WriteReview(writes: writes)
         for link in links(where: \.checksWrites) where !review.undecided.isEmpty {
@@ -183,22 +184,24 @@ package final class PluginChain: Sendable {
                     let verdicts = try read(link) { () throws(SluiceError) in
                         try HookCoding.writeVerdicts(answer, writes: writes, schema: schema)
                     }
+                    // Records first: an accepted write must never lack its record.
                     try await keepRecords(of: answer)
                     review.apply(verdicts, to: Array(open[part]))
                 }
             } catch {
+                // Fail closed: writes that earlier plugins allowed are denied too.
                 return writes.map { _ in .undecided(error) }
             }
         }
         return review.verdicts
     }
 
-    /// Whether any plugin decides about asymmetric objects.
+    /// `true` if any plugin decides about asymmetric objects.
     package var judgesIngest: Bool { !links(where: { $0.ingestHook != nil }).isEmpty }
 
-    /// Asks about asymmetric objects of one type. A plugin sees what those before it transformed.
+    /// Asks about asymmetric objects of one class. A plugin sees earlier plugins' transformations.
     /// - Returns: a verdict for each object.
-    /// - Throws: a failure: nothing is known about any of the objects, they are to be tried again later.
+    /// - Throws: a failure. No object is decided then, and the caller must retry later.
     package func ingest(_ objects: ObjectRows, schema: Schema) async throws(SluiceError) -> [IngestVerdict] {
         var review = IngestReview(objects: objects)
         for link in links(where: { $0.ingestHook != nil }) where review.goesOn {
@@ -214,7 +217,7 @@ package final class PluginChain: Sendable {
         return review.verdicts
     }
 
-    /// Tells the plugins that a user's data changed; `openSession` is to follow for the user's sessions. Failures are logged.
+    /// Notifies the plugins that a user's data changed. The caller re-evaluates the user's sessions afterwards. Failures are logged.
     package func userChanged(_ user: UserContext) async {
         for link in links(with: .userChanged) {
             do throws(SluiceError) { _ = try await ask(link, .userChanged, ["user": HookCoding.json(user)]) } catch {
@@ -223,13 +226,13 @@ package final class PluginChain: Sendable {
         }
     }
 
-    /// What the answer decides on goes on only when what the plugin wants kept is kept.
+    /// Stores the records of an answer. The answer takes effect only afterwards.
     private func keepRecords(of answer: Answer) async throws(SluiceError) {
         let records = try HookCoding.records(answer)
         if !records.isEmpty { try await keep(records) }
     }
 
-    /// Reads an answer. One in a wrong form counts as the plugin's failure.
+    /// Decodes an answer. One in an invalid form counts as a failure of the plugin.
     private func read<R>(_ link: Link, _ body: () throws(SluiceError) -> R) throws(SluiceError) -> R {
         do throws(SluiceError) { return try body() } catch {
             link.host.ledger.note(error, at: monotonicNow())
@@ -238,6 +241,7 @@ package final class PluginChain: Sendable {
     }
 
     private func links(with hook: Hook) -> [Link] { links { $0.hooks.contains(hook) } }
+    // Copy the links and release the lock, since calls suspend.
     private func links(where has: (PluginInfo) -> Bool) -> [Link] { state.withLock { $0.links.filter { has($0.info) } } }
 
     private func ask(

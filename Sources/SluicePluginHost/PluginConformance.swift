@@ -2,41 +2,40 @@ import Glibc
 package import Logging
 package import SluiceCore
 
-/// Whether a plugin keeps to the interface: what `sluice plugin check` runs, and, in its short form, every gateway before it takes a
-/// plugin into use.
+/// The conformance checks of a plugin: all for `sluice plugin check`, a short form before a gateway adopts a plugin.
 ///
-/// Calls have made-up users and objects; a plugin may deny all of them. What it may not do is end its host, be late, answer in
-/// another form than asked for, or decide one way now and another way then.
+/// Calls have invented users and objects, which a plugin may deny. It must not end its host, be late, answer in another form or decide
+/// inconsistently.
 package struct PluginConformance: Sendable {
-    /// One thing that was tried.
+    /// The result of one check.
     package struct Outcome: Hashable, Sendable {
         package var name: String
-        /// What is wrong; nil when nothing is.
+        /// The fault; nil if the check passed.
         package var failure: String?
-        /// What there is to know about it beside.
+        /// Further information about the check.
         package var note = ""
     }
 
-    /// Who does not exist.
+    /// A user that does not exist.
     static let user = UserContext(id: "sluice-conformance-check")
     static let largeBatch = 1_000
     static let manyCalls = 2_000
-    /// Bytes that a host may have more after many calls.
+    /// The maximum memory growth of a host over many calls, in bytes.
     static let growth = 16 << 20
 
     let info: PluginInfo
     let schema: Schema
     let host: PluginHostProcess
 
-    /// Asks one hook.
+    /// Calls one hook.
     private func call(_ hook: Hook, _ input: JSON, parts: Int = 1) async throws(SluiceError) -> HookAnswer {
         try await host.call(hook, input.utf8, parts: parts)
     }
 
     // MARK: The short form
 
-    /// What every hook that the plugin has answers to the usual, the unknown, and nothing.
-    /// - Returns: in the order tried; it ends with the first failure.
+    /// Checks every hook of the plugin with usual, unknown and empty input.
+    /// - Returns: the results in order, up to and including the first failure.
     func short() async -> [Outcome] { await run(shortProbes) }
 
     private struct Probe {
@@ -52,7 +51,7 @@ package struct PluginConformance: Sendable {
             } catch {
                 let failure = (error as? SluiceError).map { "\($0.code.name): \($0.message)" } ?? "\(error)"
                 outcomes.append(Outcome(name: probe.name, failure: failure))
-                // A host that has just been ended is not asked on: what followed would be this failure's.
+                // The host may have been ended: later failures would be consequences of this one.
                 break
             }
         }
@@ -98,7 +97,8 @@ package struct PluginConformance: Sendable {
 
     // MARK: The whole form
 
-    /// - Parameter configuration: what the plugin was configured with.
+    /// Runs all checks.
+    /// - Parameter configuration: The configuration that the plugin has accepted.
     func whole(configuration: JSON, processID: @escaping @Sendable () -> Int32?) async -> [Outcome] {
         var probes = shortProbes
         if info.hooks.contains(.openSession) {
@@ -121,10 +121,10 @@ package struct PluginConformance: Sendable {
         for hook in Hook.allCases where hook != .load && info.hooks.contains(hook) {
             probes.append(
                 Probe(name: "\(hook.name) outlives input that lacks everything") {
-                    // Rows are of a form that the host checks: what they can lack is content.
+                    // The host validates the form of rows, so only their content can be missing.
                     let nothing = hook.takesRows ? RowFrame.encode(UserContext(id: "", type: ""), []) : JSON.object([]).utf8
                     _ = try await host.call(hook, nothing)
-                    // It may have taken that for a configuration.
+                    // The plugin may have accepted the empty input as its configuration.
                     if hook == .configure { _ = try await call(.configure, configuration) }
                     return ""
                 })
@@ -172,8 +172,9 @@ package struct PluginConformance: Sendable {
         return ""
     }
 
-    /// The forms in which it can be asked about writes, and about asymmetric objects.
+    /// The plugin's hooks for writes, in both forms.
     private var writeHooks: [Hook] { [.checkWrite, .checkWriteRows].filter { info.hooks.contains($0) } }
+    /// The plugin's hooks for asymmetric objects, in both forms.
     private var ingestHooks: [Hook] { [.ingest, .ingestRows].filter { info.hooks.contains($0) } }
 
     private func checkWrites(_ hook: Hook, _ writes: [ProposedWrite]) async throws -> String {
@@ -191,7 +192,7 @@ package struct PluginConformance: Sendable {
         return ""
     }
 
-    /// An insert, an update and a delete of each type, with null in what may be null.
+    /// An insert, an update and a delete of each class, with null in every optional property.
     private var writes: [ProposedWrite] {
         schema.types.filter { $0.kind == .topLevel }.flatMap { type in
             let values = Self.values(of: type)
@@ -207,7 +208,7 @@ package struct PluginConformance: Sendable {
         Dictionary(type.properties.map { ($0.name, $0.emptyValue) }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// A denial is as good an answer as any.
+    /// Returns the note for an answer. A denial is as valid as any other answer.
     private static func note(_ answer: HookAnswer) throws -> String {
         switch answer.status {
         case .ok: ""
@@ -253,6 +254,7 @@ package struct PluginConformance: Sendable {
         func callMany() async throws {
             for _ in 0..<Self.manyCalls { _ = try await call(.openSession, openSessionInput(types)) }
         }
+        // Warm up first: caches and lazy initialization are no leak.
         try await callMany()
         guard let before = processID().flatMap(Self.residentBytes) else { return "not measured: it has no process of its own" }
         let start = monotonicNow()
@@ -276,8 +278,8 @@ package struct PluginConformance: Sendable {
 }
 
 extension PluginConformance {
-    /// Loads a plugin in a host of its own, configures it, and tries everything; then once more in a second host.
-    /// - Throws: why it cannot be loaded or configured.
+    /// Loads a plugin in a host of its own, configures it and runs all checks. Then compares the decisions of a second host.
+    /// - Throws: the reason if it cannot be loaded or configured.
     package static func check(
         _ spec: PluginSpec, app: JSON, schema: Schema, hostExecutable: String, logger: Logger
     ) async throws(SluiceError) -> (info: PluginInfo, outcomes: [Outcome]) {
@@ -322,8 +324,8 @@ extension PluginConformance {
 }
 
 extension PluginChain {
-    /// Asks every plugin what a gateway will, before it is taken into use; to be called after `configure`.
-    /// - Throws: `pluginUnfit` with the plugin and what is wrong with it.
+    /// Runs the short checks on every plugin, before it is adopted. Call it after `configure`.
+    /// - Throws: `pluginUnfit` with the plugin and its fault.
     package func conform(schema: Schema) async throws(SluiceError) {
         for (host, info) in loaded {
             let suite = PluginConformance(info: info, schema: schema, host: host)

@@ -1,22 +1,22 @@
 import CSluiceSandbox
 import Glibc
 
-/// The program `sluice-plugin-host`: hosts the plugin that its descriptor 4 holds, speaking to the gateway on descriptor 3.
+/// The program `sluice-plugin-host`. It hosts the plugin of its descriptor 4 and talks to the gateway on descriptor 3.
 package enum PluginHostMain {
-    /// Serves until the gateway hangs up or dies.
+    /// Serves until the gateway closes the socket or dies.
     package static func run() {
         guard fcntl(3, F_GETFD) >= 0, fcntl(4, F_GETFD) >= 0 else {
             print("sluice-plugin-host is started by the gateway and is of no use by itself.")
             exit(64)
         }
         sluice_end_with_parent()
-        // The gateway's descriptors that were not marked to be closed on exec.
+        // Close inherited descriptors that lack the close-on-exec flag.
         sluice_close_from(5)
         limit(RLIMIT_CORE, to: 0)
         let bytes = option("--memory-bytes").flatMap { UInt64($0) } ?? 0
-        // A sanitizer maps terabytes: a build with one runs without the limit.
+        // A sanitizer maps terabytes, so a build with one runs without the limit.
         if bytes > 0, unsafe dlsym(nil, "__sanitizer_print_stack_trace") == nil { limit(RLIMIT_DATA, to: bytes) }
-        // The filter of system calls lets no plugin make another.
+        // Create the timer before the sandbox: the filter of system calls keeps a plugin from creating another.
         let watch = ProcessorWatch()
         PluginServer(descriptor: 3, library: 4, sandbox: HostSandbox.enter(folder: option("--folder")), watch: watch).run()
         exit(0)

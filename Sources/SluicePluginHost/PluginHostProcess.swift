@@ -3,13 +3,13 @@ import Logging
 import SluiceCore
 import Synchronization
 
-/// One plugin and the host that runs it, supervised: a host that crashes or hangs is replaced.
+/// One plugin and its host, supervised: a host that crashes or hangs is replaced.
 ///
-/// Whoever makes a call hands it to the host, where the host can take it; a thread of its own reads the answers and does everything that
-/// may block. Must be stopped: until then the thread keeps it alive.
+/// A caller sends its call itself if the socket has room. A thread reads the answers and does all work that may block. The owner must
+/// call `stop`: the thread keeps this object alive until then.
 final class PluginHostProcess: Sendable {
     let spec: PluginSpec
-    /// The file's name, as errors and logs call the plugin.
+    /// The name of the plugin's file, used in errors and logs.
     let label: String
     private let executable: String
     private let logger: Logger
@@ -26,22 +26,23 @@ final class PluginHostProcess: Sendable {
         var nextID: UInt64 = 1
         var waiters: [UInt64: Waiter] = [:]
         var claimedBytes = 0
-        /// The writing end of what wakes the thread.
+        /// The writing end of the socket that wakes the thread.
         var waker: Int32 = -1
         var starting: CheckedContinuation<Result<PluginInfo, SluiceError>, Never>?
         var stopping: [CheckedContinuation<Void, Never>] = []
         var processID: pid_t?
-        /// What every host loads, from the first start on.
+        /// The library that every host loads, set by `start`.
         var image: PluginImage?
 
         init(line: HostLine) { self.line = line }
 
-        /// Under the lock, since the descriptor is closed under it.
+        /// Wakes the thread. Runs under the lock, because the descriptor is closed under it.
         mutating func wake() {
             line.isAwake = true
             _ = Descriptors.send(waker, [0])
         }
 
+        /// Lets the calls decide and collects the results to deliver without the lock.
         mutating func step(_ decide: (inout HostedCalls) -> [HostedCalls.Action]) -> Step {
             var step = Step()
             for action in line.step(decide) {
@@ -49,6 +50,7 @@ final class PluginHostProcess: Sendable {
                     step.acts.append(action)
                     continue
                 }
+                // Removing the continuation ensures that it is resumed once.
                 guard let waiter = waiters.removeValue(forKey: id) else { continue }
                 claimedBytes -= waiter.bytes
                 step.answered.append((waiter.continuation, result))
@@ -64,10 +66,10 @@ final class PluginHostProcess: Sendable {
         var continuation: CheckedContinuation<Answer, Never>
     }
 
-    /// What is to be done without the lock.
+    /// The work to do without the lock.
     private struct Step {
         var answered: [(continuation: CheckedContinuation<Answer, Never>, answer: Answer)] = []
-        /// What only the thread does.
+        /// The actions reserved for the thread.
         var acts: [HostedCalls.Action] = []
     }
 
@@ -83,18 +85,19 @@ final class PluginHostProcess: Sendable {
         shared = Mutex(Shared(line: HostLine(calls)))
     }
 
-    /// The host's process at the moment; nil in process and between hosts.
+    /// The current process of the host; nil in process and between hosts.
     var processID: Int32? { shared.withLock { $0.processID } }
 
-    /// - Parameter info: how the plugin introduced itself.
+    /// Returns the status of the plugin.
+    /// - Parameter info: The identity of the plugin; nil before it is loaded.
     func standing(_ info: PluginInfo?) -> PluginStanding {
         var standing = PluginStanding(path: spec.path, info: info, processID: processID, isInProcess: spec.mode == .inProcess)
         ledger.fill(&standing, at: monotonicNow())
         return standing
     }
 
-    /// Starts the host and loads the plugin. To be called once.
-    /// - Throws: why the plugin cannot be used; the host is then stopped.
+    /// Starts the host and loads the plugin. Call it once.
+    /// - Throws: the reason if the plugin cannot be used. The host is stopped then.
     func start() async throws(SluiceError) -> PluginInfo {
         let image: PluginImage
         if let checked = spec.image { image = checked } else { image = try PluginImage(readingFrom: spec.path) }
@@ -112,6 +115,7 @@ final class PluginHostProcess: Sendable {
             }
             if begins {
                 do throws(SluiceError) { try Threads.start { HostLoop(owner: self, wake: wake.0).run() } } catch {
+                    // The thread would close its end, but it does not run.
                     Descriptors.close(wake.0)
                     finishStart(.failure(error))
                     finishStop()
@@ -124,10 +128,10 @@ final class PluginHostProcess: Sendable {
         return try result.get()
     }
 
-    /// Calls a hook and waits for its answer, as long as the budget has it.
+    /// Calls a hook and waits for its answer within the budget.
     /// - Parameters:
-    ///   - parts: how many writes or objects the call is about.
-    ///   - budget: the plugin's own for the hook when nil.
+    ///   - parts: The number of writes or objects of the call.
+    ///   - budget: The budget; nil uses the plugin's own for the hook.
     /// - Throws: `pluginTimeout`, `pluginCrashed`, `pluginUnavailable`, `limitsExceeded`.
     func call(_ hook: Hook, _ input: [UInt8], parts: Int = 1, budget: CallBudget? = nil) async throws(SluiceError) -> HookAnswer {
         guard input.count <= PluginLimits.messageBytes else {
@@ -137,6 +141,7 @@ final class PluginHostProcess: Sendable {
         let budget = budget ?? spec.budget(hook, parts: parts, bytes: input.count)
         let expires = monotonicNow() &+ budget.patience
         let result: Answer = await withCheckedContinuation { continuation in
+            // Submitting under the lock keeps the order of identifiers equal to the order on the socket.
             let step = shared.withLock { shared in
                 if let refusal = self.refusal(of: input.count, shared) { return Step(answered: [(continuation, .failure(refusal))]) }
                 let id = shared.nextID
@@ -145,19 +150,22 @@ final class PluginHostProcess: Sendable {
                 shared.waiters[id] = Waiter(bytes: input.count, continuation: continuation)
                 let call = HostedCalls.Call(id: id, hook: hook, input: input, expires: expires, budget: budget)
                 let step = shared.step { $0.submit(call, now: monotonicNow()) }
+                // Rarely needed: the thread usually wakes early enough by itself.
                 if shared.line.isOverslept { shared.wake() }
                 return step
             }
+            // Resume outside of the lock: a continuation may run at once and call again.
             for (continuation, answer) in step.answered { continuation.resume(returning: answer) }
         }
         return try result.get()
     }
 
-    /// Ends the host; calls in flight fail with `pluginUnavailable`.
+    /// Ends the host. Calls in flight fail with `pluginUnavailable`.
     func stop() async {
         await withCheckedContinuation { continuation in
             let isOver = shared.withLock { shared in
                 switch shared.life {
+                // No thread runs, so nothing has to be awaited.
                 case .idle, .stopped:
                     shared.life = .stopped
                     return true
@@ -172,6 +180,7 @@ final class PluginHostProcess: Sendable {
         }
     }
 
+    /// Returns the error if the bounds of waiting calls or bytes are exceeded; nil otherwise.
     private func refusal(of bytes: Int, _ shared: borrowing Shared) -> SluiceError? {
         guard shared.life == .running else { return SluiceError(.pluginUnavailable, "\(label) is not running") }
         let callsFit = shared.waiters.count < PluginLimits.callsWaiting + PluginLimits.callsInFlight
@@ -184,12 +193,12 @@ final class PluginHostProcess: Sendable {
     }
 }
 
-// What the thread does with the shared state.
+// The operations of the thread on the shared state.
 extension PluginHostProcess {
     var isStopping: Bool { shared.withLock { $0.life == .stopping } }
 
-    /// What the calls decide; what has to be sent is, and who has an answer gets it.
-    /// - Returns: what is left for the thread to do.
+    /// Lets the calls decide, sends messages and delivers answers to callers.
+    /// - Returns: the actions left for the thread.
     func step(_ decide: (inout HostedCalls) -> [HostedCalls.Action]) -> [HostedCalls.Action] {
         let step = shared.withLock { $0.step(decide) }
         for (continuation, answer) in step.answered { continuation.resume(returning: answer) }
@@ -198,23 +207,25 @@ extension PluginHostProcess {
 
     func withLine<R>(_ body: (inout HostLine) -> R) -> R { shared.withLock { body(&$0.line) } }
 
-    /// Has a question of a host answered, which has one at a time.
+    /// Answers a question of a host, which has one open at a time.
     func answer(_ question: HostQuestion, of host: Int) {
-        // Unstructured because: the loop's thread must not wait. It holds nothing but this, and ends with the answer.
+        // Unstructured because: the loop's thread must not wait. It captures nothing else and ends with the answer.
         Task {
             let answer = await services.answer(question)
             shared.withLock { shared in
                 guard shared.life == .running else { return }
+                // The line drops the answer if the host has been replaced meanwhile.
                 shared.line.tell(answer, to: host)
                 if shared.line.isOverslept { shared.wake() }
             }
         }
     }
 
-    /// Tells the caller of `start`, once.
+    /// Resumes the caller of `start`, once.
     func finishStart(_ result: Result<PluginInfo, SluiceError>) {
         let continuation = shared.withLock { shared in
             defer { shared.starting = nil }
+            // A failed start stops the thread; later failures only cause a restart.
             if case .failure = result, shared.starting != nil { shared.life = .stopping }
             return shared.starting
         }
@@ -223,7 +234,7 @@ extension PluginHostProcess {
 
     func note(processID: pid_t?) { shared.withLock { $0.processID = processID } }
 
-    /// The thread's last act: nothing is left waiting.
+    /// Ends the thread: fails all remaining waiters.
     func finishStop() {
         let (waiters, stopping) = shared.withLock { shared in
             shared.life = .stopped

@@ -2,16 +2,17 @@ import CSluiceSandbox
 import Glibc
 package import SluiceCore
 
-/// The bytes of a plugin's library, read once: what is checked is what is loaded, whatever becomes of the file meanwhile.
+/// The bytes of a plugin's library, read once. The checked bytes are the loaded ones, even if the file changes meanwhile.
 ///
-/// Holds a file in memory that nobody can change, the gateway included, for as long as it lives.
+/// Owns a sealed memory file, which no process can change, including the gateway.
 package final class PluginImage: Sendable {
-    /// The sealed file.
+    /// The descriptor of the sealed file.
     let descriptor: Int32
     package let byteCount: Int
 
-    /// - Parameter path: what errors name, and, its last part, what whoever looks at the process's mappings sees.
-    /// - Throws: `pluginMissing` when the library is cut short, `pluginUnavailable` when there is no memory or descriptor for it.
+    /// Checks the library and copies it into a sealed file.
+    /// - Parameter path: The path for errors; its last part names the mapping.
+    /// - Throws: `pluginMissing` if the library is truncated; `pluginUnavailable` without memory or a descriptor.
     package init(_ bytes: [UInt8], path: String) throws(SluiceError) {
         try LibraryLength.check(bytes, path: path)
         let name = path.split(separator: "/").last.map(String.init) ?? path
@@ -28,9 +29,10 @@ package final class PluginImage: Sendable {
 
     deinit { Descriptors.close(descriptor) }
 
-    /// The bytes of a plugin's file. Blocks.
-    /// - Throws: `pluginMissing`, naming the file.
+    /// Reads a plugin's file. Blocks.
+    /// - Throws: `pluginMissing`, with the path.
     package static func read(_ path: String) throws(SluiceError) -> [UInt8] {
+        // Non-blocking, so that a path to a pipe or device cannot hang the gateway.
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else {
             throw SluiceError(

@@ -4,12 +4,12 @@ import SluiceCore
 
 /// Opens plugins.
 enum PluginLoader {
-    /// Opens the library, calls its entry once and checks the table. The library stays for the life of the process.
+    /// Opens the library, calls its entry once and checks the table. The library stays loaded for the life of the process.
     /// - Parameters:
-    ///   - library: the descriptor of a file that holds it. Another number for each library of a process.
-    ///   - path: what it is called.
-    ///   - desk: what the plugin reaches the gateway through.
-    /// - Throws: `pluginMissing`, `pluginABIMismatch` or `pluginRefused`, naming the file.
+    ///   - library: The descriptor of the file. Its number must be unique among the libraries of the process.
+    ///   - path: The path for errors.
+    ///   - desk: The services offered to the plugin.
+    /// - Throws: `pluginMissing`, `pluginABIMismatch` or `pluginRefused`, with the file.
     static func load(_ library: Int32, path: String, desk: HostDesk) throws(SluiceError) -> LoadedPlugin {
         let entry = try unsafe symbol(library, path: path)
         let host = unsafe desk.makeTable()
@@ -29,7 +29,7 @@ enum PluginLoader {
         return unsafe LoadedPlugin(path: path, table: table)
     }
 
-    /// Says which side to upgrade.
+    /// Returns an error that names the side to upgrade.
     private static func mismatch(_ path: String, _ table: sluice_plugin) -> SluiceError {
         let found = unsafe "\(table.abi_major).\(table.abi_minor)"
         let isNewer = unsafe table.abi_major > UInt32(SLUICE_PLUGIN_ABI_MAJOR)
@@ -45,7 +45,9 @@ enum PluginLoader {
         ) -> sluice_status
 
     private static func symbol(_ file: Int32, path: String) throws(SluiceError) -> Entry {
+        // By descriptor, so that the checked bytes are loaded and not a file that has replaced them.
         let name = "/proc/self/fd/\(file)"
+        // Never unloaded, because threads of the plugin may keep running its code.
         guard let library = unsafe dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) else {
             let reason = unsafe dlerror().map { unsafe String(cString: $0) } ?? "no reason given"
             let told = reason.hasPrefix("\(name): ") ? String(reason.dropFirst(name.count + 2)) : reason
@@ -60,7 +62,7 @@ enum PluginLoader {
     }
 }
 
-/// A plugin that has been opened. Its hooks are called on one thread at a time.
+/// An opened plugin. Its hooks are called on one thread at a time.
 @safe
 final class LoadedPlugin {
     let info: PluginInfo
@@ -80,7 +82,7 @@ final class LoadedPlugin {
             configSchema: table.config_schema.data == nil ? nil : table.config_schema.string)
     }
 
-    /// Calls a hook. A hook that the plugin lacks answers as a failure.
+    /// Calls a hook. A missing hook is a failure.
     func call(_ hook: Hook, _ input: [UInt8]) -> HookAnswer {
         let collector = AnswerCollector()
         guard let result = hook.takesRows ? callRows(hook, input, collector) : call(hook, input, collector) else {
@@ -103,7 +105,7 @@ final class LoadedPlugin {
         }
     }
 
-    /// Nil as well for a frame that is none, which no gateway sends.
+    /// Calls a hook with rows; nil also for a malformed frame, which no gateway sends.
     private func callRows(_ hook: Hook, _ frame: [UInt8], _ collector: AnswerCollector) -> sluice_status? {
         guard let function = unsafe Self.rowsFunction(hook, of: table) else { return nil }
         return unsafe RowFrame.withWrites(in: frame) { writes in
@@ -137,7 +139,7 @@ final class LoadedPlugin {
         }
     }
 
-    /// Clears what lies beyond the size that the plugin says its table has.
+    /// Clears the part of the table beyond its declared size, which the plugin has not set.
     private static func cut(_ table: inout sluice_plugin) {
         let size = unsafe Int(table.size)
         unsafe withUnsafeMutableBytes(of: &table) { bytes in
@@ -146,7 +148,7 @@ final class LoadedPlugin {
     }
 }
 
-/// Gathers the pieces of an answer, up to the limit.
+/// Collects the pieces of an answer, up to the limit.
 private final class AnswerCollector {
     private(set) var bytes: [UInt8] = []
     private(set) var isOverfull = false
@@ -167,7 +169,7 @@ private final class AnswerCollector {
 
 private func sinkWrite(context: UnsafeMutableRawPointer?, piece: sluice_text) {
     guard let context = unsafe context, let data = unsafe piece.data else { return }
-    // One byte more than fits is as good as any length beyond, and is never read.
+    // Longer pieces are cut to one byte above the limit, which marks the answer as too large. Their bytes are not read.
     let length = unsafe Int(min(piece.size, UInt(PluginLimits.messageBytes) + 1))
     unsafe Unmanaged<AnswerCollector>.fromOpaque(context).takeUnretainedValue()
         .append(UnsafeRawBufferPointer(start: data, count: length))

@@ -1,13 +1,13 @@
-/// Who hears what the plugins cost and what becomes of their hosts. Called on threads of the plugin hosts and from tasks: it must not block.
+/// Receives metrics of plugins and their hosts. Called from host threads and tasks; it must not block.
 package struct PluginObserver: Sendable {
-    /// A hook was asked: how long it took in nanoseconds, waiting included, and whether it failed.
+    /// Reports a call: the hook, its duration in nanoseconds including waits, and `true` if it failed.
     package var called: @Sendable (Hook, UInt64, Bool) -> Void
-    /// A plugin's host ended by itself or was ended; another takes its place.
+    /// Reports the end of a plugin's host. Another host replaces it.
     package var hostEnded: @Sendable (_ plugin: String) -> Void
-    /// A plugin's hosts keep on ending, and its calls are refused at once; or that is over. Each plugin in turns, the end last.
+    /// Reports that a plugin's circuit breaker opened or closed. The values alternate for each plugin, ending with `false`.
     package var isOut: @Sendable (_ plugin: String, _ isOut: Bool) -> Void
 
-    /// A plugin counted something.
+    /// Reports an increment of a plugin's counter.
     package var counted: @Sendable (_ plugin: String, _ name: String, _ amount: UInt64) -> Void
 
     package init(

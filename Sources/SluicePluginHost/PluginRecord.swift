@@ -1,21 +1,23 @@
 package import SluiceCore
 
-/// Something that a plugin wants kept in a stream outside of the database.
+/// A record that a plugin stores in a stream outside of the database.
 package struct PluginRecord: Hashable, Sendable {
     package var plugin: String
     package var stream: String
-    /// Records of one key keep their order.
+    /// The ordering key; records with equal keys keep their order.
     package var key: String?
     package var record: JSON
 
-    /// Where nobody keeps records.
+    /// A destination that rejects all records, for gateways without one.
+    /// - Throws: `configMissing`.
     package static let nowhere: @Sendable ([PluginRecord]) async throws(SluiceError) -> Void = { (records) async throws(SluiceError) in
         throw SluiceError(.configMissing, "\(records[0].plugin) keeps records, and there is nowhere to keep them.")
     }
 }
 
 extension HookCoding {
-    /// What an answer of check_write or ingest wants kept.
+    /// Decodes the records of an answer of check_write or ingest.
+    /// - Throws: `pluginBadAnswer`.
     static func records(_ answer: Answer) throws(SluiceError) -> [PluginRecord] {
         guard let json = answer.json["records"], json != .null else { return [] }
         guard let list = json.array else { throw answer.bad("\"records\" is no list") }

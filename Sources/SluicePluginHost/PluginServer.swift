@@ -11,13 +11,13 @@ struct PluginServer {
     private var sandbox: HostSandbox?
     private let watch: ProcessorWatch?
     private var plugin: LoadedPlugin?
-    /// Hooks that have been called since the plugin was loaded.
+    /// The hooks called since the plugin was loaded.
     private var warm: Set<Hook> = []
 
     /// - Parameters:
-    ///   - library: the plugin's library, a file in memory.
-    ///   - sandbox: what this process has been shut in by; nil inside the gateway.
-    ///   - watch: what ends this process when a call runs over; nil inside the gateway.
+    ///   - library: The descriptor of the plugin's library, a memory file.
+    ///   - sandbox: The sandbox of this process; nil inside the gateway.
+    ///   - watch: The timer that ends this process when a call overruns; nil inside the gateway.
     init(descriptor: Int32, library: Int32, sandbox: HostSandbox?, watch: ProcessorWatch? = nil) {
         self.library = library
         self.sandbox = sandbox
@@ -42,6 +42,7 @@ struct PluginServer {
 
     private mutating func answer(_ hook: Hook, deadline: UInt64, processor: UInt64, input: [UInt8]) -> HookAnswer {
         if hook == .load { return load(path: String(decoding: input, as: UTF8.self)) }
+        // The caller has stopped waiting, so the work would be wasted.
         guard monotonicNow() < deadline else { return HookAnswer(status: .late, bytes: []) }
         guard let plugin else { return HookAnswer(status: .failed, bytes: Array("no plugin is loaded".utf8)) }
         desk.open()
@@ -52,7 +53,7 @@ struct PluginServer {
         watch?.begin(budget)
         let answer = plugin.call(hook, input)
         watch?.end()
-        // The timer has the grain of the kernel's clock, and inside the gateway there is none.
+        // The timer has the resolution of the kernel's clock, and the gateway itself has no timer.
         return ProcessorWatch.used() - start <= budget ? answer : HookAnswer(status: .overrun, bytes: [])
     }
 
@@ -60,6 +61,7 @@ struct PluginServer {
         do {
             let loaded = try PluginLoader.load(library, path: path, desk: desk)
             plugin = loaded
+            // Seal only after the load, which has to read the libraries that the plugin depends on.
             sandbox?.seal()
             var info = loaded.info
             info.missing = sandbox?.missing ?? ["process"]

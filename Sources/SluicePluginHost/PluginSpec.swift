@@ -1,36 +1,37 @@
 package import SluiceCore
 
-/// One plugin of the chain, as the gateway's configuration names it.
+/// The configuration of one plugin of the chain.
 package struct PluginSpec: Sendable {
     package enum Mode: Hashable, Sendable {
-        /// In a supervised process of its own: a crash or hang costs the call that caused it.
+        /// In a supervised process of its own. A crash or hang costs only the call that caused it.
         case process
-        /// In the gateway, on a thread of its own: only for trusted plugins, since a crash there ends the gateway.
+        /// In the gateway, on a thread of its own. For trusted plugins only, because a crash ends the gateway.
         case inProcess
     }
 
     package var path: String
-    /// The library as it was checked: what is loaded, whatever becomes of the file. Nil: the file is read when the plugin starts.
+    /// The checked library, which is loaded even if the file changes. Nil reads the file when the plugin starts.
     package var image: PluginImage?
-    /// The one folder whose files the plugin may read, when it runs in a process of its own; nil: none.
+    /// The only folder whose files the plugin may read in a process of its own; nil for none.
     package var folder: String?
-    /// Handed to the plugin's `configure` as `config`.
+    /// The value of `config` in the plugin's `configure`.
     package var config: JSON
-    /// The file that `config` stands in, as errors name it.
+    /// The file that contains `config`, for errors.
     package var configFile: String
     package var mode: Mode
-    /// Whether `configure` gives the plugin the app's secrets, which the values that roles use may stand for.
+    /// `true` if `configure` includes the app's secrets, which values used in roles may refer to.
     package var seesSecrets = false
-    /// Nanoseconds of work, and of sleep, for each part of a call (`CallBudget`); nil: those of `Limits`.
+    /// The limit of work and of sleep for each part of a call (`CallBudget`), in nanoseconds; nil uses that of `Limits`.
     package var deadline: UInt64?
-    /// The same for hooks that have another than `deadline`.
+    /// The limits of hooks that deviate from `deadline`, in nanoseconds.
     package var deadlines: [Hook: UInt64] = [:]
-    /// What a call may take by the clock beyond its processor time, from when its turn comes, and from when it is made, nanoseconds.
+    /// The wall-clock allowance beyond the processor time, from the call's turn, in nanoseconds.
     package var stall = Limits.pluginStallNanoseconds
+    /// The wall-clock allowance beyond the processor time, from the call's submission, in nanoseconds.
     package var wait = Limits.pluginWaitNanoseconds
-    /// Nanoseconds for loading, and for each configuring.
+    /// The deadline for loading and for each configuration, in nanoseconds.
     package var startDeadline: UInt64
-    /// Bytes of writable memory of the process; 0 is unbounded. Beyond: allocations in it fail and it is replaced.
+    /// The limit of the process's writable memory, in bytes; 0 is unbounded. Beyond it allocations fail, and the host is replaced.
     package var memoryBytes: UInt64
 
     package init(
@@ -50,17 +51,17 @@ package struct PluginSpec: Sendable {
     }
 }
 
-/// What one call may take. Beyond any of it: `pluginTimeout`.
+/// The time limits of one call. Exceeding any of them is a `pluginTimeout`.
 ///
-/// What counts is what the plugin does itself, working or sleeping, so that a call does not fail because the machine is busy; the
-/// clock only ends what does neither.
+/// The limits count the plugin's own work and sleep, so that a call does not fail on a busy machine. The clock ends only a call that does
+/// neither.
 package struct CallBudget: Hashable, Sendable {
-    /// Nanoseconds of processor time of the thread that the hook is called on, and for how long that thread may sleep; `.max` is
-    /// unbounded. Beyond: the host is replaced.
+    /// The processor time of the hook's thread, and the limit of its sleep, in nanoseconds; `.max` is unbounded. Beyond it the host is
+    /// replaced.
     package var processor: UInt64
-    /// Nanoseconds by the clock from when the call's turn comes. Beyond: the host is replaced.
+    /// The time since the call's turn began, in nanoseconds. Beyond it the host is replaced.
     package var work: UInt64
-    /// Nanoseconds by the clock from when the call is made, waiting for its turn included.
+    /// The time since the call was submitted, including the wait for its turn, in nanoseconds.
     package var patience: UInt64
 
     package init(processor: UInt64, work: UInt64, patience: UInt64) {
@@ -71,9 +72,10 @@ package struct CallBudget: Hashable, Sendable {
 }
 
 extension PluginSpec {
+    /// Returns the budget of one call.
     /// - Parameters:
-    ///   - parts: how many writes or objects the call is about. Each has the hook's processor time, up to `PluginLimits.batchNanoseconds` together.
-    ///   - bytes: of the call's input. A part that is larger than `PluginLimits.partBytes` counts as several.
+    ///   - parts: The number of writes or objects. Each adds the hook's processor time, up to `PluginLimits.batchNanoseconds` in all.
+    ///   - bytes: The size of the input. Every `PluginLimits.partBytes` of it count as a part.
     package func budget(_ hook: Hook, parts: Int, bytes: Int) -> CallBudget {
         let usual =
             switch hook {
@@ -86,52 +88,53 @@ extension PluginSpec {
         return CallBudget(processor: processor, work: stall + processor, patience: wait + processor)
     }
 
-    /// For loading and configuring, which happen before anybody waits: the clock alone counts.
+    /// The budget for loading and configuring. No caller waits then, so only the clock counts.
     package var startBudget: CallBudget { CallBudget(processor: .max, work: startDeadline, patience: startDeadline) }
 }
 
-/// Bounds of the plugin host beside those of `Limits`.
+/// The limits of the plugin host beside those of `Limits`.
 package enum PluginLimits {
-    /// A plugin's file, bytes. Beyond: `pluginMissing`.
+    /// The maximum size of a plugin's file, in bytes. A larger one is `pluginMissing`.
     package static let imageBytes = 256 << 20
-    /// One message to or from the host process, bytes. Beyond: the call fails with `limitsExceeded`, an answer counts as a
-    /// failure of the plugin.
+    /// The maximum size of one message to or from the host process, in bytes.
+    /// A larger call fails with `limitsExceeded`; a larger answer is a failure of the plugin.
     package static let messageBytes = 32 << 20
-    /// Writes of one call of check_write, bytes of their images as records of the log have them; JSON may have six times as many.
-    /// Beyond: another call.
+    /// The size of the images of one check_write call, in bytes of log records; JSON may take six times as many. More writes need another
+    /// call.
     package static let writeBytes = 4 << 20
-    /// Processor time of one call, nanoseconds, however many parts it has.
+    /// The maximum processor time of one call with several parts, in nanoseconds.
     package static let batchNanoseconds: UInt64 = 2_000_000_000
-    /// Bytes of a call's input that count as a part of their own.
+    /// The size of a call's input that counts as a part of its own, in bytes.
     package static let partBytes = 64 << 10
-    /// Processor time, and sleep, that the first call of each hook in a new host has in addition: its code and its tables are still to
-    /// be read.
+    /// The extra processor time, and sleep, of the first call of each hook in a new host, in nanoseconds. Its code and tables are not in
+    /// memory yet.
     package static let firstCallNanoseconds: UInt64 = 500_000_000
-    /// Calls, and bytes, sent to a plugin and not yet answered. Beyond: calls wait for their turn.
+    /// The maximum number of calls, and bytes, sent to a plugin and not yet answered. Further calls wait for their turn.
     package static let callsInFlight = 64
     package static let bytesInFlight = 8 << 20
-    /// Calls, and bytes, waiting for their turn. Beyond: refused with `pluginUnavailable`.
+    /// The maximum number of calls, and bytes, waiting for their turn. Further calls fail with `pluginUnavailable`.
     package static let callsWaiting = 1_024
     package static let bytesWaiting = 64 << 20
-    /// Longest wait before a crashed host is started again, nanoseconds; it begins at 0 and doubles from 100 ms.
+    /// The longest pause before a crashed host is restarted, in nanoseconds. The first restart is immediate; later pauses double from 100
+    /// ms.
     package static let restartNanoseconds: UInt64 = 10_000_000_000
-    /// Hosts that end one after another, without an answer in between, after which calls are refused until one works.
+    /// The number of hosts ending in a row, without an answer in between, that opens the circuit breaker.
     package static let failuresInRow = 5
-    /// How often one and the same call may end the host before it is refused, for how long, and how many such calls are
-    /// remembered.
+    /// The number of hosts that one call may end before it is quarantined, the duration in nanoseconds, and the number of remembered
+    /// calls.
     package static let poisonStrikes = 2
     package static let poisonNanoseconds: UInt64 = 60_000_000_000
     package static let poisonCalls = 256
-    /// A text that a plugin hands the gateway in a question, bytes; the name of a counter; and how many counters a plugin has. Beyond:
-    /// the question fails, the count is left out.
+    /// The maximum size of a text in a question, in bytes. A longer one fails.
     package static let questionBytes = 64 << 10
+    /// The maximum length of a counter's name, in bytes, and the number of counters of a plugin. Others are not counted.
     package static let counterNameBytes = 64
     package static let counters = 32
-    /// What a plugin calls itself and its version, bytes each. Beyond: it is not loaded.
+    /// The maximum length of a plugin's name and of its version, in bytes. A plugin beyond it is not loaded.
     package static let nameBytes = 128
-    /// Lines a plugin may log per second, and bytes of each line. Beyond: counted, and cut.
+    /// The maximum number of log lines per second, and bytes per line. Further lines are counted and dropped; longer ones are cut.
     package static let logLinesPerSecond = 100
     package static let logLineBytes = 4_096
-    /// The same as text: bytes that are no UTF-8 have three each.
+    /// The maximum size of a log line after decoding, in bytes. Each invalid UTF-8 byte becomes three.
     package static let logTextBytes = 3 * logLineBytes
 }

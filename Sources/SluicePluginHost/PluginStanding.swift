@@ -1,43 +1,43 @@
 package import SluiceCore
 import Synchronization
 
-/// What has become of one plugin since its generation began, for operators.
+/// The status of one plugin since its generation began, for operators.
 package struct PluginStanding: Hashable, Sendable {
     package enum State: String, Sendable {
-        /// It is being loaded for the first time.
+        /// The plugin is being loaded for the first time.
         case starting
         case running
-        /// Its host has ended, and calls wait for the next one.
+        /// The host has ended, and calls wait for the next one.
         case restarting
-        /// Its hosts keep on ending, and calls are refused at once until one works.
+        /// Hosts have ended repeatedly, and calls fail at once until one works.
         case out
         case stopped
     }
 
-    /// What went wrong last, and how long ago, nanoseconds.
+    /// The last error and its age, in nanoseconds.
     package struct Trouble: Hashable, Sendable {
         package var error: SluiceError
         package var age: UInt64
     }
 
     package var path: String
-    /// As it introduced itself; nil before it has.
+    /// The identity of the plugin; nil before it is loaded.
     package var info: PluginInfo?
     package var state = State.starting
-    /// Of its host; nil in process and between hosts.
+    /// The process of its host; nil in process and between hosts.
     package var processID: Int32?
     package var isInProcess: Bool
     package var calls = 0
-    /// Calls that were answered with a denial. Single writes and objects that an answer denies are not among them.
+    /// The number of denied calls. Denials of single writes and objects in an answer do not count.
     package var denied = 0
-    /// Calls without an answer that can be used.
+    /// The number of calls without a usable answer.
     package var failures = 0
-    /// Hosts that have ended.
+    /// The number of ended hosts.
     package var ends = 0
     package var trouble: Trouble?
 }
 
-/// Where the thread of a host and those who call it keep `PluginStanding`.
+/// The counters behind `PluginStanding`, written by a host's thread and its callers.
 final class PluginLedger: Sendable {
     private struct Entries {
         var state = PluginStanding.State.starting
@@ -52,7 +52,7 @@ final class PluginLedger: Sendable {
 
     func note(_ state: PluginStanding.State) { entries.withLock { $0.state = state } }
 
-    /// A host has ended, for a reason when one is known.
+    /// Records the end of a host, with its reason if known.
     func noteEnd(_ error: SluiceError?, at now: UInt64) {
         entries.withLock { entries in
             entries.ends += 1
@@ -62,6 +62,7 @@ final class PluginLedger: Sendable {
 
     func noteCall() { entries.withLock { $0.calls += 1 } }
 
+    /// Records a failed or denied call.
     func note(_ error: SluiceError, at now: UInt64) {
         entries.withLock { entries in
             guard error.code != .pluginRefused else { return entries.denied += 1 }
@@ -70,6 +71,7 @@ final class PluginLedger: Sendable {
         }
     }
 
+    /// Copies the counters into a status.
     func fill(_ standing: inout PluginStanding, at now: UInt64) {
         let entries = entries.withLock(\.self)
         standing.state = entries.state

@@ -1,4 +1,4 @@
-/// The calls that ended a host, so that the same call cannot do it over and over again.
+/// The quarantined calls: those that ended a host. The same call cannot do so repeatedly.
 struct PoisonList {
     private struct Entry {
         var strikes: Int
@@ -7,9 +7,10 @@ struct PoisonList {
 
     private var entries: [Int: Entry] = [:]
 
+    /// Records that a call ended a host.
     mutating func strike(_ call: HostedCalls.Call, now: UInt64) {
         entries = entries.filter { $0.value.until > now }
-        // A full list forgets the entry that would run out first.
+        // A full list evicts the entry that expires first.
         if entries.count >= PluginLimits.poisonCalls, let oldest = entries.min(by: { $0.value.until < $1.value.until }) {
             entries[oldest.key] = nil
         }
@@ -17,6 +18,7 @@ struct PoisonList {
         entries[fingerprint(call)] = Entry(strikes: strikes + 1, until: now &+ PluginLimits.poisonNanoseconds)
     }
 
+    /// Returns `true` if the call is quarantined.
     func refuses(_ call: HostedCalls.Call, now: UInt64) -> Bool {
         guard !entries.isEmpty, let entry = entries[fingerprint(call)] else { return false }
         return entry.strikes >= PluginLimits.poisonStrikes && entry.until > now

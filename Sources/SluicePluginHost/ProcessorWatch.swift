@@ -1,14 +1,14 @@
 import Glibc
 
-/// Ends this process when a call of the plugin uses more processor time than it has.
+/// Ends this process when a plugin's call exceeds its processor time.
 ///
-/// A timer of the kernel on the clock of the thread that made the watch, which stands while the thread sleeps or waits for a busy
-/// machine. A plugin can sleep, which is what `SleepWatch` is for, or undo it, which the gateway's clock is for.
+/// Uses a kernel timer on the processor clock of the creating thread. That clock stops while the thread sleeps or the machine is busy.
+/// `SleepWatch` covers a plugin that sleeps. The gateway's clock covers a plugin that disables the timer.
 @safe struct ProcessorWatch {
-    /// What the process then dies of: nobody handles it.
+    /// The signal that then ends the process. No handler exists.
     static let signal = SIGXCPU
 
-    /// The kernel's first timer of a process is null.
+    /// The timer. The first one of a process is null.
     private let timer: timer_t?
     private let isThere: Bool
 
@@ -22,10 +22,10 @@ import Glibc
         isThere = result == 0
     }
 
-    /// On the watch's own thread, before a call.
+    /// Starts the timer before a call, on the watch's own thread.
     func begin(_ nanoseconds: UInt64) { set(nanoseconds) }
 
-    /// After it.
+    /// Stops the timer after a call.
     func end() { set(0) }
 
     private func set(_ nanoseconds: UInt64) {
@@ -35,7 +35,7 @@ import Glibc
         if isThere { unsafe timer_settime(timer, 0, &time, nil) }
     }
 
-    /// Processor time that this thread has used since it began, nanoseconds.
+    /// Returns the processor time of this thread since its start, in nanoseconds.
     static func used() -> UInt64 {
         var now = timespec()
         unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now)

@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// The verdicts on a batch of writes while the plugins of a chain are asked one after the other.
+/// The verdicts on a batch of writes while the plugins of a chain are asked in turn.
 struct WriteReview {
     private(set) var writes: [ProposedWrite]
     private(set) var verdicts: [WriteVerdict]
@@ -10,7 +10,7 @@ struct WriteReview {
         verdicts = writes.map { _ in .allow }
     }
 
-    /// Writes in their order, cut into what a plugin is asked about at a time. One that is larger than that is asked about alone.
+    /// Splits writes, in order, into parts for one call each, of at most `PluginLimits.writeBytes`. A larger write is a part of its own.
     static func parts(of writes: [ProposedWrite]) -> [Range<Int>] {
         var parts: [Range<Int>] = []
         var (start, bytes) = (0, 0)
@@ -25,7 +25,7 @@ struct WriteReview {
         return start < writes.count ? parts + [start..<writes.count] : parts
     }
 
-    /// Those that nobody has denied.
+    /// The indices of the writes that no plugin has denied.
     var undecided: [Int] {
         verdicts.indices.filter {
             switch verdicts[$0] {
@@ -35,6 +35,7 @@ struct WriteReview {
         }
     }
 
+    /// Applies one plugin's verdicts. Later amendments of a property replace earlier ones.
     mutating func apply(_ answers: [WriteVerdict], to indices: [Int]) {
         for (index, answer) in zip(indices, answers) {
             switch answer {
@@ -44,6 +45,7 @@ struct WriteReview {
                 var all = values
                 if case .amend(let earlier) = verdicts[index] { all = earlier.merging(values) { _, later in later } }
                 verdicts[index] = .amend(all)
+                // The next plugin must see the amended image.
                 let type = writes[index].type
                 for (name, value) in values { if let property = type.index(of: name) { writes[index].after?[property] = value } }
             }
@@ -51,7 +53,7 @@ struct WriteReview {
     }
 }
 
-/// The verdicts on a batch of asymmetric objects while the plugins of a chain are asked one after the other.
+/// The verdicts on a batch of asymmetric objects while the plugins of a chain are asked in turn.
 struct IngestReview {
     private(set) var objects: ObjectRows
     private(set) var verdicts: [IngestVerdict]
@@ -61,11 +63,10 @@ struct IngestReview {
         verdicts = objects.rows.map { _ in .accept }
     }
 
-    /// Whether there is anything to ask the next plugin: objects that are undecided, or none at all, which is asked to see whether a
-    /// plugin works.
+    /// `true` if the next plugin must be asked. An empty batch is passed to every plugin, because it tests if they work.
     var goesOn: Bool { verdicts.isEmpty || !undecided.isEmpty }
 
-    /// Those that are still of their type: neither routed, split, dropped nor rejected.
+    /// The indices of the objects that keep their class: neither routed, split, dropped nor rejected.
     var undecided: [Int] {
         verdicts.indices.filter {
             switch verdicts[$0] {
@@ -75,6 +76,7 @@ struct IngestReview {
         }
     }
 
+    /// Applies one plugin's verdicts.
     mutating func apply(_ answers: [IngestVerdict], to indices: [Int]) {
         for (index, answer) in zip(indices, answers) where answer != .accept {
             switch answer {
@@ -91,6 +93,7 @@ struct IngestReview {
         for (name, value) in values {
             if let property = objects.type.index(of: name) { objects.buffer.set(objects.rows[index], property, value) }
         }
+        // Merge into the earlier verdict, which a later plugin may not discard.
         switch verdicts[index] {
         case .amend(let earlier): verdicts[index] = .amend(earlier.merging(values) { _, later in later })
         case .transform(let earlier): verdicts[index] = .transform(earlier.merging(values) { _, later in later })

@@ -2,13 +2,13 @@ package import CSluicePlugin
 import SluiceCore
 
 extension RowFrame {
-    /// Lends a frame in the form of sluice_rows.h: the rows lie where they are, what leads to them is made.
+    /// Calls `body` with a frame in the form of sluice_rows.h. The rows are used in place; only the tables that lead to them are built.
     ///
-    /// Every offset, length and count in it is checked before, so that a plugin need not.
-    /// - Returns: nil, without a call, when the frame is malformed.
+    /// Every offset, length and count is checked before, so that plugins need no checks.
+    /// - Returns: nil, without a call, if the frame is malformed.
     package static func withWrites<R>(in frame: [UInt8], _ body: (UnsafePointer<sluice_writes>) -> R) -> R? {
         unsafe frame.withUnsafeBytes { bytes in
-            // A Swift array's bytes lie at a multiple of 16; if they ever should not, they are moved.
+            // The bytes of a Swift array are aligned to 16. If they should not be, copy them, because cells need 8.
             guard let base = bytes.baseAddress, UInt(bitPattern: base) % 8 != 0 else {
                 return unsafe withWrites(in: FrameReader(bytes), body)
             }
@@ -37,7 +37,7 @@ extension RowFrame {
     }
 }
 
-/// What a frame's header says.
+/// The header of a frame.
 @safe
 private struct FrameShape {
     var typeCount: Int
@@ -49,7 +49,7 @@ private struct FrameShape {
     var user: sluice_text
 }
 
-/// Reads a frame in place. Nil is malformed.
+/// Reads a frame in place. Its methods return nil for a malformed frame.
 @safe
 private struct FrameReader {
     private let bytes: UnsafeRawBufferPointer
@@ -71,12 +71,13 @@ private struct FrameReader {
             typeCount: typeCount, writeCount: writeCount, types: types, writes: writes, userID: userID, userType: userType, user: user)
     }
 
-    /// The names of the columns of all types, one type after the other.
+    /// Returns the names of the columns of all classes, one class after the other.
     func columns(_ shape: FrameShape) -> [sluice_text]? {
         var columns: [sluice_text] = unsafe []
         for index in 0..<shape.typeCount {
             let record = shape.types + index * RowFrame.recordBytes
             let (start, count) = (number(record + 8), number(record + 12))
+            // Also bound the sum, or overlapping column lists would make the result larger than the frame.
             guard unsafe has(columns.count + count, of: RowFrame.columnBytes, at: 0), has(count, of: RowFrame.columnBytes, at: start)
             else { return nil }
             for column in 0..<count {
@@ -87,6 +88,7 @@ private struct FrameReader {
         return unsafe columns
     }
 
+    /// Returns the classes. `columns` must be the result of `columns(_:)` and outlive them.
     func types(_ shape: FrameShape, _ columns: UnsafeBufferPointer<sluice_text>) -> [sluice_type]? {
         var types: [sluice_type] = unsafe []
         var first = 0
@@ -94,6 +96,7 @@ private struct FrameReader {
             let record = shape.types + index * RowFrame.recordBytes
             guard let name = unsafe text(record) else { return nil }
             let (count, key) = (number(record + 12), number(record + 16))
+            // Plugins use the key as an index without checking it.
             guard key < count || key == Int(SLUICE_NO_COLUMN) else { return nil }
             let start = unsafe columns.baseAddress.map { unsafe $0 + first }
             unsafe types.append(
@@ -103,10 +106,11 @@ private struct FrameReader {
         return unsafe types
     }
 
+    /// Returns the writes. `types` must outlive them.
     func writes(_ shape: FrameShape, _ types: UnsafeBufferPointer<sluice_type>) -> [sluice_write]? {
         var writes: [sluice_write] = unsafe []
         unsafe writes.reserveCapacity(shape.writeCount)
-        // As many cells as there is room for: none is in two rows.
+        // Bound all rows together by the cells that fit, or overlapping rows could multiply the work.
         var budget = unsafe bytes.count / RowFrame.cellBytes
         for index in 0..<shape.writeCount {
             let record = shape.writes + index * RowFrame.recordBytes
@@ -130,16 +134,18 @@ private struct FrameReader {
             writes: writes.baseAddress, arena: base.assumingMemoryBound(to: UInt8.self), arena_length: bytes.count)
     }
 
-    /// A row of as many cells as its type has columns, or none.
+    /// Returns a row with as many cells as its class has columns, or a null row.
     private func row(_ place: Int, _ columns: Int, _ budget: inout Int) -> sluice_row? {
         let (start, count) = (number(place), number(place + 4))
         let arena = unsafe base.assumingMemoryBound(to: UInt8.self)
+        // Offset 0 is the header, so it means that the row is absent.
         if start == 0 { return unsafe sluice_row(cells: nil, arena: arena, count: 0, reserved: 0) }
         guard count == columns, areCells(start, count, depth: 0, &budget) else { return nil }
         let cells = unsafe (base + start).assumingMemoryBound(to: sluice_cell.self)
         return unsafe sluice_row(cells: cells, arena: arena, count: UInt32(count), reserved: 0)
     }
 
+    /// Checks cells and everything inside them: alignment, bounds, tags and nesting depth.
     private func areCells(_ start: Int, _ count: Int, depth: Int, _ budget: inout Int) -> Bool {
         budget -= count
         guard start % 8 == 0, has(count, of: RowFrame.cellBytes, at: start), budget >= 0, depth <= Limits.nestingDepth else {
@@ -168,7 +174,7 @@ private struct FrameReader {
         return true
     }
 
-    /// The 32-bit number at a place that the frame has.
+    /// Reads a 32-bit number. The caller has checked that the frame contains `place`.
     private func number(_ place: Int) -> Int { unsafe Int(base.loadUnaligned(fromByteOffset: place, as: UInt32.self)) }
 
     private func text(_ place: Int) -> sluice_text? {
@@ -178,6 +184,7 @@ private struct FrameReader {
     }
 
     private func has(_ count: Int, of size: Int, at start: Int) -> Bool {
+        // Divide instead of multiplying, which could overflow.
         unsafe start >= 0 && start <= bytes.count && count <= (bytes.count - start) / size
     }
 }

@@ -1,27 +1,25 @@
 import CSluicePlugin
 package import SluiceCore
 
-/// A batch of writes, or of asymmetric objects, as the gateway sends it to a plugin's host: the rows of sluice_rows.h, to be read where
-/// they lie.
+/// A batch of writes or asymmetric objects, as sent to a plugin's host: the rows of sluice_rows.h, read in place.
 ///
-/// Both sides are of one machine and release, so numbers are in the machine's byte order and there is no version. Every offset counts
-/// from the start of the frame, which is the arena that cells mean.
+/// Both sides are of one machine and release, so numbers have the machine's byte order and the format has no version. Every offset counts
+/// from the start of the frame, which is also the arena of the cells.
 ///
-/// | at | what |
-/// |---|---|
-/// | 0 | counts of types and of writes, 32 bits each |
-/// | 8 | offsets of the types and of the writes |
-/// | 16 | the user's id, type and all of the user as JSON: offset and length each |
-/// | | a type: offset and length of its name, offset and count of its columns, its primary key, 0: 24 bytes |
-/// | | a column: offset and length of its name |
-/// | | a write: index of its type, operation, offset and count of the cells before and after, 0 for no row: 24 bytes |
-/// | | cells, 16 bytes each at multiples of 8; text and bytes, anywhere |
+/// - Offset 0: the counts of classes and of writes, 32 bits each.
+/// - Offset 8: the offsets of the classes and of the writes.
+/// - Offset 16: the user's id, the user's type and the user as JSON, each as offset and length.
+/// - A class, 24 bytes: offset and length of its name, offset and count of its columns, its primary key, 0.
+/// - A column: offset and length of its name.
+/// - A write, 24 bytes: index of its class, operation, offset and count of the cells before and after, 0 for no row.
+/// - Cells: 16 bytes each, at multiples of 8. Text and bytes are at any offset.
 package enum RowFrame {
     static let headerBytes = 40
     static let recordBytes = 24
     static let columnBytes = 8
     static let cellBytes = MemoryLayout<sluice_cell>.size
 
+    /// Encodes writes of one user.
     package static func encode(_ user: UserContext, _ writes: [ProposedWrite]) -> [UInt8] {
         var types = TypeTable()
         let indices = writes.map { types.index(of: $0.type) }
@@ -35,7 +33,7 @@ package enum RowFrame {
         return writer.bytes
     }
 
-    /// Some objects of one type, each as an insert; the type is told also when there are none.
+    /// Encodes some objects of one class, each as an insert. The class is included even without objects.
     package static func encode(_ objects: ObjectRows, _ indices: [Int]) -> [UInt8] {
         var writer = FrameWriter(capacity: 1_024 + indices.count * (recordBytes + objects.type.properties.count * 2 * cellBytes))
         _ = writer.room(headerBytes)
@@ -50,11 +48,11 @@ package enum RowFrame {
         return writer.bytes
     }
 
-    /// The types of a batch, each once.
+    /// The classes of a batch, each once.
     private struct TypeTable {
         var types: [ObjectType] = []
 
-        /// Most batches are about one type or two.
+        /// Returns the index of a class. A linear search suffices, because most batches have one or two classes.
         mutating func index(of type: ObjectType) -> Int {
             if let index = types.lastIndex(where: { $0.name.hasSameBytes(as: type.name) && $0.properties == type.properties }) {
                 return index
@@ -70,15 +68,16 @@ private struct FrameWriter {
 
     init(capacity: Int) { bytes.reserveCapacity(capacity) }
 
-    /// Makes room at a multiple of 8, filled with zero: nothing of this process's memory is in what is not written to.
+    /// Appends zeroed bytes at a multiple of 8. Zeroing keeps this process's memory out of padding and unset cells.
+    /// - Returns: their offset.
     mutating func room(_ count: Int) -> Int {
         let start = (bytes.count + 7) & ~7
         bytes.append(contentsOf: repeatElement(0, count: start - bytes.count + count))
         return start
     }
 
-    /// The types, and room for the records of rows.
-    /// - Returns: where the records are.
+    /// Appends the classes, and room for the records of rows.
+    /// - Returns: the offset of the records.
     mutating func table(_ types: [ObjectType], records: Int) -> Int {
         let typesStart = room(types.count * RowFrame.recordBytes)
         for (index, type) in types.enumerated() { put(type, at: typesStart + index * RowFrame.recordBytes) }
@@ -88,7 +87,7 @@ private struct FrameWriter {
         return recordsStart
     }
 
-    /// A frame that is too large for these numbers is too large to be sent, which is found then.
+    /// Stores two 32-bit numbers. A frame too large for them exceeds the message limit, which is checked on sending.
     mutating func put(_ first: Int, _ second: Int, at place: Int) {
         store(UInt32(truncatingIfNeeded: first), at: place)
         store(UInt32(truncatingIfNeeded: second), at: place + 4)
@@ -114,6 +113,7 @@ private struct FrameWriter {
             case .delete: SLUICE_DELETE
             }
         put(type, Int(operation.rawValue), at: place)
+        // The fields are zero already, and offset 0 means no row.
         if let row = write.before { put(row, columns: write.type.properties.count, at: place + 8) }
         if let row = write.after { put(row, columns: write.type.properties.count, at: place + 16) }
     }
@@ -125,7 +125,7 @@ private struct FrameWriter {
         for index in 0..<columns { put(row[index], of: row, at: cells + index * RowFrame.cellBytes) }
     }
 
-    /// The cells of both sides say the same of all but decimals, which plugins get as text, and of what is inside of others.
+    /// Stores a cell. Both sides have equal cells except for decimals, which plugins receive as text, and nested values.
     private mutating func put(_ cell: Cell, of row: RowView, at place: Int) {
         switch cell.tag {
         case .absent: break
@@ -167,6 +167,7 @@ private struct FrameWriter {
         case .uuid(let v): cell(SLUICE_TAG_UUID, content: v.bytes, at: place)
         case .list(let elements): cells(SLUICE_TAG_LIST, elements, at: place)
         case .dictionary(let pairs):
+            // Sort by bytes, so that equal values have equal frames.
             let sorted = pairs.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
             cells(SLUICE_TAG_DICTIONARY, sorted.flatMap { [.string($0.key), $0.value] }, at: place)
         case .link(let type, let key): cells(SLUICE_TAG_LINK, [.string(type), key], at: place)

@@ -2,21 +2,23 @@ import Glibc
 import SluiceCore
 import Synchronization
 
-/// Writes messages, from the serving thread and from threads of the plugin that log.
+/// Writes messages from the serving thread and from threads of the plugin that log.
 final class ServerChannel: Sendable {
     private let descriptor: Mutex<Int32>
 
     init(descriptor: Int32) { self.descriptor = Mutex(descriptor) }
 
-    /// Blocks until the socket has taken the message; the gateway always reads. No effect once closed.
+    /// Sends a message. Blocks until the socket has accepted it; the gateway always reads. Does nothing once closed.
     func send(_ message: HostedMessage) {
         var bytes: [UInt8] = []
+        // Cut here too: the text may have grown when invalid UTF-8 was replaced.
         if case .log(let level, let text) = message, text.utf8.count > PluginLimits.logLineBytes {
             let cut = String(decoding: text.utf8.prefix(PluginLimits.logLineBytes), as: UTF8.self)
             HostedProtocol.encode(.log(level: level, text: cut), into: &bytes)
         } else {
             HostedProtocol.encode(message, into: &bytes)
         }
+        // The lock covers the whole message, or messages of two threads would interleave.
         descriptor.withLock { descriptor in
             var rest = bytes[...]
             while descriptor >= 0, !rest.isEmpty {
@@ -26,7 +28,7 @@ final class ServerChannel: Sendable {
         }
     }
 
-    /// Closed under the lock: the number may be another file's a moment later.
+    /// Closes the socket. Runs under the lock, because the descriptor's number may be reused at once.
     func close() {
         descriptor.withLock { descriptor in
             Descriptors.close(descriptor)
@@ -35,7 +37,7 @@ final class ServerChannel: Sendable {
     }
 }
 
-/// Reads what the gateway sends. Only the serving thread uses it.
+/// Reads the gateway's messages. Only the serving thread uses it.
 final class ServerInput {
     struct Call {
         var id: UInt64
@@ -47,12 +49,12 @@ final class ServerInput {
 
     private let descriptor: Int32
     private var decoder = HostedDecoder()
-    /// Calls that came while the plugin waited for an answer of the gateway.
+    /// The calls that arrived while the plugin waited for an answer of the gateway.
     private var waiting: [Call] = []
 
     init(descriptor: Int32) { self.descriptor = descriptor }
 
-    /// Blocks until there is a call; nil when the gateway has hung up.
+    /// Blocks until a call arrives. Returns nil once the gateway has closed the socket.
     func nextCall() -> Call? {
         if !waiting.isEmpty { return waiting.removeFirst() }
         while let message = read() {
@@ -63,7 +65,7 @@ final class ServerInput {
         return nil
     }
 
-    /// Blocks until the gateway has answered the one question; nil when it has hung up.
+    /// Blocks until the gateway has answered the open question. Returns nil once the gateway has closed the socket.
     func told() -> HookAnswer? {
         while let message = read() {
             switch message {
@@ -76,6 +78,7 @@ final class ServerInput {
         return nil
     }
 
+    /// Reads one message. Returns nil for a closed socket and for an invalid message.
     private func read() -> HostedMessage? {
         do {
             while true {

@@ -3,16 +3,17 @@ import SluiceCore
 
 /// Starts programs.
 enum Spawn {
-    /// Variables of the gateway's environment that a plugin's process gets: not its secrets.
+    /// The variables of the gateway's environment that a plugin's process inherits. Secrets are not among them.
     private static let inherited = [
         "PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "SWIFT_BACKTRACE", "ASAN_OPTIONS",
     ]
 
-    /// Starts a program with `socket` as its descriptor 3, `library` as 4, `output` as its standard output and error, and
-    /// default signals. The program closes what else it inherits (`PluginHostMain`).
-    /// - Throws: `pluginUnavailable` naming the program.
+    /// Starts a program in a process group of its own, with default signals.
+    /// Its descriptor 3 is `socket`, 4 is `library`, and its standard output and error are `output`. The program closes other inherited
+    /// descriptors (`PluginHostMain`).
+    /// - Throws: `pluginUnavailable`, with the program's path.
     static func run(_ arguments: [String], socket: Int32, library: Int32, output: Int32) throws(SluiceError) -> pid_t {
-        // Moved out of the way first, so that no dup2 overwrites the source of another.
+        // Duplicate to high numbers first, so that no dup2 overwrites the source of another.
         let sources = (
             fcntl(socket, F_DUPFD_CLOEXEC, 16), fcntl(output, F_DUPFD_CLOEXEC, 16), fcntl(library, F_DUPFD_CLOEXEC, 16)
         )
@@ -34,7 +35,7 @@ enum Spawn {
         unsafe sigfillset(&all)
         unsafe posix_spawnattr_setsigmask(&attributes, &none)
         unsafe posix_spawnattr_setsigdefault(&attributes, &all)
-        // In a group of its own: Ctrl-C in a terminal is for the gateway, which ends it.
+        // A group of its own: Ctrl-C in a terminal reaches only the gateway, which then ends the program.
         unsafe posix_spawnattr_setpgroup(&attributes, 0)
         let flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP
         unsafe posix_spawnattr_setflags(&attributes, Int16(flags))
@@ -57,12 +58,12 @@ enum Spawn {
         for name in inherited {
             if let value = unsafe getenv(name) { variables.append("\(name)=\(unsafe String(cString: value))") }
         }
-        // The runtime's backtraces take seconds: a crash would look like a hang.
+        // The runtime's backtraces take seconds, so a crash would look like a hang.
         if unsafe getenv("SWIFT_BACKTRACE") == nil { variables.append("SWIFT_BACKTRACE=enable=no") }
         return variables
     }
 
-    /// Lends the strings as C wants them: an array of pointers that ends with null.
+    /// Calls `body` with the strings as a null-terminated array of C strings.
     private static func withStrings<R>(_ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> R) -> R {
         var pointers = unsafe strings.map { unsafe strdup($0) }
         defer { unsafe pointers.forEach { unsafe free($0) } }

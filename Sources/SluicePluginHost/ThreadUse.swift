@@ -1,12 +1,12 @@
 import Glibc
 
-/// What the kernel counts of the first thread of a process, at a time.
+/// A sample of the kernel's accounting of the first thread of a process.
 package struct ThreadUse {
-    /// Nanoseconds that it ran or waited for a processor, since it began.
+    /// The time that it ran or waited for a processor since its start, in nanoseconds.
     let busy: UInt64
-    /// Whether it waits for something that is neither a processor nor a disk.
+    /// `true` if it waits for anything but a processor or a disk.
     let isAsleep: Bool
-    /// When that was read, nanoseconds.
+    /// The times before and after reading the sample, in monotonic nanoseconds.
     let from: UInt64
     let to: UInt64
 
@@ -17,7 +17,7 @@ package struct ThreadUse {
         self.to = to
     }
 
-    /// Nanoseconds since an earlier look in which it did nothing and could have; rather less than more.
+    /// Returns the time since an earlier sample in which the thread was idle, in nanoseconds. Rounded down in doubt.
     func idle(since last: ThreadUse) -> UInt64 {
         let (passed, used) = (from &- min(last.to, from), busy &- min(last.busy, busy))
         return passed &- min(used, passed)
@@ -25,12 +25,12 @@ package struct ThreadUse {
 }
 
 extension ThreadUse {
-    /// Nil for a process that is gone, and where the kernel does not count (`CONFIG_SCHED_INFO`).
+    /// Takes a sample; nil for an ended process and for a kernel without `CONFIG_SCHED_INFO`.
     ///
-    /// Cost: two files of `/proc`, some 20 µs.
+    /// Cost: two files of `/proc`, about 20 µs.
     init?(of process: pid_t) {
         let from = monotonicNow()
-        // proc_pid_stat(5): the state stands behind the name, which may hold anything but ends with the last parenthesis.
+        // proc_pid_stat(5): the state follows the name, which may contain any byte and ends with the last parenthesis.
         guard let stat = Self.read("/proc/\(process)/stat"), let end = stat.lastIndex(of: UInt8(ascii: ")")), end + 2 < stat.count,
             let schedule = Self.read("/proc/\(process)/schedstat")
         else { return nil }

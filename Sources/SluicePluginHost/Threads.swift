@@ -1,15 +1,15 @@
 import Glibc
 import SluiceCore
 
-/// Threads for work that blocks.
+/// Threads for blocking work.
 enum Threads {
     private final class Work {
         let body: @Sendable () -> Void
         init(body: @escaping @Sendable () -> Void) { self.body = body }
     }
 
-    /// Runs the work on a thread of its own.
-    /// - Throws: `pluginUnavailable` when the system has no thread left.
+    /// Runs the work on a new, detached thread.
+    /// - Throws: `pluginUnavailable` if the system has no thread left.
     static func start(_ body: @escaping @Sendable () -> Void) throws(SluiceError) {
         var thread = pthread_t()
         let work = unsafe Unmanaged.passRetained(Work(body: body))
@@ -32,7 +32,7 @@ private func runWork(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPoi
     return nil
 }
 
-/// Nanoseconds of the clock that all processes of the machine share and that never goes back.
+/// Returns the monotonic clock in nanoseconds, which all processes of the machine share.
 func monotonicNow() -> UInt64 {
     var now = timespec()
     unsafe clock_gettime(CLOCK_MONOTONIC, &now)

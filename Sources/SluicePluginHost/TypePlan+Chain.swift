@@ -1,8 +1,8 @@
 package import SluiceCore
 
 extension TypePlan {
-    /// What two plugins allow together: no more than either does.
-    /// - Parameter isQuery: whether a text is a query by itself.
+    /// Returns the permissions that two plugins allow together: never more than either allows.
+    /// - Parameter isQuery: Returns `true` if a text is a query by itself.
     package func intersected(with other: TypePlan, isQuery: (String) -> Bool) -> TypePlan {
         TypePlan(
             read: Self.both(read, other.read, isQuery), write: Self.both(write, other.write, isQuery), insert: insert && other.insert,
@@ -11,7 +11,8 @@ extension TypePlan {
             checkWrite: checkWrite || other.checkWrite, grants: grants || other.grants)
     }
 
-    /// A text that is no query by itself stands alone, to be refused where it is read: between parentheses it could undo the other.
+    /// Joins two predicates with AND.
+    /// Returns a text that is no query unchanged, so that it is rejected later. In parentheses it could disable the other predicate.
     private static func both(_ left: String, _ right: String, _ isQuery: (String) -> Bool) -> String {
         if left.hasSameBytes(as: right) || right == "TRUEPREDICATE" { return left }
         if left == "TRUEPREDICATE" { return right }
@@ -21,6 +22,7 @@ extension TypePlan {
         return "(\(left)) AND (\(right))"
     }
 
+    /// Intersects two field lists; nil means all fields.
     private static func both(_ left: Set<String>?, _ right: Set<String>?) -> Set<String>? {
         guard let left, let right else { return left ?? right }
         return left.intersection(right)
@@ -28,7 +30,7 @@ extension TypePlan {
 }
 
 extension SessionPlan {
-    /// A type that one of the plans lacks is denied by it.
+    /// Returns the permissions that both plans grant. A class that one of the plans lacks is denied.
     package func intersected(with other: SessionPlan, isQuery: (String) -> Bool) -> SessionPlan {
         var both: [String: TypePlan] = [:]
         for (type, plan) in types {

@@ -1,8 +1,9 @@
-/// A text that equals another one when the two have the same bytes.
+/// A text that equals another one if both have the same bytes.
 ///
-/// Swift's `String` is equal to each text that is canonically equivalent: a Kelvin sign to a "K", an "é" of one code point to one of two.
-/// PostgreSQL and the query language compare bytes, and so does whatever decides about rights.
+/// Swift's `String` equals every canonically equivalent text: a Kelvin sign equals a "K", an "é" of one code point one of two. PostgreSQL
+/// and the query language compare bytes, so comparisons that determine permissions must do the same.
 public struct ByteText: Hashable, Sendable, CustomStringConvertible, ExpressibleByStringInterpolation {
+    /// The text, unchanged.
     public let text: String
 
     public init(_ text: String) { self.text = text }

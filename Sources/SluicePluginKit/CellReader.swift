@@ -1,6 +1,6 @@
 import CSluicePlugin
 
-/// Reads cells where they lie. The host has checked that what they say is there.
+/// Reads cells in place. The host has checked that offsets and lengths are within the arena.
 @safe struct CellReader {
     private let arena: UnsafeRawPointer
 
@@ -16,7 +16,7 @@ import CSluicePlugin
 
     func text(_ cell: sluice_cell) -> String { unsafe String(decoding: bytes(cell), as: UTF8.self) }
 
-    /// What JSON has in its place; nil for a cell that is absent.
+    /// Returns the cell in extended JSON, or nil if it is absent.
     func value(_ cell: sluice_cell) -> PluginValue? {
         switch sluice_tag(rawValue: UInt32(cell.tag)) {
         case SLUICE_TAG_ABSENT: nil
@@ -49,7 +49,7 @@ import CSluicePlugin
             })
     }
 
-    /// Whether two cells are alike to the bit. Containers that are not empty are not looked into: false.
+    /// `true` if two cells have equal contents, bit for bit. `false` for containers that are not empty, which are not compared.
     func areAlike(_ left: sluice_cell, _ right: sluice_cell) -> Bool {
         guard left.tag == right.tag, left.length == right.length else { return false }
         switch sluice_tag(rawValue: UInt32(left.tag)) {

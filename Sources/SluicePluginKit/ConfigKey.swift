@@ -1,24 +1,29 @@
-/// One key that a plugin's configuration may hold.
+/// One key that a plugin's configuration may have.
 public struct ConfigKey: Hashable, Sendable {
-    /// What its value is.
+    /// The kind of a key's value.
     public indirect enum Kind: Hashable, Sendable {
         case bool
-        /// A whole number; both bounds included, nil is none.
+        /// An integer. Both bounds are inclusive; nil is unbounded.
         case int(min: Int64? = nil, max: Int64? = nil)
+        /// An integer or a number with a fraction. Both bounds are inclusive; nil is unbounded.
         case number(min: Double? = nil, max: Double? = nil)
         case text
         /// One of these texts.
         case choice([String])
+        /// A list with elements of one kind.
         case list(of: Kind)
-        /// Any keys, each with such a value.
+        /// An object with any keys and values of one kind.
         case map(of: Kind)
+        /// An object with these keys. Others are errors.
         case object([String: ConfigKey])
+        /// Any JSON.
         case any
     }
 
     public var kind: Kind
+    /// `true` if a configuration without the key is an error. Default: `false`.
     public var isRequired: Bool
-    /// One sentence for whoever writes the configuration.
+    /// One sentence for the author of the configuration. Default: empty.
     public var help: String
 
     public init(_ kind: Kind, required: Bool = false, help: String = "") {
@@ -29,7 +34,7 @@ public struct ConfigKey: Hashable, Sendable {
 }
 
 extension ConfigKey {
-    /// As sluice_plugin.h has it.
+    /// Returns the keys in the form of sluice_plugin.h.
     static func json(_ keys: [String: ConfigKey]) -> PluginValue {
         .object(
             keys.sorted { $0.key < $1.key }.map { name, key in

@@ -1,4 +1,4 @@
-// The other way: the objects with a `$` key that stand for values, as a test writes them down.
+// The opposite direction: reads objects with a `$` key as values, as tests write them.
 
 extension ExtendedForm {
     /// A value that JSON lacks.
@@ -13,7 +13,7 @@ extension ExtendedForm {
         case link(type: String, key: PluginValue)
     }
 
-    /// What an object stands for; nil when it stands for itself.
+    /// Returns the value that an object represents, or nil for an ordinary object.
     static func read(_ members: [PluginValue.Member]) -> Value? {
         if members.count == 2, members[0].key == "$ref", members[1].key == "$id", let type = members[0].value.string {
             return .link(type: type, key: members[1].value)
@@ -64,7 +64,7 @@ extension ExtendedForm {
         }
     }
 
-    /// ISO 8601 text, or milliseconds.
+    /// Reads ISO 8601 text, or milliseconds.
     private static func date(_ content: PluginValue) -> Value? {
         switch content {
         case .int(let milliseconds):
@@ -77,7 +77,7 @@ extension ExtendedForm {
         }
     }
 
-    /// `2013-01-01T05:00:00[.fraction](Z|±hh:mm)`
+    /// Reads `2013-01-01T05:00:00[.fraction](Z|±hh:mm)`.
     private static func date(iso8601 text: String) -> Value? {
         var rest = Array(text.utf8)[...]
         func number(_ count: Int) -> Int64? {
@@ -109,7 +109,7 @@ extension ExtendedForm {
         return .date(seconds: seconds, nanoseconds: Int32(nanoseconds))
     }
 
-    /// Days since 1970, counting years from March.
+    /// Returns the days since 1970 of a date. Years begin in March.
     private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
         let years = month > 2 ? year : year - 1
         let ofYear = ((month + 9) % 12 * 306 + 5) / 10 + day - 1

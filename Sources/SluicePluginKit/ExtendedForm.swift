@@ -1,4 +1,4 @@
-/// Values that JSON lacks, as extended JSON writes them: the same texts as a gateway's.
+/// Values that JSON lacks, in extended JSON with the same texts as the gateway's.
 enum ExtendedForm {
     static func number(_ value: Double) -> PluginValue {
         if value.isFinite { return .double(value) }
@@ -7,7 +7,7 @@ enum ExtendedForm {
 
     static func number(_ value: Float) -> PluginValue { number(double(value)) }
 
-    /// The double whose text is the float's own: 0.1, not 0.10000000149011612.
+    /// The double that prints as the float does: 0.1, not 0.10000000149011612.
     static func double(_ value: Float) -> Double {
         guard let short = Double("\(value)"), Float(short) == value else { return Double(value) }
         return short
@@ -46,9 +46,9 @@ enum ExtendedForm {
 
     // MARK: Dates
 
-    /// ISO 8601 in UTC for the years 0 to 9999, otherwise milliseconds. Both parts have the same sign.
+    /// Returns ISO 8601 text in UTC for the years 0 to 9999, otherwise milliseconds. Both parts must have the same sign.
     static func date(_ seconds: Int64, _ nanoseconds: Int32) -> PluginValue {
-        // The fraction counts up from the second below, whatever the sign.
+        // The fraction counts from the second below, so it is never negative.
         let isBelow = nanoseconds < 0
         let (second, borrowed) = seconds.subtractingReportingOverflow(isBelow ? 1 : 0)
         let day = floor(second, 86_400)
@@ -62,7 +62,7 @@ enum ExtendedForm {
         return .string("\(padded(civil.year, 4))-\(padded(civil.month, 2))-\(padded(civil.day, 2))T\(time)\(fractionText(fraction))Z")
     }
 
-    /// Cut towards zero, saturating at the ends.
+    /// Rounds towards zero and saturates at the ends of `Int64`.
     private static func milliseconds(_ seconds: Int64, _ nanoseconds: Int32) -> Int64 {
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000)
         if overflow { return seconds < 0 ? .min : .max }
@@ -84,7 +84,7 @@ enum ExtendedForm {
 
     static func floor(_ value: Int64, _ divisor: Int64) -> Int64 { value / divisor - (value % divisor < 0 ? 1 : 0) }
 
-    /// The date of a day since 1970 in the Gregorian calendar, counting years from March in eras of 400.
+    /// Returns the Gregorian date of a day since 1970. Years begin in March, and an era has 400 years.
     private static func civil(_ days: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let shifted = days + 719_468
         let era = floor(shifted, 146_097)

@@ -1,6 +1,6 @@
-// Between the typed arguments and the JSON of sluice_plugin.h.
+// Conversion between the typed arguments and the JSON of sluice_plugin.h.
 
-/// The gateway sent something that the interface does not allow.
+/// The error for input from the gateway that violates the interface.
 struct MalformedInput: Error, CustomStringConvertible {
     var member: String
     var description: String { "the gateway's input lacks a usable \"\(member)\"" }
@@ -79,7 +79,7 @@ extension PluginWrite {
 }
 
 extension TypeRules {
-    /// As a gateway reads it, which refuses keys that it does not know.
+    /// Returns the rules for a gateway of this minor version, which rejects unknown keys.
     func value(hostMinor: UInt32) -> PluginValue {
         func fields(_ names: Set<String>?) -> PluginValue { names.map { .array($0.sorted().map { .string($0) }) } ?? .null }
         var value: PluginValue = [
@@ -93,7 +93,7 @@ extension TypeRules {
 }
 
 extension WriteVerdict {
-    /// As a gateway reads it, which refuses keys that it does not know.
+    /// Returns the verdict for a gateway of this minor version, which rejects unknown keys.
     func known(to hostMinor: UInt32) -> WriteVerdict {
         guard case .deny(let reason, let rule, let fields) = self else { return self }
         return .deny(reason: reason, rule: hostMinor >= 3 ? rule : nil, fields: hostMinor >= 5 ? fields : [])
@@ -113,7 +113,7 @@ extension WriteVerdict {
 }
 
 extension IngestVerdict {
-    /// As a gateway reads it, which refuses keys that it does not know.
+    /// Returns the verdict for a gateway of this minor version, which rejects unknown keys.
     func known(to hostMinor: UInt32, of object: PluginRow) -> IngestVerdict {
         guard case .amend(let set) = self, hostMinor < 6 else { return self }
         var whole = object.value

@@ -1,12 +1,13 @@
-/// Who asks.
+/// The user of a session.
 public struct PluginUser: Hashable, Sendable {
     public var id: String
     /// `normal`, `server` or `system`.
     public var type: String
-    /// Metadata of the login provider.
+    /// The login provider's metadata.
     public var data: PluginValue
     /// The user's custom data document.
     public var customData: PluginValue
+    /// The user's identities: a list of objects.
     public var identities: PluginValue
 
     public init(
@@ -21,10 +22,11 @@ public struct PluginUser: Hashable, Sendable {
     }
 }
 
-/// One property of an object type.
+/// One property of a class.
 public struct PluginProperty: Hashable, Sendable {
-    /// `int bool string binary date float double decimal objectId uuid mixed`, `link:<Type>` or `embedded:<Type>`.
+    /// `int bool string binary date float double decimal objectId uuid mixed`, `link:<Class>` or `embedded:<Class>`.
     public var type: String
+    /// `true` if the value, or an element of the collection, may be null. Default: `false`.
     public var isOptional: Bool
     /// `none`, `list`, `set` or `dictionary`.
     public var collection: String
@@ -36,11 +38,13 @@ public struct PluginProperty: Hashable, Sendable {
     }
 }
 
-/// One object type of the app's schema.
+/// One class of the app's schema.
 public struct PluginObjectType: Hashable, Sendable {
     /// `top_level`, `embedded` or `asymmetric`.
     public var kind: String
+    /// The name of the primary key. Nil for embedded classes.
     public var primaryKey: String?
+    /// The properties by name.
     public var properties: [String: PluginProperty]
 
     public init(kind: String = "top_level", primaryKey: String? = "_id", properties: [String: PluginProperty]) {
@@ -49,28 +53,30 @@ public struct PluginObjectType: Hashable, Sendable {
         self.properties = properties
     }
 
-    /// Returns the property whose name has the same bytes.
+    /// Returns the property with exactly the bytes of this name, or nil.
     public func property(named name: String) -> PluginProperty? {
         guard let index = properties.index(forKey: name), ByteText(properties[index].key) == ByteText(name) else { return nil }
         return properties[index].value
     }
 }
 
-/// What `configure` is told.
+/// The app's configuration, which `configure` receives.
 public struct AppConfiguration: Hashable, Sendable {
     public var appID: String
     /// The files of the app directory, by path from its root.
     public var directory: [String: String]
     /// The plugin's own settings.
     public var config: PluginValue
+    /// The app's classes by name.
     public var schema: [String: PluginObjectType]
-    /// Fields that rules and subscriptions may name: everywhere, and by type.
+    /// Fields that rules and subscriptions may use: in all classes, and by class.
     public var queryableFields: Set<String>
     public var queryableFieldsByType: [String: Set<String>]
+    /// The indexed queryable field. Nil if the app has none.
     public var indexedField: String?
-    /// `true` while clients may bring classes and fields (`sluice dev`).
+    /// `true` while clients may add classes and fields (`sluice dev`). Default: `false`.
     public var isDevelopment: Bool
-    /// The members that users' custom data can have; nil if no table determines them.
+    /// The members that users' custom data can have. Nil if no table determines them.
     public var customDataFields: Set<String>?
 
     public init(
@@ -90,29 +96,31 @@ public struct AppConfiguration: Hashable, Sendable {
         self.indexedField = indexedField
     }
 
-    /// Whether rules may name the field; `_id` always.
+    /// `true` if rules may use the field. `_id` always is queryable.
     public func isQueryable(_ field: String, of type: String) -> Bool {
         field == "_id" || field == indexedField || queryableFields.contains(field)
             || queryableFieldsByType[type]?.contains(field) == true
     }
 }
 
-/// What a session may do with one type.
+/// A session's permissions for one class.
 public struct TypeRules: Hashable, Sendable {
-    /// Which objects are visible and which may be written, in the query language.
+    /// The conditions for visible and for writable objects, in the query language.
     public var read: String
     public var write: String
+    /// `true` if the session may create objects.
     public var insert: Bool
+    /// `true` if the session may delete objects.
     public var delete: Bool
-    /// Nil is all fields.
+    /// The readable and the writable fields. Nil permits all.
     public var readableFields: Set<String>?
     public var writableFields: Set<String>?
-    /// As explanations name the rule that was taken.
+    /// The name of the rule that applied, for explanations.
     public var role: String
-    /// Whether `WriteRules.checkWrites` is to be asked before writes.
+    /// `true` if `WriteRules.checkWrites` checks writes to the class. Default: `false`.
     public var checkWrite: Bool
-    /// Whether this allows anything by itself. False for a plugin that only takes away from what others allow: where no plugin grants
-    /// a type, nobody has it. Gateways before 1.6 of the interface are not told.
+    /// `true` if these rules permit access by themselves. `false` for a plugin that only narrows the access that others permit. Without a
+    /// plugin that grants a class, access to it is denied. Gateways before interface 1.6 do not receive it. Default: `true`.
     public var grants: Bool
 
     public init(
@@ -130,14 +138,16 @@ public struct TypeRules: Hashable, Sendable {
         self.grants = grants
     }
 
+    /// Returns rules that permit nothing.
     public static func denied(role: String) -> TypeRules {
         TypeRules(read: "FALSEPREDICATE", write: "FALSEPREDICATE", insert: false, delete: false, role: role)
     }
 }
 
-/// A subscription: a type and a query in canonical text.
+/// A subscription: a class and a query in canonical text.
 public struct PluginQuery: Hashable, Sendable {
     public var type: String
+    /// The canonical text of the query.
     public var query: String
 
     public init(type: String, query: String) {
@@ -146,12 +156,14 @@ public struct PluginQuery: Hashable, Sendable {
     }
 }
 
-/// One write before it happens.
+/// One write before it commits.
 public struct PluginWrite: Hashable, Sendable {
     public var type: String
     /// `insert`, `update` or `delete`.
     public var operation: String
+    /// The object before the write. Nil for an insert.
     public var before: PluginRow?
+    /// The object after the write. Nil for a delete.
     public var after: PluginRow?
 
     public init(type: String, operation: String, before: PluginRow?, after: PluginRow?) {
@@ -162,32 +174,34 @@ public struct PluginWrite: Hashable, Sendable {
     }
 }
 
+/// A plugin's verdict on a write. The first denial in the chain of plugins wins.
 public enum WriteVerdict: Hashable, Sendable {
     case allow
-    /// The reason is what the user is told. The rule is for operators alone, with the plugin's name before it: what in the plugin
-    /// decided, such as a role and a clause. The fields are the properties at fault, which apps find in the error. Gateways before 1.3 of
-    /// the interface are not told the rule, those before 1.5 not the fields.
+    /// Denied. The user receives the reason. The rule is for operators alone, after the plugin's name: the part of the plugin that decided,
+    /// such as a role and a clause. The fields are the properties at fault, which apps read from the error. Gateways before interface 1.3
+    /// do not receive the rule, those before 1.5 not the fields.
     case deny(reason: String, rule: String? = nil, fields: [String] = [])
-    /// Allowed with these members set; the value is an object.
+    /// Allowed with these members set. The value is an object.
     case amend(PluginValue)
 }
 
+/// A plugin's verdict on an asymmetric object.
 public enum IngestVerdict: Hashable, Sendable {
     case accept
-    /// Stored with these members set; the value is an object. Costs less than `transform`, which says all of the object.
+    /// Stored with these members set. The value is an object. It costs less than `transform`, which sends the whole object.
     case amend(PluginValue)
     /// Stored in this form instead.
     case transform(PluginValue)
-    /// Stored as an object of another asymmetric type.
+    /// Stored as an object of another asymmetric class.
     case route(type: String, object: PluginValue)
-    /// Stored as several objects instead, each of an asymmetric type: all of them or, when one does not fit, none.
+    /// Stored as several objects instead, each of an asymmetric class. If one of them does not fit, none is stored.
     case split([Part])
-    /// Acknowledged and forgotten; the reason is for the operator's log.
+    /// Acknowledged and discarded. The reason goes to the operator's log.
     case drop(reason: String)
-    /// Kept apart with the reason.
+    /// Rejected and kept for operators with the reason.
     case reject(reason: String)
 
-    /// One of the objects that an object is split into.
+    /// One of the objects that replace a split object.
     public struct Part: Hashable, Sendable {
         public var type: String
         public var object: PluginValue

@@ -1,7 +1,7 @@
 import CSluicePlugin
 
-// The functions of the table. They are called from C, so they are functions of file scope; each turns the input into
-// typed arguments, asks the plugin, and puts the answer or the reason into the sink.
+// The functions of the table. C calls them, so they are functions of file scope. Each converts the input to typed arguments, calls the
+// plugin, and writes the answer or the reason to the sink.
 
 private typealias State = UnsafeMutableRawPointer?
 private typealias Sink = UnsafePointer<sluice_sink>
@@ -13,7 +13,7 @@ private func run(
     unsafe run(state, answer) { instance in try body(instance, try PluginValue(parsing: unsafe input.bytes)) }
 }
 
-/// Runs one hook. `SLUICE_DENY` when the plugin denies, `SLUICE_FAILED` for every other error.
+/// Runs one hook. Returns `SLUICE_DENY` if the plugin denies, and `SLUICE_FAILED` for every other error.
 private func run(_ state: State, _ answer: Sink, _ body: (Instance) throws -> PluginValue?) -> sluice_status {
     guard let state = unsafe state else { return SLUICE_FAILED }
     let instance = unsafe Unmanaged<Instance>.fromOpaque(state).takeUnretainedValue()
@@ -29,7 +29,7 @@ private func run(_ state: State, _ answer: Sink, _ body: (Instance) throws -> Pl
     }
 }
 
-/// The plugin as one with a certain hook; the table only holds hooks that it has.
+/// Returns the plugin as an implementation of a hook. The table contains only hooks that it implements.
 private func hook<Hook>(_ instance: Instance, _: Hook.Type) throws -> Hook {
     guard let hook = instance.plugin as? Hook else { throw PluginDenial("the plugin lacks this hook") }
     return hook
@@ -78,16 +78,16 @@ func checkWriteRowsHook(
     }
 }
 
-/// Lends the rows of a batch to a plugin.
+/// Lends the rows of a batch to a plugin for the duration of `body`.
 private func lend<R>(_ writes: UnsafePointer<sluice_writes>, _ body: (RowBatch) throws -> R) throws -> R {
     let lent = unsafe UnsafeRawBufferPointer(start: writes.pointee.arena, count: writes.pointee.arena_length)
     var batch = unsafe RowBatch(lending: lent)
-    // Rows that are still somebody's when the plugin has answered were kept by it.
+    // If the plugin has retained rows, the batch must copy them before the gateway's memory becomes invalid.
     defer { if !isKnownUniquelyReferenced(&batch) { batch.keep() } }
     return try body(batch)
 }
 
-/// In a function of its own, at whose end nothing of ours holds the batch.
+/// A function of its own, so that this module holds no reference to the batch when it returns.
 @inline(never)
 private func check(_ writes: UnsafePointer<sluice_writes>, in batch: RowBatch, _ instance: Instance) throws -> WriteAnswer {
     let user = unsafe try instance.user(unsafe UnsafeRawBufferPointer(start: writes.pointee.user.data, count: writes.pointee.user.length))
@@ -100,15 +100,16 @@ private func check(_ writes: [PluginWrite], by user: PluginUser, _ instance: Ins
     return WriteAnswer(verdicts: verdicts, records: kept, isWhole: verdicts.count == writes.count)
 }
 
-/// What a plugin says to a batch of writes.
+/// A plugin's answer to a batch of writes.
 private struct WriteAnswer {
     var verdicts: [WriteVerdict]
     var records: [PluginRecord]
-    /// Whether there are as many verdicts as writes.
+    /// `true` if the number of verdicts equals that of writes.
     var isWhole: Bool
 
     var allowsAll: Bool { isWhole && records.isEmpty && verdicts.allSatisfy { $0 == .allow } }
 
+    /// Returns the answer for a gateway of this minor version.
     func value(hostMinor: UInt32) -> PluginValue {
         var members = [PluginValue.Member("writes", .array(verdicts.map { $0.known(to: hostMinor).value }))]
         if !records.isEmpty { members.append(.init("records", .array(records.map(\.value)))) }
@@ -132,7 +133,7 @@ func ingestRowsHook(
     }
 }
 
-/// In a function of its own, at whose end nothing of ours holds the batch.
+/// A function of its own, so that this module holds no reference to the batch when it returns.
 @inline(never)
 private func ingest(_ objects: UnsafePointer<sluice_writes>, in batch: RowBatch, _ instance: Instance) throws -> IngestAnswer {
     guard unsafe objects.pointee.type_count > 0 else { throw MalformedInput(member: "type") }
@@ -142,15 +143,15 @@ private func ingest(_ objects: UnsafePointer<sluice_writes>, in batch: RowBatch,
 
 private func ingest(_ objects: [PluginRow], of type: String, _ instance: Instance) throws -> IngestAnswer {
     let verdicts = try hook(instance, (any IngestRules).self).ingest(type: type, objects: objects)
-    // Whoever gives too many or too few is told so by the gateway.
+    // The gateway reports a wrong number of verdicts, so excess ones pass unchanged.
     let known = verdicts.enumerated().map { $0 < objects.count ? $1.known(to: instance.hostMinor, of: objects[$0]) : $1 }
     return IngestAnswer(verdicts: known, isWhole: verdicts.count == objects.count)
 }
 
-/// What a plugin says to a batch of asymmetric objects.
+/// A plugin's answer to a batch of asymmetric objects.
 private struct IngestAnswer {
     var verdicts: [IngestVerdict]
-    /// Whether there are as many verdicts as objects.
+    /// `true` if the number of verdicts equals that of objects.
     var isWhole: Bool
 
     var acceptsAll: Bool { isWhole && verdicts.allSatisfy { $0 == .accept } }

@@ -1,30 +1,31 @@
 import CSluicePlugin
 
-/// What a plugin may ask the gateway while a hook of it is called, on that hook's thread; counting is for any time and thread.
+/// The services that the gateway offers to a plugin. All except `count` are available only during a hook, on the hook's thread. `count` is
+/// available at any time on any thread.
 ///
-/// A plugin gets it by conforming to `AsksGateway`. Gateways before 1.2 of the interface have none of it (`isAvailable`).
+/// A plugin receives it by conforming to `AsksGateway`. Gateways before interface 1.2 offer none of it (`isAvailable`).
 public struct PluginGateway: Sendable {
-    /// Whether the gateway is new enough to be asked.
+    /// `true` if the gateway offers these services.
     public let isAvailable: Bool
     private let find: @Sendable (String) throws -> PluginValue?
     private let parse: @Sendable (String, String) throws -> String
     private let add: @Sendable (String, UInt64) -> Void
 
-    /// A user's custom data; nil when there is no such user. Takes a fraction of a millisecond or more, which does not count as the
-    /// plugin's own time.
-    /// - Throws: `PluginFailure` when it could not be had, outside of a hook, and without a gateway that is new enough.
+    /// Returns a user's custom data, or nil if there is no such user. It takes a fraction of a millisecond or more, which does not count as
+    /// the plugin's own time.
+    /// - Throws: `PluginFailure` if the data are unavailable, outside of a hook, and if `isAvailable` is `false`.
     public func customData(of user: String) throws -> PluginValue? { try find(user) }
 
-    /// Holds a predicate against the query language and the app's schema. Takes the same time.
-    /// - Returns: its canonical text.
-    /// - Throws: `PluginDenial` with what is wrong with it; `PluginFailure` as above.
+    /// Checks a predicate against the query language and the app's schema. It takes as long as `customData(of:)`.
+    /// - Returns: The canonical text of the predicate.
+    /// - Throws: `PluginDenial` with the error in the predicate. `PluginFailure` as in `customData(of:)`.
     public func canonical(_ predicate: String, on type: String) throws -> String { try parse(type, predicate) }
 
-    /// Adds to the metric `sluice_plugin_counts_total{name="PLUGIN.name"}`; nothing happens without a gateway that is new enough.
-    /// - Parameter name: 1 to 64 of a-z, 0-9 and _; 32 names for each plugin.
+    /// Adds to the metric `sluice_plugin_counts_total{name="PLUGIN.name"}`. It does nothing if `isAvailable` is `false`.
+    /// - Parameter name: 1 to 64 characters of a-z, 0-9 and _. A plugin may use 32 names.
     public func count(_ name: String, by amount: UInt64 = 1) { add(name, amount) }
 
-    /// The host's table lives as long as the process.
+    /// - Parameter host: A table that lives as long as the process.
     init(host: UnsafePointer<sluice_host>) {
         isAvailable = unsafe Int(host.pointee.size) >= MemoryLayout<sluice_host>.size
         guard isAvailable else {
@@ -43,7 +44,7 @@ public struct PluginGateway: Sendable {
 }
 
 @safe
-// Sendable because: the table is constant; the host refuses questions on another thread than a hook's.
+// Sendable because: the table is constant, and the host rejects calls on a thread other than a hook's.
 private struct HostTable: @unchecked Sendable {
     let host: UnsafePointer<sluice_host>
 
@@ -87,7 +88,7 @@ private struct HostTable: @unchecked Sendable {
     }
 }
 
-/// Gathers what the other side answers.
+/// Collects the text that the other side writes to a sink.
 final class AnswerText {
     private var bytes: [UInt8] = []
     var text: String { String(decoding: bytes, as: UTF8.self) }

@@ -1,15 +1,15 @@
 import CSluicePlugin
 
-/// The gateway's log, as a plugin writes to it. May be used from any thread.
+/// The gateway's log for a plugin. It may be used on any thread.
 public struct PluginLog: Sendable {
     public enum Level: UInt32, Sendable { case debug, info, warning, error }
 
     private let write: @Sendable (Level, String) -> Void
 
-    /// A log that goes to `write`: for tests of plugins.
+    /// Creates a log that passes its lines to `write`, for tests of plugins.
     public init(write: @escaping @Sendable (Level, String) -> Void) { self.write = write }
 
-    /// The host's log. The host's table lives as long as the process.
+    /// - Parameter host: A table that lives as long as the process.
     init(host: UnsafePointer<sluice_host>) {
         let channel = unsafe HostChannel(host: host)
         write = { level, message in channel.write(level, message) }
@@ -22,7 +22,7 @@ public struct PluginLog: Sendable {
 }
 
 @safe
-// Sendable because: the table is constant, and the interface lets log be called from any thread.
+// Sendable because: the table is constant, and the interface permits calls of log on any thread.
 private struct HostChannel: @unchecked Sendable {
     let host: UnsafePointer<sluice_host>
 

@@ -1,15 +1,15 @@
 public import CSluicePlugin
 
-/// A plugin's type, as `PluginMain.export` makes it.
+/// A plugin's type, created by `PluginMain.export`.
 public typealias PluginExport = UnsafeMutableRawPointer
 
-/// What every plugin exports.
+/// The entry point that every plugin exports.
 @c @implementation
 public func sluice_plugin_entry(
     _ host: UnsafePointer<sluice_host>, _ plugin: UnsafeMutablePointer<sluice_plugin>, _ answer: UnsafePointer<sluice_sink>
 ) -> sluice_status { unsafe PluginMain.enter(host, plugin, answer) }
 
-/// What stands behind a `PluginExport`.
+/// The object behind a `PluginExport`.
 private final class Exported {
     let type: any RulePlugin.Type
     let minor: UInt32
@@ -20,15 +20,15 @@ private final class Exported {
     }
 }
 
-/// Makes a `RulePlugin` into what the gateway loads. A plugin exports itself in one line, anywhere in its module:
+/// Converts a `RulePlugin` to a library that the gateway loads. A plugin exports itself in one line, anywhere in its module:
 /// ```swift
 /// @c func sluice_plugin_type() -> PluginExport { PluginMain.export(MyPlugin.self) }
 /// ```
-/// The kit has the entry that the gateway calls, `sluice_plugin_entry`, and asks that line for the type.
+/// The kit defines the entry that the gateway calls, `sluice_plugin_entry`, which calls that function for the type.
 public enum PluginMain {
-    /// What `sluice_plugin_type` gives back.
-    /// - Parameter minor: the minor version of the interface that the plugin says it was built for; hooks that are newer are left
-    ///   out, as from a plugin that was built then. The kit's own unless given.
+    /// Returns the value for `sluice_plugin_type` to return.
+    /// - Parameter minor: The minor version of the interface that the plugin declares. Newer hooks are omitted. Default: the kit's own
+    ///   version.
     public static func export(_ type: (some RulePlugin).Type, minor: UInt32 = UInt32(SLUICE_PLUGIN_ABI_MINOR)) -> PluginExport {
         unsafe PluginExport(Unmanaged.passRetained(Exported(type: type, minor: minor)).toOpaque())
     }
@@ -46,7 +46,7 @@ public enum PluginMain {
         return unsafe register(exported.type, minor: exported.minor, host, plugin, answer)
     }
 
-    /// Fills the table with the hooks that the type has.
+    /// Fills the table with the hooks that the type implements.
     package static func register(
         _ type: (some RulePlugin).Type, minor: UInt32 = UInt32(SLUICE_PLUGIN_ABI_MINOR), _ host: UnsafePointer<sluice_host>,
         _ plugin: UnsafeMutablePointer<sluice_plugin>, _ answer: UnsafePointer<sluice_sink>
@@ -63,7 +63,7 @@ public enum PluginMain {
         unsafe table.size = UInt32(MemoryLayout<sluice_plugin>.size)
         unsafe table.abi_major = major
         unsafe table.abi_minor = minor
-        // Never released: a plugin is never unloaded.
+        // Never released, because a plugin is never unloaded.
         unsafe table.state = Unmanaged.passRetained(Instance(instance, hostMinor: host.pointee.abi_minor)).toOpaque()
         unsafe table.name = lasting(type.name)
         unsafe table.version = lasting(type.version)
@@ -80,7 +80,7 @@ public enum PluginMain {
             if minor >= 6 { unsafe table.ingest_rows = ingestRowsHook }
         }
         if instance is any UserChangeRules { unsafe table.user_changed = userChangedHook }
-        // A host of an older minor version has a shorter table: only what it knows is written.
+        // A host of an older minor version has a shorter table, so only its part is written.
         let room = unsafe min(Int(plugin.pointee.size), MemoryLayout<sluice_plugin>.size)
         unsafe withUnsafeBytes(of: table) { bytes in
             unsafe UnsafeMutableRawPointer(plugin).copyMemory(from: bytes.baseAddress!, byteCount: room)
@@ -88,7 +88,7 @@ public enum PluginMain {
         return SLUICE_OK
     }
 
-    /// Text that stays for the life of the process.
+    /// Returns text that lives as long as the process.
     private static func lasting(_ text: String) -> sluice_text {
         let bytes = UnsafeMutableBufferPointer<CChar>.allocate(capacity: max(text.utf8.count, 1))
         for (index, byte) in text.utf8.enumerated() { unsafe bytes[index] = CChar(bitPattern: byte) }
@@ -96,13 +96,13 @@ public enum PluginMain {
     }
 }
 
-/// Keeps a plugin behind the opaque pointer that the interface hands round.
+/// The owner of a plugin behind the opaque pointer of the interface.
 final class Instance {
     let plugin: any RulePlugin
-    /// The minor version of the interface that the gateway has.
+    /// The gateway's minor version of the interface.
     let hostMinor: UInt32
     private var tables = ColumnTables()
-    /// Who wrote last, and their JSON: batches of one session come with the same.
+    /// The last writer and their JSON. Batches of one session have the same user, so decoding is rare.
     private var lastUser: (json: [UInt8], user: PluginUser)?
 
     init(_ plugin: any RulePlugin, hostMinor: UInt32) {

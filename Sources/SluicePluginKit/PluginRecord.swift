@@ -1,12 +1,13 @@
-/// Something to be kept in a stream outside of the database, such as an entry of an audit trail.
+/// A record for a stream outside the database, such as an entry of an audit trail.
 ///
-/// A plugin's process reaches nothing outside, so the gateway does it: it appends the records of an answer to the Kafka topics
-/// `<app>.records.<stream>`, and what they belong to goes on only when the brokers have them all. A record may come twice.
+/// A plugin's process has no access to the network, so the gateway appends the records to the Kafka topics `<app>.records.<stream>`. The
+/// writes that they belong to proceed only when the brokers have acknowledged all records. A record may be stored twice.
 public struct PluginRecord: Hashable, Sendable {
-    /// Letters, digits, `-` and `_`.
+    /// The name of the stream: letters, digits, `-` and `_`.
     public var stream: String
-    /// Records of one key keep their order; nil: in any order.
+    /// Records of one key keep their order. Nil for any order.
     public var key: String?
+    /// The content of the record: any JSON.
     public var record: PluginValue
 
     public init(stream: String, key: String? = nil, record: PluginValue) {
@@ -16,9 +17,9 @@ public struct PluginRecord: Hashable, Sendable {
     }
 }
 
-/// Write rules that also keep records of what they saw.
+/// Write rules that also record the writes that they check.
 public protocol RecordingWriteRules: WriteRules {
-    /// Called after `checkWrites`, with its verdicts.
+    /// Returns the records to append. The gateway calls it after `checkWrites`, with its verdicts.
     func records(user: PluginUser, writes: [PluginWrite], verdicts: [WriteVerdict]) throws -> [PluginRecord]
 }
 

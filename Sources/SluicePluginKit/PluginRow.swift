@@ -2,23 +2,23 @@ import CSluicePlugin
 
 /// An object before or after a write, or one that is ingested.
 ///
-/// It is read where the gateway has put it, one field at a time: a field costs a look-up of its name, and what nobody asks for costs
-/// nothing. It may be kept beyond the hook, which copies the batch.
+/// It is read in place, one field at a time. A field costs a look-up of its name, and unread fields cost nothing. A plugin may keep a row
+/// beyond the hook, which copies the batch.
 public struct PluginRow: Sendable {
     enum Storage: Sendable {
-        /// An object, as older gateways send it (before 1.4, ingested ones before 1.6) and tests write it down.
+        /// An object from an older gateway (before 1.4, for ingested objects before 1.6) or from a test.
         case value(PluginValue)
         case cells(RowBatch, ColumnTable, start: Int)
     }
 
     let storage: Storage
 
-    /// - Parameter value: an object in extended JSON.
+    /// - Parameter value: An object in extended JSON.
     public init(_ value: PluginValue) { storage = .value(value) }
 
     init(_ batch: RowBatch, _ table: ColumnTable, start: Int) { storage = .cells(batch, table, start: start) }
 
-    /// A field in extended JSON; nil when the object does not have it.
+    /// Returns a field in extended JSON, or nil if the object does not have it.
     public subscript(_ name: String) -> PluginValue? {
         switch storage {
         case .value(let object): object[name]
@@ -26,7 +26,7 @@ public struct PluginRow: Sendable {
         }
     }
 
-    /// The whole object in extended JSON, its members in the order of their names.
+    /// The whole object in extended JSON, with its members in the order of their names.
     public var value: PluginValue {
         switch storage {
         case .value(let object): object
@@ -40,7 +40,7 @@ public struct PluginRow: Sendable {
         }
     }
 
-    /// Whether a field is null or not there.
+    /// `true` if a field is null or absent.
     public func isNull(_ name: String) -> Bool {
         switch storage {
         case .value(let object): object[name]?.isNull ?? true
@@ -48,6 +48,7 @@ public struct PluginRow: Sendable {
         }
     }
 
+    /// Returns a boolean field, or nil if it is null, absent or of another type.
     public func bool(_ name: String) -> Bool? {
         switch storage {
         case .value(let object): object[name]?.bool
@@ -55,6 +56,7 @@ public struct PluginRow: Sendable {
         }
     }
 
+    /// Returns an int field, or nil if it is null, absent or of another type.
     public func int(_ name: String) -> Int64? {
         switch storage {
         case .value(let object): object[name]?.int
@@ -62,7 +64,7 @@ public struct PluginRow: Sendable {
         }
     }
 
-    /// An int, a float or a double.
+    /// Returns an int, a float or a double as a double, or nil for another type.
     public func number(_ name: String) -> Double? {
         switch storage {
         case .value(let object): return object[name]?.number
@@ -78,6 +80,7 @@ public struct PluginRow: Sendable {
         }
     }
 
+    /// Returns a string field, or nil if it is null, absent or of another type.
     public func string(_ name: String) -> String? {
         switch storage {
         case .value(let object): object[name]?.string
@@ -85,7 +88,7 @@ public struct PluginRow: Sendable {
         }
     }
 
-    /// Whether a field is this text. Makes no string of it.
+    /// `true` if a field is this text, byte for byte. It allocates no string.
     public func has(_ name: String, equalTo text: String) -> Bool {
         switch storage {
         case .value(let object): object[name]?.string.map { $0.utf8.elementsEqual(text.utf8) } ?? false
@@ -97,7 +100,7 @@ public struct PluginRow: Sendable {
         }
     }
 
-    /// Whether a field is the same in another row, as `[name]` of both tells; a field that is not there is null.
+    /// `true` if a field has the same value in another row, as `[name]` returns it. An absent field equals null.
     public func hasSame(_ name: String, as other: PluginRow) -> Bool {
         if case .cells(let batch, let table, let start) = storage, case .cells(let theirs, let columns, let place) = other.storage,
             batch === theirs, table === columns, let column = table.column(name),
@@ -108,7 +111,7 @@ public struct PluginRow: Sendable {
         return self[name] ?? .null == other[name] ?? .null
     }
 
-    /// Reads the cell of a field; nil when there is no such column.
+    /// Reads the cell of a field, or returns nil if there is no such column.
     private func cell<R: Sendable>(_ name: String, _ body: (CellReader, sluice_cell) -> R) -> R? {
         guard case .cells(let batch, let table, let start) = storage, let column = table.column(name) else { return nil }
         return batch.read { body($0, $0.cell(start, column)) }

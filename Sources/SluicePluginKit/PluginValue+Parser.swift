@@ -1,16 +1,17 @@
-/// Where and why a text is not JSON.
+/// The line and the cause of a JSON syntax error.
 public struct PluginValueError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The line from 1.
     public var line: Int
     public var message: String
     public var description: String { "line \(line): \(message)" }
 }
 
 extension PluginValue {
-    /// How deep arrays and objects may nest. Beyond: an error.
+    /// The maximum depth of arrays and objects. Beyond: an error.
     public static let maximumDepth = 100
 
     /// Reads one JSON text (RFC 8259).
-    /// - Throws: what is wrong and the line it is on.
+    /// - Throws: The first error in the text, with its line.
     public init(parsing text: String) throws(PluginValueError) {
         try self.init(parsing: Array(text.utf8))
     }

@@ -1,5 +1,5 @@
 extension PluginValue {
-    /// The value as compact JSON. Numbers that JSON has no form for become extended JSON's `$numberDouble`.
+    /// The value as compact JSON. Numbers without a JSON form become extended JSON's `$numberDouble`.
     public var json: String {
         var bytes: [UInt8] = []
         write(into: &bytes)

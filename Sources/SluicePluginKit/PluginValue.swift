@@ -1,7 +1,7 @@
-/// JSON as plugins see it: what hooks get and answer, and what the files of the app directory hold.
+/// JSON for plugins: the arguments and answers of hooks, and the contents of files in the app directory.
 ///
-/// Objects keep the order of their members and, when parsed, the line of each key, so that a plugin can point at the
-/// place of a mistake. Integers that fit 64 bits stay integers.
+/// Objects keep the order of their members and, if parsed, the line of each key, so that a plugin can report the place of an error.
+/// Integers within 64 bits remain integers.
 public enum PluginValue: Sendable {
     case null
     case bool(Bool)
@@ -15,7 +15,7 @@ public enum PluginValue: Sendable {
     public struct Member: Sendable, Hashable {
         public var key: String
         public var value: PluginValue
-        /// The line of the key in the text it was parsed from, from 1; 0 for a value made in code. Not part of equality.
+        /// The line of the key in the parsed text, from 1, or 0 for a value created in code. Not part of equality.
         public var line: Int
 
         public init(_ key: String, _ value: PluginValue, line: Int = 0) {
@@ -32,7 +32,7 @@ public enum PluginValue: Sendable {
     }
 }
 
-// Texts and keys are equal when their bytes are, as in PostgreSQL and in queries.
+// Texts and keys are equal if their bytes are, as in PostgreSQL and in queries.
 extension PluginValue: Hashable {
     public static func == (lhs: PluginValue, rhs: PluginValue) -> Bool {
         switch (lhs, rhs) {
@@ -61,20 +61,21 @@ extension PluginValue: Hashable {
 }
 
 extension PluginValue {
-    /// The member of an object; nil for another kind of value or a missing key. The last of equal keys counts.
+    /// The member of an object, or nil for another kind of value or a missing key. The last of equal keys counts.
     public subscript(_ key: String) -> PluginValue? {
         guard case .object(let members) = self else { return nil }
         return members.last { ByteText($0.key) == ByteText(key) }?.value
     }
 
     public var isNull: Bool { self == .null }
+    /// The value if it is of this type, otherwise nil. The following accessors do the same.
     public var bool: Bool? { if case .bool(let v) = self { v } else { nil } }
     public var int: Int64? { if case .int(let v) = self { v } else { nil } }
     public var string: String? { if case .string(let v) = self { v } else { nil } }
     public var array: [PluginValue]? { if case .array(let v) = self { v } else { nil } }
     public var members: [Member]? { if case .object(let v) = self { v } else { nil } }
 
-    /// Any number, in plain JSON or in one of extended JSON's forms (`$numberInt`, `$numberLong`, `$numberDouble`).
+    /// Any number, in plain JSON or in a form of extended JSON (`$numberInt`, `$numberLong`, `$numberDouble`).
     public var number: Double? {
         switch self {
         case .int(let v): return Double(v)
@@ -87,7 +88,7 @@ extension PluginValue {
         }
     }
 
-    /// Sets a member of an object, in its place or at the end. No effect on other kinds of value.
+    /// Sets a member of an object, at its place or at the end. Has no effect on other kinds of value.
     public mutating func set(_ key: String, to value: PluginValue) {
         guard case .object(var members) = self else { return }
         if let index = members.lastIndex(where: { ByteText($0.key) == ByteText(key) }) {
@@ -99,7 +100,7 @@ extension PluginValue {
     }
 }
 
-// Not by nil: `value == nil` on an optional value would then ask for a JSON null.
+// Not by nil: `value == nil` on an optional value would then test for a JSON null.
 extension PluginValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
     ExpressibleByFloatLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {

@@ -1,7 +1,7 @@
 import CSluicePlugin
 import Synchronization
 
-/// The memory that the rows of one call lie in: the gateway's while the hook runs, a copy for rows that a plugin has kept beyond it.
+/// The memory of one call's rows: the gateway's while the hook runs, and a copy if a plugin keeps rows beyond it.
 @safe
 final class RowBatch: Sendable {
     private struct Memory: Sendable {
@@ -14,14 +14,14 @@ final class RowBatch: Sendable {
     private let memory: Mutex<Memory>
     private let count: Int
 
-    /// The bytes are lent until `keep` is called.
+    /// Borrows the bytes until `keep` is called.
     init(lending bytes: UnsafeRawBufferPointer) {
-        // Without a byte there is nothing that could be read; the address stands for none.
+        // An empty batch has no address, but `Memory` needs one. It is never read.
         memory = Mutex(Memory(address: max(UInt(bitPattern: bytes.baseAddress), 16), isOwn: false))
         count = bytes.count
     }
 
-    /// Copies what is lent, before it goes.
+    /// Copies the borrowed bytes before they become invalid.
     func keep() {
         memory.withLock { memory in
             guard !memory.isOwn else { return }
@@ -35,15 +35,16 @@ final class RowBatch: Sendable {
         memory.withLock { if $0.isOwn { unsafe $0.base.deallocate() } }
     }
 
+    /// Reads cells in `body` under a lock, so that `keep` cannot replace the memory meanwhile.
     func read<R: Sendable>(_ body: (CellReader) -> R) -> R { memory.withLock { unsafe body(CellReader(arena: $0.base)) } }
 }
 
-/// The names of a type's columns.
+/// The names of a class's columns.
 final class ColumnTable: Sendable {
     let type: String
     let names: [String]
     let index: [String: Int]
-    /// Columns in the order of their names, as objects in JSON have their members.
+    /// The columns in the order of their names, which is the order of members in JSON.
     let sorted: [Int]
 
     init(type: String, names: [String]) {
@@ -53,14 +54,14 @@ final class ColumnTable: Sendable {
         sorted = names.indices.sorted { names[$0].utf8.lexicographicallyPrecedes(names[$1].utf8) }
     }
 
-    /// Returns the index of the column whose name has the same bytes.
+    /// Returns the index of the column with exactly the bytes of this name, or nil.
     func column(_ name: String) -> Int? {
         guard let column = index[name], ByteText(names[column]) == ByteText(name) else { return nil }
         return column
     }
 }
 
-/// The column tables of the types seen lately, so that names are made into strings when the schema changes and not for each batch.
+/// The column tables of recent classes. Names become strings when the schema changes, not for each batch.
 struct ColumnTables {
     private static let most = 1_000
     private var tables: [ColumnTable] = []

@@ -1,24 +1,25 @@
 /// A plugin written in Swift.
 ///
-/// The gateway makes one instance when it loads the library and calls it on one thread at a time. A type takes part in a
-/// hook by conforming to that hook's protocol: `SessionRules`, `SubscriptionRules`, `WriteRules`, `IngestRules`,
-/// `UserChangeRules`. For hooks that it lacks, the next plugin of the chain is asked.
+/// The gateway creates one instance when it loads the library, and calls it on one thread at a time. A type implements a hook by conforming
+/// to its protocol: `SessionRules`, `SubscriptionRules`, `WriteRules`, `IngestRules`, `UserChangeRules`. For other hooks the gateway calls
+/// the next plugin of the chain.
 ///
-/// A hook that throws `PluginDenial` denies with that reason. Any other error means that the plugin could not decide,
-/// which also counts as a denial.
+/// A hook that throws `PluginDenial` denies with that reason. Any other error is a failure to decide, which also counts as a denial.
 public protocol RulePlugin: AnyObject {
-    /// As logs and errors name the plugin.
+    /// The plugin's name in logs and errors.
     static var name: String { get }
     static var version: String { get }
-    /// What the plugin's configuration may hold; the gateway checks it, with the line of each mistake, before `configure`.
-    /// Nil, the default: anything. Empty: nothing.
+    /// The keys that the plugin's configuration may have. Before `configure` the gateway checks the configuration and reports each error
+    /// with its line. Nil, the default, permits any key, and an empty dictionary none.
     static var configKeys: [String: ConfigKey]? { get }
 
+    /// Creates the instance. The gateway calls it once, before any other call.
     init(log: PluginLog)
 
-    /// Called once after loading and again whenever the app directory changes. Does nothing by default.
-    /// - Returns: warnings for the gateway's log.
-    /// - Throws: what is wrong with the configuration. The plugin then keeps the configuration it had.
+    /// Applies the configuration. The gateway calls it before any other hook, and again when the app's schema changes. An edited app
+    /// directory starts a new instance. Default: accepts everything.
+    /// - Returns: Warnings for the gateway's log.
+    /// - Throws: An error in the configuration. The plugin must then keep its previous configuration.
     func configure(_ app: AppConfiguration) throws -> [String]
 }
 
@@ -27,45 +28,50 @@ extension RulePlugin {
     public func configure(_ app: AppConfiguration) throws -> [String] { [] }
 }
 
-/// The hook that decides what a session may read and write.
+/// The hook that determines a session's read and write permissions.
 public protocol SessionRules: RulePlugin {
-    /// Called when a session starts and when its user's data changed.
-    /// - Returns: rules by type name; a type that is left out is denied.
+    /// Returns the permissions of a session. The gateway calls it when a session starts and when its user's data changed.
+    /// - Returns: The rules by class name. A missing class is denied.
     func openSession(user: PluginUser, types: [String]) throws -> [String: TypeRules]
 }
 
-/// The hook that accepts, narrows or refuses subscription sets.
+/// The hook that accepts, narrows or rejects subscription sets.
 public protocol SubscriptionRules: RulePlugin {
-    /// - Returns: queries to be ANDed to what was asked for; empty accepts the set as it is.
+    /// Checks a subscription set.
+    /// - Returns: Queries to be ANDed to the requested ones. An empty list accepts the set as it is.
     func checkSubscription(user: PluginUser, queries: [PluginQuery]) throws -> [PluginQuery]
 }
 
-/// The hook that sees single writes, for the types whose `TypeRules.checkWrite` is set.
+/// The hook that checks single writes, for the classes with `TypeRules.checkWrite`.
 public protocol WriteRules: RulePlugin {
-    /// - Returns: one verdict for each write, in order.
+    /// Checks a batch of writes before they commit.
+    /// - Returns: One verdict for each write, in order.
     func checkWrites(user: PluginUser, writes: [PluginWrite]) throws -> [WriteVerdict]
 }
 
-/// The hook that sees asymmetric objects before they are stored.
+/// The hook that checks asymmetric objects before they are stored.
 public protocol IngestRules: RulePlugin {
-    /// - Parameter objects: objects of one type, in the order they came; none to see whether the plugin works.
-    /// - Returns: one verdict for each object, in order.
+    /// Checks a batch of objects.
+    /// - Parameter objects: Objects of one class, in the order of their arrival. The gateway passes none to test the plugin.
+    /// - Returns: One verdict for each object, in order.
     func ingest(type: String, objects: [PluginRow]) throws -> [IngestVerdict]
 }
 
-/// The hook that hears of changed user data; `openSession` follows for each session of the user.
+/// The hook for changed user data. The gateway then calls `openSession` for each session of the user.
 public protocol UserChangeRules: RulePlugin {
+    /// Receives the user with the new data. An error is logged and denies nothing.
     func userChanged(_ user: PluginUser) throws
 }
 
-/// A plugin that asks the gateway about other users and about predicates, or counts.
+/// A plugin that uses the gateway's services: other users' data, predicates and counters.
 public protocol AsksGateway: RulePlugin {
-    /// Called once, after `init` and before any hook. The plugin keeps it.
+    /// Receives the services, which the plugin stores. The gateway calls it once, after `init` and before any hook.
     func connect(to gateway: PluginGateway)
 }
 
-/// Thrown by a hook to deny.
+/// The error with which a hook denies.
 public struct PluginDenial: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The reason of the denial.
     public var reason: String
     public init(_ reason: String) { self.reason = reason }
     public var description: String { reason }

@@ -1,4 +1,4 @@
-// The gateway's side of the JSON of sluice_plugin.h: what it asks, and what it reads.
+// The gateway's side of the JSON of sluice_plugin.h: its requests, and the answers that it reads.
 
 extension PluginUser {
     var value: PluginValue {

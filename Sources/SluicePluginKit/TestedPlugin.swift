@@ -1,6 +1,6 @@
 import CSluicePlugin
 
-/// A plugin in a test, called as a gateway calls it: through the C table, with JSON and rows, and without a gateway.
+/// A plugin in a test. It is called as by the gateway, through the C table with JSON and rows, but without a gateway.
 ///
 /// ```swift
 /// let rules = try TestedPlugin(OfficeHours.self, app: AppConfiguration(config: ["open": 8]))
@@ -8,19 +8,19 @@ import CSluicePlugin
 /// #expect(plan["Task"]?.read == "TRUEPREDICATE")
 /// ```
 ///
-/// What the plugin denies is thrown as `PluginDenial`, what it fails in as `PluginFailure`.
+/// A denial of the plugin throws `PluginDenial`, a failure `PluginFailure`.
 @safe
 public final class TestedPlugin {
-    /// What the plugin warned about when it was configured last.
+    /// The plugin's warnings from its last configuration.
     public private(set) var warnings: [String] = []
     private let table: sluice_plugin
     private let book = LogBook()
-    /// Of the configuration that the plugin took last.
+    /// The schema of the last configuration that the plugin accepted.
     private var schema: [String: PluginObjectType] = [:]
 
-    /// Makes a plugin and configures it.
-    /// - Parameter users: custom data by user, for plugins that ask the gateway. Predicates that they hold against it are all taken as
-    ///   they are: a test has no schema.
+    /// Creates and configures a plugin.
+    /// - Parameter users: Custom data by user, for plugins that request them. Checks of predicates return every predicate unchanged, as a
+    ///   test has no query parser.
     public init(
         _ type: (some RulePlugin).Type, app: AppConfiguration = AppConfiguration(), users: [String: PluginValue] = [:]
     ) throws {
@@ -40,19 +40,20 @@ public final class TestedPlugin {
         try configure(app)
     }
 
-    /// What the plugin has logged, as `level: message`.
+    /// The lines that the plugin has logged, as `level: message`.
     public var log: [String] { book.lines }
 
-    /// What the plugin has counted, by name.
+    /// The plugin's counters by name.
     public var counts: [String: UInt64] { book.counts }
 
-    /// Configures the plugin once more, as after an edit of the app directory.
+    /// Configures the plugin again, as after an edit of the app directory.
     public func configure(_ app: AppConfiguration) throws {
         let answer = try unsafe call(table.configure, app.value)
         warnings = (answer?["warnings"]?.array ?? []).compactMap(\.string)
         schema = app.schema
     }
 
+    /// Calls the hook of `SessionRules`.
     public func openSession(_ user: PluginUser, types: [String]) throws -> [String: TypeRules] {
         let answer = try unsafe call(table.open_session, ["user": user.value, "types": .array(types.map { .string($0) })])
         var plan: [String: TypeRules] = [:]
@@ -60,13 +61,13 @@ public final class TestedPlugin {
         return plan
     }
 
-    /// - Returns: what is ANDed to the queries.
+    /// - Returns: The queries to be ANDed to the requested ones.
     public func checkSubscription(_ user: PluginUser, queries: [PluginQuery]) throws -> [PluginQuery] {
         let answer = try unsafe call(table.check_subscription, ["user": user.value, "queries": .array(queries.map(\.value))])
         return try (answer?["queries"]?.array ?? []).map { try PluginQuery($0) }
     }
 
-    /// - Returns: as many verdicts as writes.
+    /// - Returns: One verdict for each write, and the records.
     public func checkWrites(_ user: PluginUser, _ writes: [PluginWrite]) throws -> (verdicts: [WriteVerdict], records: [PluginRecord]) {
         guard let function = unsafe table.check_write_rows else { throw PluginFailure(Self.lacking) }
         let answer = try unsafe TestedRows(writes, schema: schema).lend(user) { batch in
@@ -78,7 +79,7 @@ public final class TestedPlugin {
         return (verdicts, try (answer?["records"]?.array ?? []).map { try PluginRecord($0) })
     }
 
-    /// - Returns: as many verdicts as objects.
+    /// - Returns: One verdict for each object.
     public func ingest(type: String, _ objects: [PluginRow]) throws -> [IngestVerdict] {
         guard let function = unsafe table.ingest_rows else { throw PluginFailure(Self.lacking) }
         let inserts = objects.map { PluginWrite(type: type, operation: "insert", before: nil, after: $0) }
@@ -91,6 +92,7 @@ public final class TestedPlugin {
         return verdicts
     }
 
+    /// Calls the hook of `UserChangeRules`.
     public func userChanged(_ user: PluginUser) throws { _ = try unsafe call(table.user_changed, ["user": user.value]) }
 
     private typealias Function = @convention(c) (UnsafeMutableRawPointer?, sluice_text, UnsafePointer<sluice_sink>) -> sluice_status
@@ -106,7 +108,7 @@ public final class TestedPlugin {
         }.get()
     }
 
-    /// What a hook answers.
+    /// Returns the answer of a hook.
     private static func result(_ hook: (UnsafePointer<sluice_sink>) -> sluice_status) -> Result<PluginValue?, any Error> {
         let answer = AnswerText()
         switch unsafe answer.withSink(hook) {
@@ -117,7 +119,7 @@ public final class TestedPlugin {
     }
 }
 
-/// A plugin could not decide, which a gateway takes for a denial.
+/// A plugin's failure to decide, which the gateway treats as a denial.
 public struct PluginFailure: Error, Hashable, Sendable, CustomStringConvertible {
     public var reason: String
     public init(_ reason: String) { self.reason = reason }

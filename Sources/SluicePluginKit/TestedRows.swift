@@ -1,9 +1,8 @@
 import CSluicePlugin
 
-/// The writes of a test in the form that a gateway passes them in.
+/// The writes of a test in the form in which a gateway passes them.
 ///
-/// A value has the kind that its extended JSON tells; a type has the columns that the app's schema gives it and those that its objects
-/// have beside.
+/// A value has the type that its extended JSON denotes. A class has the columns of the app's schema and any others of its objects.
 struct TestedRows {
     private struct TypeEntry {
         var name: String
@@ -15,7 +14,7 @@ struct TestedRows {
     private var types: [TypeEntry] = []
     private var records: [(type: Int, operation: sluice_operation, before: Int?, after: Int?)] = []
 
-    /// - Parameter type: one that is told also when nothing is of it.
+    /// - Parameter type: A class to include even without objects.
     init(_ writes: [PluginWrite], of type: String? = nil, schema: [String: PluginObjectType]) {
         for name in (type.map { [$0] } ?? []) + writes.map(\.type) where !types.contains(where: { $0.name == name }) {
             let objects = writes.filter { $0.type == name }.flatMap { [$0.before, $0.after] }.compactMap { $0?.value.members }
@@ -101,8 +100,8 @@ struct TestedRows {
 
     // MARK: Lending
 
-    /// Lends the writes as a host does; nothing of it is there afterwards.
-    /// - Parameter user: nil where no user is told.
+    /// Lends the writes to `body`, as a host does. The memory is invalid afterwards.
+    /// - Parameter user: Nil if the hook receives no user.
     func lend<R>(_ user: PluginUser?, _ body: (UnsafePointer<sluice_writes>) -> R) -> R {
         let loan = Loan()
         let base = unsafe loan.copy(arena)
@@ -132,7 +131,7 @@ struct TestedRows {
     }
 }
 
-/// Memory that goes with it.
+/// Memory that is freed with its owner.
 @safe
 private final class Loan {
     private var blocks: [UnsafeMutableRawPointer] = unsafe []

@@ -2,48 +2,48 @@ package import SluiceCore
 import Dispatch
 import Synchronization
 
-/// The local database of one user of one app: one SQLite file with what the server said, what the app wrote and the
-/// server does not have yet, and the subscription sets (DESIGN section 6).
+/// The local database of one user of one app. It has the server's state, the writes that the server does not have yet, and the
+/// subscription sets. It is one SQLite file with these tables:
 ///
 /// ```
-/// <Class>                     what apps see: a table per class, a column per property
-/// _sluice_server              server rows of objects that have pending writes; NULL: not in the view
-/// _sluice_pending             changesets until the file has applied the commit that holds them
+/// <Class>                     the shown objects: a table per class, a column per property
+/// _sluice_server              server rows of objects with pending writes, with their clocks; NULL: not in the view, or unknown
+/// _sluice_pending             changesets until the replica has applied the commit that contains them
 /// _sluice_pending_change      their changes, one row each
 /// _sluice_subscription_set, _sluice_subscription
 /// _sluice_staging_<Class>     rows of a bootstrap under way
-/// _sluice_earlier_<Class>     rows of the interrupted one that it goes on from
+/// _sluice_earlier_<Class>     staged rows of the interrupted bootstrap that is resumed
 /// _sluice_ingest              asymmetric objects until they are acknowledged
-/// _sluice_error               refusals that the app has not been told about
+/// _sluice_error               compensating writes that were not reported to the app
 /// _sluice_link                links in collections, embedded objects and mixed values, by target
-/// _sluice_link_dirty          rows whose links of this kind changed in a transaction under way
+/// _sluice_link_dirty          rows whose links of this kind changed in the open transaction
 /// _sluice_inverse             the properties that _sluice_link covers
-/// _sluice_commit              what the latest commits touched, for other processes; its last number is the state's version
+/// _sluice_commit              the objects changed by the latest commits, for other processes; its last number is the state's version
 /// _sluice_meta                format version, identity, position, counters, clock
 /// ```
-/// What apps see of an object = server row ⊕ its pending changes. All writing happens on one queue; reading goes through
+/// The shown state of an object is its server row merged with its pending changes. All writes run on one queue. Reads use
 /// `ReplicaReader`s, which never wait for it.
 package final class Replica: Sendable {
-    /// The file's path.
+    /// The path of the file.
     package let path: String
-    /// The classes in the order in which they were given; type indices of this replica refer to it.
+    /// The classes in the given order. Type indices of this replica refer to it.
     package let schema: Schema
-    /// False for a file that no server knows: nothing is kept for upload, and no subscription is needed to write.
+    /// `false` for a local file without a server: nothing is kept for upload, and writing needs no subscription.
     package let isSynced: Bool
     let layouts: [TableLayout]
     let links: LinkIndex
     let options: ReplicaOptions
-    /// All writing happens here.
+    /// The writer queue. All writes run on it.
     private let queue = DispatchQueue(label: "sluice.replica", qos: .userInitiated)
     let writer: Writer
-    /// For questions that no writer is waited for with.
+    /// Reads the committed state without waiting for the writer.
     let committed: CommittedState
     private let observers = Mutex(Observers())
-    /// The versions that readers stand on.
+    /// The versions that readers see.
     private let readers = Mutex<[ObjectIdentifier: UInt64]>([:])
-    /// Of the database of a temporary file, see `ReplicaFile.number(of:)`.
+    /// The inode of a temporary file, see `ReplicaFile.number(of:)`.
     private let fileNumber: UInt64?
-    /// Tells other processes of commits, and this one of theirs.
+    /// Notifies other processes of commits, and this one of theirs.
     private let bell: CommitBell?
 
     private struct Observers {
@@ -54,17 +54,17 @@ package final class Replica: Sendable {
         var left: [UInt64: @Sendable ([LeftObject]) -> Void] = [:]
     }
 
-    /// The version of the newest state that observers have been told of. It grows with each commit, of any process, that changes what
-    /// apps see.
+    /// The version of the newest state that observers were notified of. It grows with each commit, of any process, that changes the shown
+    /// objects.
     package var version: UInt64 { shownVersion.load(ordering: .acquiring) }
     private let shownVersion = Atomic<UInt64>(0)
 
-    /// Opens the file, making it when it is missing, and fits its tables to the schema. Several processes may have it open, with the same
-    /// classes; they write one at a time.
+    /// Opens the file, creates it if it is missing, and fits its tables to the schema. Several processes may open it with the same
+    /// classes. They write one at a time.
     /// - Parameters:
-    ///   - indexes: the properties, by class, that get an index for queries. Those that had one and are not named lose it.
-    /// - Throws: `replicaVersion` when a newer release wrote the file, `replicaCorrupt` when it is no local file or
-    ///   damaged, `invalidSchemaChange` when the schema cannot be stored, or is not that of a file opened for reading only.
+    ///   - indexes: the properties, by class, that get an index for queries. Indexes of other properties are dropped.
+    /// - Throws: `replicaVersion` if a newer release wrote the file, `replicaCorrupt` if it is damaged or no client replica. A schema that
+    ///   cannot be stored, or that a file opened for reading only does not have, throws `invalidSchemaChange`.
     package init(
         path: String, schema: Schema, isSynced: Bool = true, indexes: [String: Set<String>] = [:],
         options: ReplicaOptions = ReplicaOptions(), environment: any Environment = SystemEnvironment()
@@ -98,7 +98,7 @@ package final class Replica: Sendable {
         if options.isTemporary { ReplicaFile.remove(path, numbered: fileNumber) }
     }
 
-    /// A connection of its own for reading, at the newest state.
+    /// Returns a new connection for reading, at the newest state.
     package func makeReader() throws(SluiceError) -> ReplicaReader { try ReplicaReader(of: self) }
 
     // MARK: Writer queue
@@ -115,7 +115,7 @@ package final class Replica: Sendable {
         return try result.get()
     }
 
-    /// Runs the body as one transaction on the writer queue and publishes what it did.
+    /// Runs the body as one transaction on the writer queue, then publishes its changes.
     func commit<R: Sendable>(
         isDurable: Bool = false, _ body: @escaping @Sendable (Writer) throws(SluiceError) -> R
     ) async throws(SluiceError) -> R {
@@ -126,7 +126,7 @@ package final class Replica: Sendable {
         }
     }
 
-    /// The same for callers that wait: it blocks until earlier transactions are done.
+    /// Runs the body as one durable transaction. Blocks until earlier transactions are done.
     func commitNow<R>(_ body: (Writer) throws(SluiceError) -> R) throws(SluiceError) -> R {
         try readNow { writer throws(SluiceError) in
             let result = try writer.transaction(isDurable: true) { () throws(SluiceError) in try body(writer) }
@@ -140,30 +140,30 @@ package final class Replica: Sendable {
         return try result.get()
     }
 
-    /// Begins a local write: blocks until the writer is free, and keeps it until `commit` or `cancel`. Waits up to 10 seconds for another
-    /// process that is writing.
-    /// - Throws: `writeNotAllowed` when the file was opened for reading only; `timeout`.
+    /// Begins a local write. Blocks until the writer is free, and holds it until `commit` or `cancel`. Waits up to 10 seconds for a write
+    /// of another process.
+    /// - Throws: `writeNotAllowed` if the file was opened for reading only; `timeout`.
     package func beginWrite() throws(SluiceError) -> WriteTransaction {
         let turn = DispatchSemaphore(value: 0)
         let lease = WriterLease(lapses: false) { turn.signal() }
         queue.async { lease.hold() }
         turn.wait()
-        // Nobody else has the lease, and it does not lapse.
+        // The lease is exclusive and does not lapse.
         guard let transaction = try beginWrite(lease) else { throw SluiceError(.internalError, "The writer was not held.") }
         return transaction
     }
 
-    /// Asks for the writer without waiting.
-    /// - Parameter news: called once, on any thread: when the lease can be claimed by `beginWrite(_:)`, or is over.
+    /// Requests the writer without waiting.
+    /// - Parameter news: called once, on any thread, when `beginWrite(_:)` can claim the lease or the lease is over.
     package func askForWriter(_ news: @escaping @Sendable () -> Void) -> WriterLease {
         let lease = WriterLease(lapses: true, news: news)
         queue.async { lease.hold() }
         return lease
     }
 
-    /// Begins a local write with a lease that was asked for.
+    /// Begins a local write with a requested lease.
     /// - Parameter isDurable: see `WriteTransaction.commit`.
-    /// - Returns: nil when the lease is over, or its time has not come.
+    /// - Returns: `nil` if the lease is over or not granted yet.
     package func beginWrite(_ lease: WriterLease, isDurable: Bool = true) throws(SluiceError) -> WriteTransaction? {
         guard lease.claim() else { return nil }
         if options.isReadOnly {
@@ -174,7 +174,7 @@ package final class Replica: Sendable {
             let transaction = try WriteTransaction(writer: writer, lease: lease, isDurable: isDurable) { [weak self] news in
                 self?.publish(news)
             }
-            // What others have committed is told on its own, before anything of this transaction.
+            // Commits of other processes are published separately, before this transaction's changes.
             publish(writer.takeNews())
             return transaction
         } catch {
@@ -183,42 +183,44 @@ package final class Replica: Sendable {
         }
     }
 
-    /// Calls back when everything that has been committed is on the disk.
+    /// Calls `done` on the writer queue once all commits are on the disk.
     package func waitForDisk(_ done: @escaping @Sendable (Result<Void, SluiceError>) -> Void) {
         queue.async { [writer] in done(Result { () throws(SluiceError) in try writer.connection.syncLog() }) }
     }
 
-    // MARK: Versions that are read
+    // MARK: Versions in use
 
-    /// How many states the file keeps because somebody in this process reads one: from the oldest that is read to the newest.
+    /// The number of states that the file keeps for readers of this process, from the oldest one read to the newest.
     package var activeVersions: UInt64 {
         let newest = version
         return readers.withLock { readers in newest - min(readers.values.min() ?? newest, newest) + 1 }
     }
 
-    /// A reader has moved to a version; nil: it is gone.
+    /// Records the version that a reader sees. `nil` removes the reader.
     func note(_ reader: ObjectIdentifier, at version: UInt64?) { readers.withLock { $0[reader] = version } }
 
     // MARK: Other processes
 
-    /// On the writer queue, when another process may have committed.
+    /// Publishes commits of other processes. Runs on the writer queue.
     private func catchUp() {
-        // What cannot be read now is read before the next transaction, whose error is its caller's.
+        // The next transaction repeats a failed read and reports its error.
         try? writer.catchUp()
         publish(writer.takeNews())
     }
 
     // MARK: Observation
 
-    /// By whoever holds the writer, so that observers hear of versions in order.
+    /// Notifies observers. Called by the holder of the writer, so that versions arrive in order.
     private func publish(_ news: WriterNews) {
         if news.isEmpty { return }
         var change: ReplicaChange?
         if !news.types.isEmpty {
+            // Before the handlers run: they may ask for the version.
             shownVersion.store(news.version, ordering: .releasing)
             change = ReplicaChange(version: news.version, types: news.types)
         }
         if news.isOwn { bell?.ring(news.version) }
+        // The handlers run without the lock: they may add and remove observers.
         let listeners = observers.withLock { $0 }
         if let change { for listener in listeners.changes.values { listener(change) } }
         if news.local { for listener in listeners.local.values { listener() } }
@@ -226,8 +228,8 @@ package final class Replica: Sendable {
         if !news.left.isEmpty { for listener in listeners.left.values { listener(news.left) } }
     }
 
-    /// Calls the handler after each commit that changed what apps see, on the thread that committed: it must only pass
-    /// the news on. - Returns: the number for `removeObserver`.
+    /// Calls the handler after each commit that changed shown objects, on the committing thread. The handler must only forward the
+    /// change. - Returns: the number for `removeObserver`.
     package func observeChanges(_ handler: @escaping @Sendable (ReplicaChange) -> Void) -> UInt64 {
         observers.withLock { observers in
             defer { observers.next += 1 }
@@ -236,8 +238,8 @@ package final class Replica: Sendable {
         }
     }
 
-    /// Calls the handler after each commit that gives the sync engine something to send: a changeset, asymmetric
-    /// objects, a subscription set. The same conditions hold as for `observeChanges`.
+    /// Calls the handler after each commit that gives the sync engine something to send: a changeset, asymmetric objects, a subscription
+    /// set. The conditions of `observeChanges` apply.
     package func onLocalChange(_ handler: @escaping @Sendable () -> Void) -> UInt64 {
         observers.withLock { observers in
             defer { observers.next += 1 }
@@ -246,7 +248,7 @@ package final class Replica: Sendable {
         }
     }
 
-    /// Calls the handler after each change of a subscription set's state. The same conditions hold.
+    /// Calls the handler after each change of a subscription set's state. The conditions of `observeChanges` apply.
     package func observeSubscriptions(_ handler: @escaping @Sendable () -> Void) -> UInt64 {
         observers.withLock { observers in
             defer { observers.next += 1 }
@@ -255,8 +257,8 @@ package final class Replica: Sendable {
         }
     }
 
-    /// Calls the handler after each commit in which the server took objects off the device, with `LeftObject.most` of them at most. The same
-    /// conditions hold.
+    /// Calls the handler after each commit in which the server removed objects from the device, with at most `LeftObject.most` of them.
+    /// The conditions of `observeChanges` apply.
     package func observeLeaving(_ handler: @escaping @Sendable ([LeftObject]) -> Void) -> UInt64 {
         observers.withLock { observers in
             defer { observers.next += 1 }

@@ -10,18 +10,18 @@ import Synchronization
     import Darwin
 #endif
 
-/// A local file and what lies beside it.
+/// The database file of a client replica and the files beside it.
 package enum ReplicaFile {
-    /// Of the files of a replica, what follows the path.
+    /// The suffixes of a replica's files.
     private static let endings = ["", "-wal", "-shm", "-wal" + SLUICE_VFS_MARK_ENDING, noteEnding]
     static let noteEnding = ".note"
 
-    /// All files of a replica, those that exist and those that do not.
+    /// Returns the paths of all files of a replica, existing or not.
     package static func files(_ path: String) -> [String] { endings.map { path + $0 } }
 
-    /// Whether another process has the file open: SQLite holds a lock of the database for as long, in the mode that writes ahead
-    /// (sqlite.org, Write-Ahead Logging and File Locking in SQLite v3). Not for files that this process has open, whose locks it
-    /// would let go of.
+    /// `true` if another process has the file open. In WAL mode, SQLite holds a lock of the database for that time (sqlite.org,
+    /// Write-Ahead Logging and File Locking in SQLite v3). Must not be called for a file that this process has open: closing the
+    /// descriptor would release the process's locks.
     package static func isOpenElsewhere(_ path: String) -> Bool {
         let descriptor = open(path, O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else { return false }
@@ -32,25 +32,26 @@ package enum ReplicaFile {
         return unsafe fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
     }
 
-    /// Has connections of this process that are still closing leave alone what lies at the path from now on: the last one of a file deletes
-    /// its log by name. Called before the files are moved or deleted.
+    /// Stops this process's closing connections from touching files at the path by name. The last connection of a file would delete its
+    /// WAL by name. Call it before the files are moved or deleted.
     package static func detach(_ path: String) { sluice_vfs_detach(path) }
 
-    /// Held while files are removed by name, so that none comes between a look at whose they are and their removal.
+    /// Held while files are removed by name, so that their identity cannot change between the check and the removal.
     private static let removing = Mutex(())
 
-    /// What tells a database from another that has taken its place; nil when there is none. No other has its number while it is open.
+    /// Returns the inode of a database, or `nil` if it does not exist. It distinguishes a file from its replacement while the file is
+    /// open.
     static func number(of path: String) -> UInt64? {
         var status = stat()
         return stat(path, &status) == 0 ? UInt64(status.st_ino) : nil
     }
 
-    /// Removes the files of a replica that nobody has open, other than connections of this process that are closing.
-    /// - Returns: whether the database itself was there and is gone.
+    /// Removes the files of a replica that no connection has open, except connections of this process that are closing.
+    /// - Returns: `true` if the database existed and was removed.
     @discardableResult
     package static func remove(_ path: String) -> Bool { removing.withLock { _ in unlinkAll(path) } }
 
-    /// Removes the files of a replica that is closing, unless another has taken its place.
+    /// Removes the files of a replica that is closing, unless another database has replaced it.
     static func remove(_ path: String, numbered number: UInt64?) {
         removing.withLock { _ in if number != nil, number == self.number(of: path) { unlinkAll(path) } }
     }
@@ -68,9 +69,9 @@ package enum ReplicaFile {
 }
 
 extension Replica {
-    /// Writes a compacted copy of what is committed. A copy of a synced file keeps rows and pending writes, and asks the server for an
-    /// identity of its own when it is opened. Blocks for about as long as copying the file takes.
-    /// - Throws: when there is a file at the path already, or it cannot be written.
+    /// Writes a compacted copy of the committed state. A copy of a synced replica keeps rows and pending writes, and requests an identity
+    /// of its own when it is opened. Blocks for about as long as a file copy.
+    /// - Throws: `internalError` if a file exists at the path, or the error of writing it.
     package func writeCopy(to target: String) throws(SluiceError) {
         if access(target, F_OK) == 0 {
             throw SluiceError(.internalError, "There is a file at \(target) already.", fix: "Choose another path or remove the file.")

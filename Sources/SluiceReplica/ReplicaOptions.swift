@@ -1,20 +1,20 @@
 package import SluiceCore
 
-/// How a file is opened.
+/// The options of opening a client replica.
 package struct ReplicaOptions: Sendable {
-    /// Nothing is written, not even what the schema lacks; the file has to exist and to have the schema's classes and properties.
+    /// Opens the file for reading only. It must exist and have the schema's classes and properties.
     package var isReadOnly = false
-    /// The file goes away with the replica and is not kept safe from a crash: for Realms in memory. No other process is told of commits.
+    /// Deletes the file with the replica and does not protect it from crashes: for Realms in memory. Does not notify other processes.
     package var isTemporary = false
-    /// Asked while the file is opened, with its bytes in all and those in use; true: it is compacted, which takes about as long as copying it
-    /// and as much room. Not asked for a file that is new or only read.
+    /// Called while the file is opened, with its size and the bytes in use. If it returns `true`, the file is compacted. Compaction takes
+    /// about the time and space of a copy. Not called for a new file or a read-only one.
     package var shouldCompact: (@Sendable (_ totalBytes: Int, _ usedBytes: Int) -> Bool)?
 
-    /// The tables are left as they are, for `Replica.beginMigration`.
+    /// Leaves the tables unchanged, for `Replica.beginMigration`.
     package var isUnfitted = false
-    /// Whose writes the file is to hold; nil where it is not synced. A file without an owner gets this one.
+    /// The owner of the file's writes. `nil` if it is not synced. A file without an owner gets this one.
     package var owner: String?
-    /// The largest changeset; nil where none is uploaded.
+    /// The bound of a changeset. `nil` if none is uploaded.
     package var uploadBound: UploadBound?
 
     package init(
@@ -30,11 +30,11 @@ package struct ReplicaOptions: Sendable {
     }
 }
 
-/// The bound of a changeset that one message carries.
+/// The bound of a changeset in one message.
 package struct UploadBound: Sendable {
-    /// Of the message, bytes.
+    /// The maximum size of the message, in bytes.
     package var bytes: Int
-    /// Returns the bytes of a message with the changeset alone.
+    /// Returns the size of a message with only this changeset, in bytes.
     package var measure: @Sendable (Changeset) throws(SluiceError) -> Int
 
     package init(bytes: Int, measure: @escaping @Sendable (Changeset) throws(SluiceError) -> Int) {
@@ -42,8 +42,8 @@ package struct UploadBound: Sendable {
         self.measure = measure
     }
 
-    /// Refuses a changeset that no message can carry.
-    /// - Parameter stored: bytes of its changes in the file. Those of the message are at most eight times as many.
+    /// Rejects a changeset that no message can carry.
+    /// - Parameter stored: the size of its changes in the file, in bytes. The message is at most eight times as large.
     /// - Throws: `writeTooLarge` with the size and the bound.
     func check(_ changeset: Changeset, stored: Int) throws(SluiceError) {
         guard stored > bytes / 8 else { return }

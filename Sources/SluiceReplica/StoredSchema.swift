@@ -7,14 +7,14 @@ package import SluiceCore
     import Glibc
 #endif
 
-/// What a local file says of the classes that it was written with, and of the app's number for them.
+/// The schema that a client replica was written with, and the app's schema version.
 package struct StoredSchema: Hashable, Sendable {
     package var version: UInt64
     package var schema: Schema
 }
 
 extension Replica {
-    /// The schema that a file was written with; nil when there is no file, or one that says nothing of it.
+    /// Returns the schema that a file was written with, or `nil` if the file is missing or has none.
     package static func storedSchema(path: String, isReadOnly: Bool = false) throws(SluiceError) -> StoredSchema? {
         guard access(path, F_OK) == 0 else { return nil }
         let connection = try Connection.open(path: path, isReadOnly ? .readOnly : .reader)
@@ -24,7 +24,7 @@ extension Replica {
         return isThere ? try StoredSchema(in: connection) : nil
     }
 
-    /// Notes the schema that the file is used with. Classes that it had before and that are not in it stay noted, as their objects stay.
+    /// Records the schema in use. Keeps recorded classes that the schema lacks, since their objects stay in the file.
     package func noteSchema(version: UInt64) throws(SluiceError) {
         let before = try Replica.storedSchema(path: path)
         if before?.version == version, schema.types.allSatisfy({ before?.schema[$0.name] == $0 }) { return }
@@ -37,7 +37,7 @@ extension Replica {
 }
 
 extension StoredSchema {
-    /// The version is the row without a name.
+    /// The row without a class name holds the version.
     static let table = "CREATE TABLE IF NOT EXISTS _sluice_schema (class TEXT PRIMARY KEY, description BLOB) WITHOUT ROWID"
 
     init?(in connection: Connection) throws(SluiceError) {

@@ -1,6 +1,6 @@
 package import SluiceCore
 
-/// What a subscription has beside its query.
+/// The options of a subscription beside its query.
 package struct SubscriptionOptions: Hashable, Sendable {
     package struct SortKey: Hashable, Sendable {
         package var property: String
@@ -12,12 +12,12 @@ package struct SubscriptionOptions: Hashable, Sendable {
         }
     }
 
-    /// Milliseconds from the last update until the subscription goes away by itself; nil: it stays.
+    /// The time from the last update to the subscription's expiry, in milliseconds. `nil` never expires.
     package var timeToLive: UInt64?
-    /// The first so many objects in the order of `sort`; 0: all.
+    /// The maximum number of objects, in the order of `sort`. 0: no limit.
     package var limit: Int
     package var sort: [SortKey]
-    /// Paths of links, with the names in the file, whose objects come along.
+    /// Paths of links whose objects are included, with the names in the file.
     package var includes: [String]
 
     package init(timeToLive: UInt64? = nil, limit: Int = 0, sort: [SortKey] = [], includes: [String] = []) {
@@ -27,7 +27,7 @@ package struct SubscriptionOptions: Hashable, Sendable {
         self.includes = includes
     }
 
-    /// Whether a path leads to objects of a class. A path that the classes do not have leads as far as they have it.
+    /// `true` if an included path reaches objects of a class. A path is followed as far as the schema has it.
     func reaches(_ target: String, from type: String, _ schema: Schema) -> Bool {
         includes.contains { path in
             var names = path.split(separator: ".", omittingEmptySubsequences: false).map(String.init)[...]
@@ -46,7 +46,7 @@ package struct SubscriptionOptions: Hashable, Sendable {
         }
     }
 
-    /// What the store keeps; empty for nothing.
+    /// The stored encoding. Empty without options.
     var stored: [UInt8] {
         var fields: [String: Value] = [:]
         if let timeToLive { fields["ttl"] = .int(Int64(clamping: timeToLive)) }
@@ -58,7 +58,7 @@ package struct SubscriptionOptions: Hashable, Sendable {
         return fields.isEmpty ? [] : StoredValue.encode(.dictionary(fields))
     }
 
-    /// Options that cannot be read are none.
+    /// Decodes stored options. Unreadable bytes give no options.
     init(stored bytes: UnsafeRawBufferPointer) {
         self.init()
         guard !bytes.isEmpty, case .dictionary(let fields)? = StoredValue.decode(bytes) else { return }
@@ -78,7 +78,7 @@ package struct SubscriptionOptions: Hashable, Sendable {
 }
 
 extension StoredSubscription {
-    /// When it goes away by itself, by this device's clock; nil: never.
+    /// The expiry by this device's clock, or `nil` if it never expires.
     package var expires: Timestamp? {
         guard let timeToLive = options.timeToLive else { return nil }
         let (seconds, isTooLate) = updated.seconds.addingReportingOverflow(Int64(clamping: timeToLive / 1_000))

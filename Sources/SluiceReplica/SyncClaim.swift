@@ -8,11 +8,11 @@ package import SluiceCore
     import Darwin
 #endif
 
-/// The right to sync a file, which one process has at a time: two that upload the same changesets would end each other's sessions
-/// without end. The system takes it back from a process that is killed.
+/// The exclusive right of one process to sync a client replica. Two processes that upload the same changesets would end each other's
+/// sessions forever. The system releases the claim when the process is killed.
 package final class SyncClaim: Sendable {
-    /// The file that is locked, beside the database, which has locks of SQLite's own. It stays, since another process may be about to
-    /// lock it.
+    /// Returns the path of the lock file beside the database, which has SQLite's own locks. The lock file is never deleted, since another
+    /// process may be about to lock it.
     package static func file(of path: String) -> String { path + ".sync" }
 
     private let descriptor: Int32
@@ -21,9 +21,10 @@ package final class SyncClaim: Sendable {
 
     deinit { close(descriptor) }
 
-    /// - Parameter milliseconds: to wait at most for whoever has it. In this process that is a Realm that has just been let go of.
-    /// - Returns: nil when another has it.
-    /// - Throws: `deviceFull`, or `internalError` when the file cannot be made.
+    /// Takes the claim. Blocks the thread while it waits.
+    /// - Parameter milliseconds: the maximum wait for the current holder. In the same process, a Realm that was just closed.
+    /// - Returns: `nil` if another holder keeps the claim.
+    /// - Throws: `deviceFull`, or `internalError` if the lock file cannot be created.
     package static func take(_ path: String, within milliseconds: Int = 2_000) throws(SluiceError) -> SyncClaim? {
         let file = file(of: path)
         let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -36,7 +37,7 @@ package final class SyncClaim: Sendable {
         let claim = SyncClaim(descriptor: descriptor)
         var left = milliseconds
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
-            // A file system without locks has no second process to fear more than before.
+            // Without file locks there is no way to detect a second process. Sync anyway.
             guard errno == EWOULDBLOCK || errno == EINTR else { return claim }
             guard left > 0 else { return nil }
             usleep(5_000)

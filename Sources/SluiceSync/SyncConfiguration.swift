@@ -1,18 +1,18 @@
 import SluiceReplica
 
-/// Where and as what to sync.
+/// The address, app and behaviour of a sync engine.
 package struct SyncConfiguration: Hashable, Sendable {
     /// The gateway: `ws://`, `wss://`, `http://` or `https://` with host and optionally port.
     package var url: String
     package var app: String
-    /// Name and version of the SDK, for the gateway's log.
+    /// Name and version of the SDK, which the gateway logs.
     package var sdk: String
-    /// Added to the request that opens the connection.
+    /// Extra header fields of the request that opens the connection.
     package var headers: [String: String]
-    /// The header of that request that carries the access token as well, for what is between client and gateway; nil: none does.
+    /// The header of that request that repeats the access token, for proxies in front of the gateway. `nil` sends none.
     package var authorizationHeader: String?
     package var timing: SyncTiming
-    /// What a client reset does.
+    /// The engine's reaction when the gateway no longer knows the client replica.
     package var reset: ResetMode
 
     package init(
@@ -29,15 +29,15 @@ package struct SyncConfiguration: Hashable, Sendable {
     }
 }
 
-/// How long the engine waits for the gateway, in milliseconds.
+/// Timeouts of the engine, in milliseconds.
 package struct SyncTiming: Hashable, Sendable {
-    /// From the attempt to Welcome, and for a token.
+    /// The limit from the connection attempt to `Welcome`, and for fetching a token.
     package var connect: UInt64
-    /// Between pings.
+    /// The interval between pings.
     package var ping: UInt64
-    /// For a sign of life after a ping.
+    /// The limit for an answer to a ping.
     package var pong: UInt64
-    /// For the TCP connection, and for the answer to the upgrade; nil: as the transport has it. All of it is within `connect`.
+    /// The limit for the TCP connection and for the answer to the upgrade, within `connect`. `nil` uses the transport's default.
     package var transport: UInt64?
 
     package init(connect: UInt64 = 120_000, ping: UInt64 = 30_000, pong: UInt64 = 30_000, transport: UInt64? = nil) {
@@ -47,22 +47,22 @@ package struct SyncTiming: Hashable, Sendable {
         self.transport = transport
     }
 
-    /// Without a byte from the gateway until the connection counts as dead.
+    /// The time without a byte from the gateway after which the connection counts as dead.
     package var silence: UInt64 { ping + pong }
 }
 
-/// What is done when the gateway does not know the file any more.
+/// The reaction to a gateway that no longer knows the client replica.
 package enum ResetMode: Hashable, Sendable {
-    /// The engine stops and leaves it to the app.
+    /// The engine stops. The app decides.
     case manual
-    /// The server's side begins anew; writes that were not uploaded are dropped when it is there.
+    /// Downloads anew. Drops the writes that were not uploaded once the new state has arrived.
     case discard
-    /// The server's side begins anew, and writes that were not uploaded are uploaded to it. As `manual` where the gateway forbids that.
+    /// Downloads anew and uploads the pending writes to the new state. Behaves as `manual` where the gateway forbids recovery.
     case recover
-    /// As `recover`, or as `discard` where the gateway forbids to recover.
+    /// Behaves as `recover`, or as `discard` where the gateway forbids recovery.
     case recoverOrDiscard
 
-    /// Nil: leave it to the app.
+    /// Returns the reset to perform, or `nil` to leave the decision to the app.
     func reset(isRecoveryAllowed: Bool) -> ReplicaReset? {
         switch self {
         case .manual: nil

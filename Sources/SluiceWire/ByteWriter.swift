@@ -1,4 +1,4 @@
-/// How a Protobuf field's content is laid out. Groups (3 and 4) are not part of the published formats.
+/// The layout of a Protobuf field's content. The published formats use no groups (wire types 3 and 4).
 package enum WireType: UInt8, Sendable {
     case varint = 0
     case fixed64 = 1
@@ -6,25 +6,25 @@ package enum WireType: UInt8, Sendable {
     case fixed32 = 5
 }
 
-/// A growing buffer of Protobuf fields, reused from message to message so that the steady state allocates nothing.
+/// A growing buffer of Protobuf fields. Reuse it from message to message, so that the steady state allocates nothing.
 ///
-/// Nested messages are written between `open` and `close`: one byte is kept for the length, and content longer than 127
-/// bytes is moved by the missing ones, so the result is the shortest encoding, byte for byte the generated code's.
+/// Nested messages are written between `open` and `close`. `open` reserves one byte for the length. Content over 127 bytes is moved to
+/// make room for a longer one. The result is the shortest encoding, byte for byte that of the generated code.
 package struct ByteWriter: Sendable {
     package private(set) var bytes: [UInt8] = []
 
-    /// - Parameter capacity: bytes to reserve at once.
+    /// - Parameter capacity: the bytes to reserve.
     package init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
 
     package var count: Int { bytes.count }
 
-    /// Forgets the content and keeps the capacity.
+    /// Removes the content and keeps the capacity.
     package mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
 
-    /// Takes back everything after the first `count` bytes.
+    /// Removes everything after the first `count` bytes.
     package mutating func truncate(to count: Int) { bytes.removeSubrange(count...) }
 
-    /// Hands the content over and starts empty.
+    /// Returns the content and leaves the writer empty, without capacity.
     package mutating func take() -> [UInt8] {
         let taken = bytes
         bytes = []
@@ -67,14 +67,14 @@ extension ByteWriter {
         varint(UInt64(field) << 3 | UInt64(type.rawValue))
     }
 
-    /// Keeps the place of a nested message's length. - Returns: where its content starts, for `close`.
+    /// Begins a nested message and reserves a byte for its length. - Returns: the offset of its content, for `close`.
     package mutating func open(_ field: UInt32) -> Int {
         tag(field, .lengthDelimited)
         bytes.append(0)
         return bytes.count
     }
 
-    /// Fills in the length of the message that `open` began.
+    /// Fills in the length of the message that `open` began. Messages close in reverse order.
     package mutating func close(_ start: Int) {
         let length = bytes.count - start
         if length < 0x80 {
@@ -85,6 +85,7 @@ extension ByteWriter {
     }
 
     private mutating func widen(_ start: Int, length: Int) {
+        // One length byte is reserved already; a length of n bytes shifts the content by n - 1.
         let extra = ByteWriter.size(ofVarint: UInt64(length)) - 1
         bytes.append(contentsOf: repeatElement(0, count: extra))
         bytes.withUnsafeMutableBytes { buffer in
@@ -98,16 +99,16 @@ extension ByteWriter {
         }
     }
 
-    /// Bytes that a varint takes: 1 to 10.
+    /// Returns the size of a varint, 1 to 10 bytes.
     package static func size(ofVarint value: UInt64) -> Int {
         value == 0 ? 1 : (70 - value.leadingZeroBitCount) / 7
     }
 
-    /// Zigzag: small numbers of either sign get small codes.
+    /// Returns the zigzag code of a number: small numbers of either sign get small codes.
     package static func zigzag(_ value: Int64) -> UInt64 { UInt64(bitPattern: (value << 1) ^ (value >> 63)) }
 }
 
-/// Whole fields. Those with `ifNotZero` follow proto3's rule that a plain field with its default is left out.
+/// Whole fields. The `ifNot…` methods follow proto3 and omit a field that has its default.
 extension ByteWriter {
     package mutating func field(_ number: UInt32, bytes content: UnsafeRawBufferPointer) {
         tag(number, .lengthDelimited)

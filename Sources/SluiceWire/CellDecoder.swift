@@ -1,11 +1,12 @@
 import SluiceCore
 
-/// Reads `Value` messages into cells; what does not fit a cell goes to the arena in the arena's own encoding, container
-/// elements included, so that no value is ever built.
+/// Decodes `Value` messages into cells. Content that does not fit a cell goes to the arena in the arena's encoding. Elements of
+/// containers are transcoded the same way, so no `Value` is built.
 struct CellDecoder {
     var arena: [UInt8]
 
-    /// - Throws: `badSyntax` for malformed bytes, `wrongValueType` for a kind that `shape` does not take.
+    /// Decodes one value.
+    /// - Throws: `badSyntax` for malformed bytes, `wrongValueType` for a kind that `shape` does not accept.
     mutating func cell(_ reader: WireReader, shape: ValueShape) throws(SluiceError) -> Cell {
         let (kind, place) = try CellDecoder.kind(of: reader)
         guard shape.value.contains(kind) else { throw CellDecoder.wrong(kind) }
@@ -40,7 +41,7 @@ struct CellDecoder {
         return Cell(tag: tag, length: UInt32(content.count), bits: UInt64(arena.count))
     }
 
-    /// The kind of a value and where its content begins; the last one counts, as with every oneof.
+    /// Returns the kind of a value and the offset of its content. If several are present, the last one counts, as with every oneof.
     private static func kind(of reader: WireReader) throws(SluiceError) -> (ValueKind, place: Int) {
         var reader = reader
         var found: (ValueKind, place: Int)?
@@ -140,6 +141,7 @@ extension CellDecoder {
 
     private mutating func list(_ reader: WireReader, elements: ValueKinds, depth: Int) throws(SluiceError) {
         var reader = reader
+        // The count is patched in after the elements: their number is unknown until the message ends.
         let place = arena.count
         fixed(UInt32(0))
         var count: UInt32 = 0
@@ -178,6 +180,7 @@ extension CellDecoder {
             count += 1
         }
         patch(place, count)
+        // Only an unsorted dictionary is decoded again; the common one stays in place.
         if !isAscending { try sort(from: place) }
     }
 
@@ -197,7 +200,7 @@ extension CellDecoder {
         return (key, value)
     }
 
-    /// Foreign writers may put entries in any order, and repeat keys; in memory they ascend and are unique.
+    /// Sorts the entries and removes repeated keys. Other writers may send any order; in memory, keys ascend and are unique.
     private mutating func sort(from start: Int) throws(SluiceError) {
         let value = arena.withUnsafeBufferPointer { ValueCoding.decode(UnsafeBufferPointer(rebasing: $0[start...]), as: .dictionary) }
         guard let value else { throw .malformed("a dictionary is not well formed") }
@@ -228,7 +231,7 @@ extension CellDecoder {
 }
 
 extension WireReader {
-    /// The content of a field that must have a fixed number of bytes.
+    /// Reads the content of a field with a fixed length.
     mutating func exactly(_ count: Int) throws(SluiceError) -> Range<Int> {
         let range = try content()
         guard range.count == count else { throw .malformed("an identifier has \(range.count) bytes instead of \(count)") }

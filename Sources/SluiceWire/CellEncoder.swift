@@ -1,8 +1,8 @@
 package import SluiceCore
 
 extension ValueCodec {
-    /// Appends the content of a `Value` message for a cell read in place; containers are transcoded from the row's arena
-    /// without building values. An absent cell, or a container with a malformed arena, is written as null.
+    /// Appends the content of a `Value` message for a cell read in place. Containers are transcoded from the row's arena without building
+    /// values. An absent cell, or a container with a malformed arena, is written as null.
     package static func encode(_ cell: Cell, of row: RowView, into writer: inout ByteWriter) {
         switch cell.tag {
         case .absent, .null: writer.field(ValueKind.null.rawValue, varint: 1)
@@ -28,8 +28,8 @@ extension ValueCodec {
     }
 }
 
-/// Walks the arena's encoding of a container (`ValueCoding`: tag bytes, little-endian integers, 32-bit counts) and writes
-/// the same as Protobuf. Every step says false when the bytes are malformed.
+/// Transcodes a container from the arena's encoding (`ValueCoding`: tag bytes, little-endian integers, 32-bit counts) to Protobuf. Each
+/// step returns `false` if the bytes are malformed.
 private struct ArenaReader {
     let bytes: UnsafeRawBufferPointer
     var position = 0
@@ -51,7 +51,7 @@ private struct ArenaReader {
         return take(Int(count))
     }
 
-    /// A nested value with its tag, as field `number`.
+    /// Transcodes a nested value with its tag, as field `number`.
     mutating func element(_ number: UInt32, depth: Int, into writer: inout ByteWriter) -> Bool {
         guard depth < Limits.nestingDepth, let byte = take(1)?.first, let tag = CellTag(rawValue: byte) else { return false }
         let content = writer.open(number)

@@ -4,7 +4,7 @@ package import SluiceCore
 package struct PartitionEnd: Hashable, Sendable {
     package var topic: String
     package var partition: Int32
-    /// The offset after the last record that belongs to the batch.
+    /// The offset after the last record of the batch.
     package var end: Int64
 
     package init(topic: String, partition: Int32, end: Int64) {
@@ -14,17 +14,19 @@ package struct PartitionEnd: Hashable, Sendable {
     }
 }
 
-/// Everything of the transactions up to and with `lsn` is in the log below these offsets.
+/// A progress record: the log has all transactions up to and including `lsn`, below these offsets.
 package struct LogProgress: Hashable, Sendable {
     package var lsn: LSN
-    /// Microseconds since 1970, UTC, of the last commit; the measure of the log's lag.
+    /// The time of the last commit, in microseconds since 1970, UTC. It measures the lag of the log.
     package var commitTime: Int64
     package var grown: [PartitionEnd]
-    /// From here on nothing is missing; zero when that is not said.
+    /// The `lsn` of the previous progress record, or the slot's position when it was taken. Zero if unknown.
+    ///
+    /// If it exceeds the last `lsn` that the reader knows, the log lacks the commits in between.
     package var since: LSN
-    /// Nothing that was committed between this and `lsn` is missing; zero when that is not said.
+    /// The log has all commits between this position and `lsn`, except those that retention removed. Zero if unknown.
     package var completeSince: LSN
-    /// The last transaction that is known up to `lsn`.
+    /// The last known transaction up to `lsn`.
     package var witness: Witness?
 
     package init(
@@ -39,7 +41,7 @@ package struct LogProgress: Hashable, Sendable {
     }
 }
 
-/// The `Progress` message.
+/// The codec of the `Progress` message.
 package enum ProgressCodec {
     package static func encode(_ progress: LogProgress, into writer: inout ByteWriter) {
         writer.ifNotZero(1, fixed64: progress.lsn.rawValue)

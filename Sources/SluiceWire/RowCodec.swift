@@ -1,6 +1,6 @@
 package import SluiceCore
 
-/// The `Row` message of one object type, read and written in place: no allocation per row.
+/// The codec of the `Row` message of one class. It encodes and decodes in place, without an allocation per row.
 package struct RowCodec: Sendable {
     package let type: ObjectType
     /// Property indices and numbers, ascending by number: the order of fields.
@@ -13,8 +13,8 @@ package struct RowCodec: Sendable {
         shapes = type.properties.map { ValueShape(of: $0) }
     }
 
-    /// Appends the content of a `Row` message; absent cells are left out.
-    /// - Parameter mask: by property index, true where the reader may see the property; nil shows all.
+    /// Appends the content of a `Row` message. Omits absent cells.
+    /// - Parameter mask: `true`, by property index, for each property that the reader may see. `nil` shows all.
     package func encode(_ row: RowView, mask: [Bool]? = nil, into writer: inout ByteWriter) {
         for (index, id) in order {
             let index = Int(index)
@@ -43,8 +43,9 @@ package struct RowCodec: Sendable {
         }
     }
 
-    /// Appends those fields of an encoded `Row` that `mask` shows, as they are. Fields of properties that this type does
-    /// not know are left out: what is unknown cannot be allowed.
+    /// Copies the fields of an encoded `Row` that `mask` allows, unchanged. Drops fields of properties that the class does not have: an
+    /// unknown property cannot be allowed.
+    /// - Throws: `badSyntax`. `writer` then holds a part of the row.
     package func copy(_ bytes: UnsafeRawBufferPointer, mask: [Bool], into writer: inout ByteWriter) throws(SluiceError) {
         var reader = WireReader(bytes)
         while !reader.isAtEnd {
@@ -60,13 +61,14 @@ package struct RowCodec: Sendable {
         }
     }
 
-    /// Reads the content of a `Row` message to the end of `rows`. Properties with numbers that the type does not have are
-    /// skipped; those that are missing are absent.
-    /// - Throws: `badSyntax` for malformed bytes, `wrongValueType` for a value that its property does not take; `rows`
-    ///   then holds no part of the row.
+    /// Decodes the content of a `Row` message and appends the row to `rows`. Skips numbers that the class does not have. Properties that
+    /// are missing become absent.
+    /// - Throws: `badSyntax` for malformed bytes, `wrongValueType` for a value that its property does not accept. `rows` is then
+    ///   unchanged.
     package func decode(_ bytes: UnsafeRawBufferPointer, into rows: inout RowBuffer) throws(SluiceError) -> RowRef {
         let row = rows.appendAbsent(count: type.properties.count)
         let arenaStart = rows.arena.count
+        // The decoder takes the arena, so that appending copies nothing; `defer` returns it on every path.
         var decoder = CellDecoder(arena: rows.arena)
         rows.arena = []
         defer { rows.arena = decoder.arena }
@@ -80,7 +82,7 @@ package struct RowCodec: Sendable {
         }
     }
 
-    /// The owning form.
+    /// Decodes an owning row.
     package func decode(_ bytes: [UInt8]) throws(SluiceError) -> Row {
         var rows = RowBuffer()
         let row = try bytes.withUnsafeBufferPointer { buffer throws(SluiceError) in
@@ -111,7 +113,7 @@ package struct RowCodec: Sendable {
         }
     }
 
-    /// The two parts of a `Field` message.
+    /// Decodes the two parts of a `Field` message.
     private func field(_ reader: WireReader) throws(SluiceError) -> (property: UInt32, value: Range<Int>?) {
         var reader = reader
         var property: UInt32 = 0
@@ -132,11 +134,11 @@ package struct RowCodec: Sendable {
     }
 }
 
-/// The codecs of all types of a schema, by type index.
+/// The codecs of all classes of a schema, by type index.
 package struct SchemaCodec: Sendable {
     package let schema: Schema
     package let rows: [RowCodec]
-    /// The names as they lie in messages.
+    /// The class names, encoded as in messages.
     let names: [[UInt8]]
 
     package init(_ schema: Schema) {
@@ -147,8 +149,7 @@ package struct SchemaCodec: Sendable {
 
     package subscript(_ type: Int) -> RowCodec { rows[type] }
 
-    /// The index of the type with this name; nil when the schema has none. Schemas are small: the names are compared one
-    /// by one, without making a string.
+    /// Returns the index of the class with this name, or `nil`. Compares the names one by one without building a string: O(classes).
     package func index(ofName name: UnsafeRawBufferPointer) -> Int? {
         names.firstIndex { $0.count == name.count && $0.elementsEqual(name) }
     }

@@ -1,8 +1,8 @@
 package import SluiceCore
 
-/// The `Value` message read and written by hand, in the owning form. `RowCodec` does the same on rows in place.
+/// A hand-written codec of the `Value` message, for owning values. `RowCodec` does the same for rows in place.
 package enum ValueCodec {
-    /// Appends the content of a `Value` message (without key and length).
+    /// Appends the content of a `Value` message, without key and length.
     package static func encode(_ value: Value, into writer: inout ByteWriter) {
         switch value {
         case .null: writer.field(ValueKind.null.rawValue, varint: 1)
@@ -29,7 +29,7 @@ package enum ValueCodec {
         }
     }
 
-    /// The content of a `Value` message.
+    /// Returns the content of a `Value` message.
     package static func encode(_ value: Value) -> [UInt8] {
         var writer = ByteWriter()
         encode(value, into: &writer)
@@ -54,6 +54,7 @@ package enum ValueCodec {
         writer.close(content)
     }
 
+    /// Decodes the content of a `Value` message.
     /// - Throws: `badSyntax` for malformed bytes, a value without a kind, or nesting beyond `Limits.nestingDepth`.
     package static func decode(_ bytes: UnsafeRawBufferPointer) throws(SluiceError) -> Value {
         var rows = RowBuffer()
@@ -64,7 +65,7 @@ package enum ValueCodec {
         try bytes.withUnsafeBufferPointer { buffer throws(SluiceError) in try decode(UnsafeRawBufferPointer(buffer)) }
     }
 
-    /// The same with a buffer lent by the caller, for loops; its content is forgotten.
+    /// Decodes with a buffer of the caller's, for loops. Its former content is removed.
     package static func decode(_ reader: WireReader, scratch: inout RowBuffer) throws(SluiceError) -> Value {
         scratch.removeAll()
         var decoder = CellDecoder(arena: scratch.arena)
@@ -82,14 +83,14 @@ package enum ValueCodec {
     }
 }
 
-/// The kinds that have their own layout.
+/// Kinds with a layout of their own.
 extension ByteWriter {
     mutating func kind(_ kind: ValueKind, fixed32 value: UInt32) {
         tag(kind.rawValue, .fixed32)
         fixed32(value)
     }
 
-    /// Two words, big-endian.
+    /// Appends two words, big-endian.
     mutating func kind(_ kind: ValueKind, high: UInt64, low: UInt64) {
         tag(kind.rawValue, .lengthDelimited)
         byte(16)
@@ -107,7 +108,7 @@ extension ByteWriter {
     mutating func timestamp(_ value: Timestamp) {
         let content = open(ValueKind.timestamp.rawValue)
         ifNotZero(1, zigzag: value.seconds)
-        // sint32 has a zigzag of its own width; sign-extended, the two give the same code.
+        // sint32 has a zigzag code of its own width. Sign-extended to 64 bits, both codes are equal.
         ifNotZero(2, zigzag: Int64(value.nanoseconds))
         close(content)
     }

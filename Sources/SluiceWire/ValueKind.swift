@@ -1,6 +1,6 @@
 package import SluiceCore
 
-/// The fields of the `Value` message: which kind of value it carries.
+/// The kind of a value: its field in the `Value` message.
 package enum ValueKind: UInt32, Sendable, CaseIterable {
     case null = 1
     case bool = 2
@@ -27,7 +27,7 @@ package enum ValueKind: UInt32, Sendable, CaseIterable {
     }
 }
 
-/// A set of kinds of values: what a property takes.
+/// A set of value kinds, such as those that a property accepts.
 package struct ValueKinds: OptionSet, Hashable, Sendable {
     package let rawValue: UInt16
     package init(rawValue: UInt16) { self.rawValue = rawValue }
@@ -37,8 +37,8 @@ package struct ValueKinds: OptionSet, Hashable, Sendable {
 
     package func contains(_ kind: ValueKind) -> Bool { rawValue >> UInt16(kind.rawValue) & 1 == 1 }
 
-    /// What a value, or an element of a collection, of this type may be. Null is in every set: whether a property may be
-    /// null is a rule of the schema, not of the format.
+    /// The kinds that a value of this type, or an element of a collection of it, may have. Always includes null: optionality is a rule of
+    /// the schema, not of the format.
     package init(of type: PropertyType) {
         self =
             switch type {
@@ -59,7 +59,7 @@ package struct ValueKinds: OptionSet, Hashable, Sendable {
     }
 }
 
-/// What a property takes: the value itself, and its elements when it is a collection.
+/// The kinds that a property accepts: for the value itself, and for its elements if it is a collection.
 package struct ValueShape: Hashable, Sendable {
     package var value: ValueKinds
     package var elements: ValueKinds

@@ -1,10 +1,9 @@
 package import SluiceCore
 
-/// Reads Protobuf fields in place from borrowed bytes. Every access is bounds-checked; malformed input throws
-/// `badSyntax` and never traps.
+/// Reads Protobuf fields in place from borrowed bytes. Every access is bounds-checked. Malformed input throws `badSyntax` and never
+/// traps.
 ///
-/// Ranges that it gives are offsets into `buffer`, also those of a nested reader, so that a caller can keep them and
-/// slice the same bytes later.
+/// Returned ranges are offsets into `buffer`, also those of a nested reader. A caller can keep them and slice the same bytes later.
 package struct WireReader {
     package let buffer: UnsafeRawBufferPointer
     package private(set) var position: Int
@@ -14,7 +13,7 @@ package struct WireReader {
         self.init(buffer, 0..<buffer.count)
     }
 
-    /// - Precondition: `range` lies in `buffer`.
+    /// - Precondition: `range` is within `buffer`.
     package init(_ buffer: UnsafeRawBufferPointer, _ range: Range<Int>) {
         precondition(range.lowerBound >= 0 && range.upperBound <= buffer.count, "the range \(range) is outside the buffer")
         self.buffer = buffer
@@ -24,7 +23,7 @@ package struct WireReader {
 
     package var isAtEnd: Bool { position >= end }
 
-    /// The bytes of a range that this reader gave.
+    /// Returns the bytes of a range that this reader returned.
     package func slice(_ range: Range<Int>) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: buffer[range]) }
 
     package func nested(_ range: Range<Int>) -> WireReader { WireReader(buffer, range) }
@@ -87,7 +86,7 @@ extension WireReader {
         return Tag(field: UInt32(key >> 3), type: type)
     }
 
-    /// The content of a length-delimited field, as a range of `buffer`.
+    /// Reads a length-delimited field and returns its content as a range of `buffer`.
     package mutating func content() throws(SluiceError) -> Range<Int> {
         let length = try varint()
         guard length <= UInt64(end - position) else { throw .malformed("a field of \(length) bytes is cut off") }
@@ -105,12 +104,12 @@ extension WireReader {
         }
     }
 
-    /// Reads a field of a known number, whose layout must be the format's.
+    /// Checks that a field of a known number has the format's wire type.
     package func expect(_ tag: Tag, _ type: WireType) throws(SluiceError) {
         if tag.type != type { throw .malformed("field \(tag.field) is a \(tag.type), not a \(type)") }
     }
 
-    /// A string's bytes, checked to be UTF-8.
+    /// Reads a string and returns its bytes, which are valid UTF-8.
     package mutating func text() throws(SluiceError) -> Range<Int> {
         let range = try content()
         try checkText(range)
@@ -133,6 +132,6 @@ extension WireReader {
 }
 
 extension SluiceError {
-    /// Bytes from a peer, the log or a file that are not a message of the format.
+    /// An error for bytes of a peer, the log or a file that are no valid message.
     package static func malformed(_ what: String) -> SluiceError { SluiceError(.badSyntax, "Malformed message: \(what).") }
 }

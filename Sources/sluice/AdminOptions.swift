@@ -3,7 +3,7 @@ import Foundation
 import SluiceCore
 import SluiceGateway
 
-/// The access that a gateway gives to its admin port.
+/// The options that secure a gateway's admin port.
 struct AdminOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -19,7 +19,7 @@ struct AdminOptions: ParsableArguments {
     }
 }
 
-/// The admin port that a command asks.
+/// The options that select and authenticate against a gateway's admin port.
 struct AdminTarget: ParsableArguments {
     @Option(help: "The gateway's admin address, or unix:PATH of its admin socket.")
     var admin = "http://127.0.0.1:8091"
@@ -73,7 +73,7 @@ struct AdminTokenCommand: AsyncParsableCommand {
             throw SluiceError(.configInvalid, "The file \(path) cannot be written.", fix: "Name another with --add-to.")
         }
         let begin = text.isEmpty || text.hasSuffix("\n") ? "" : "\n"
-        // The gateway refuses two of one name; this command does so before it writes.
+        // The gateway rejects two tokens of one name, so the command checks the result before it writes.
         _ = try AdminTokens.parse(text + begin + line, of: path)
         try file.seekToEnd()
         try file.write(contentsOf: Data("\(begin)\(line)\n".utf8))

@@ -1,7 +1,7 @@
 import ArgumentParser
 import SluiceCore
 
-/// A question about a user that a gateway's admin port answers in lines.
+/// The options of a command that sends a question about a user to the admin port.
 struct AdminQuestion: ParsableArguments {
     @OptionGroup var target: AdminTarget
 
@@ -11,10 +11,11 @@ struct AdminQuestion: ParsableArguments {
     @Flag(help: "Print everything as JSON.")
     var json = false
 
-    /// Asks and prints.
+    /// Sends the question and prints the answer, as lines or as JSON.
     /// - Parameters:
-    ///   - subject: what the question is about, besides the user.
-    ///   - lines: the member of the answer that has the lines.
+    ///   - subject: Query parameters of the question besides the user.
+    ///   - lines: The member of the answer that holds the lines.
+    /// - Throws: The gateway's error if the status is not 200.
     func ask(_ route: String, _ subject: [String: String], lines: String) async throws {
         let query = subject.merging(["user": user]) { first, _ in first }
         let answer = try await target.client().get("/admin/v1/\(route)", query)

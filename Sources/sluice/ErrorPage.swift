@@ -1,9 +1,9 @@
 import SluiceCore
 
-/// The table of error codes as a page (docs/errors.md). `dev/generate-errors` compiles this file with the table alone, so it
-/// uses nothing but the table.
+/// The table of error codes as a page (docs/errors.md). `dev/generate-errors` compiles this file with the table alone, so it must not use
+/// any other type.
 enum ErrorPage {
-    /// What the codes of one hundred are about; 950 and up, the client's, come after the configuration's.
+    /// The sections of the page, by range of codes. The client's codes start at 950, after those of the configuration.
     private static let groups: [(range: Range<UInt16>, title: String)] = [
         (100..<200, "Connection"), (200..<300, "Session"), (300..<400, "Query language"), (400..<500, "HTTP and users"),
         (500..<600, "Plugins"), (600..<700, "PostgreSQL"), (700..<800, "The log"), (800..<900, "Ingest"), (900..<950, "Configuration"),

@@ -5,15 +5,15 @@ import SluiceCore
     import FoundationNetworking
 #endif
 
-/// A gateway's HTTP interface, as the command line uses it.
+/// A client of a gateway's HTTP interface, over TCP or a Unix socket.
 struct GatewayClient {
     let url: String
-    /// A token of the admin port, for requests that have no other.
+    /// The token for requests without an `Authorization` header.
     var adminToken: String?
 
     static let socketScheme = "unix:"
 
-    /// The path of the Unix socket in place of an address.
+    /// The path of the Unix socket; nil if the URL is an HTTP address.
     private var socket: String? { url.hasPrefix(Self.socketScheme) ? String(url.dropFirst(Self.socketScheme.count)) : nil }
     private var base: String { socket == nil ? url : "http://localhost" }
 
@@ -21,14 +21,17 @@ struct GatewayClient {
         var status: Int
         var json: JSON
 
-        /// What the gateway said was wrong.
+        /// The error that the gateway reported; `badRequest` if the body holds no known code.
         var error: SluiceError {
             let code = json["code"]?.int.flatMap { UInt16(exactly: $0) }.flatMap { ErrorCode(rawValue: $0) } ?? .badRequest
             return SluiceError(code, json["error"]?.string ?? "The gateway answered with status \(status).", fix: json["fix"]?.string)
         }
     }
 
-    /// - Returns: an access token.
+    /// Logs in with one attempt.
+    ///
+    /// - Returns: An access token.
+    /// - Throws: The gateway's error if the answer has no token.
     func login(app: String, provider: String, _ credentials: JSON) async throws -> String {
         let path = "/api/client/v2.0/app/\(app)/auth/providers/\(provider)/login"
         let answer = try await post(path, Data(credentials.utf8), contentType: "application/json", token: nil, attempts: 1)
@@ -36,7 +39,7 @@ struct GatewayClient {
         return token
     }
 
-    /// Gets JSON.
+    /// Sends a GET request, without retries, and parses the body as JSON. A body that is not JSON becomes `null`.
     func get(_ path: String, _ parameters: [String: String]) async throws -> Answer {
         var components = URLComponents(string: base + path)
         components?.queryItems = parameters.sorted { $0.key < $1.key }.map { URLQueryItem(name: $0.key, value: $0.value) }
@@ -44,9 +47,10 @@ struct GatewayClient {
         return try await send(URLRequest(url: address), attempts: 1)
     }
 
-    /// Posts and reads the JSON that comes back.
-    /// - Parameter attempts: how often to try while nobody answers or the gateway is not ready (5xx, 429, 409 of a request that is still
-    ///   under way): half a second apart, or as `Retry-After` says.
+    /// Sends a POST request and parses the body as JSON. A body that is not JSON becomes `null`.
+    /// - Parameter attempts: The attempts over TCP, at least one. The client retries connection errors, 5xx, and 409 or 429 with
+    ///   `Retry-After`. It pauses for half a second, or for `Retry-After` clamped to 1...30 s. A Unix socket has one attempt.
+    /// - Throws: The last error if every attempt failed.
     func post(
         _ path: String, _ body: Data, contentType: String, token: String?, _ headers: [String: String] = [:], attempts: Int
     ) async throws -> Answer {

@@ -30,7 +30,7 @@ struct IngestSend: AsyncParsableCommand {
     @Option(help: "An API key, in place of a login; default: the environment's SLUICE_API_KEY.")
     var apiKey: String?
 
-    // A gateway names no more refusals of a request.
+    // A gateway names at most this many rejected objects per request, and the command reports each of them.
     @Option(help: "Lines of one request, 1 to 1,000; fewer when they have 4 MiB.")
     var batch = Limits.ingestNamedRefusals
 
@@ -59,7 +59,7 @@ struct IngestSend: AsyncParsableCommand {
     }
 }
 
-/// Who asks, and where.
+/// The options that authenticate a user against a gateway's client port.
 struct LoginOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The gateway's address.", valueName: "http://host:port"))
     var url = "http://127.0.0.1:8090"
@@ -84,16 +84,16 @@ struct LoginOptions: ParsableArguments {
     }
 }
 
-/// Sends lines in batches and counts what became of them.
+/// Sends lines in batches and counts the accepted and the rejected ones.
 struct SentLines {
-    /// Bytes of one request, before they are compressed.
+    /// The size at which a batch is sent, in uncompressed bytes. A batch exceeds it by at most one line.
     private static let batchBytes = 4 << 20
 
     private let type: String
     private let client: GatewayClient
     private let token: String
     private let batch: Int
-    /// The keys of this run's requests begin with it.
+    /// The prefix of this run's idempotency keys.
     private let run = UUID().uuidString.lowercased()
     private var requests = 0
     private(set) var accepted = 0
@@ -123,6 +123,7 @@ struct SentLines {
     }
 
     private mutating func send(_ lines: [UInt8], of file: String, first: Int) async throws {
+        // One key for all attempts of a batch: the gateway answers a repeated key with the first result.
         requests += 1
         let headers = ["Content-Encoding": "gzip", "Idempotency-Key": "\(run)-\(requests)"]
         let answer = try await client.post(

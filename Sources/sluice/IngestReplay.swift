@@ -65,6 +65,7 @@ struct IngestReplay: AsyncParsableCommand {
             }
             guard let last = answer.json["last"]?.int else { break }
             after = last
+            // The bound ends the loop: objects that are rejected again have later ids.
             through = answer.json["through"]?.int
         }
         StandardError.write("\(sent) sent again, \(refused) refused\n")

@@ -3,7 +3,7 @@ import Foundation
 import SluiceCore
 import SluiceGateway
 
-/// An app and where its data are.
+/// The options for an app and its database.
 struct AppOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The app directory: schemas, rules, sync configuration.", valueName: "directory"))
     var app: String
@@ -44,7 +44,7 @@ struct NetworkOptions: ParsableArguments {
     @Flag(help: "Once ready, print one line of JSON with the addresses on standard output.")
     var json = false
 
-    /// - Throws: `configInvalid` for a range that is none.
+    /// - Throws: `configInvalid` for an invalid proxy range.
     func configuration() throws(SluiceError) -> GatewayConfiguration.Network {
         .init(
             host: host, port: port, adminHost: adminHost, adminPort: adminPort, trustedProxies: try proxies.trusted(),
@@ -84,18 +84,18 @@ struct PluginOptions: ParsableArguments {
         .init(files: files, inProcess: inProcess, keys: try keys.map(Self.key))
     }
 
-    /// A key that is given as a file or as it is.
+    /// Parses a key from a file or from the text itself.
     static func key(_ text: String) throws -> PluginKey { try PluginKey((try? String(contentsOfFile: text, encoding: .utf8)) ?? text) }
 }
 
-/// An error as the command line shows it, with the exit code that scripts can tell it by.
+/// Prints an error to standard error and returns the exit code to throw: 78 for the configuration, 1 for any other error.
 func failure(_ error: SluiceError) -> any Error {
     StandardError.write("sluice: \(error)\n")
     return ExitCode(error.code.isConfiguration ? 78 : 1)
 }
 
-/// Runs a command's body and turns our errors into a line on standard error and an exit code: 78 for configuration
-/// (EX_CONFIG of sysexits.h), 1 for the rest.
+/// Runs a command's body and reports a `SluiceError` as a line on standard error and an exit code. The code is 78 for configuration
+/// (`EX_CONFIG` of sysexits.h) and 1 for the rest.
 func reporting(_ body: () async throws -> Void) async throws {
     do {
         try await body()
@@ -105,6 +105,6 @@ func reporting(_ body: () async throws -> Void) async throws {
 }
 
 extension ErrorCode {
-    /// Errors of what the operator wrote, which trying again does not mend.
+    /// `true` for errors in the operator's input, which a retry cannot fix.
     var isConfiguration: Bool { (900..<950).contains(rawValue) }
 }

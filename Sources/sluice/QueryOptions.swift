@@ -2,7 +2,7 @@ import ArgumentParser
 import SluiceCore
 import SluiceGateway
 
-/// What a query is about.
+/// The options for the schema, the class and the arguments of a query.
 struct QuerySubject: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -42,7 +42,7 @@ struct QueryFields: ParsableArguments {
 }
 
 struct QueryText: ParsableArguments {
-    /// One, but taken as it comes: a query may begin with a minus, which other arguments may not.
+    /// The query as one word. Unrecognized arguments are included because a query may start with a minus.
     @Argument(
         parsing: .allUnrecognized, help: ArgumentHelp("The query; '-' for one a line on standard input.", valueName: "query"))
     var queries: [String]
@@ -53,11 +53,12 @@ struct QueryText: ParsableArguments {
         throw ValidationError("Give one query, in quotes, not \(words.count) words.")
     }
 
-    /// A `--` before the query, which nothing here needs, comes with it.
+    /// The words without a leading `--`, which the parser passes on.
     private var words: ArraySlice<String> { queries.count == 2 && queries[0] == "--" ? queries[1...] : queries[...] }
     private var query: String { words.first ?? "" }
 
-    /// Answers the query, or every line of standard input.
+    /// Answers the query, or every line of standard input if the query is `-`. Errors of a line are printed as its answer; the other
+    /// lines continue.
     func answer(
         isCheck: Bool, one: (String, inout LineWriter) throws -> Void, each: (String) throws -> JSON
     ) throws {
@@ -86,7 +87,8 @@ struct QueryText: ParsableArguments {
     }
 }
 
-/// Runs the body of `sluice query` and turns its errors into text on standard error and an exit code.
+/// Runs the body of `sluice query` and reports its errors as text on standard error and an exit code. A closed standard output exits with
+/// 0.
 func ending(isCheck: Bool = false, _ body: () throws -> Void) throws {
     do {
         try body()

@@ -9,7 +9,7 @@ import SluiceGateway
     import Glibc
 #endif
 
-/// One HTTP request over a Unix socket, which URLSession does not have. It blocks for at most 60 s at a time.
+/// One HTTP request over a Unix socket, which `URLSession` does not support. Each read or write blocks the thread for at most 60 s.
 enum UnixRequest {
     private static let seconds = 60
     private static let answerBytes = 64 << 20
@@ -44,7 +44,7 @@ enum UnixRequest {
         return Array("\(head)\r\n".utf8) + body
     }
 
-    /// Everything until the gateway closes.
+    /// Reads until the gateway closes the connection, a read times out, or about 64 MiB have arrived.
     private static func receive(_ socket: Int32) -> [UInt8] {
         var received: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 64 << 10)

@@ -29,7 +29,7 @@ struct Watch: AsyncParsableCommand {
     }
 }
 
-/// One session without a replica: subscribes and prints.
+/// A session without a replica that subscribes to one query and prints its rows and changes.
 struct WatchSession {
     let type: String
     let query: String
@@ -66,7 +66,7 @@ struct WatchSession {
                     $0.protocol = WireProtocol.version
                     $0.accessToken = token
                     $0.sdk = "sluice watch"
-                    // A class named without properties is told whole.
+                    // A class without properties requests all properties of the class.
                     $0.schema = [.with { $0.name = type }]
                 }))
     }

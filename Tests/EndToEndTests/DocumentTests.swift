@@ -32,6 +32,38 @@ import Testing
         for path in paths { #expect(Self.exists(path), "\(path) is not there") }
     }
 
+    /// A row of the data path: `| step | action | `file` | `function` |`.
+    @Test func `name functions of the data path that are in their files`() throws {
+        var steps = 0
+        for line in try Self.text("docs/data-path.md").split(separator: "\n") {
+            let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: [" ", "`"]) }
+            guard cells.count == 4, Int(cells[0]) != nil else { continue }
+            steps += 1
+            let source = try Self.text(cells[2])
+            #expect(source.contains("func \(cells[3])("), "step \(cells[0]): \(cells[2]) has no function \(cells[3])")
+        }
+        #expect(steps >= 18)
+    }
+
+    /// A row of the glossary: `| term | meaning | `type or table` | page |`.
+    @Test func `define terms by types and tables that exist`() throws {
+        let sources = try FileManager.default.subpathsOfDirectory(atPath: Self.root.path).filter {
+            ($0.hasPrefix("Sources/") || $0.hasPrefix("Plugins/")) && $0.hasSuffix(".swift")
+        }
+        let code = try sources.map { try Self.text($0) }.joined(separator: "\n")
+        let types = Set(code.matches(of: /\b(?:struct|class|enum|actor|protocol|typealias) (\w+)/).map(\.1))
+        let tables = Set(code.matches(of: /CREATE TABLE (?:IF NOT EXISTS )?(sluice\.\w+)/).map(\.1))
+        var terms: [String] = []
+        for line in try Self.text("docs/glossary.md").split(separator: "\n") where line.hasPrefix("|") {
+            let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: [" ", "`"]) }
+            guard cells.count == 4, cells[0] != "term", !cells[0].hasPrefix("---") else { continue }
+            terms.append(cells[0])
+            let isKnown = cells[2].hasPrefix("sluice.") ? tables.contains(cells[2][...]) : types.contains(cells[2][...])
+            #expect(isKnown, "\(cells[0]): \(cells[2]) does not exist")
+        }
+        #expect((40...90).contains(terms.count) && Set(terms).count == terms.count)
+    }
+
     @Test func `link only to pages and headings that are there`() throws {
         let pages = try Self.pages
         #expect(pages.count >= 9)
@@ -95,9 +127,10 @@ import Testing
     @Test func `name every metric`() throws {
         let source = try Self.text("Sources/SluiceGateway/Metrics/MetricName.swift")
         let metrics = source.matches(of: /"(sluice_\w+)"/).map { String($0.1) }
-        let text = try Self.text("docs/operations.md")
+        let page = "docs/operations/health-and-metrics.md"
+        let text = try Self.text(page)
         #expect(metrics.count >= 30)
-        for metric in metrics { #expect(text.contains("`\(metric)"), "\(metric) is not in docs/operations.md") }
+        for metric in metrics { #expect(text.contains("`\(metric)"), "\(metric) is not in \(page)") }
     }
 
     /// An alert on a metric that nothing fills never fires.
@@ -115,8 +148,9 @@ import Testing
     @Test func `name every table of the companion schema`() throws {
         let source = try Self.text("Sources/SluicePostgres/Store/CompanionSchema.swift")
         let tables = source.matches(of: /CREATE TABLE (?:IF NOT EXISTS )?sluice\.(\w+)/).map { String($0.1) }
-        let text = try Self.text("docs/operations.md")
+        let page = "docs/operations/schema-sluice.md"
+        let text = try Self.text(page)
         #expect(tables.count >= 11)
-        for table in tables { #expect(text.contains("| `\(table)` |"), "\(table) is not in docs/operations.md") }
+        for table in tables { #expect(text.contains("| `\(table)` |"), "\(table) is not in \(page)") }
     }
 }

@@ -1,5 +1,5 @@
 import BenchRules
 import SluicePluginKit
 
-/// As a plugin that was built before there were rows: it is given JSON.
+/// A plugin built before interface 1.4, which receives writes as JSON.
 @c func sluice_plugin_type() -> PluginExport { PluginMain.export(BenchRules.self, minor: 3) }

@@ -1,6 +1,6 @@
 package import SluicePluginKit
 
-/// What a plugin that checks writes usually does: looks at three fields of a dozen, and allows the write.
+/// Typical write checks: they read three of twelve fields and allow the write.
 package final class BenchRules: WriteRules {
     package static let name = "BenchRules"
     package static let version = "1.0"

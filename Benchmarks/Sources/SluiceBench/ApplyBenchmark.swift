@@ -4,9 +4,9 @@ import SluiceReplica
 import SluiceSync
 import SluiceWire
 
-/// A device that catches up: the sync engine takes messages of commits as a gateway sends them, and applies them to a file of its
-/// own. Half of the changes bring new rows, half change rows that are there. Beside it the same rows by a prepared upsert of
-/// SQLite's C interface, a transaction for as many rows as a message has.
+/// Measures how fast a device catches up. The sync engine receives messages of commits, in the gateway's form, and applies them to a
+/// replica. Half of the changes insert rows and half update them. The reference stores the same rows by a prepared upsert in C, with a
+/// transaction for each message's rows.
 @MainActor
 struct ApplyBenchmark {
     let rounds: Int
@@ -35,7 +35,7 @@ struct ApplyBenchmark {
             ratio: "\((zip(ours, theirs).map { $0 / $1 }.median * 100).text()) %", target: "100 k rows/s")
     }
 
-    /// - Returns: seconds from the first message that the engine took to the position of the last.
+    /// - Returns: Seconds from the first message that the engine receives until the replica reaches the position of the last.
     private func apply(_ messages: [[UInt8]], to last: LSN, rows: Int, file: String) async throws -> Double {
         let replica = try Replica(path: file, schema: Self.schema)
         let now = Timestamp(seconds: 1_700_000_000, nanoseconds: 0)
@@ -53,7 +53,7 @@ struct ApplyBenchmark {
         while try await replica.appliedPosition().version == 0 { try await Task.sleep(for: .milliseconds(1)) }
         let begin = seconds()
         for message in messages { gateway.say(message) }
-        // The file's queue answers in its turn, so asking costs it next to nothing.
+        // The replica's queue answers in turn, so polling costs little.
         while try await replica.appliedPosition().lsn < last { try await Task.sleep(for: .milliseconds(1)) }
         let elapsed = seconds() - begin
         let stored = try replica.makeReader().store.count(type: 0)
@@ -79,7 +79,7 @@ struct ApplyBenchmark {
             ])
     ])
 
-    /// Commits of ten changes each, in messages as large as the gateway makes them.
+    /// Returns commits of ten changes each, in messages of the size that the gateway sends.
     private static func messages(_ changes: Int) -> (messages: [[UInt8]], last: LSN) {
         let codec = RowCodec(schema.types[0])
         var writer = CommitsWriter()
@@ -110,7 +110,7 @@ struct ApplyBenchmark {
     }
 }
 
-/// A gateway that answers Hello and the first set, and then sends what it is told to.
+/// A gateway that answers Hello and the first subscription set, and then sends the given messages.
 private final class ScriptedGateway: SyncTransport, SyncConnection {
     private let schema: Schema
     private let inbound: AsyncStream<[UInt8]>
@@ -148,7 +148,7 @@ private final class ScriptedGateway: SyncTransport, SyncConnection {
         outgoing.yield(try WireProtocol.encode(message))
     }
 
-    /// Has it send this.
+    /// Sends a message to the engine.
     func say(_ message: [UInt8]) { outgoing.yield(message) }
     func ping() {}
     func next() async throws(SluiceError) -> SyncInbound? {

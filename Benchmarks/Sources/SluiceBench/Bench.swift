@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// `sluice-bench`: measures the gateway and the SDK beside what bounds them, and prints ratios.
+/// `sluice-bench`: measures the gateway and the SDK beside references, and prints ratios.
 @main
 struct Bench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -31,7 +31,7 @@ struct Bench: AsyncParsableCommand {
     }
 
     func run() async throws {
-        // Unstructured because: a task is what surely begins on the main actor; the protocol's `run` does not.
+        // Unstructured because: only a task is certain to start on the main actor; the protocol's `run` is not.
         try await Task { @MainActor in try await measure() }.value
     }
 
@@ -74,7 +74,7 @@ struct Bench: AsyncParsableCommand {
         }
     }
 
-    /// What needs no server.
+    /// Runs a benchmark that needs no server.
     @MainActor
     private func measureAlone(_ kind: Kind, _ report: inout Report) async throws {
         switch kind {
@@ -88,7 +88,7 @@ struct Bench: AsyncParsableCommand {
     }
 }
 
-/// What went wrong, in one sentence.
+/// A failure of a benchmark, described in one sentence.
 struct BenchFailure: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }

@@ -2,8 +2,8 @@ import Foundation
 import RealmSwift
 import SluicePostgres
 
-/// A first subscription to a million rows, from login to all of them in the replica's SQLite; beside the time of `COPY TO` of the
-/// table, to nowhere, and of inserting the same rows by a prepared statement.
+/// Measures a first subscription to a million rows, from login until all are in the replica. The reference is the time of `COPY TO` of the
+/// table to /dev/null, and of inserting the same rows by a prepared statement.
 @MainActor
 struct BootstrapBenchmark {
     let setup: Setup
@@ -45,7 +45,7 @@ struct BootstrapBenchmark {
         await sql.close()
     }
 
-    /// - Returns: the seconds of `COPY TO`.
+    /// - Returns: The duration of `COPY TO`, in seconds.
     private func copy(_ conninfo: String) async throws -> Double {
         let child = try Child(
             setup.postgresProgram("psql"),

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A process of ours: its lines come as they are printed, its logs go to a file, and it can be stopped for a while.
+/// A child process. Its output is read line by line, its log goes to a file, and it can be paused.
 final class Child {
     private let process: Process
     private var lines: AsyncStream<String>.AsyncIterator
@@ -22,7 +22,7 @@ final class Child {
         lines = stream.makeAsyncIterator()
         try process.run()
         let reading = output.fileHandleForReading
-        // A thread of its own: reading blocks.
+        // A thread of its own, because reading blocks.
         Thread.detachNewThread {
             var rest = Data()
             while true {
@@ -41,7 +41,7 @@ final class Child {
 
     var identifier: Int32 { process.processIdentifier }
 
-    /// The next line that it prints.
+    /// Returns the next line of the process's output.
     func line() async throws -> String {
         guard let line = await lines.next(isolation: #isolation) else { throw BenchFailure("\(name) ended early.") }
         return line
@@ -49,11 +49,12 @@ final class Child {
 
     func write(_ text: String) { input.write(Data(text.utf8)) }
 
-    /// Holds it where it is, until `go`.
+    /// Stops the process with SIGSTOP until `go`.
     func pause() { kill(identifier, SIGSTOP) }
     func go() { kill(identifier, SIGCONT) }
 
-    /// Waits for its end off this thread. - Returns: its exit status.
+    /// Waits for the end of the process on another thread.
+    /// - Returns: The exit status.
     func end() async -> Int32 {
         let process = Unchecked(process)
         return await withCheckedContinuation { continuation in
@@ -68,13 +69,13 @@ final class Child {
         guard process.isRunning else { return }
         go()
         process.terminate()
-        // Its end has no event that could be waited for here.
+        // No event of the process's end is available here.
         let deadline = seconds() + 8
         while process.isRunning, seconds() < deadline { usleep(20_000) }
         if process.isRunning { kill(identifier, SIGKILL) }
     }
 
-    /// Seconds of processor time so far, in user and system mode.
+    /// The processor time so far in user and system mode, in seconds.
     var cpuSeconds: Double {
         guard let stat = try? String(contentsOfFile: "/proc/\(identifier)/stat", encoding: .utf8),
             let fields = stat.split(separator: ")").last?.split(separator: " "), fields.count > 12
@@ -82,7 +83,7 @@ final class Child {
         return ((Double(fields[11]) ?? 0) + (Double(fields[12]) ?? 0)) / Double(sysconf(Int32(_SC_CLK_TCK)))
     }
 
-    /// Mebibytes that are resident now.
+    /// The resident memory, in MiB.
     var residentMegabytes: Double {
         guard let status = try? String(contentsOfFile: "/proc/\(identifier)/status", encoding: .utf8),
             let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmRSS:") }),
@@ -92,15 +93,15 @@ final class Child {
     }
 }
 
-/// Carries a value to another thread, whose only user it then is.
+/// Passes a value to another thread, which becomes its only user.
 struct Unchecked<Value>: @unchecked Sendable {
-    // Sendable because: the one who makes it gives the value away.
+    // Sendable because: the creator gives the value away.
     let value: Value
     init(_ value: Value) { self.value = value }
 }
 
 extension FileHandle {
-    /// What comes next, waiting for it; nil at the end. `availableData` would end the process at an interrupted read.
+    /// Waits for the next bytes and returns them, or nil at the end. `availableData` would end the process at an interrupted read.
     func nextBytes() -> Data? {
         var bytes = [UInt8](repeating: 0, count: 1 << 16)
         while true {
@@ -111,5 +112,5 @@ extension FileHandle {
     }
 }
 
-/// Inside `FileHandle` the name `read` would be another.
+/// Calls `read`. Inside `FileHandle` that name is another function.
 private func readSome(_ descriptor: Int32, _ bytes: UnsafeMutableRawPointer, _ count: Int) -> Int { read(descriptor, bytes, count) }

@@ -2,28 +2,29 @@ import Foundation
 import SluicePostgres
 import SluiceWire
 
-/// One change that 1,000 sessions subscribe to, over and over, delivered over as many real WebSockets on loopback; beside
-/// a C program that does nothing but write ready frames to its sockets. The same load generator reads both.
+/// Measures deliveries of one repeated change to 1,000 sessions over real WebSockets on loopback. The reference is a C program that only
+/// writes prepared frames to its sockets. The same load generator reads both.
 ///
-/// Two ways: one change at a time, each awaited by all before the next is written; and in bursts, where the gateway joins
-/// what is there into one message for all. The reference then joins as many frames in one write as the gateway did.
+/// It runs in two modes. In the first all sessions must receive a change before the next is written. In the second changes come in bursts,
+/// and the gateway joins pending ones into one message. The reference then joins as many frames into one write as the gateway did.
 @MainActor
 final class FanoutBenchmark {
     private let setup: Setup
-    /// Changes of the row so far, by us and by the reference.
+    /// The number of changes written so far.
     private var written = 0
+    /// The number of changes that the reference has sent so far.
     private var repeated = 0
 
     init(setup: Setup) { self.setup = setup }
 
     private static let connections = 1_000
-    /// Makes a row of 300 bytes.
+    /// The bytes of the note that make a row of 300 bytes.
     private static let note = 228
 
     private struct Sample {
         var perSecond: [Double] = []
         var cpu: [Double] = []
-        /// Changes in one message.
+        /// The number of changes in a message.
         var joined: [Double] = []
 
         mutating func add(_ deliveries: Int, _ messages: Int, _ elapsed: Double, _ cpuSeconds: Double) {
@@ -83,7 +84,7 @@ final class FanoutBenchmark {
         await sql.close()
     }
 
-    /// Runs `writes`, and times them until everything has arrived.
+    /// Runs `writes`, and measures until everything has arrived.
     private func ours(_ gateway: Child, _ load: SocketLoad, _ sample: inout Sample, _ writes: () async throws -> Void) async throws {
         let (changes, messages, begin, cpu) = (load.changes, load.messages, seconds(), gateway.cpuSeconds)
         try await writes()
@@ -115,13 +116,14 @@ final class FanoutBenchmark {
                 + "CPU \((ours.cpu.median / theirs.cpu.median).text(2)) ×", target: "none")
     }
 
-    /// Delivers one change and learns from it how long a message is. - Returns: a frame of the same length, for the reference.
+    /// Delivers one change to measure the length of a message.
+    /// - Returns: A frame of the same length, for the reference.
     private func firstFrame(_ load: SocketLoad, _ sql: PostgresConnection) async throws -> [UInt8] {
         let before = load.bytes
         try await write(sql)
         try await load.reach(written)
         let size = max((load.bytes - before) / Self.connections, 64)
-        // A ServerMessage with Commits in which a Commit holds one ViewChange; the rest is padding inside that.
+        // A ServerMessage with Commits and a Commit with one ViewChange. The rest is padding inside that.
         var payload: [UInt8] = [3 << 3 | 2] + Self.varint(size - 16)
         payload += [UInt8](repeating: 0, count: size - 16)
         payload = [1 << 3 | 2] + Self.varint(payload.count) + payload

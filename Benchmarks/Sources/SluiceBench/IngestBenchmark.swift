@@ -5,10 +5,10 @@ import SluicePostgres
     import FoundationNetworking
 #endif
 
-/// Asymmetric objects: by HTTP until Kafka has them, and from Kafka into their table.
+/// Measures asymmetric objects: by HTTP until Kafka acknowledges them, and from Kafka into their table.
 ///
-/// By HTTP 64 connections send NDJSON; beside it librdkafka alone writes as many records. The sink has a backlog to take: the
-/// gateway is held while the records are written, then let go until the table has them; beside it psql copies the same rows.
+/// By HTTP 64 connections send NDJSON, and the reference writes as many records with librdkafka alone. The sink drains a backlog: the
+/// gateway is paused while the records are written, and then runs until the table has them. The reference copies the same rows with psql.
 @MainActor
 struct IngestBenchmark {
     let setup: Setup
@@ -84,7 +84,7 @@ struct IngestBenchmark {
         return try JSONDecoder().decode(Login.self, from: data).access_token
     }
 
-    /// - Returns: seconds until the last object was acknowledged.
+    /// - Returns: Seconds until the last object is acknowledged.
     private func send(_ count: Int, from first: Int, _ gateway: RunningGateway, _ token: String) async throws -> Double {
         guard let url = URL(string: "\(gateway.url)/v1/ingest/Event") else { throw BenchFailure("\(gateway.url) is no address.") }
         var request = URLRequest(url: url)
@@ -122,13 +122,13 @@ struct IngestBenchmark {
 
     private static let note = String(repeating: "n", count: 80)
 
-    /// As `limits/kafkaproduce` writes it.
+    /// Returns an object in the form that `limits/kafkaproduce` writes.
     private static func line(_ key: Int) -> String {
         "{\"_id\":\(key),\"store\":\(key % 100),\"quantity\":\(key % 1_000),\"price\":\(key % 5_000).25,\"name\":\"item \(key + 10_000_000_000)\","
             + "\"note\":\"\(note)\",\"updated\":\"2023-11-14T22:13:20Z\"}"
     }
 
-    /// - Returns: seconds until the last record was acknowledged.
+    /// - Returns: Seconds until the last record is acknowledged.
     private func produce(_ count: Int, from first: Int, to topic: String) async throws -> Double {
         let child = try Child(
             setup.program("limit-kafkaproduce"), [setup.kafka, topic, "\(first)", "\(count)"], log: setup.log("limit-kafkaproduce"))
@@ -136,7 +136,7 @@ struct IngestBenchmark {
         return elapsed
     }
 
-    /// - Returns: seconds.
+    /// - Returns: The duration in seconds.
     private func copy(_ count: Int, from first: Int, _ conninfo: String) async throws -> Double {
         let path = "\(setup.workspace)/events.tsv"
         let rows = (first..<first + count).map {
@@ -150,8 +150,8 @@ struct IngestBenchmark {
         return seconds() - begin
     }
 
-    /// Waits until so many objects are in the table: the sink's offsets are committed with its rows. There is no event of it, so it is
-    /// asked for every 5 ms.
+    /// Waits until `count` objects are in the table. The sink commits its offsets with the rows. No event is available, so it polls every 5
+    /// ms.
     private func stored(_ count: Int, _ sql: PostgresConnection) async throws {
         let deadline = seconds() + 300
         while seconds() < deadline {

@@ -2,7 +2,7 @@ import Foundation
 import RealmSwift
 import SluicePostgres
 
-/// The class that all benchmarks move around: 7 properties, 200 bytes of values with a note of 128.
+/// The class of all benchmarks: 7 properties, 200 bytes of values with a note of 128.
 final class Item: Object {
     @Persisted(primaryKey: true) var _id: Int
     @Persisted var store: Int
@@ -22,7 +22,7 @@ extension Item {
             name text NOT NULL, note text NOT NULL, updated timestamptz NOT NULL)
         """
 
-    /// Rows with the keys `first …`, spread over 100 stores.
+    /// Returns an INSERT of rows with the keys `first …`, spread over 100 stores.
     static func insert(_ count: Int, from first: Int, into table: String = "items", note: Int = noteBytes) -> String {
         """
         INSERT INTO \(table) ("_id", store, quantity, price, name, note, updated)
@@ -32,12 +32,13 @@ extension Item {
         """
     }
 
-    /// Bytes of one row's values: five of 8 bytes, the name of 32, the note.
+    /// Returns the bytes of one row's values: five of 8 bytes, the name of 32, and the note.
     static func bytes(note: Int = noteBytes) -> Int { 5 * 8 + 32 + note }
 }
 
 extension PostgresConnection {
-    /// Loads rows in transactions of a given size. - Returns: an LSN inside the last transaction.
+    /// Loads rows in transactions of a given size.
+    /// - Returns: An LSN inside the last transaction.
     func load(_ count: Int, from first: Int, perTransaction: Int, note: Int = Item.noteBytes) async throws -> String {
         var done = 0
         var lsn = ""
@@ -52,8 +53,7 @@ extension PostgresConnection {
         return lsn
     }
 
-    /// Waits until a slot's reader has confirmed everything before an LSN.
-    /// There is no event of it, so it is asked for every 5 ms.
+    /// Waits until a slot's reader has confirmed everything before an LSN. No event is available, so it polls every 5 ms.
     func confirmed(_ slot: String, _ lsn: String, within limit: Double = 300) async throws {
         let deadline = seconds() + limit
         while seconds() < deadline {

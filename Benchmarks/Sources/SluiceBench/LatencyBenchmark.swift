@@ -2,14 +2,14 @@ import Foundation
 import RealmSwift
 import SluicePostgres
 
-/// From an SQL commit to the change in a replica's live results, with the embedded log and with Kafka: at 100 changes a second, and
-/// at half of the highest rate that can be kept up. Beside it what `pg_recvlogical` takes to hear of the same commits. A tenth of the
-/// changes takes an object out of the view or brings it back.
+/// Measures from an SQL commit to the change in a replica's live results, with the embedded log and with Kafka. It does so at 100 changes a
+/// second, and at half of the highest sustained rate. The reference is the time until `pg_recvlogical` prints the same commits. A tenth of
+/// the changes move an object out of the view or into it.
 @MainActor
 final class LatencyBenchmark {
     private let setup: Setup
 
-    /// Rows that the changes go around.
+    /// The number of rows that the changes cycle through.
     private static let rows = 10_000
     private nonisolated static let transactionsPerSecond = 100
     private static let pause = Duration.milliseconds(10)
@@ -23,7 +23,7 @@ final class LatencyBenchmark {
         let table: String
         let probe: ReplicaProbe
         let reference: RecvLogical
-        /// Transactions so far.
+        /// The number of transactions so far.
         var written = 0
         var ours: [Double] = []
         var theirs: [Double] = []
@@ -40,14 +40,14 @@ final class LatencyBenchmark {
         }
     }
 
-    /// Milliseconds of each transaction, in their order.
+    /// The latencies of the transactions in milliseconds, in their order.
     private nonisolated struct Sample {
         var ours: [Double]
         var theirs: [Double]
-        /// Milliseconds by which the last transactions were late: what the database did not keep up with.
+        /// Milliseconds by which the last transactions were late because the database did not keep up.
         var late: Double
 
-        /// Milliseconds by which the lag grows in a second (least squares).
+        /// The growth of the lag, in milliseconds per second (least squares).
         var slope: Double {
             let count = Double(ours.count)
             let mean = (count - 1) / 2
@@ -60,7 +60,7 @@ final class LatencyBenchmark {
             return products / squares * Double(transactionsPerSecond)
         }
 
-        /// Zero's definition: p99 under 2 s, and the lag does not grow.
+        /// Zero's definition: p99 is under 2 s, and the lag does not grow. Also requires a writer that is less than 1 s late.
         var isSustained: Bool { ours.quantile(0.99) < 2_000 && slope < 10 && late < 1_000 }
     }
 
@@ -70,7 +70,7 @@ final class LatencyBenchmark {
         for round in 0...setup.rounds {
             for path in paths {
                 let sample = try await measure(path, transactions: writes, changes: 1)
-                // The first round warms everything up.
+                // The first round is a warm-up.
                 guard round > 0 else { continue }
                 path.ours += sample.ours
                 path.theirs += sample.theirs
@@ -152,7 +152,7 @@ final class LatencyBenchmark {
         return Path(name: name, gateway: gateway, sql: sql, table: table, probe: probe, reference: reference)
     }
 
-    /// Commits 100 transactions a second, each of so many changes.
+    /// Commits 100 transactions a second, with `changes` changes each.
     private func measure(_ path: Path, transactions: Int, changes: Int) async throws -> Sample {
         let clock = ContinuousClock()
         let begin = clock.now
@@ -162,7 +162,7 @@ final class LatencyBenchmark {
             try await clock.sleep(until: begin + Self.pause * index)
             let number = first + index
             let key = number * changes % Self.rows
-            // Every tenth key moves: out of the view, and back the next time around.
+            // Every tenth key moves out of the view, and into it in the next cycle.
             if changes == 1, key % 10 == 9 { path.probe.expectMove(number, of: key) }
             try await path.sql.execute(
                 """
@@ -176,7 +176,7 @@ final class LatencyBenchmark {
         try await path.probe.saw(path.written - 1)
         try await path.reference.saw(path.written - 1)
         let (ours, theirs) = (path.probe.seen, path.reference.seen)
-        // The answer to the commit may reach us after the change has.
+        // The change may arrive before the answer to the commit.
         func milliseconds(_ seen: [Int: Double]) -> [Double] {
             committed.enumerated().map { max(((seen[first + $0] ?? .nan) - $1) * 1_000, 0) }
         }
@@ -188,17 +188,17 @@ final class LatencyBenchmark {
     }
 }
 
-/// A replica with live results that notes when it sees which transaction. They are applied in their order, so one that is seen
-/// shows all before it.
+/// A replica with live results that records the time at which it sees each transaction. Transactions apply in order, so a visible one
+/// implies all before it.
 @MainActor
 final class ReplicaProbe {
     private let realm: Realm
     private let results: Results<Item>
     private var token: NotificationToken?
-    /// When the transaction with a number was seen first.
+    /// The time at which each transaction was first seen, in seconds, by number.
     private(set) var seen: [Int: Double] = [:]
     private var next = 0
-    /// Transactions whose one object leaves the view, where nothing shows their number.
+    /// Transactions that move their only object out of the view. No visible object has their number.
     private var leaving: [Int] = []
 
     init(_ gateway: RunningGateway, folder: String, _ query: @escaping @Sendable (Query<Item>) -> Query<Bool>) async throws {
@@ -226,7 +226,7 @@ final class ReplicaProbe {
         return Int(note.dropFirst(2).dropLast()) ?? -1
     }
 
-    /// A transaction is about to move an object out of the view, or back; one that brings it back has a number to show.
+    /// Announces a transaction that moves an object out of the view or into it. In the latter case the object shows the number.
     func expectMove(_ number: Int, of key: Int) {
         if realm.object(ofType: Item.self, forPrimaryKey: key) != nil { leaving.append(number) }
     }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the figures were measured on.
+/// The description of the machine that a run measures on.
 enum Machine {
     static var description: String {
         let info = (try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8)) ?? ""

@@ -2,15 +2,15 @@ import SluiceCore
 import SluiceMatch
 import SluiceQuery
 
-/// Who is concerned by a change: the index with a thousand subscriptions and with a hundred thousand, where as many of them are
-/// concerned by each change; beside asking every one of a thousand. Needs no server.
+/// Measures matching: the index with a thousand and with a hundred thousand subscriptions, and an equal number of matches for each change.
+/// The reference evaluates each of a thousand conditions. Needs no server.
 struct MatchBenchmark {
     let rounds: Int
     let scale: Double
 
-    /// Subscriptions to one store, each with a condition of its own.
+    /// Subscriptions to one store, each with a different condition.
     private static let perStore = 10
-    /// Of these, the ones that a change concerns.
+    /// The number of them that match a change.
     private static let concerned = 6
     private static let changes = 4_096
 
@@ -48,7 +48,7 @@ struct MatchBenchmark {
                 if subscriptions <= 1_000 { programs.append(predicate.compile()) }
             }
             for number in 0..<changes {
-                // One store after the other would be a favour to the caches.
+                // Ascending stores would favour the caches.
                 let store = Int64(number &* 7_919 % stores)
                 updates.append((rows.append(row(number, store, quantity: 101)), rows.append(row(number, store, quantity: 119))))
             }
@@ -58,7 +58,7 @@ struct MatchBenchmark {
             Row([.int(Int64(number)), .int(store), .string("open"), .int(quantity), .double(0.5), .null, .null])
         }
 
-        /// - Returns: nanoseconds for one change.
+        /// - Returns: Nanoseconds per change.
         func match(_ repeats: Int) throws -> Double {
             var (result, found) = (MatchResult(), 0)
             let begin = seconds()
@@ -69,7 +69,8 @@ struct MatchBenchmark {
             return try time(since: begin, repeats, found)
         }
 
-        /// The same without an index.
+        /// Evaluates every condition, without an index.
+        /// - Returns: Nanoseconds per change.
         func ask(_ repeats: Int) throws -> Double {
             var found = 0
             let begin = seconds()

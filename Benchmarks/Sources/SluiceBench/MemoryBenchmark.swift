@@ -3,8 +3,8 @@ import SluicePostgres
 import SluiceWire
 import Synchronization
 
-/// What a gateway process holds in memory while as many rows as New York has departures in a year stream through it:
-/// PostgreSQL → Kafka → a client that is subscribed to all of them.
+/// Measures a gateway's memory while a year of New York's departures streams through it: PostgreSQL → Kafka → a client that subscribes to
+/// all of them.
 @MainActor
 struct MemoryBenchmark {
     let setup: Setup
@@ -17,7 +17,7 @@ struct MemoryBenchmark {
         let hello = try SocketLoad.hello(user, queries: ["store IN {\(stores)}"])
         let load = try await SocketLoad(
             setup, port: gateway.port, path: WireProtocol.path(app: gateway.appID), hellos: [hello], connections: 1)
-        // What is loaded on first use is not growth.
+        // The warm-up load, so that data loaded on first use do not count as growth.
         _ = try await sql.load(1_000, from: 0, perTransaction: 1_000)
         try await load.reach(1_000)
         let rows = setup.scaled(336_776)
@@ -49,7 +49,7 @@ struct MemoryBenchmark {
         await sql.close()
     }
 
-    /// Looks at a process's memory 20 times a second, from a thread of its own.
+    /// Samples a process's memory 20 times a second, on a thread of its own.
     private final class Peak: Sendable {
         private let state = Mutex((highest: 0.0, isOver: false))
 

@@ -7,13 +7,13 @@ final class Tally: Object {
     @Persisted var values: List<Int>
 }
 
-/// Edits of long lists and far places of results, beside realm-core 14.14 at -O2 with the same work and the same durability.
+/// Edits of long lists and access to far elements of results, beside realm-core 14.14 at -O2 with the same work and durability.
 extension ObjectStoreBenchmark {
     private static let edits = 10_000
 
     func listConfiguration(_ path: URL) -> Realm.Configuration { Realm.Configuration(fileURL: path, objectTypes: [Tally.self]) }
 
-    /// Each from the begin of the write to the end of its commit.
+    /// Measures list edits from the begin of the write to the end of its commit.
     func lists(_ realm: Realm, _ report: inout Report) throws {
         let edits = ObjectStoreBenchmark.edits
         var (appends, sets): ([Double], [Double]) = ([], [])
@@ -31,12 +31,12 @@ extension ObjectStoreBenchmark {
                 throw BenchFailure("The list has other elements than were written.")
             }
         }
-        // The first is for warming up.
+        // The first round is a warm-up.
         add("10,000 appends to a list in one write", Array(appends.dropFirst()).median, core: 4e-3, &report)
         add("10,000 elements of a list set in one write", Array(sets.dropFirst()).median, core: 3e-3, &report)
     }
 
-    /// A result is new for each access.
+    /// Measures access by index. Each access uses a new result.
     func places(_ realm: Realm, _ report: inout Report) {
         let index = count / 2
         let begin = seconds()
@@ -48,7 +48,7 @@ extension ObjectStoreBenchmark {
         add("`[\(index)]` of a fresh result", fresh, core: 0.14e-3, &report)
     }
 
-    /// - Parameter core: seconds that realm-core took.
+    /// - Parameter core: The duration of realm-core, in seconds.
     private func add(_ name: String, _ ours: Double, core: Double, _ report: inout Report) {
         report.add(
             name, ours: "\((ours * 1e3).text(2)) ms", reference: "realm-core 14.14 \((core * 1e3).text(2)) ms",

@@ -3,7 +3,7 @@ import Foundation
 import RealmSwift
 import Synchronization
 
-/// A class as apps have them: a key, texts, numbers, an index.
+/// A typical class of an app: a key, texts, numbers, an index.
 final class Reading: Object {
     @Persisted(primaryKey: true) var _id: Int
     @Persisted var sensor: String
@@ -21,21 +21,21 @@ final class Reading: Object {
     }
 }
 
-/// What some readings are of.
+/// The target of the links in `ProbeReading`.
 final class Probe: Object {
     @Persisted(primaryKey: true) var _id: Int
     @Persisted var name: String
     @Persisted var isOn: Bool
 }
 
-/// A reading with a link: ten of one probe.
+/// A reading with a link. Ten readings share one probe.
 final class ProbeReading: Object {
     @Persisted(primaryKey: true) var _id: Int
     @Persisted var probe: Probe?
 }
 
-/// The device's database beside prepared SQLite statements that do the same to the same table, one after the other in the
-/// same process. Needs no server.
+/// Measures the device's database beside prepared SQLite statements for the same work on the same table. Both run in turn in one process.
+/// Needs no server.
 struct ObjectStoreBenchmark {
     let rounds: Int
     let count: Int
@@ -74,7 +74,7 @@ struct ObjectStoreBenchmark {
         Realm.Configuration(fileURL: path, objectTypes: [Reading.self])
     }
 
-    /// - Returns: seconds an object.
+    /// - Returns: Seconds per object.
     private func insert(into path: URL) throws -> Double {
         let realm = try Realm(configuration: configuration(path))
         let begin = seconds()
@@ -136,7 +136,7 @@ struct ObjectStoreBenchmark {
 
     // MARK: Notifications
 
-    /// From the change, its commit included, to the block, for one change in a result of all objects.
+    /// Measures from one change in a result of all objects, including its commit, to the notification block.
     private func notification(_ realm: Realm, _ report: inout Report) throws {
         let queue = DispatchQueue(label: "bench.notifications")
         let arrivals = Arrivals()
@@ -166,8 +166,8 @@ struct ObjectStoreBenchmark {
         Realm.Configuration(fileURL: path, objectTypes: [ProbeReading.self, Probe.self])
     }
 
-    /// The same for one change of an object that ten objects of the result link to: in a result filtered through the link, where it decides
-    /// about all of them, and in one of the distinct names, where it does about one.
+    /// Measures one change of an object that ten objects of the result link to. It affects ten objects in a result filtered through the
+    /// link and in a sorted one. In a result of distinct names it affects one.
     private func linkedNotifications(_ realm: Realm, _ report: inout Report) throws {
         let probes = count / 10
         try realm.write {
@@ -191,8 +191,8 @@ struct ObjectStoreBenchmark {
             target: "–")
     }
 
-    /// - Parameter expected: how many elements come, go or change each time; nil: some.
-    /// - Returns: seconds from the change, its commit included, to the block.
+    /// - Parameter expected: The number of elements that change each time. Nil for any.
+    /// - Returns: Seconds from the change, including its commit, to the block.
     private func linked(
         _ realm: Realm, _ results: Results<ProbeReading>, expected: Int?, _ change: (Probe) -> Void
     ) throws -> Double {
@@ -207,7 +207,7 @@ struct ObjectStoreBenchmark {
         for round in 0..<max(rounds * 4, 8) {
             var begin = 0.0
             try realm.write {
-                // Twice each: off and on again.
+                // Each probe is changed twice: off and on again.
                 guard let probe = realm.object(ofType: Probe.self, forPrimaryKey: (round / 2 * 7_919) % (count / 10)) else { return }
                 begin = seconds()
                 change(probe)
@@ -219,7 +219,7 @@ struct ObjectStoreBenchmark {
         return samples.median
     }
 
-    /// The median of the rounds, in seconds; the first is for warming up. The result keeps the work from being left out.
+    /// Returns the median of the rounds in seconds, after a warm-up. The result prevents the optimizer from removing the work.
     func median<R: Equatable>(_ body: () throws -> R) rethrows -> Double {
         let expected = try body()
         var samples: [Double] = []
@@ -233,7 +233,7 @@ struct ObjectStoreBenchmark {
     }
 }
 
-/// Hands what a notification said to who waits for it.
+/// Passes the counts of notifications to the waiting thread.
 private final class Arrivals: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
     private let counts = Mutex<[Int]>([])

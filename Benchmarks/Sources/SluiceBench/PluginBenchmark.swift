@@ -3,11 +3,11 @@ import Logging
 import SluiceCore
 import SluicePluginHost
 
-/// Calls of a plugin in its own shut-in process, beside the same plugin inside this process, in turn. Needs no server.
+/// Measures calls of a plugin in its own sandboxed process, in turn with the same plugin in this process. Needs no server.
 ///
-/// The plugin is RateLimits with bounds that nobody meets: it answers at once, so what is measured is the way
-/// there and back. It is called from the threads that a gateway's sessions run on: to the main actor and from it would be further hops,
-/// which no gateway has. How writes cross is measured with rules that look at three fields of a dozen, given rows and given JSON.
+/// The plugin is RateLimits with bounds that no call reaches. It answers at once, so the round trip is measured. The calls run on the
+/// threads of a gateway's sessions, because hops to the main actor do not occur in a gateway. A second plugin reads three of twelve fields,
+/// to compare writes passed as rows and as JSON.
 struct PluginBenchmark {
     let rounds: Int
     let scale: Double
@@ -20,7 +20,7 @@ struct PluginBenchmark {
                 Property(id: 3, name: "note", type: .string, isOptional: true),
             ])
     ])
-    /// Large bounds: every write is allowed.
+    /// Bounds so large that every write is allowed.
     private static let limits: JSON = ["types": ["Item": ["writes_per_minute": 1_000_000]]]
 
     @concurrent
@@ -127,7 +127,7 @@ struct PluginBenchmark {
             ratio: "\((theirs / ours).text(1)) ×", target: "> 1 ×")
     }
 
-    /// Medians of the microseconds that each takes once.
+    /// Returns the medians of the durations of one call of each, in microseconds.
     private func inTurn(
         times: Int, _ first: () async throws -> Void, _ second: () async throws -> Void
     ) async throws -> (Double, Double) {

@@ -1,10 +1,10 @@
 import Foundation
 import SluicePostgres
 
-/// A bulk load on its way from the write-ahead log into the log, beside `pg_recvlogical` reading the same to nowhere.
+/// Measures a bulk load from the WAL to the change log, beside `pg_recvlogical` reading the same to /dev/null.
 ///
-/// The gateway is held while the rows are loaded and the reference reads them, then let go: both read a backlog that is
-/// there. It counts as published when the slot is confirmed, which comes after the log's acknowledgement of every record.
+/// The gateway is paused while the rows are loaded and the reference reads them. Both therefore read an existing backlog. The load counts
+/// as published when the slot is confirmed, which follows the log's acknowledgement of every record.
 @MainActor
 struct PublishBenchmark {
     let setup: Setup
@@ -23,7 +23,7 @@ struct PublishBenchmark {
         var next = 0
         var (ours, theirs, cpu): ([Double], [Double], [Double]) = ([], [], [])
         for round in 0...setup.rounds {
-            // The first round is small and warms everything up.
+            // The first round is small and a warm-up.
             let count = round == 0 ? 10_000 : rows
             if round > 0 { gateway.child.pause() }
             let end = try await sql.load(count, from: next, perTransaction: 30_000)

@@ -1,8 +1,8 @@
 import SluiceCore
 import SluiceQuery
 
-/// Conditions on flat rows, beside hand-written Swift closures that compare the same cells; and how long a query takes from text to
-/// something that can be evaluated. Needs no server.
+/// Measures conditions on flat rows, beside hand-written Swift closures that compare the same cells. Also measures parsing and binding of a
+/// query. Needs no server.
 struct QueryBenchmark {
     let rounds: Int
     let scale: Double
@@ -18,7 +18,7 @@ struct QueryBenchmark {
 
     private static let states = ["open", "shut", "sold", "reserved for somebody"]
 
-    /// Few enough to stay in the cache: it is the evaluation that is measured, not memory.
+    /// Few enough to stay in the cache, so that evaluation is measured and not memory.
     private static let count = 1_024
 
     private static func row(_ index: Int) -> Row {
@@ -70,7 +70,7 @@ struct QueryBenchmark {
             target: "≤ 50 ns, ≥ 20 M/s")
     }
 
-    /// - Returns: nanoseconds of one evaluation, and how many rows match.
+    /// - Returns: Nanoseconds per evaluation, and the number of matching rows.
     @inline(never)
     private func measure(_ rows: RowBuffer, _ references: [RowRef], _ repeats: Int, _ holds: (RowView) -> Bool) -> (Double, Int) {
         let begin = seconds()
@@ -103,7 +103,7 @@ struct QueryBenchmark {
             reference: "the query on one row \(row.text(1)) µs", ratio: "\((whole / row).text(1)) ×", target: "≤ 20 µs")
     }
 
-    /// - Returns: microseconds.
+    /// - Returns: The median in microseconds.
     private func time(_ body: () throws -> Void) throws -> Double {
         let repeats = max(Int(20_000 * scale), 1)
         var samples: [Double] = []

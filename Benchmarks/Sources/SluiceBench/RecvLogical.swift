@@ -1,12 +1,12 @@
 import Foundation
 import Synchronization
 
-/// PostgreSQL's own reader of a slot: the least that a reader can do.
+/// PostgreSQL's own reader of a slot, which does the minimum of a reader's work.
 final class RecvLogical: Sendable {
     private let process: Unchecked<Process>
     private let times = Mutex<[Int: Double]>([:])
 
-    /// Runs `pg_recvlogical` to a pipe and notes when the text `n=<number>;` comes out of it.
+    /// Runs `pg_recvlogical` with a pipe and records the time at which it prints each `n=<number>;`.
     init(_ setup: Setup, _ conninfo: String, slot: String, publication: String) throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: try setup.postgresProgram("pg_recvlogical"))
@@ -32,7 +32,8 @@ final class RecvLogical: Sendable {
         ]
     }
 
-    /// Reads everything up to an LSN to nowhere. - Returns: the seconds that took.
+    /// Reads everything up to an LSN to /dev/null.
+    /// - Returns: The duration in seconds.
     static func drain(_ setup: Setup, _ conninfo: String, slot: String, publication: String, to end: String) async throws -> Double {
         let child = try Child(
             setup.postgresProgram("pg_recvlogical"),

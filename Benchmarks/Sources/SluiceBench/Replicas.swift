@@ -1,7 +1,7 @@
 import Foundation
 import RealmSwift
 
-/// Opens replicas of their own.
+/// Opens replicas, each with its own login.
 @MainActor
 enum Replicas {
     static func open(
@@ -20,7 +20,7 @@ enum Replicas {
     }
 }
 
-/// Waits until a condition of the main actor holds, and lets it work meanwhile.
+/// Waits until a condition of the main actor holds. It polls every 5 ms and suspends in between.
 @MainActor
 func until(_ what: String, within limit: Double = 120, _ condition: () -> Bool) async throws {
     let deadline = seconds() + limit

@@ -1,16 +1,16 @@
 import Foundation
 
-/// The table that a run ends with: every figure beside its reference.
+/// The table at the end of a run: every figure beside its reference.
 struct Report {
     private var rows: [[String]] = []
 
-    /// Adds a line and prints it at once.
+    /// Adds a row and prints it at once.
     mutating func add(_ what: String, ours: String, reference: String, ratio: String, target: String) {
         rows.append([what, ours, reference, ratio, target])
         say("  \(what): \(ours); \(reference); \(ratio) (target: \(target))")
     }
 
-    /// As Markdown.
+    /// The table in Markdown.
     var table: String {
         let head = ["what", "Sluice", "reference, same run", "ratio", "target"]
         let lines = [head, head.map { _ in "---" }] + rows
@@ -19,7 +19,7 @@ struct Report {
 }
 
 extension Array where Element == Double {
-    /// 0.5 is the median; NaN of nothing.
+    /// Returns a quantile; 0.5 is the median. Returns NaN for an empty array.
     func quantile(_ part: Double) -> Double {
         let sorted = self.sorted()
         guard !sorted.isEmpty else { return .nan }
@@ -30,10 +30,10 @@ extension Array where Element == Double {
 }
 
 extension Double {
-    /// With so many digits after the point.
+    /// Returns the number with this many digits after the point.
     func text(_ digits: Int = 0) -> String { String(format: "%.\(digits)f", self) }
 
-    /// As thousands or millions.
+    /// The number in thousands or millions.
     var short: String {
         switch self {
         case 1e6...: (self / 1e6).text(2) + " M"
@@ -43,7 +43,7 @@ extension Double {
     }
 }
 
-/// Seconds of a clock that does not jump.
+/// Returns the seconds of a monotonic clock.
 func seconds() -> Double {
     let (seconds, attoseconds) = (ContinuousClock.now - start).components
     return Double(seconds) + Double(attoseconds) * 1e-18
@@ -51,5 +51,5 @@ func seconds() -> Double {
 
 private let start = ContinuousClock.now
 
-/// Prints a line at once, also into a pipe.
+/// Prints a line at once, also to a pipe.
 func say(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }

@@ -2,18 +2,18 @@ import Foundation
 import SluicePostgres
 import SluiceWire
 
-/// What roles cost: the same changes delivered to 1,000 sessions of a gateway where everybody reads everything, and to as many of one
-/// whose role has a filter, in turn; and how fast sessions open on each in turn, from the connection to the end of the bootstrap.
+/// Measures the cost of roles. The same changes go to 1,000 sessions of a gateway without rules and, in turn, of one with a role that has a
+/// filter. Also measures the rate of opening sessions on each, from the connection to the end of the bootstrap.
 ///
-/// Each change is awaited by all before the next is written: how many of a burst are joined into one message is chance, and decides
-/// what a delivery costs.
+/// All sessions must receive each change before the next is written. In a burst the number of changes joined into a message varies, and
+/// with it the cost of a delivery.
 @MainActor
 struct RulesBenchmark {
     let setup: Setup
 
     private static let connections = 1_000
 
-    /// Asked in this order: a role that a user without data does not have, and one with a filter that every row meets.
+    /// The roles in their order: one that does not apply to a user without data, and one with a filter that every row satisfies.
     private static let rules = #"""
         { "database": "public", "collection": "items", "roles": [
             { "name": "keeper", "apply_when": { "%%user.custom_data.store": { "%exists": true } },
@@ -64,7 +64,7 @@ struct RulesBenchmark {
         private let sql: PostgresConnection
         private let hello: [UInt8]
         private let load: SocketLoad
-        /// Of the users who open sessions.
+        /// The first messages of the users that open sessions.
         private var hellos: [[UInt8]] = []
         private var written = 0
         private(set) var perSecond: [Double] = []
@@ -82,7 +82,7 @@ struct RulesBenchmark {
                 setup, port: gateway.port, path: WireProtocol.path(app: gateway.appID), hellos: [hello], connections: connections)
         }
 
-        /// So many changes of one row, each until every session has it.
+        /// Writes this many changes of one row. Every session must receive each before the next.
         func deliver(_ changes: Int, isCounted: Bool) async throws {
             let (before, begin, used) = (load.changes, seconds(), gateway.child.cpuSeconds)
             for _ in 0..<changes {
@@ -96,14 +96,14 @@ struct RulesBenchmark {
             cpu.append((gateway.child.cpuSeconds - used) / deliveries * 1e6)
         }
 
-        /// Makes users, with a subscription each that no other has.
+        /// Creates users, each with a unique subscription.
         func register(_ users: Int) async throws {
             hellos = try await SocketLoad.users(users, of: gateway, conninfo).enumerated().map { number, token in
                 try SocketLoad.hello(token, queries: ["store == 1 AND quantity > \(-1 - number)"])
             }
         }
 
-        /// - Returns: sessions a second.
+        /// - Returns: Sessions per second.
         func open(_ count: Int) async throws -> Double {
             let begin = seconds()
             let many = try await SocketLoad(
@@ -114,7 +114,7 @@ struct RulesBenchmark {
             return Double(count) / elapsed
         }
 
-        /// Until the gateway has given up what the closed sessions held, which is no part of what is measured next.
+        /// Waits until the gateway has released the closed sessions, so that this work is not measured.
         private func rest() async throws {
             for _ in 0..<100 {
                 let used = gateway.child.cpuSeconds

@@ -1,13 +1,13 @@
 import Foundation
 import GRDBSQLite
 
-/// What `ObjectStoreBenchmark` is held against: SQLite's C interface with prepared statements on a table like the class's.
+/// The reference of `ObjectStoreBenchmark`: SQLite's C interface with prepared statements, on a table like the class's.
 final class SQLiteReference {
     private var database: OpaquePointer?
     private var lookup: OpaquePointer?
     private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
-    /// Opens the file, or makes it with its table.
+    /// Opens the file, or creates it with its table.
     init(_ path: String) throws {
         guard sqlite3_open(path, &database) == SQLITE_OK else { throw BenchFailure("SQLite cannot open \(path).") }
         try execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
@@ -38,7 +38,7 @@ final class SQLiteReference {
         return statement
     }
 
-    /// - Returns: seconds a row.
+    /// - Returns: Seconds per row.
     func insert(_ count: Int) throws -> Double {
         let begin = seconds()
         try execute("BEGIN IMMEDIATE")
@@ -75,7 +75,8 @@ final class SQLiteReference {
         return sum
     }
 
-    /// Reads the keys of the rows of a station. - Returns: how many.
+    /// Reads the keys of the rows of a station.
+    /// - Returns: The number of keys.
     func keys(station: Int) throws -> Int {
         if lookup == nil { lookup = try prepare("SELECT _id FROM reading WHERE station = ? ORDER BY rowid") }
         sqlite3_bind_int64(lookup, 1, Int64(station))

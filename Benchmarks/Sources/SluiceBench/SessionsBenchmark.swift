@@ -2,14 +2,13 @@ import Foundation
 import SluicePostgres
 import SluiceWire
 
-/// What a gateway's memory grows by with 10,000 sessions that have nothing to do: real WebSockets whose clients have logged in,
-/// sent their set and had their bootstrap. Once with one subscription each and once with eleven, no two alike, each time in a
-/// gateway of its own.
+/// Measures a gateway's memory for 10,000 idle sessions: real WebSockets of clients that have logged in, subscribed and received their
+/// bootstrap. It runs with one subscription each and with eleven, all distinct, in separate gateways.
 @MainActor
 struct SessionsBenchmark {
     let setup: Setup
 
-    /// Sessions before the first look: what is loaded on first use belongs to no session.
+    /// Sessions opened before the first sample, so that data loaded on first use belong to no session.
     private static let first = 100
     private static let more = 10
 
@@ -27,7 +26,7 @@ struct SessionsBenchmark {
             ratio: "\((each / 2 * 100).text()) % of the target", target: "2 KiB")
     }
 
-    /// - Returns: KiB for each session, and for each connection of the reference.
+    /// - Returns: KiB per session, and per connection of the reference.
     private func measure(_ sessions: Int, subscriptions: Int) async throws -> (ours: Double, bare: Double) {
         let name = "bench_sessions_\(subscriptions)"
         let (conninfo, sql) = try await setup.database(name)
@@ -44,7 +43,7 @@ struct SessionsBenchmark {
         let begin = seconds()
         let load = try await SocketLoad(setup, port: gateway.port, path: path, hellos: hellos, connections: sessions)
         let opened = seconds() - begin
-        // Nobody says when the allocator has settled.
+        // The allocator gives no signal when it has settled.
         try await Task.sleep(for: .seconds(3))
         let ours = (gateway.child.residentMegabytes - start) * 1_024 / Double(sessions)
         say(

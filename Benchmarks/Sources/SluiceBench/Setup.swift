@@ -1,15 +1,15 @@
 import Foundation
 import SluicePostgres
 
-/// Servers, programs and files of a run.
+/// The servers, programs and files of a run.
 struct Setup {
     let postgres: String
     let kafka: String
     let rounds: Int
     let scale: Double
-    /// Whether a rate that can be kept up is confirmed for three minutes.
+    /// `true` if a sustained rate is confirmed for three minutes.
     let confirms: Bool
-    /// Logs, replicas, app directories.
+    /// The folder of logs, replicas and app directories.
     let workspace: String
 
     init(rounds: Int, scale: Double, confirms: Bool) throws {
@@ -28,12 +28,12 @@ struct Setup {
 
     func removeWorkspace() { try? FileManager.default.removeItem(atPath: workspace) }
 
-    /// A count at the scale of this run.
+    /// Returns a count at the scale of this run.
     func scaled(_ count: Int) -> Int { max(Int(Double(count) * scale), 1) }
 
     func program(_ name: String) throws -> String { try Self.sibling(name) }
 
-    /// A program that was built with this one.
+    /// Returns the path of a program that was built with this one.
     static func sibling(_ name: String) throws -> String {
         let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         let path = "\(URL(fileURLWithPath: program).deletingLastPathComponent().path)/\(name)"
@@ -43,7 +43,7 @@ struct Setup {
         return path
     }
 
-    /// One of PostgreSQL's own programs.
+    /// Returns the path of one of PostgreSQL's own programs.
     func postgresProgram(_ name: String) throws -> String {
         let root = "/usr/lib/postgresql"
         let versions = ((try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []).sorted { (Int($0) ?? 0) > (Int($1) ?? 0) }
@@ -63,7 +63,7 @@ struct Setup {
         return handle
     }
 
-    /// A new database with the table of `Item`, and a connection to it.
+    /// Creates a database with the table of `Item`, and connects to it.
     func database(_ name: String) async throws -> (conninfo: String, sql: PostgresConnection) {
         let server = try await PostgresConnection.connect(postgres)
         _ = try await server.query("DROP DATABASE IF EXISTS \(name) WITH (FORCE)")
@@ -75,11 +75,11 @@ struct Setup {
         return (conninfo, sql)
     }
 
-    /// A gateway of its own app, so that its topics are its own too.
+    /// Starts a gateway of its own app, so that its topics are also its own.
     /// - Parameters:
-    ///   - kafka: whether it uses Kafka; the embedded log otherwise.
-    ///   - folder: the app directory, beside `app`.
-    ///   - rules: the text of the rules of `items`, in place of those of the directory.
+    ///   - kafka: `true` for Kafka, `false` for the embedded log.
+    ///   - folder: The app directory. Default: `app`.
+    ///   - rules: The text of the rules of `items`, which replaces those of the directory.
     func gateway(
         _ name: String, _ conninfo: String, kafka: Bool, app folder: String = "app", rules: String? = nil
     ) async throws -> RunningGateway {
@@ -88,20 +88,20 @@ struct Setup {
             try rules.write(toFile: "\(app)/data_sources/postgres/public/items/rules.json", atomically: true, encoding: .utf8)
         }
         var arguments = ["serve", "--app", app, "--postgres", conninfo, "--port", "0", "--admin-port", "0", "--json"]
-        // All clients come from this machine.
+        // All clients connect from this machine.
         arguments += ["--connections-per-address", "12000"]
         if kafka { arguments += ["--kafka", self.kafka] }
         return try await RunningGateway.ready(Child(program("sluice"), arguments, log: log(name)))
     }
 
-    /// `sluice dev`: a PostgreSQL of its own and nothing configured.
+    /// Starts `sluice dev` with its own PostgreSQL and no configuration.
     func development(_ name: String, kafka: Bool) async throws -> RunningGateway {
         var arguments = ["dev", "--port", "0", "--json"]
         if kafka { arguments += ["--kafka", self.kafka] }
         return try await RunningGateway.ready(Child(program("sluice"), arguments, log: log(name)))
     }
 
-    /// A copy of the app directory under another id.
+    /// Copies the app directory under another id.
     private func appDirectory(_ id: String, from folder: String) throws -> String {
         let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../\(folder)").standardized
         let target = "\(workspace)/\(id).app"
@@ -114,7 +114,7 @@ struct Setup {
 }
 
 extension PostgresConnection {
-    /// The slot and the publication of the one gateway that works in this database, once it reads.
+    /// Returns the slot and the publication of the only gateway in this database, once it reads.
     func replication() async throws -> (slot: String, publication: String) {
         let deadline = seconds() + 30
         while seconds() < deadline {
@@ -128,12 +128,12 @@ extension PostgresConnection {
     }
 }
 
-/// A gateway that serves.
+/// A gateway that is ready.
 struct RunningGateway {
     let child: Child
     let url: String
     let appID: String
-    /// Of `sluice dev`: its PostgreSQL.
+    /// The PostgreSQL of `sluice dev`. Nil for `sluice serve`.
     let postgres: String?
 
     private struct Ready: Decodable {
@@ -142,7 +142,7 @@ struct RunningGateway {
         var postgres: String?
     }
 
-    /// Not an initializer: those, when async, do not return to the caller's actor (Swift 6.3).
+    /// Not an initializer: async ones do not return to the caller's actor (Swift 6.3).
     static func ready(_ child: Child) async throws -> RunningGateway {
         let line = try await child.line()
         guard let ready = try? JSONDecoder().decode(Ready.self, from: Data(line.utf8)) else {

@@ -10,15 +10,15 @@ import SwiftProtobuf
 final class SocketLoad {
     private let child: Child
     let connections: Int
-    /// What has come so far, over all connections.
+    /// The received changes, messages and bytes, over all connections.
     private(set) var changes = 0
     private(set) var messages = 0
     private(set) var bytes = 0
 
-    /// Opens the sessions; returns when every one has had its bootstrap.
+    /// Opens the sessions, and returns when each has received its bootstrap.
     /// - Parameters:
-    ///   - hellos: What each connection begins with; used again and again when there are fewer.
-    ///   - uploads: Frames for `upload`, the first of each connection, then the second of each.
+    ///   - hellos: The first bytes of each connection, repeated if there are fewer.
+    ///   - uploads: Frames for `upload`: the first of each connection, then the second of each, and so on.
     init(
         _ setup: Setup, port: Int, path: String, hellos: [[UInt8]], uploads: [[UInt8]] = [], connections: Int
     ) async throws {
@@ -44,7 +44,7 @@ final class SocketLoad {
         try data.write(to: URL(fileURLWithPath: file))
     }
 
-    /// Waits until every connection has had so many changes in all.
+    /// Waits until every connection has received this many changes in total.
     func reach(_ perConnection: Int) async throws {
         while changes < perConnection * connections {
             let fields = try await child.line().split(separator: " ").dropFirst().compactMap { Int($0) }
@@ -53,8 +53,8 @@ final class SocketLoad {
         }
     }
 
-    /// Has every connection send its next so many uploads, at most `window` of them unacknowledged.
-    /// - Returns: in seconds, how long that took, and one upload until it was acknowledged.
+    /// Sends the next `count` uploads of every connection, with at most `window` of them unacknowledged.
+    /// - Returns: The total duration, and the median and p99 of one upload until its acknowledgement, in seconds.
     func upload(_ count: Int, window: Int) async throws -> (elapsed: Double, p50: Double, p99: Double) {
         child.write("\(count) \(window)\n")
         let fields = try await child.line().split(separator: " ").dropFirst().compactMap { Double($0) }
@@ -64,14 +64,14 @@ final class SocketLoad {
 
     func stop() { child.stop() }
 
-    /// - Returns: a new user's access token.
+    /// - Returns: A new user's access token.
     static func login(_ gateway: RunningGateway, folder: String) async throws -> String {
         let app = App(
             id: gateway.appID, configuration: AppConfiguration(baseURL: gateway.url, storageDirectory: URL(fileURLWithPath: folder)))
         return try await app.login(credentials: .anonymous).accessToken ?? ""
     }
 
-    /// - Returns: the access tokens of so many new users, who are made by SQL: logging in is bounded for each address.
+    /// - Returns: The access tokens of new users. SQL creates the users, because logins are limited for each address.
     static func users(_ count: Int, of gateway: RunningGateway, _ conninfo: String) async throws -> [String] {
         let pool = PostgresPool(conninfo, size: 1)
         let tokens = try await AccessTokens(
@@ -89,7 +89,7 @@ final class SocketLoad {
         return made
     }
 
-    /// The client's first two messages as WebSocket frames: a new client file, and its subscriptions.
+    /// Returns the client's first two messages as WebSocket frames: a new client replica's Hello, and its subscriptions.
     static func hello(_ token: String, queries: [String]) throws -> [UInt8] {
         let hello = PBClientMessage.with {
             $0.hello = .with {
@@ -113,7 +113,7 @@ final class SocketLoad {
         return try [hello, subscribe].flatMap { frame(try WireProtocol.encode($0), isClient: true) }
     }
 
-    /// A binary frame; a client's is masked, with a mask of zeros.
+    /// Returns a binary frame. A client's is masked, with a mask of zeros.
     static func frame(_ payload: [UInt8], isClient: Bool) -> [UInt8] {
         let mask: UInt8 = isClient ? 0x80 : 0
         let head: [UInt8]

@@ -4,14 +4,14 @@ import SluicePostgres
 import SluiceWire
 import SwiftProtobuf
 
-/// Devices that each upload changesets of one new object over a WebSocket of their own, until the gateway has acknowledged them:
-/// each is merged, checked and written in a transaction of its own, with PostgreSQL's fsync on. Beside it the same rows by
-/// libpq in pipeline mode, a prepared INSERT and a transaction each, over as many connections as the gateway has.
+/// Measures devices that upload changesets of one new object over their own WebSockets, until the gateway acknowledges them. The gateway
+/// merges, checks and commits each in its own transaction, with PostgreSQL's fsync on. The reference inserts the same rows with libpq in
+/// pipeline mode. It uses a prepared INSERT and a transaction for each, over as many connections as the gateway.
 @MainActor
 final class UploadBenchmark {
     private let setup: Setup
     private let devices: Int
-    /// Rows written so far, by us and by the reference.
+    /// The number of rows written so far, also by the reference.
     private var written = 0
 
     init(setup: Setup) {
@@ -19,7 +19,7 @@ final class UploadBenchmark {
         devices = 64
     }
 
-    /// Changesets of one device that wait for their acknowledgement.
+    /// The unacknowledged changesets of one device.
     private static let window = 16
     /// The gateway's connections to PostgreSQL.
     private static let connections = 8
@@ -69,7 +69,7 @@ final class UploadBenchmark {
         await sql.close()
     }
 
-    /// - Returns: rows a second.
+    /// - Returns: Rows per second.
     private func reference(_ conninfo: String, _ count: Int) async throws -> Double {
         let child = try Child(
             setup.program("limit-pginsert"),
@@ -84,7 +84,7 @@ final class UploadBenchmark {
         return Double(count) / elapsed
     }
 
-    /// Opens the devices' sessions, each subscribed to a store of its own.
+    /// Opens the devices' sessions, each subscribed to its own store.
     private func open(_ gateway: RunningGateway, _ sql: PostgresConnection, _ each: Int) async throws -> SocketLoad {
         let folder = "\(setup.workspace)/upload"
         let user = try await SocketLoad.login(gateway, folder: folder)
@@ -117,7 +117,7 @@ final class UploadBenchmark {
         return try WireProtocol.encode(PBClientMessage.with { $0.upload = message })
     }
 
-    /// The class with the numbers that the gateway has given to its properties.
+    /// Returns the class with the property numbers that the gateway assigned.
     private static func schema(_ sql: PostgresConnection) async throws -> Schema {
         let numbers = try await sql.query("SELECT name, id FROM sluice.property WHERE type = 'Item'")
         let types: [String: PropertyType] = ["price": .double, "name": .string, "note": .string, "updated": .timestamp]

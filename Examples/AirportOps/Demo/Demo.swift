@@ -1,7 +1,7 @@
 import AirportOpsScene
 import Foundation
 
-/// Runs the scene and prints it: `make demo`. What it needs comes from the environment, which `dev/demo` fills.
+/// Runs the scene and prints it: `make demo`. Its settings are environment variables, which `dev/demo` sets.
 @main
 @MainActor
 struct Demo {
@@ -29,7 +29,7 @@ struct Demo {
     }
 }
 
-/// Prints a line at once, also into a pipe.
+/// Prints a line at once, also to a pipe.
 func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
 
 enum DemoSetup {
@@ -51,7 +51,7 @@ enum DemoSetup {
     }
 }
 
-/// A line a step, a bar for what takes long.
+/// Prints a line for each step, and a bar for long operations.
 struct Terminal: SceneReporter {
     func step(_ name: String, _ outcome: String) { say("[\(name)] \(outcome)") }
 

@@ -2,7 +2,7 @@ import AirportOpsModels
 import Foundation
 import RealmSwift
 
-/// One agent's app: a login, a replica, and what its live results have reported.
+/// One agent's app: a login, a replica, and the reports of its live results.
 @MainActor
 final class Agent {
     let name: String
@@ -14,15 +14,14 @@ final class Agent {
     private(set) var realm: Realm?
     private(set) var user: User?
     private var token: NotificationToken?
-    /// Keys that the live results reported, as the app sees them.
+    /// The keys that the live results reported, in the order of the reports.
     private(set) var inserted: [Int] = []
     private(set) var deletions = 0
     private(set) var modifications = 0
-    /// Refused writes that the app was told of.
+    /// The compensating writes that the app received.
     let refused = Box<[(key: String, reason: String)]>([])
     private static let refusedByUser = Box<[String: Box<[(key: String, reason: String)]>]>([:])
 
-    /// - Parameter custom: the user's custom data, which the rules read.
     init(_ name: String, origin: String, appID: String, folder: String) {
         self.name = name
         self.origin = origin
@@ -37,10 +36,10 @@ final class Agent {
         try await admin.createUser(email: email, password: password, customData: ["origin": origin])
     }
 
-    /// Logs in and opens the replica with one subscription, and waits until it is complete.
+    /// Logs in, opens the replica with one subscription, and waits until it is complete.
     func open(_ url: String, query: @escaping @Sendable (Query<Flight>) -> Query<Bool>) async throws -> Results<Flight> {
         let app = App(id: appID, configuration: AppConfiguration(baseURL: url))
-        // Agents of one gateway share its `App`, and so the handler: the session says whose error it is.
+        // Agents of one gateway share its `App` and thus the handler. The session identifies the user of an error.
         let byUser = Self.refusedByUser
         app.syncManager.errorHandler = { error, session in
             guard let user = session?.parentUser()?.id, let writes = (error as? SyncError)?.compensatingWriteInfo else { return }
@@ -82,7 +81,7 @@ final class Agent {
     }
 }
 
-/// A value that callbacks of any thread may change.
+/// A value that callbacks on any thread may change.
 final class Box<Value: Sendable>: @unchecked Sendable {
     // Sendable because: every access holds the lock.
     private let lock = NSLock()
@@ -94,7 +93,7 @@ final class Box<Value: Sendable>: @unchecked Sendable {
     func update(_ body: (inout Value) -> Void) { lock.withLock { body(&stored) } }
 }
 
-/// The gateway's admin API, as far as the scene needs it.
+/// The part of the gateway's admin API that the scene uses.
 struct AdminClient {
     let url: String
 

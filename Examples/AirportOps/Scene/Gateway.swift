@@ -1,6 +1,6 @@
 import Foundation
 
-/// A gateway as a process of its own, started with `sluice serve`.
+/// A gateway in its own process, started with `sluice serve`.
 final class Gateway {
     let process: Process
     let url: String
@@ -20,10 +20,10 @@ final class Gateway {
     }
 
     /// Starts a gateway and waits until it is ready.
-    /// - Parameter port: 0 is any free one.
+    /// - Parameter port: The port, or 0 for any free one.
     static func start(_ setup: SceneSetup, port: Int = 0) async throws -> Gateway {
         let process = Process()
-        // It ends with this process, however that ends.
+        // The kernel ends the gateway with this process, also if this process crashes.
         process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
         process.arguments =
             [
@@ -43,7 +43,7 @@ final class Gateway {
         return Gateway(process: process, ready: ready)
     }
 
-    /// Starts a process from a thread that lives as long as it: the kernel ends the process when that thread is gone.
+    /// Starts a process on a thread that lives as long as it. The kernel ends the process when that thread ends.
     private static func run(_ process: Process) async throws {
         try await withCheckedThrowingContinuation { (started: CheckedContinuation<Void, any Error>) in
             Thread.detachNewThread {
@@ -58,10 +58,10 @@ final class Gateway {
         }
     }
 
-    /// The first line that a process prints, or nil when it ends before.
+    /// Returns the first line that a process prints, or nil if it ends before.
     private static func firstLine(of handle: FileHandle) async -> Data? {
         await withCheckedContinuation { continuation in
-            // A thread of its own: reading blocks.
+            // A thread of its own, because reading blocks.
             Thread.detachNewThread {
                 var line = Data()
                 while let byte = try? handle.read(upToCount: 1), !byte.isEmpty {
@@ -73,7 +73,7 @@ final class Gateway {
         }
     }
 
-    /// As a power cut would: no goodbye, nothing flushed.
+    /// Ends the gateway as a power cut would, without a close or a flush.
     func kill() {
         Foundation.kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
@@ -86,7 +86,7 @@ final class Gateway {
     }
 }
 
-/// What went wrong in a step, in one sentence.
+/// A failure of a step, described in one sentence.
 public struct SceneFailure: Error, CustomStringConvertible {
     public let description: String
     init(_ description: String) { self.description = description }

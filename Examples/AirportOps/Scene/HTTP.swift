@@ -3,7 +3,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// Plain requests.
+/// Plain HTTP requests.
 enum HTTP {
     static func post(_ url: String, _ body: Data, type: String, token: String? = nil) async throws -> (status: Int, body: String) {
         guard let address = URL(string: url) else { throw SceneFailure("\(url) is no address.") }

@@ -3,7 +3,7 @@ import Foundation
 import RealmSwift
 
 extension AirportScene {
-    /// A second gateway starts, Cleo moves to it, and a write of Ada's (gateway 1) reaches her through Kafka.
+    /// Starts a second gateway, to which Cleo moves. A write of Ada's (gateway 1) reaches her through Kafka.
     func moveToSecondGateway() async throws {
         let second = try await Gateway.start(setup)
         gateways.append(second)
@@ -23,8 +23,8 @@ extension AirportScene {
         )
     }
 
-    /// 200 updates at 100 a second, each timed from its commit to the first live results that include it. Results may include
-    /// several updates at once.
+    /// Commits 200 updates at 100 a second. Each is measured from its commit to the first live results that include it. Results may include
+    /// several updates.
     func measureLatency() async throws {
         guard let realm = a.realm, let flight = realm.objects(Flight.self).where(Self.late("JFK")).first else {
             throw SceneFailure("Ada has no flight.")
@@ -50,7 +50,7 @@ extension AirportScene {
         figures.latencies = zip(sent, seen).map { max(Double(($1 - $0) / .microseconds(1)) / 1_000, 0) }
     }
 
-    /// Every replica equals what SQL says, field by field, and the numbers add up.
+    /// Compares every replica with SQL, field by field, and checks the totals.
     func verify() async throws {
         for (agent, others) in [(a, "LGA"), (b, "JFK"), (c, "LGA")] {
             let expected = try await rows("origin = '\(agent.origin)' AND month = 12 AND dep_delay > 60")
@@ -89,7 +89,7 @@ extension AirportScene {
         if !condition { throw SceneFailure("It is not so: \(otherwise()).") }
     }
 
-    /// Waits until a condition holds; looks again every 20 ms, as what it asks cannot be waited for.
+    /// Waits until a condition holds. It polls every 20 ms, because conditions have no events.
     func eventually(_ what: String, seconds: Double = 30, _ condition: @MainActor () async throws -> Bool) async throws {
         let deadline = ContinuousClock.now + .seconds(seconds)
         while ContinuousClock.now < deadline {

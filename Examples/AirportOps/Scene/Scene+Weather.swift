@@ -5,10 +5,10 @@ import RealmSwift
 import SluiceKafka
 
 extension AirportScene {
-    /// Reports per station; every tenth is impossible.
+    /// Reports per station. Every tenth is impossible.
     private static let reports = 200
 
-    /// Three stations report while the gateway is killed and the broker restarted: what is accepted lands once.
+    /// Sends reports of three stations while the gateway is killed and the broker restarted. Each accepted report is stored once.
     func reportWeather() async throws {
         let sdk = try setup.data.weather(origin: "JFK", month: 12, count: Self.reports)
         let http = try setup.data.weather(origin: "LGA", month: 12, count: Self.reports)
@@ -26,7 +26,7 @@ extension AirportScene {
         try await eventually("all \(expected) accepted observations are in PostgreSQL", seconds: 90) {
             try await self.number("SELECT count(*) FROM weather_observations") == expected
         }
-        // The last of them is the last report of all: it may still be on its way.
+        // Rejections may be recorded after the last accepted observation is stored.
         try await eventually("all \(impossible) impossible observations are recorded as rejected") {
             try await self.number("SELECT count(DISTINCT object::jsonb ->> '_id') FROM sluice.ingest_rejected") >= impossible
         }
@@ -51,7 +51,7 @@ extension AirportScene {
         try await produceWeather(kafka)
     }
 
-    /// Through the SDK, as asymmetric objects, ten to a transaction.
+    /// Writes reports through the SDK, as asymmetric objects, ten per transaction.
     private func writeWeather(_ reports: ArraySlice<Weather>) throws {
         guard let realm = a.realm else { throw SceneFailure("Ada has no realm.") }
         for start in stride(from: reports.startIndex, to: reports.endIndex, by: 10) {
@@ -74,7 +74,7 @@ extension AirportScene {
         return values
     }
 
-    /// By HTTP, as NDJSON; a batch that got no answer is sent again.
+    /// Sends reports by HTTP, as NDJSON. A batch without an answer is sent again.
     private func postWeather(_ reports: ArraySlice<Weather>) async throws {
         guard let token = a.user?.accessToken else { throw SceneFailure("Ada has no access token.") }
         let lines = reports.indices.map { line(reports[$0], "http", impossible: Self.isImpossible($0)) }
@@ -88,7 +88,7 @@ extension AirportScene {
         }
     }
 
-    /// Straight into the ingest topic, as any other producer would.
+    /// Sends reports directly to the ingest topic, like any other producer.
     private func produceWeather(_ reports: ArraySlice<Weather>) async throws {
         guard !reports.isEmpty else { return }
         let producer = try KafkaProducer(

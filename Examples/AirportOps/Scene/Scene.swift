@@ -4,9 +4,9 @@ import RealmSwift
 import SluiceCore
 import SluicePostgres
 
-/// The whole path in one story: two agents, a supervisor, three weather stations, two gateways, and the crashes between.
+/// The whole path in one scenario: two agents, a supervisor, three weather stations, two gateways, and crashes in between.
 ///
-/// Every step checks what it claims and throws a `SceneFailure` when it is not so.
+/// Every step checks its result and throws a `SceneFailure` if it is wrong.
 @MainActor
 public final class AirportScene {
     let setup: SceneSetup
@@ -15,7 +15,7 @@ public final class AirportScene {
     var gateways: [Gateway] = []
     public internal(set) var figures = Figures()
 
-    /// What was counted and measured.
+    /// The counts and measurements of the scene.
     public struct Figures: Sendable {
         public var snapshotRows = 0
         public var capturedRows = 0
@@ -59,7 +59,7 @@ public final class AirportScene {
         try await verify()
     }
 
-    /// Ends what the scene started. Safe at any point.
+    /// Ends the processes and sessions that the scene started. Safe at any point.
     public func stop() {
         for agent in [a, b, c] { agent.close() }
         for gateway in gateways { gateway.stop() }
@@ -186,7 +186,7 @@ extension AirportScene {
         public var token: String
     }
 
-    /// For who wants to look around by hand afterwards.
+    /// The agents' logins, for exploration by hand afterwards.
     public var logins: [Login] {
         [a, b].map {
             Login(name: $0.name, email: $0.credentials.email, password: $0.credentials.password, token: $0.user?.accessToken ?? "")

@@ -1,24 +1,24 @@
 import Foundation
 
-/// Where everything is: the servers, the built programs, the data.
+/// The servers, the built programs and the data of the scene.
 public struct SceneSetup: Sendable {
-    /// PostgreSQL as a libpq connection string; a database of its own.
+    /// The libpq connection string of a PostgreSQL database for the scene alone.
     public var postgres: String
     /// Kafka's bootstrap servers.
     public var kafka: String
-    /// Restarts the broker and returns when it is back; nil when it is not ours to restart.
+    /// A command that restarts the broker and returns when it is ready. Nil if the scene must not restart it.
     public var restartKafka: String?
     /// The folder with `sluice`, `sluice-plugin-host` and the plugins.
     public var binaries: String
-    /// A copy of the app directory, in which the app has an ID that no other scene has.
+    /// A copy of the app directory, with a unique ID of the app.
     public let app: String
-    /// The app's ID. It names the topics, which belong to one database: another scene on the same broker needs others.
+    /// The app's ID. It names the topics, which belong to one database, so another scene on the same broker needs another ID.
     public let appID: String
     public var data: FlightData
-    /// Where the agents keep their replicas, and the gateways write their logs.
+    /// The folder of the agents' replicas and the gateways' logs.
     public var workspace: String
 
-    /// - Parameter app: the app directory. It is copied into the workspace.
+    /// - Parameter app: The app directory. It is copied into the workspace.
     public init(
         postgres: String, kafka: String, restartKafka: String?, binaries: String, app: String, data: FlightData, workspace: String
     ) throws {
@@ -39,7 +39,7 @@ public struct SceneSetup: Sendable {
 
     var logPath: String { "\(workspace)/gateway.log" }
 
-    /// The last line of the gateways' log that has a fault; nil if none has.
+    /// The last line of the gateways' log that reports an error, otherwise the last line. Nil for an empty log.
     var lastFault: String? {
         let lines = (try? String(contentsOfFile: logPath, encoding: .utf8))?.split(separator: "\n") ?? []
         let line = lines.last { $0.contains("error:") || $0.contains(" error ") || $0.contains("\"error\"") } ?? lines.last
@@ -55,7 +55,7 @@ public struct SceneSetup: Sendable {
     }
 }
 
-/// Hears how the scene goes.
+/// Receives the progress of the scene.
 @MainActor
 public protocol SceneReporter {
     func step(_ name: String, _ outcome: String)

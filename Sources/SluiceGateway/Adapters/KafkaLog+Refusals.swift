@@ -3,7 +3,7 @@ package import SluiceCore
 import SluiceKafka
 package import SluicePipeline
 
-/// Records that brokers refuse, and why writes fail.
+/// Records that brokers reject, and the causes of failed writes.
 extension KafkaLog {
     package func offer(_ batch: LogBatch) async throws -> LogOutcome {
         try await makingAnew(batch.topics) { try await self.offerByPartition(batch) }
@@ -14,7 +14,7 @@ extension KafkaLog {
         var suspects: [Int] = []
         let all = Array(batch.entries.indices)
         try await send(all, of: batch, &outcome) { index, _, _ in suspects.append(index) }
-        // Brokers refuse whole requests. The record at fault is the one that they refuse alone, so each partition gets one at a time.
+        // Brokers reject whole requests. The faulty record is the one rejected alone, so each round sends one record per partition.
         while !suspects.isEmpty {
             var partitions: Set<LogPartition> = []
             var (round, rest): ([Int], [Int]) = ([], [])
@@ -27,8 +27,9 @@ extension KafkaLog {
         return outcome
     }
 
-    /// Sends some records of a batch and takes the answers.
-    /// - Throws: the first failure that is no refusal.
+    /// Sends some records of a batch and collects the brokers' results.
+    ///
+    /// - Throws: The first failure that is not a rejection, after all results are collected.
     private func send(
         _ indices: [Int], of batch: LogBatch, _ outcome: inout LogOutcome, refused: (Int, SluiceError, inout LogOutcome) -> Void
     ) async throws {
@@ -36,7 +37,7 @@ extension KafkaLog {
         part.arena = batch.arena
         part.entries = indices.count == batch.entries.count ? batch.entries : indices.map { batch.entries[$0] }
         var failure: SluiceError?
-        // By numbers: names are hashed once for each partition, not for each record.
+        // Keyed by numbers: a topic name is hashed once per partition, not once per record.
         var ends: [UInt64: (index: Int, end: Int64)] = [:]
         for (index, answer) in zip(indices, try await producer.offer(Self.records(part))) {
             switch answer {
@@ -54,10 +55,10 @@ extension KafkaLog {
         if let failure { throw await explain(failure, of: batch) }
     }
 
-    /// Names the cause of a write that ended without an answer, if the topics have too few in-sync replicas: the library retries those
-    /// until the time is over, and reports the time.
+    /// Explains a write without an acknowledgement if its topics have too few in-sync replicas. librdkafka retries such writes and then
+    /// reports only a timeout.
     package func explain(_ error: SluiceError, of batch: LogBatch) async -> SluiceError {
-        // Brokers that cannot be reached are not asked.
+        // Unreachable brokers cannot answer the admin request.
         guard error.code == .logDelivery, trouble == nil else { return error }
         let partitions = Set(batch.entries.map { LogPartition(batch.topics[Int($0.topic)], $0.partition).kafka })
         do {

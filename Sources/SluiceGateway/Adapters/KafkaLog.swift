@@ -4,7 +4,7 @@ package import SluiceKafka
 package import SluicePipeline
 import Synchronization
 
-/// Kafka as the pipeline's log.
+/// Kafka, as the pipeline's log.
 package final class KafkaLog: MessageLog {
     let configuration: KafkaConfiguration
     let admin: KafkaAdmin
@@ -21,11 +21,11 @@ package final class KafkaLog: MessageLog {
         producer = try KafkaProducer(configuration, logger: logger, trouble: troubles)
     }
 
-    /// How long after its beginning an `append` may still bring records, whatever became of it: it waits for room, then for the delivery, and
-    /// what was sent last may be with a broker or its followers for as long again.
+    /// The longest time from the start of an `append` until its records can no longer appear, even if it fails. The write waits for room
+    /// and then for delivery. The last request may stay with a broker or its followers for as long again.
     package var longestAppend: Duration { configuration.deliveryTimeout * 3 }
 
-    /// What keeps the clients from the brokers, in librdkafka's words; nil while they answer.
+    /// The error that separates the clients from the brokers, in librdkafka's words; nil while the brokers respond.
     package var trouble: String? { troubles.words }
 
     package func close() async {
@@ -39,6 +39,7 @@ package final class KafkaLog: MessageLog {
             do {
                 counts.append(try await admin.partitionCount(of: topic.name))
             } catch let error as SluiceError where error.code == .logTopic {
+                // A new topic takes records as large as ours; the brokers' default of 1 MB would reject some.
                 var settings = topic.retentionMilliseconds.map { ["retention.ms": String($0)] } ?? [:]
                 settings["max.message.bytes"] = String(configuration.recordBytes)
                 try await admin.create([KafkaTopic(topic.name, partitions: topic.partitions, settings: settings)])
@@ -51,7 +52,7 @@ package final class KafkaLog: MessageLog {
     }
 
     package func append(_ batch: LogBatch) async throws -> [LogPartition: Int64] {
-        // Not sent again: the caller finds out first what the topic that is gone had.
+        // Not sent again: the caller must first find out which records the deleted topic held.
         let ends = try await makingAnew(batch.topics) {
             do {
                 return try await self.producer.produce(Self.records(batch))
@@ -66,7 +67,7 @@ package final class KafkaLog: MessageLog {
         try await makingAnew(batch.topics) { try await self.producer.place(Self.records(batch)) }
     }
 
-    /// Makes topics again that were deleted while the gateway runs; the question whose answer told of it fails all the same.
+    /// Recreates topics that were deleted at run time. The call that noticed it fails nevertheless.
     func makingAnew<Answer>(_ topics: [String], _ body: () async throws -> Answer) async throws -> Answer {
         do {
             return try await body()
@@ -76,7 +77,7 @@ package final class KafkaLog: MessageLog {
         }
     }
 
-    /// Makes the topics again that `prepare` has made or found and that exist no more.
+    /// Recreates the topics known from `prepare` that no longer exist.
     fileprivate func remake(_ names: [String]) async throws {
         let specs = upkeep.specs(of: names)
         defer { upkeep.release(specs) }
@@ -123,13 +124,13 @@ package final class KafkaLog: MessageLog {
     package func makeReader() async throws -> any LogReader {
         let reader = try KafkaReader(configuration, logger: logger, trouble: troubles)
         return KafkaLogReader(reader) { topics in
-            // Unstructured because: reading goes on meanwhile. Each topic is made by one task at a time, for the admin's time-out at most.
+            // Unstructured because: reading continues meanwhile. One task at a time creates a topic, for at most the admin timeout.
             Task { try? await self.remake(topics) }
         }
     }
 }
 
-/// The topics that the gateway works with, as they were, so that they can be made again. Each is made by one caller at a time.
+/// The topics in use with their settings, so that they can be recreated. One caller at a time recreates a topic.
 private final class TopicUpkeep: Sendable {
     private struct State {
         var specs: [String: TopicSpec] = [:]
@@ -141,7 +142,7 @@ private final class TopicUpkeep: Sendable {
     func keep(_ topics: some Sequence<(TopicSpec, Int32)>) {
         state.withLock { state in
             for (topic, count) in topics {
-                // Rows are spread by the number of partitions that was found.
+                // The partition count in the brokers, not the requested one: keys are hashed by it.
                 var kept = topic
                 kept.partitions = count
                 state.specs[topic.name] = kept
@@ -151,7 +152,8 @@ private final class TopicUpkeep: Sendable {
 
     func isKept(_ topic: String) -> Bool { state.withLock { $0.specs[topic] != nil } }
 
-    /// Returns the known topics of those named that no other caller is making, and has them count as being made.
+    /// Returns the known topics among those named, without those that another caller is creating. Marks the returned ones as being
+    /// created; the caller must `release` them.
     func specs(of names: [String]) -> [TopicSpec] {
         state.withLock { state in
             let specs = names.compactMap { state.specs[$0] }.filter { !state.underWay.contains($0.name) }
@@ -165,11 +167,11 @@ private final class TopicUpkeep: Sendable {
 
 private final class KafkaLogReader: LogReader {
     private let reader: KafkaReader
-    /// The fetch form of the adapter, reused; only `next` touches it, and one task calls that.
+    /// The adapter's fetch buffer, reused. Only `next` accesses it, and one task calls `next`.
     private let batch = Mutex(KafkaFetchBatch())
-    /// Partitions with a gap that have not been told of yet.
+    /// The partitions with a gap that `next` has not reported yet.
     private let gaps = Mutex<Set<KafkaPartition>>([])
-    /// Called with topics that the brokers do not know.
+    /// Called with the topics missing at the brokers.
     private let missing: @Sendable ([String]) -> Void
 
     init(_ reader: KafkaReader, missing: @escaping @Sendable ([String]) -> Void) {
@@ -191,6 +193,7 @@ private final class KafkaLogReader: LogReader {
         var fetch = fetch
         fetch.removeAll()
         if try await tellGaps(&fetch) { return fetch }
+        // Taken out of the mutex, so that no lock is held during the wait below.
         var batch = self.batch.withLock { batch in
             defer { batch = KafkaFetchBatch() }
             return batch
@@ -209,18 +212,19 @@ private final class KafkaLogReader: LogReader {
         let used = batch
         self.batch.withLock { $0 = used }
         if !unknown.isEmpty { missing(unknown.sorted()) }
+        // With records in the fetch, the gaps wait for the next call.
         if fetch.entries.isEmpty { _ = try await tellGaps(&fetch) }
         return fetch
     }
 
-    /// Puts the gaps into a fetch without records: those that were read before the gap must not seem to lie behind it.
+    /// Reports gaps in a fetch without records. Records read before a gap must not appear to be after it.
     private func tellGaps(_ fetch: inout LogFetch) async throws -> Bool {
         let gaps = self.gaps.withLock { gaps in
             defer { gaps = [] }
             return gaps
         }
         guard !gaps.isEmpty else { return false }
-        // Read again before anybody hears of it: a failure here ends the reader, and whoever makes the next one meets the gap again.
+        // Before the report: if this fails, the reader ends, and the next reader meets the gap again.
         try await reader.assign(Dictionary(uniqueKeysWithValues: gaps.map { ($0, KafkaStart.beginning) }))
         fetch.gaps = gaps.map { LogPartition($0) }
         return true

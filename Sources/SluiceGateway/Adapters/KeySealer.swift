@@ -1,8 +1,8 @@
 import Crypto
 import SluicePipeline
 
-/// AES-256 in Galois/Counter Mode (NIST SP 800-38D) with a key that all gateways of an app share. A sealed text is a nonce of 12
-/// random bytes, what is sealed, and a tag of 16.
+/// AES-256-GCM (NIST SP 800-38D) with a key that all gateways of an app share. A sealed text is a random nonce of 12 bytes, the
+/// ciphertext, and a tag of 16 bytes.
 package struct KeySealer: Sealer {
     private let key: SymmetricKey
 
@@ -10,7 +10,7 @@ package struct KeySealer: Sealer {
     package init(key: [UInt8]) { self.key = SymmetricKey(data: key) }
 
     package func seal(_ content: [UInt8], context: [UInt8]) -> [UInt8] {
-        // It fails for more than any message may have alone.
+        // Sealing fails only for contents larger than any message.
         guard let box = try? AES.GCM.seal(content, using: key, authenticating: context).combined else { return [] }
         return [UInt8](box)
     }

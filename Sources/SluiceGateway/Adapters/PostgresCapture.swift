@@ -4,7 +4,7 @@ import SluicePipeline
 import SluicePostgres
 import Synchronization
 
-/// The replication slot as the pipeline's change source.
+/// The replication slot, as the pipeline's change source.
 final class PostgresCapture: ChangeSource {
     private let conninfo: String
     private let names: ReplicationNames
@@ -24,6 +24,7 @@ final class PostgresCapture: ChangeSource {
     }
 
     func open(_ schema: Schema) async throws -> LSN {
+        // A slot has one reader, so an old stream must end first.
         await close()
         return try await PostgresFailure.translating {
             let slot = names.slot
@@ -33,14 +34,14 @@ final class PostgresCapture: ChangeSource {
                     conninfo: conninfo, slot: slot, publications: [names.publication], schema: schema,
                     tables: TableCatalog(schema: schema, places: tables.places).tables, bounds: tables.bounds))
             stream.withLock { $0 = opened }
-            // Asked now that nobody else can take the slot away, and before anything is confirmed.
+            // Read while this stream holds the slot exclusively, and before it confirms anything.
             return try await pool.withConnection { try await ReplicationSlot.state($0, name: slot)?.confirmed } ?? .zero
         }
     }
 
-    /// Makes the slot where there is none. What is committed after that comes through it; so no session may begin before: a snapshot
-    /// that is older than the slot would miss what was committed between the two. It waits for all transactions of the server that
-    /// have written something.
+    /// Creates the slot if it is missing, and waits for all running write transactions of the server.
+    ///
+    /// The slot must exist before any session starts. A session with an older snapshot would miss the commits between snapshot and slot.
     static func ensureSlot(_ slot: String, _ pool: PostgresPool, _ logger: Logger) async throws {
         let made = try await pool.withConnection { try await ReplicationSlot.ensure($0, name: slot) }
         if made.isNew { logger.notice("A replication slot was made.", metadata: ["slot": "\(slot)"]) }

@@ -2,7 +2,7 @@ import SluiceCore
 import SluicePipeline
 import SluicePostgres
 
-/// Client files in the companion schema.
+/// The client replicas in the companion schema.
 struct PostgresClients: ClientRegistry {
     let clients: ClientStore
     let rejected: RejectedWriteStore

@@ -3,7 +3,7 @@ import SluiceMerge
 import SluicePipeline
 import SluicePostgres
 
-/// The memory of what other programs deleted as the pipeline's port.
+/// The store of external deletes, as the pipeline's port.
 struct PostgresForeignDeletions: ForeignDeletionStore {
     private let memory: ForeignDeletionMemory
 
@@ -13,7 +13,7 @@ struct PostgresForeignDeletions: ForeignDeletionStore {
         try await memory.remember(
             deletions.map { gone in
                 let stamp = WriteStamp(time: HybridTime(milliseconds: gone.commitTime / 1_000), client: .server)
-                // Whoever has applied the commit has seen it.
+                // One below the commit: a client that has applied the commit has seen the deletion.
                 let deletion = Deletion(stamp: stamp, lsn: LSN(rawValue: max(gone.lsn.rawValue, 1) - 1))
                 return ForeignDeletionMemory.Entry(
                     type: gone.type, key: gone.key, clocks: ObjectClocks(deletion: deletion, isDeleted: true).encoded,

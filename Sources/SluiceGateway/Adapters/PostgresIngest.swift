@@ -2,7 +2,7 @@ import SluiceCore
 import SluicePipeline
 import SluicePostgres
 
-/// The tables of asymmetric objects as the pipeline's port.
+/// The tables of asymmetric objects, as the pipeline's port.
 struct PostgresIngest: IngestStore {
     private let store: PostgresIngestStore
 
@@ -45,7 +45,7 @@ struct PostgresIngest: IngestStore {
 }
 
 extension IngestTally {
-    /// - Parameter done: what the store says of the accepted objects: how many rows were new, how many it refused.
+    /// - Parameter done: The store's counts of accepted objects: new rows, and rejected ones.
     fileprivate init(_ accepted: [AcceptedObjects], refused: Int, _ done: (written: Int, refused: Int)) {
         let count = accepted.reduce(0) { $0 + $1.rows.count }
         self.init(written: done.written, duplicates: count - done.written - done.refused, refused: refused + done.refused)

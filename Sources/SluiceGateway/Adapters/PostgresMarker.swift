@@ -1,8 +1,8 @@
 import SluicePipeline
 import SluicePostgres
 
-/// Marks in PostgreSQL's write-ahead log, over a connection of their own: snapshots hold those of the gateway's pool while they
-/// wait for the position that a mark moves.
+/// Writes WAL heartbeats over a connection of its own. Snapshots hold the connections of the main pool while they wait for the position
+/// that a heartbeat advances.
 struct PostgresMarker: LogMarker {
     private let pool: PostgresPool
 

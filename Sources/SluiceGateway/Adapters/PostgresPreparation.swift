@@ -2,11 +2,12 @@ import Logging
 import SluiceCore
 import SluicePostgres
 
-/// What has to be so before anything else starts.
+/// Prepares the database before the other parts start.
 enum PostgresPreparation {
-    /// Waits for PostgreSQL (30 seconds at most), checks its settings and brings the companion schema up to date.
-    /// - Returns: the names of the app's slot and publication.
-    /// - Throws: `postgresUnreachable`, `postgresSetting` naming every setting that does not fit.
+    /// Waits at most 30 s for PostgreSQL, checks its settings and migrates the companion schema.
+    ///
+    /// - Returns: The names of the app's slot and publication.
+    /// - Throws: `postgresUnreachable`; `postgresSetting` with every unfit setting.
     static func prepare(_ pool: PostgresPool, app: String, logger: Logger) async throws -> ReplicationNames {
         let deadline = ContinuousClock.now + .seconds(30)
         while true {
@@ -25,7 +26,7 @@ enum PostgresPreparation {
                     }
                 }
             } catch let error as SluiceError where error.code == .postgresUnreachable && ContinuousClock.now < deadline {
-                // A server that is starting says nothing when it is ready; half a second is what its own tools wait.
+                // A server that is starting does not announce that it is ready, so poll.
                 try await Task.sleep(for: .milliseconds(500))
             }
         }

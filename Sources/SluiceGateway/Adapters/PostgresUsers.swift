@@ -1,7 +1,7 @@
 import SluiceCore
 import SluicePostgres
 
-/// Accounts and tokens in the companion schema.
+/// The accounts and tokens in the companion schema.
 struct PostgresUsers: UserDirectory {
     private let users: UserStore
     private let tokens: TokenStore
@@ -38,7 +38,7 @@ struct PostgresUsers: UserDirectory {
     func revokeRefreshTokens(user: String) async throws { try await tokens.revokeAll(user: user) }
 }
 
-/// API keys in the companion schema.
+/// The API keys in the companion schema.
 struct PostgresAPIKeys: APIKeyDirectory {
     private let store: APIKeyStore
 

@@ -4,7 +4,7 @@ import SluiceNet
 import SluicePipeline
 import Synchronization
 
-/// A frame in the server's own form, held by reference so that sharing it costs a pointer.
+/// A frame in the server's encoding, held by reference so that a copy costs one pointer.
 final class FrameBox: Sendable {
     let frame: SharedFrame
     init(_ frame: SharedFrame) { self.frame = frame }
@@ -17,14 +17,14 @@ struct SocketFrames: FrameMaker {
     }
 }
 
-/// One client's WebSocket as the pipeline's channel.
+/// A client's WebSocket, as the pipeline's channel.
 ///
-/// Messages wait in a mailbox, bounded in bytes by `Limits.uploadBytes`: beyond it reading from the socket stops until the
-/// session has caught up, so a client that uploads faster than PostgreSQL commits feels it. Created for an upgrade that was
-/// accepted; the session runs from `opened` to `closed`.
+/// Messages wait in a mailbox. Above `Limits.uploadBytes`, the channel stops reading from the socket until the session has caught up. A
+/// client that uploads faster than PostgreSQL commits thus meets backpressure. The session runs from `opened` to `closed`. Calls of
+/// `SocketOwner` arrive on the connection's event loop, those of `SessionChannel` from any task.
 ///
-/// A task handles messages while there are any, and there is none while there are not: a task keeps the deepest stack that it
-/// ever had, which is more than all else that an idle session has.
+/// A task runs only while there are messages. A suspended task keeps the largest stack that it ever had, more than the rest of an idle
+/// session.
 final class SocketChannel: SocketOwner, SessionChannel {
     private struct State {
         var socket: ServerSocket?
@@ -33,15 +33,17 @@ final class SocketChannel: SocketOwner, SessionChannel {
         var isClosed = false
         /// The mailbox.
         var letters: [Letter] = []
-        /// Of those and of the ones being handled.
+        /// The number of messages in the mailbox and in handling.
         var waiting = 0
-        /// Whether somebody handles letters, or has been called for it.
+        /// `true` from the call of `onWork` until the worker finds the mailbox empty. At most one task handles messages.
         var isBusy = false
         var hasEnded = false
-        /// Whose session it is, once that is known.
+        /// The user of the session, once authenticated.
         var user: String?
 
-        /// - Returns: whether nobody was before.
+        /// Marks the channel as busy.
+        ///
+        /// - Returns: `true` if it was not busy before.
         mutating func beBusy() -> Bool {
             defer { isBusy = true }
             return !isBusy
@@ -61,18 +63,18 @@ final class SocketChannel: SocketOwner, SessionChannel {
     private let state = Mutex(State())
     private let drainSignal: Signal
     private let services: SessionServices
-    /// Counts the bytes that are sent.
+    /// Counts the bytes sent.
     private let egress: MetricNumber
     private let session = Mutex<Session?>(nil)
     private let onWork: @Sendable (SocketChannel) -> Void
     private let onEnd: @Sendable (SocketChannel) -> Void
 
-    /// Messages in the mailbox; more close the connection, as no client of ours sends so many unacknowledged.
+    /// The maximum number of messages in the mailbox. Further ones close the connection with `limitsExceeded`.
     static let mailboxMessages = 4_096
 
     /// - Parameters:
-    ///   - onWork: has `work` called, soon and once for each call of it.
-    ///   - onEnd: the connection and the session are over.
+    ///   - onWork: Must arrange one call of `work` for each call of it.
+    ///   - onEnd: Called when the connection and the session have ended.
     init(
         services: SessionServices, egress: MetricNumber, onWork: @escaping @Sendable (SocketChannel) -> Void,
         onEnd: @escaping @Sendable (SocketChannel) -> Void
@@ -84,7 +86,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
         drainSignal = Signal(environment: services.environment)
     }
 
-    /// Handles the client's messages one after another until there are no more, and then the connection's end if it has come.
+    /// Handles messages until the mailbox is empty, and closes the session if the connection has ended.
     func work() async {
         let session = self.session.withLock { session in
             let present = session ?? Session(services: services, channel: self)
@@ -93,6 +95,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
         }
         while let letters = take() {
             for letter in letters { await handle(letter, session) }
+            // The channel stays busy after the end, so no other task can create a second session.
             if letters.isEmpty {
                 await session.closed()
                 self.session.withLock { $0 = nil }
@@ -104,18 +107,20 @@ final class SocketChannel: SocketOwner, SessionChannel {
     private func handle(_ letter: Letter, _ session: Session) async {
         switch letter {
         case .message(let message):
-            // Each message may have an answer: who asks and does not read is asked to read first.
+            // Each message may cause a reply. A client that does not read must read before its next message is handled.
             await drained(below: Limits.outboxBytes)
             await session.handle(message)
+            // A message counts as waiting until it is handled, so the bound covers it.
             taken(message.count)
         case .reconsider(let user): await session.reconsider(user: user)
         }
         state.withLock { $0.waiting -= 1 }
     }
 
-    /// - Returns: what there is in the mailbox; nothing when the connection has ended; nil when there is nothing to do.
+    /// Returns the content of the mailbox, an empty array once after the connection has closed, or nil if idle.
     private func take() -> [Letter]? {
         state.withLock { state in
+            // Before the end: messages received before the close are still handled.
             if !state.letters.isEmpty {
                 defer { state.letters = [] }
                 return state.letters
@@ -129,7 +134,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
         }
     }
 
-    /// Ends a session that nobody will call `work` for any more.
+    /// Closes the channel at shutdown, when `onWork` no longer leads to `work`.
     func end() async {
         let isIdle = state.withLock { state in
             state.isClosed = true
@@ -138,7 +143,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
         if isIdle { await work() }
     }
 
-    /// Ends the session if it is this user's, or whoever's.
+    /// Ends the session if it belongs to the user, or in any case for nil.
     func disconnect(user: String?, _ error: SluiceError) async {
         let session = self.session.withLock { $0 }
         await session?.end(user: user, error)
@@ -148,9 +153,10 @@ final class SocketChannel: SocketOwner, SessionChannel {
         try await session.withLock { $0 }?.status(of: type, named: name, user: user)
     }
 
-    /// Has the session take up new rules, or new data of a user, after the messages that came before.
+    /// Queues a reevaluation of the rules behind the messages that wait. Does nothing if an equal one waits.
     func reconsider(user: String?) {
         let isNews = state.withLock { state in
+            // A session without a user may turn out to be this user's, so it is included.
             guard user == nil || state.user == nil || state.user == user else { return false }
             return !state.letters.contains { $0.isReconsideration(of: user) }
         }
@@ -174,6 +180,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
     private func taken(_ bytes: Int) {
         let socket = state.withLock { state -> ServerSocket? in
             state.waitingBytes -= bytes
+            // Half the bound: a gap avoids pausing and resuming the socket for each message.
             guard state.isPaused, state.waitingBytes < Limits.uploadBytes / 2 else { return nil }
             state.isPaused = false
             return state.socket
@@ -193,6 +200,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
             state.isPaused = true
             return state.socket
         }
+        // Outside of the lock, as are all calls to the socket.
         pause?.pauseReading()
         put(.message(message))
     }
@@ -218,6 +226,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
 
     func closed(_ reason: SocketCloseReason) {
         let isIdle = state.withLock { state in
+            // A worker that is running notices `isClosed` itself when the mailbox is empty.
             state.isClosed = true
             return state.beBusy()
         }
@@ -254,14 +263,16 @@ final class SocketChannel: SocketOwner, SessionChannel {
         var (least, since) = (Int.max, time.monotonicNanoseconds())
         while case let waiting = bufferedBytes, waiting >= bytes, !isClosed, !Task.isCancelled {
             let now = time.monotonicNanoseconds()
+            // Only progress of `unreadBytes` restarts the time limit, so a client that reads a byte at a time is disconnected.
             if waiting < least - Limits.unreadBytes {
                 (least, since) = (waiting, now)
             } else if now - since > Limits.unreadSeconds * 1_000_000_000 {
                 let reason = "\(waiting) bytes wait for this client, which has not read on for \(Limits.unreadSeconds) s."
+                // Set before the close: from here on `send` drops frames instead of adding to the buffer.
                 state.withLock { $0.isClosed = true }
                 return close(SluiceError(.slowClient, reason))
             }
-            // The socket tells when it has become writable; the second is for a bound below its low-water mark.
+            // The timeout serves bounds below the socket's low-water mark, for which no signal fires.
             await drainSignal.wait(after: drainSignal.count, milliseconds: 20)
         }
     }

@@ -7,7 +7,7 @@ import SluicePostgres
 
 /// The rules of access to the admin port.
 struct AdminAccess: Sendable {
-    /// The way by which requests come.
+    /// The listener that received a request.
     enum Door: Sendable { case port, socket }
 
     let tokens: AdminTokens
@@ -17,7 +17,7 @@ struct AdminAccess: Sendable {
     /// `true` if requests on the port need a token.
     var needsToken: Bool { !tokens.all.isEmpty }
 
-    /// The sender of a request, without the console's cookie; nil if it proves nothing.
+    /// Returns the sender of a request without the console's cookie; nil if it has no valid proof.
     func identity(_ request: Request, by door: Door) -> AdminIdentity? {
         if door == .socket { return AdminIdentity(name: "unix socket", role: .change) }
         guard needsToken else { return AdminIdentity(name: "loopback", role: .change) }
@@ -27,6 +27,8 @@ struct AdminAccess: Sendable {
 
     static func identity(_ token: AdminToken) -> AdminIdentity { AdminIdentity(name: "token \(token.name)", role: token.role) }
 
+    /// Requires a role and counts rejections.
+    ///
     /// - Throws: `adminUnauthorized`, `adminForbidden`.
     func require(_ role: AdminRole, of identity: AdminIdentity?) throws(SluiceError) {
         guard let identity else {
@@ -40,7 +42,7 @@ struct AdminAccess: Sendable {
     }
 }
 
-/// Finds out who sends a request, and refuses nothing.
+/// Identifies the sender of a request. Rejects nothing.
 struct AdminAuthentication: RouterMiddleware {
     typealias Context = AdminContext
     let access: AdminAccess
@@ -55,7 +57,7 @@ struct AdminAuthentication: RouterMiddleware {
     }
 }
 
-/// Requires the role read for GET and HEAD, and change for every other method.
+/// Requires the role `read` for GET and HEAD, and `change` for every other method.
 struct AdminAuthorization: RouterMiddleware {
     typealias Context = AdminContext
     let access: AdminAccess
@@ -69,7 +71,7 @@ struct AdminAuthorization: RouterMiddleware {
     }
 }
 
-/// Names the author of every change for the audit log, and writes a line about it.
+/// Sets the author of each change for the audit log, and logs the change.
 struct AdminAuditing: RouterMiddleware {
     typealias Context = AdminContext
     let logger: Logger

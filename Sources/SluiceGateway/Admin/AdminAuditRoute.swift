@@ -5,9 +5,8 @@ import SluicePostgres
 
 /// Operators' route of the audit log.
 ///
-/// | route | does |
-/// | --- | --- |
-/// | `GET audit?before=&limit=` | lists the newest, at most `limit` (100; up to 1,000), `{"entries": […], "next": id or null}` |
+/// `GET audit?before=&limit=` returns the newest entries as `{"entries": […], "next": id or null}`. `limit` is 100 by default, up to
+/// 1,000.
 struct AdminAuditRoute: Sendable {
     let audit: AuditLog
 

@@ -1,10 +1,10 @@
 package import SluiceCore
 
 extension GatewayConfiguration {
-    /// The access to the admin port.
+    /// The settings of access to the admin port.
     package struct Admin: Hashable, Sendable {
         package var tokens: AdminTokens
-        /// The path of a Unix socket that serves the admin port without a token; nil: none.
+        /// The path of a Unix socket that serves the admin port without a token; nil for none.
         package var socket: String?
 
         package init(tokens: AdminTokens = AdminTokens(), socket: String? = nil) {
@@ -13,7 +13,7 @@ extension GatewayConfiguration {
         }
     }
 
-    /// - Throws: `adminTokenMissing` if the admin port is reachable from elsewhere and no token protects it.
+    /// - Throws: `adminTokenMissing` if other hosts can reach the admin port and no token protects it.
     package func requireAdminToken() throws(SluiceError) {
         guard admin.tokens.all.isEmpty, !Self.isLoopback(network.adminHost) else { return }
         throw SluiceError(

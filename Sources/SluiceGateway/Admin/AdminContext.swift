@@ -4,7 +4,7 @@ import SluiceNet
 
 /// The sender of a request to the admin port.
 package struct AdminIdentity: Hashable, Sendable {
-    /// `token NAME`, `unix socket` or `loopback`, as the audit log has it.
+    /// The name in the audit log: `token NAME`, `unix socket` or `loopback`.
     package var name: String
     package var role: AdminRole
 
@@ -14,7 +14,7 @@ package struct AdminIdentity: Hashable, Sendable {
     }
 }
 
-/// A request to the admin port, with its sender once that is known.
+/// The context of a request to the admin port, with its sender once authenticated.
 struct AdminContext: RequestContext, RemoteAddressRequestContext {
     var coreContext: CoreRequestContextStorage
     let remoteAddress: SocketAddress?

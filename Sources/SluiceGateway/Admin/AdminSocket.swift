@@ -6,17 +6,19 @@ import SluiceCore
 
 /// The path of the admin port's Unix socket, mode 0600.
 ///
-/// The server listens in a private folder first, so that no other user can connect before the mode is set; `publish` moves the socket
-/// to its path.
+/// The server first listens in a private folder. No other user can connect before the mode is set. `publish` then moves the socket to its
+/// path.
 struct AdminSocket: Sendable {
     let path: String
     private let folder: String
     var hiddenPath: String { folder + "/s" }
 
-    /// Bytes of a socket's path that the kernel takes.
+    /// The longest path of a socket in the kernel, in bytes.
     private static let pathBytes = 107
 
-    /// - Throws: `configInvalid`, or `portInUse` if another process serves the path.
+    /// Creates the private folder.
+    ///
+    /// - Throws: `configInvalid`; `portInUse` if another process serves the path.
     init(_ path: String) throws(SluiceError) {
         self.path = path
         folder = "\(path).\(getpid())"
@@ -41,23 +43,24 @@ struct AdminSocket: Sendable {
         }
     }
 
-    /// Moves the socket to its path, once the server listens.
+    /// Moves the socket to its path. Call it once the server listens.
     func publish() throws(SluiceError) {
+        // The mode is set before other users can reach the socket. `rename` replaces a stale socket atomically.
         guard chmod(hiddenPath, 0o600) == 0, rename(hiddenPath, path) == 0 else {
             throw SluiceError(.configInvalid, "The admin socket \(path) cannot be made: \(String(cString: strerror(errno))).")
         }
         rmdir(folder)
     }
 
-    /// Removes what `init` and `publish` made.
+    /// Removes the files of `init` and `publish`.
     func remove() {
         unlink(hiddenPath)
-        // The folder is gone once the socket is published. Another process may have taken the path since.
+        // After `publish` the folder no longer exists. Another process may serve the path by now, so it is checked.
         if rmdir(folder) != 0, errno == ENOENT, !UnixSocket.isServed(path) { unlink(path) }
     }
 }
 
-/// Unix sockets as a client, with blocking calls.
+/// A client of Unix sockets, with blocking calls.
 package enum UnixSocket {
     /// `true` if a process accepts connections at the path.
     static func isServed(_ path: String) -> Bool {
@@ -66,7 +69,7 @@ package enum UnixSocket {
         return true
     }
 
-    /// - Returns: the descriptor of a connection; nil if there is none.
+    /// - Returns: The descriptor of a connection, which the caller must close; nil on failure.
     package static func connect(_ path: String) -> Int32? {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }

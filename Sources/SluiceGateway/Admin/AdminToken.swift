@@ -4,7 +4,7 @@ package import SluiceCore
 
 /// The rights of a request to the admin port.
 package enum AdminRole: String, Comparable, Sendable, CaseIterable {
-    /// Reads: metrics, the console, lists, explanations.
+    /// Reads: metrics, the console, lists and explanations.
     case read
     /// Reads and changes.
     case change
@@ -12,17 +12,18 @@ package enum AdminRole: String, Comparable, Sendable, CaseIterable {
     package static func < (left: AdminRole, right: AdminRole) -> Bool { left == .read && right == .change }
 }
 
-/// A token of the admin port. A gateway needs its hash alone.
+/// A token of the admin port. A gateway needs only its hash.
 package struct AdminToken: Hashable, Sendable {
     package var name: String
     package var role: AdminRole
-    /// SHA-256 of the token's text.
+    /// The SHA-256 of the token's text.
     package var hash: [UInt8]
-    /// The text, if the configuration has it.
+    /// The text, if the configuration holds it.
     package var secret: String?
 
-    /// A new token.
-    /// - Throws: `configInvalid` if the name is not usable.
+    /// Creates a token.
+    ///
+    /// - Throws: `configInvalid` for an invalid name.
     package static func make(name: String, role: AdminRole) throws(SluiceError) -> AdminToken {
         guard isName(name) else {
             throw SluiceError(.configInvalid, "'\(name.prefix(80))' is no name of a token.", fix: "Use 1 to 64 letters, digits, '-', '_'.")
@@ -32,16 +33,17 @@ package struct AdminToken: Hashable, Sendable {
         return AdminToken(name: name, role: role, hash: hash(of: secret), secret: secret)
     }
 
-    /// The line of a gateway's token file, with the hash.
+    /// The line for a gateway's token file, with the hash.
     package var line: String { "\(role.rawValue) \(name) \(Self.hashPrefix)\(Hex.encode(hash))" }
 
     private static let hashPrefix = "sha256:"
 
     static func hash(of secret: String) -> [UInt8] { Array(SHA256.hash(data: Array(secret.utf8))) }
 
-    /// Reads a line: `ROLE NAME TOKEN`, `ROLE NAME sha256:HASH`, or a token by itself, which has the role change.
+    /// Parses a line: `ROLE NAME TOKEN`, `ROLE NAME sha256:HASH`, or a token alone, which has the role `change`.
+    ///
     /// - Returns: nil for a comment or an empty line.
-    /// - Throws: the reason, which does not hold the token.
+    /// - Throws: The reason, without the token.
     fileprivate static func parse(_ line: Substring) throws(Mistake) -> AdminToken? {
         let words = line.split(whereSeparator: \.isWhitespace)
         guard let first = words.first, !first.hasPrefix("#") else { return nil }
@@ -95,8 +97,9 @@ package struct AdminTokens: Hashable, Sendable {
 
     package init(_ all: [AdminToken] = []) { self.all = all }
 
-    /// Reads the file, or else the one of `SLUICE_ADMIN_TOKEN_FILE`, or else the text of `SLUICE_ADMIN_TOKEN`.
-    /// - Throws: `configMissing` if the file cannot be read, `configInvalid` with its line.
+    /// Reads the file, or else the file in `SLUICE_ADMIN_TOKEN_FILE`, or else the text in `SLUICE_ADMIN_TOKEN`.
+    ///
+    /// - Throws: `configMissing` if the file cannot be read; `configInvalid` with the line.
     package static func read(file: String?, environment: ProcessEnvironment = ProcessEnvironment()) throws(SluiceError) -> AdminTokens {
         let file = file ?? environment["SLUICE_ADMIN_TOKEN_FILE"].flatMap { $0.isEmpty ? nil : $0 }
         guard let file else {
@@ -109,7 +112,7 @@ package struct AdminTokens: Hashable, Sendable {
         return try parse(text, of: file)
     }
 
-    /// - Parameter place: the file or variable, for errors.
+    /// - Parameter place: The file or variable, for errors.
     package static func parse(_ text: String, of place: String) throws(SluiceError) -> AdminTokens {
         var all: [AdminToken] = []
         for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
@@ -129,11 +132,11 @@ package struct AdminTokens: Hashable, Sendable {
         return AdminTokens(all)
     }
 
-    /// The token of a text. The time does not depend on where the text differs.
+    /// Returns the token with this text. The time does not depend on the position of the first difference.
     func token(of text: String) -> AdminToken? {
         let hash = SymmetricKey(data: AdminToken.hash(of: text))
         var found: AdminToken?
-        // No early end: each hash is compared.
+        // No early exit: each hash is compared.
         for token in all where SymmetricKey(data: token.hash) == hash { found = token }
         return found
     }

@@ -2,24 +2,25 @@ import Crypto
 package import SluiceCore
 import Synchronization
 
-/// Logins to the console that are open: in memory, bounded in number and time.
+/// The open logins to the console, in memory. They are bounded by `Limits.consoleSessions` and `Limits.consoleSessionSeconds`.
 package final class ConsoleSessions: Sendable {
     private struct Session {
-        /// SHA-256 of the cookie's text.
+        /// The SHA-256 of the cookie's text.
         var hash: [UInt8]
         var identity: AdminIdentity
-        /// Wall milliseconds.
+        /// The time of expiry, in milliseconds since 1970.
         var expires: Int64
     }
 
     private let environment: any Environment
-    /// The oldest first.
+    /// The sessions, oldest first.
     private let open = Mutex<[Session]>([])
 
     package init(environment: any Environment) { self.environment = environment }
 
-    /// Opens a session; the oldest ends if there are too many.
-    /// - Returns: the cookie's text.
+    /// Opens a session. At the bound the oldest session ends.
+    ///
+    /// - Returns: The cookie's text.
     package func begin(_ identity: AdminIdentity) -> String {
         let cookie = SymmetricKey(size: .bits256).withUnsafeBytes { Hex.encode($0) }
         let expires = environment.wallMilliseconds() + Limits.consoleSessionSeconds * 1_000

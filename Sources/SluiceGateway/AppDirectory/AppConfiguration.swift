@@ -2,13 +2,13 @@ package import SluiceCore
 package import SluicePluginHost
 package import SluicePostgres
 
-/// An app as its directory describes it (the export form of App Services).
+/// An app as described by its directory, in the export form of App Services.
 package struct AppConfiguration: Sendable {
     /// A table of PostgreSQL.
     package struct Table: Hashable, Sendable {
-        /// The folder of the database in the directory.
+        /// The schema: the database's folder in the directory.
         package var schema: String
-        /// The folder of the collection.
+        /// The table: the collection's folder.
         package var name: String
 
         package init(schema: String, name: String) {
@@ -17,12 +17,12 @@ package struct AppConfiguration: Sendable {
         }
     }
 
-    /// One way to log in.
+    /// A login provider.
     package struct AuthProvider: Hashable, Sendable {
-        /// `anon-user`, `local-userpass`, …
+        /// The type, such as `anon-user` or `local-userpass`.
         package var type: String
         package var isEnabled: Bool
-        /// Its `config` as it stands in the file.
+        /// The `config` of the file, unchanged.
         package var config: JSON
 
         package init(type: String, isEnabled: Bool, config: JSON = .object([])) {
@@ -32,27 +32,27 @@ package struct AppConfiguration: Sendable {
         }
     }
 
-    /// Where custom user data live when the app keeps them in a table of its own.
+    /// The app's own table for custom user data.
     package struct CustomUserData: Hashable, Sendable {
         package var table: Table
         /// The column with the user's id.
         package var userIDField: String
     }
 
-    /// One plugin of `plugins.json`.
+    /// An entry of `plugins.json`.
     package struct ListedPlugin: Hashable, Sendable {
-        /// As the list has it: below the app directory, absolute, or, without a slash, one that ships with the gateway.
+        /// The path as listed: relative to the app directory, absolute, or, without a slash, a plugin that ships with the gateway.
         package var file: String
-        /// Lower-case hexadecimal digits; nil only for one that ships with the gateway.
+        /// The SHA-256 of the file in lower-case hexadecimal digits; nil only for a plugin that ships with the gateway.
         package var sha256: String?
         /// An Ed25519 signature of the file's bytes.
         package var signature: [UInt8]?
-        /// As it stands in the list, with its lines.
+        /// The plugin's configuration as listed, with line numbers.
         package var config: JSON
         package var isInProcess: Bool
-        /// Nanoseconds for a call; nil is the default.
+        /// The time limit of a call, in nanoseconds; nil for the default.
         package var deadline: UInt64?
-        /// The same for hooks that have one of their own.
+        /// The time limits of single hooks, in nanoseconds.
         package var deadlines: [Hook: UInt64] = [:]
         package var memoryBytes: UInt64?
 
@@ -61,45 +61,46 @@ package struct AppConfiguration: Sendable {
 
     package var appID: String
     package var name: String
-    /// Top-level and asymmetric types by path of their files, then embedded types as they appear. Properties have the
-    /// order of the file and provisional ids 1…n; the stored numbering is assigned by the gateway.
+    /// Top-level and asymmetric classes by path of their files, then embedded classes in order of appearance. Properties have the order
+    /// of the file and provisional ids 1…n; the gateway assigns the stored ones.
     package var schema: Schema
-    /// Where each top-level and asymmetric type is kept.
+    /// The table of each top-level and asymmetric class.
     package var tables: [String: Table]
-    /// How the tables of asymmetric types are cut by time, by type.
+    /// The time partitions of asymmetric classes.
     package var partitions: [String: TimePartitions]
     package var queryableFields: QueryableFields
     package var authProviders: [AuthProvider]
     package var customUserData: CustomUserData?
-    /// `values/*.json` and the values of the environment, by name.
+    /// The values of `values/*.json` and of the environment, by name.
     package var values: [String: JSON]
-    /// `%%environment.tag`.
+    /// The value of `%%environment.tag`.
     package var environmentTag: String
-    /// Seconds.
+    /// The lifetime of refresh tokens, in seconds.
     package var refreshTokenLifetime: Int
     package var isDevelopmentMode: Bool
-    /// False while sync is paused by `"state": "disabled"`.
+    /// `false` if `"state": "disabled"` pauses sync.
     package var isSyncEnabled: Bool
-    /// Whether a client may upload in a client reset what it had not uploaded before.
+    /// `true` if a client may upload its pending changesets in a client reset.
     package var isRecoveryAllowed: Bool
-    /// How long a device that does not come keeps what merging remembers for it.
+    /// The days for which the gateway keeps merge data for an offline client replica.
     package var maximumOfflineDays = Limits.clientMemoryDays
-    /// In the order of the chain.
+    /// The plugins in the order of the chain.
     package var plugins: [ListedPlugin] = []
-    /// Every file by its path in the directory, as text: what the rule plugin is configured with.
+    /// The text of every file by its path in the directory, for the configuration of plugins.
     package var files: [String: String]
-    /// What was read and has no effect here, one sentence each: a gateway logs them when it starts, `sluice schema diff` prints them.
+    /// The parts of the directory without effect, one sentence each. A gateway logs them at its start and `sluice schema diff` prints
+    /// them.
     package var notes: [String]
 
     package func isEnabled(provider type: String) -> Bool { authProviders.contains { $0.type == type && $0.isEnabled } }
 }
 
-/// One thing that is wrong with an app directory.
+/// A problem in an app directory.
 package struct ConfigProblem: Hashable, Sendable, CustomStringConvertible {
     package var code: ErrorCode
-    /// Path in the directory.
+    /// The path in the directory.
     package var file: String
-    /// From 1; 0 when the problem is with the file as a whole.
+    /// The line, from 1; 0 for a problem of the whole file.
     package var line: Int
     package var column: Int
     package var message: String
@@ -110,14 +111,14 @@ package struct ConfigProblem: Hashable, Sendable, CustomStringConvertible {
     package var error: SluiceError { SluiceError(code, "\(place): \(message)", fix: fix) }
 }
 
-/// Everything that is wrong with an app directory, all at once.
+/// All problems of an app directory.
 package struct AppDirectoryError: Error, CustomStringConvertible {
-    /// By file and line; never empty.
+    /// The problems by file and line; never empty.
     package var problems: [ConfigProblem]
 
     package var description: String { problems.map(\.description).joined(separator: "\n") }
 
-    /// The first problem, and how many there are, where one error has to do.
+    /// The first problem with the number of others, for callers that need a single error.
     package var summary: SluiceError {
         guard let first = problems.first else { return SluiceError(.configInvalid, "The app directory cannot be used.") }
         var error = first.error

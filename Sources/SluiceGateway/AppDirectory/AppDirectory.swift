@@ -3,17 +3,17 @@ import SluiceCore
 
 /// Reads an app directory.
 package enum AppDirectory {
-    /// One file, bytes. Beyond: a problem.
+    /// The largest file, in bytes. A larger one is a problem.
     static let fileBytes = 16 << 20
-    /// Files in all. Beyond: a problem.
+    /// The maximum number of files. More are a problem.
     static let fileCount = 20_000
 
-    /// Reads the directory at `path` whole, so it blocks: call it at the start, or from a thread of your own.
+    /// Reads the whole directory at `path`. Blocks: call it at the start or on a thread of its own.
     package static func load(at path: String) throws(AppDirectoryError) -> AppConfiguration {
         try read(files: try files(at: path))
     }
 
-    /// Reads a directory that is given as its files by relative path.
+    /// Reads a directory from its files by relative path.
     package static func read(files: [String: String]) throws(AppDirectoryError) -> AppConfiguration {
         let list = ProblemList()
         var trees: [String: ConfigNode] = [:]
@@ -47,7 +47,7 @@ package enum AppDirectory {
         for path in paths.sorted() where !isHidden(path) {
             guard path.hasSuffix(".json") || path.hasSuffix(".js") else { continue }
             if isWithoutEffect(path) {
-                // That they are there is enough for a note: a site may have anything in its files, and any number of them.
+                // The first file of such a folder suffices for the note. A hosted site may have any number of files of any kind.
                 if unread.insert(path.prefix { $0 != "/" }).inserted { files[path] = "" }
                 continue
             }
@@ -65,15 +65,15 @@ package enum AppDirectory {
         AppReader.filesWithoutEffect.contains(path) || AppReader.withoutEffect.contains(String(path.prefix { $0 != "/" }))
     }
 
-    /// What lies beside a plugin is the plugin's own.
+    /// `true` for hidden files and for plugin folders, whose files belong to the plugins.
     private static func isHidden(_ path: String) -> Bool {
         path.hasPrefix("plugins/") || path.split(separator: "/").contains { $0.hasPrefix(".") || $0 == "node_modules" }
     }
 
-    /// The text of a file; nil, with a problem, when it cannot be had, and without one for a directory.
+    /// Returns the text of a file. nil with a problem if it cannot be read, and nil without one for a directory.
     static func text(of file: String, named name: String, _ list: ProblemList) -> String? {
         guard let data = FileManager.default.contents(atPath: file) else {
-            // A directory may well be called x.json; a file that may not be read is the reader's business.
+            // A directory may be named x.json.
             var isDirectory = false
             if FileManager.default.fileExists(atPath: file, isDirectory: &isDirectory), isDirectory { return nil }
             list.add(.configInvalid, file: name, "The file cannot be read.", fix: "Check its permissions.")

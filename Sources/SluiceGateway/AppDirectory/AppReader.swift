@@ -1,17 +1,17 @@
 import SluiceCore
 
-/// Makes one configuration of the parsed files of a directory; what is wrong goes to the list.
+/// Builds the configuration from the parsed files of a directory. Problems are added to the list.
 struct AppReader {
     let trees: [String: ConfigNode]
     let paths: Set<String>
     let list: ProblemList
 
     private static let mainFiles = ["realm_config.json", "app.json", "root_config.json"]
-    /// Folders of things that Sluice does not run: accepted, mentioned, not read.
+    /// The folders of features that Sluice does not run. They are accepted and noted, but not read.
     static let withoutEffect: Set<String> = [
         "functions", "triggers", "http_endpoints", "graphql", "hosting", "log_forwarders", "services", "https_endpoints",
     ]
-    /// Those of an npm project, which a repository of functions is.
+    /// The files of an npm project, as a repository of functions has them.
     static let filesWithoutEffect: Set<String> = ["package.json", "package-lock.json"]
 
     func read(files: [String: String]) -> AppConfiguration? {
@@ -25,7 +25,7 @@ struct AppReader {
         let collections = source.collections(of: sourceName)
         let result = SchemaReader(list: list).read(collections, asymmetric: settings.asymmetric)
         let partitions = IngestReader().partitions(of: collections, in: result)
-        // Fields cannot be checked against a schema that was only read in part: what follows would mislead.
+        // The fields of a partly read schema cannot be checked: the errors would be misleading.
         let isSchemaWhole = !list.problems.contains { $0.file.hasSuffix("/schema.json") }
         let queryable = isSchemaWhole ? sync.queryable(settings, in: result) : QueryableFields()
         let auth = AuthReader(list: list)
@@ -55,7 +55,7 @@ struct AppReader {
 
     private func readMain() -> Main? {
         guard let node = Self.mainFiles.lazy.compactMap({ trees[$0] }).first else {
-            // A file that is there and is not JSON has its problem already.
+            // A file that is not JSON already has its problem.
             if !Self.mainFiles.contains(where: paths.contains) {
                 list.add(
                     .configMissing, file: "realm_config.json", "The file that names the app is missing.",
@@ -78,7 +78,7 @@ struct AppReader {
             refreshTokenLifetime: members["security"].map(refreshTokenLifetime) ?? 60 * 86_400)
     }
 
-    /// 30 minutes to 5 years, 60 days when it is not given (AUTH-11).
+    /// Returns the lifetime of refresh tokens in seconds: 30 minutes to 5 years, 60 days by default.
     private func refreshTokenLifetime(_ security: ConfigNode) -> Int {
         let members = security.members(allowing: ["refresh_token_expiration", "allowed_request_origins"])
         guard let node = members["refresh_token_expiration"], let seconds = node.int else { return 60 * 86_400 }
@@ -112,7 +112,7 @@ struct AppReader {
         return values
     }
 
-    /// A value that names a secret has the secret's value.
+    /// Returns the secret that a value names; nil with a note if there is none.
     private func secret(_ node: ConfigNode) -> JSON? {
         guard let name = node.string else { return nil }
         if let secret = trees["secrets.json"]?.json[name] { return secret }
@@ -122,7 +122,7 @@ struct AppReader {
 
     // MARK: Places
 
-    /// A file in a place where nothing is read is most likely misspelt.
+    /// Reports every file in a place that is not read, as it is probably misspelt.
     private func checkPlaces() {
         let folders = ["auth", "data_sources", "environments", "sync", "values"] + Self.withoutEffect.sorted()
         var unused: Set<String> = []

@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Collects problems, so that one run reports all of them.
+/// Collects problems and notes, so that one run reports all of them.
 final class ProblemList {
     var problems: [ConfigProblem] = []
     var notes: [String] = []
@@ -10,13 +10,13 @@ final class ProblemList {
     }
 }
 
-/// A JSON value of a configuration file that knows its place. Reading it notes what is wrong instead of throwing.
+/// A JSON value of a configuration file with its position. Accessors add a problem to the list instead of throwing.
 struct ConfigNode {
     let file: String
-    /// Keys from the file's top, joined with dots.
+    /// The keys from the top of the file, joined with dots.
     let path: String
     let json: JSON
-    /// Place of the key that holds the value.
+    /// The position of the key that holds the value.
     let line: Int
     let column: Int
     let list: ProblemList
@@ -48,12 +48,12 @@ struct ConfigNode {
             column: member.column, list: list)
     }
 
-    /// An element of an array has the place of the array.
+    /// Returns an element of an array, with the position of the array.
     private func element(_ index: Int, _ json: JSON) -> ConfigNode {
         ConfigNode(file: file, path: "\(path)[\(index)]", json: json, line: line, column: column, list: list)
     }
 
-    /// The members of an object in the file's order; none, with a problem, when it is something else.
+    /// The members of an object in the order of the file. For any other value it is empty, with a problem.
     var members: [(key: String, node: ConfigNode)] {
         guard let members = json.members else {
             problem("\(name) must be an object, not \(json.kindName).")
@@ -62,7 +62,7 @@ struct ConfigNode {
         return members.map { ($0.key, child($0)) }
     }
 
-    /// The members of an object with these keys; any other key is a problem.
+    /// Returns the members of an object with these keys. Any other key is a problem.
     func members(allowing keys: [String]) -> [String: ConfigNode] {
         var known: [String: ConfigNode] = [:]
         for (key, node) in members {
@@ -105,12 +105,12 @@ struct ConfigNode {
         return array.enumerated().map { element($0, $1) }
     }
 
-    /// An array of texts.
+    /// The elements of an array of texts.
     var strings: [String] { elements.compactMap(\.string) }
 }
 
 extension [String: ConfigNode] {
-    /// A member that must be there.
+    /// Returns a required member. Its absence is a problem.
     func required(_ key: String, of node: ConfigNode) -> ConfigNode? {
         if let found = self[key] { return found }
         node.problem("'\(key)' is missing\(node.path.isEmpty ? "" : " in \(node.name)").", fix: "Add it.", code: .configMissing)
@@ -119,7 +119,7 @@ extension [String: ConfigNode] {
 }
 
 extension JSON {
-    /// What kind of value it is, for messages.
+    /// The kind of the value, for messages.
     var kindName: String {
         switch self {
         case .null: "null"

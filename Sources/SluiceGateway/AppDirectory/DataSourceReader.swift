@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Finds the collections of the data source, and checks the shape of the rule files (their meaning is the plugin's).
+/// Finds the collections of the data source and checks the shape of the rule files. The plugin for roles interprets their content.
 struct DataSourceReader {
     let trees: [String: ConfigNode]
     let list: ProblemList
@@ -18,7 +18,7 @@ struct DataSourceReader {
         Set(trees.keys.filter { $0.hasPrefix("data_sources/") }.map { String($0.split(separator: "/")[1]) }).sorted()
     }
 
-    /// The data source that sync uses; an app synchronises exactly one.
+    /// Returns the data source that sync uses. An app syncs exactly one.
     func choose(_ wanted: String?, named node: ConfigNode?) -> String? {
         let sources = sources
         if let wanted {
@@ -36,7 +36,7 @@ struct DataSourceReader {
         return sources.first
     }
 
-    /// The collections that have a schema, by path.
+    /// Returns the collections with a schema, by path.
     func collections(of source: String?) -> [Collection] {
         guard let source else { return [] }
         var collections: [Collection] = []
@@ -96,7 +96,7 @@ struct DataSourceReader {
         node.problem("'\(name)' differs from the folder '\(folder)'.", fix: "Make them equal.")
     }
 
-    /// - Parameter more: keys that an embedded object's fields cannot have.
+    /// - Parameter more: The keys that fields of an embedded object cannot have.
     private func checkFields(_ fields: ConfigNode, more: [String]) {
         for (_, field) in fields.members {
             let members = field.members(allowing: ["read", "write", "fields", "additional_fields"] + more)

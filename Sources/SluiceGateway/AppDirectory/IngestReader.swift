@@ -1,13 +1,11 @@
 import SluiceCore
 import SluicePostgres
 
-/// Reads `ingest.json` beside a collection's schema: how the table of an asymmetric class is cut by time.
+/// Reads `ingest.json` beside a collection's schema: the time partitions of an asymmetric class.
 ///
-/// | key | says |
-/// | --- | --- |
-/// | `partition_by` | the property that says when an object was: a required date |
-/// | `every` | the length of a partition: `day` (unless given), `week` or `month`, in UTC |
-/// | `keep_days` | after how many days partitions are dropped, 1 to 36,500; without it all are kept |
+/// - `partition_by`: The property with the time of an object, a required date.
+/// - `every`: The length of a partition in UTC: `day` (the default), `week` or `month`.
+/// - `keep_days`: The age in days, 1 to 36,500, at which partitions are dropped. By default all are kept.
 struct IngestReader {
     func partitions(of collections: [DataSourceReader.Collection], in result: SchemaReader.Result) -> [String: TimePartitions] {
         var partitions: [String: TimePartitions] = [:]

@@ -1,14 +1,14 @@
 import SluiceCore
 
-/// What the `ref` of a relationship can name.
+/// The possible targets of a relationship's `ref`.
 enum LinkTargets {
-    /// `#/relationship/<data source>/<database>/<collection>` of an app directory, by the classes' tables.
+    /// The reference `#/relationship/<data source>/<database>/<collection>` of an app directory, by the tables of classes.
     case tables([String: AppConfiguration.Table])
-    /// A class, where there are no tables: its name, or such a reference whose collection is called like the class, or like several of
-    /// it, in any case (`flights` is Flight).
+    /// A class name, for schemas without tables. A reference also resolves if its collection is the class's name in singular or plural,
+    /// in any case (`flights` is Flight).
     case classes([String])
 
-    /// - Returns: a class; nil, with a problem, when there is none.
+    /// - Returns: A class; nil with a problem if there is none.
     func resolve(_ text: String, _ ref: ConfigNode) -> String? {
         let parts = text.split(separator: "/").map(String.init)
         let isReference = parts.count == 5 && parts[0] == "#" && parts[1] == "relationship"
@@ -36,7 +36,7 @@ enum LinkTargets {
         return nil
     }
 
-    /// What the collection of a class may be called, in small letters.
+    /// Returns the possible collection names of a class, in lower case.
     private static func collections(of name: String) -> [String] {
         let name = name.lowercased()
         return [name, name + "s", name + "es", name.hasSuffix("y") ? name.dropLast() + "ies" : name]

@@ -1,7 +1,7 @@
 import SluiceCore
 import SluicePluginHost
 
-/// Reads `plugins.json`: which plugins an app has, what their files' bytes are, and what each is configured with.
+/// Reads `plugins.json`: the plugins of an app, the digests of their files, and their configurations.
 struct PluginListReader {
     static let file = "plugins.json"
     let list: ProblemList
@@ -36,7 +36,7 @@ struct PluginListReader {
 
     private static let hooks: [Hook] = [.openSession, .checkSubscription, .checkWrite, .ingest, .userChanged]
 
-    /// A number for all hooks, or an object with one for each that has its own.
+    /// Returns a time limit for all hooks, or the limits of single hooks from an object.
     private func deadlines(_ node: ConfigNode) -> (UInt64?, [Hook: UInt64]) {
         guard node.json.members != nil else { return (nanoseconds(node), [:]) }
         let members = node.members(allowing: Self.hooks.map(\.name))

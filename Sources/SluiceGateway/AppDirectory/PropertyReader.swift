@@ -8,7 +8,7 @@ struct PropertyReader {
     struct Shape {
         var type: PropertyType
         var collection: CollectionKind
-        /// Null is a value of the type itself, whatever `required` says.
+        /// `true` if null is a value of the type, regardless of `required`.
         var isNullable = false
     }
 
@@ -16,7 +16,7 @@ struct PropertyReader {
         "bool": .bool, "int": .int, "long": .int, "float": .float, "double": .double, "decimal": .decimal, "decimal128": .decimal,
         "string": .string, "date": .timestamp, "objectId": .objectId, "uuid": .uuid, "binData": .binary, "binary": .binary, "mixed": .mixed,
     ]
-    /// Validations of JSON schema, which never held for synchronised writes (SCH-8).
+    /// The validations of JSON schema. App Services did not apply them to synced writes either.
     private static let validations = [
         "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "minItems",
         "maxItems", "minProperties", "maxProperties", "default", "validate", "title", "description", "format",
@@ -45,7 +45,7 @@ struct PropertyReader {
         return shape
     }
 
-    /// The bsonType: one name, or one name beside "null".
+    /// Returns the `bsonType`: one name, or one name beside "null".
     private func typeName(_ node: ConfigNode) -> (name: String, isNullable: Bool)? {
         guard node.json.members != nil else {
             node.problem("\(node.name) must be an object with a bsonType.")

@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Reads `relationships.json`: which properties are links (SCH-6).
+/// Reads `relationships.json`, which lists the properties that are links.
 struct RelationshipReader {
     let targets: LinkTargets
 
@@ -34,7 +34,7 @@ struct RelationshipReader {
         node.problem("The foreign key '\(key)' cannot be synchronised.", fix: "Links go to '_id'.")
     }
 
-    /// Follows a path like `address.country` or `stops.[].station` to the property of its last part.
+    /// Resolves a path like `address.country` or `stops.[].station` to the property of its last part.
     private func property(
         at path: String, of title: String, _ node: ConfigNode, _ drafts: SchemaReader.Drafts
     ) -> (type: String, index: Int)? {

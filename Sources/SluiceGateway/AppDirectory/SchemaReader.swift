@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Makes object types of the collections' JSON schemas (SCH of the server specification).
+/// Builds classes from the JSON schemas of the collections.
 struct SchemaReader {
     let list: ProblemList
 
@@ -8,22 +8,22 @@ struct SchemaReader {
         var schema = Schema([])
         var tables: [String: AppConfiguration.Table] = [:]
 
-        /// The class of this name, or of the collection of this name.
+        /// Returns the class of this name, or of the collection of this name. Embedded classes are not found.
         func type(calledOrIn name: String) -> ObjectType? {
             if let type = schema[name], type.kind != .embedded { return type }
             return tables.first { $0.value.name == name }.flatMap { schema[$0.key] }
         }
 
-        /// Every name that `type(calledOrIn:)` knows.
+        /// The names that `type(calledOrIn:)` finds.
         var names: [String] { tables.keys + tables.values.map(\.name) }
     }
 
-    /// A class while its links are still being resolved.
+    /// A class whose links are not resolved yet.
     struct Draft {
         var name: String
         var kind: ObjectKind
         var properties: [Property]
-        /// Its schema's place.
+        /// The position of its schema.
         var node: ConfigNode
     }
 
@@ -36,7 +36,7 @@ struct SchemaReader {
             tables[title] = collection.table
             if let node = collection.relationships { relationships.append((title, node)) }
         }
-        // Before the links, which may not go there.
+        // Before the links, which must not lead to asymmetric classes.
         markAsymmetric(asymmetric, Result(schema: drafts.schema, tables: tables), &drafts)
         for (title, node) in relationships {
             RelationshipReader(targets: .tables(tables)).read(node, of: title, into: &drafts)
@@ -44,8 +44,9 @@ struct SchemaReader {
         return Result(schema: drafts.schema, tables: tables)
     }
 
-    /// Classes that are kept in no tables. Those without a primary key are embedded ones.
-    /// - Parameter relationships: by class, embedded ones too.
+    /// Reads classes without tables. Those without a primary key are embedded.
+    ///
+    /// - Parameter relationships: The relationships by class, including embedded ones.
     func read(_ classes: [ConfigNode], relationships: ConfigNode?, asymmetric: ConfigNode?) -> Schema {
         var drafts = Drafts()
         for node in classes where node.json["properties"]?["_id"] != nil { _ = readCollection(node, into: &drafts) }
@@ -79,7 +80,7 @@ struct SchemaReader {
         }
     }
 
-    /// The classes in their order, embedded ones behind the others.
+    /// The classes in order of appearance; `schema` lists embedded ones last.
     struct Drafts {
         private var all: [Draft] = []
 
@@ -106,9 +107,9 @@ struct SchemaReader {
         "title", "bsonType", "type", "required", "properties", "additionalProperties", "description", "$schema", "$id", "validate",
     ]
 
-    /// The class name; nil when there is none.
+    /// Returns the class name; nil if the collection has no schema or a problem.
     private func readCollection(_ node: ConfigNode, into drafts: inout Drafts) -> String? {
-        // An export has an empty object for a collection that never got a schema.
+        // An export has an empty object for a collection without a schema.
         if node.json.members?.isEmpty == true {
             list.notes.append("\(node.file) is empty: the collection is not synchronised.")
             return nil
@@ -120,7 +121,7 @@ struct SchemaReader {
             (members["title"] ?? node).problem("Two collections have the title '\(title)'.", fix: "Class names are unique: rename one.")
             return nil
         }
-        // Reserves the name, so that an embedded class cannot take it.
+        // Reserves the name, so that an embedded class cannot use it.
         drafts[title] = Draft(name: title, kind: .topLevel, properties: [], node: node)
         var properties = readProperties(node, members, into: &drafts)
         checkPrimaryKey(&properties, title, node)
@@ -171,7 +172,7 @@ struct SchemaReader {
 
     // MARK: Embedded classes
 
-    /// An object with a title is a class of its own. The same title may stand in several places when it means the same.
+    /// Reads an object with a title, which is a class of its own. A title may occur several times if the definitions are equal.
     func readEmbedded(_ node: ConfigNode, into drafts: inout Drafts) -> PropertyType? {
         let members = node.members(allowing: Self.objectKeys)
         guard let title = members["title"]?.string else {
@@ -181,10 +182,11 @@ struct SchemaReader {
         }
         checkClassName(title, members["title"] ?? node)
         let isKnown = drafts[title] != nil
-        // Reserved before its properties are read, so that it may contain itself.
+        // Reserved before the properties are read: a class may contain itself.
         if !isKnown { drafts[title] = Draft(name: title, kind: .embedded, properties: [], node: node) }
         let properties = readProperties(node, members, into: &drafts)
         guard let draft = drafts[title] else { return nil }
+        // A class that contains itself is known without properties until its outermost definition has been read.
         if !isKnown || (draft.kind == .embedded && draft.properties.isEmpty) {
             drafts[title]?.properties = properties
         } else if draft.kind != .embedded {

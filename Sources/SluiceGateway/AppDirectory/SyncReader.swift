@@ -1,7 +1,7 @@
 import SluiceCore
 import SluiceQuery
 
-/// Reads `sync/config.json` (CFG 1.2 of the server specification).
+/// Reads `sync/config.json`.
 struct SyncReader {
     let list: ProblemList
 
@@ -15,7 +15,7 @@ struct SyncReader {
         var global: ConfigNode?
         var byCollection: ConfigNode?
         var indexed: ConfigNode?
-        /// Class or collection names.
+        /// Names of classes or collections.
         var asymmetric: ConfigNode?
     }
 
@@ -63,7 +63,7 @@ struct SyncReader {
             fields.global.insert(name)
             let properties = result.schema.types.compactMap { $0[name] }
             if result.schema.types.isEmpty || properties.contains(where: { $0.isEligible || result.schema.isPoint($0) }) { continue }
-            // Any text may stand here (QF-2): it takes effect where a class has such a field, which may come later.
+            // Any text is valid here. It takes effect once a class has such a field.
             guard properties.isEmpty else {
                 node.note("'\(name)' cannot be queryable in any class. \(Self.eligible)")
                 continue
@@ -120,7 +120,7 @@ struct SyncReader {
         fields.indexed = name
     }
 
-    /// The name of a field, which must be one that a queryable field may have.
+    /// Returns the name of a field; a reserved word is a problem.
     private func checked(_ node: ConfigNode) -> String? {
         guard let name = node.string else { return nil }
         if QueryableFields.isReserved(name) {
@@ -133,7 +133,7 @@ struct SyncReader {
 }
 
 extension QueryableFields {
-    /// Whether a name is a word of the query language, which no queryable field may have (QF-9).
+    /// `true` if a name is a word of the query language, which a queryable field must not have.
     static func isReserved(_ name: String) -> Bool { reservedInAnyCase.contains(name.lowercased()) || reserved.contains(name) }
 
     private static let reservedInAnyCase: Set<String> = [
@@ -147,7 +147,7 @@ extension QueryableFields {
 }
 
 extension Property {
-    /// Whether it may be a queryable field (QF-3): scalars, and lists of them.
+    /// `true` if the property may be a queryable field: scalars, and lists and sets of them.
     var isEligible: Bool {
         switch type {
         case .embedded, .link: false

@@ -3,16 +3,15 @@ import HTTPTypes
 import SluiceCore
 import SluiceNet
 
-/// Routes for API keys: a user's own under `/api/client/v2.0/auth/api_keys`, as in App Services, and operators' on the admin port.
+/// The routes for API keys: a user's own under `/api/client/v2.0/auth/api_keys`, as in App Services, and operators' on the admin port.
 ///
-/// | route | does |
-/// | --- | --- |
-/// | `POST api_keys` `{name}` | creates, 201; `key` is in this answer only |
-/// | `GET api_keys`, `GET api_keys/<id>` | lists, shows |
-/// | `PUT api_keys/<id>/enable`, `/disable` | 204 |
-/// | `DELETE api_keys/<id>` | 204 |
+/// - `POST api_keys` `{name}`: Creates a key and returns 201. Only this answer contains `key`.
+/// - `GET api_keys`, `GET api_keys/<id>`: Returns all keys or one.
+/// - `PUT api_keys/<id>/enable`, `/disable`: Returns 204.
+/// - `DELETE api_keys/<id>`: Returns 204.
 ///
-/// Operators have the same below `users/<id>/` for a user's keys and at the top for server keys, whose creation takes `custom_data` too.
+/// Operators have the same routes below `users/<id>/` for a user's keys, and at the top for server keys. Creating a server key accepts
+/// `custom_data` too.
 package struct APIKeyRoutes: Sendable {
     private let keys: APIKeys
     private let users: UserService
@@ -22,7 +21,7 @@ package struct APIKeyRoutes: Sendable {
         self.users = users
     }
 
-    /// A user's own, authorized by their refresh token as App Services wants it, or by their access token.
+    /// Adds the routes for a user's own keys. They accept the refresh token, as in App Services, or the access token.
     package func add<Context: RequestContext>(to router: Router<Context>) {
         add(to: router.group("/api/client/v2.0/auth/api_keys")) { request, _ in try await owner(request) }
     }
@@ -36,7 +35,7 @@ package struct APIKeyRoutes: Sendable {
         add(to: routes.group("api_keys")) { _, _ in nil }
     }
 
-    /// - Parameter user: whose keys a request is about; nil for server keys.
+    /// - Parameter user: Returns the user of the request; nil for server keys.
     private func add<Context: RequestContext>(
         to routes: RouterGroup<Context>, _ user: @escaping @Sendable (Request, Context) async throws -> String?
     ) {

@@ -1,15 +1,15 @@
 import Crypto
 package import SluiceCore
 
-/// An API key as its owner sees it: never with its secret, except in the answer to its creation.
+/// An API key without its secret, which only the answer to its creation contains.
 package struct APIKey: Hashable, Sendable {
-    /// 24 hexadecimal digits.
+    /// The id: 24 hexadecimal digits.
     package var id: String
-    /// The account that it logs in.
+    /// The id of the account that the key logs in.
     package var user: String
     package var name: String
     package var isDisabled: Bool
-    /// Made by an operator, for a program; its account is its own.
+    /// `true` for a key that an operator created for a program. Such a key has an account of its own.
     package var isServer: Bool
 
     package init(id: String, user: String, name: String, isDisabled: Bool, isServer: Bool) {
@@ -21,27 +21,30 @@ package struct APIKey: Hashable, Sendable {
     }
 }
 
-/// Where API keys are kept. Only hashes of them are.
+/// The store of API keys. It holds only their hashes.
 package protocol APIKeyDirectory: Sendable {
-    /// - Parameter most: keys that the user may have; of a server key, those of the app.
-    /// - Throws: `nameInUse` when the user has one of this name, `limitsExceeded`.
+    /// Adds a key.
+    ///
+    /// - Parameter most: The maximum number of keys per user; for a server key, per app.
+    /// - Throws: `nameInUse` if the user has a key of this name; `limitsExceeded`.
     func add(_ key: APIKey, hash: [UInt8], most: Int) async throws
     func find(keyHash: [UInt8]) async throws -> APIKey?
-    /// A user's keys by id; without a user the server keys.
+    /// Returns a user's keys by id; the server keys if `user` is nil.
     func keys(of user: String?) async throws -> [APIKey]
-    /// - Throws: `apiKeyNotFound`, also for a key of another user. As `delete`.
+    /// Enables or disables a key.
+    ///
+    /// - Throws: `apiKeyNotFound`, also for a key of another user. `delete` throws the same.
     func setDisabled(key id: String, of user: String?, _ isDisabled: Bool) async throws
     func delete(key id: String, of user: String?) async throws
 }
 
-/// Creates API keys and logs in by them (AUTH 17.2). They never expire; what they log in is their user, or for a server key an
-/// account of its own.
+/// Creates API keys and logs in with them. Keys do not expire. A key logs in its user; a server key logs in an account of its own.
 package struct APIKeys: Sendable {
-    /// Keys of one user, and server keys of the app.
+    /// The maximum numbers of keys per user and of server keys per app.
     package static let (ofUser, ofServer) = (20, 100)
-    /// The provider's name.
+    /// The name of the provider.
     package static let provider = "api-key"
-    /// Bytes of a key's name.
+    /// The longest name of a key, in bytes.
     static let nameBytes = 64
 
     private let directory: any APIKeyDirectory
@@ -52,14 +55,15 @@ package struct APIKeys: Sendable {
         self.users = users
     }
 
-    /// A new key of a user.
-    /// - Returns: the key, and its secret, which is shown this once.
-    /// - Throws: `providerDisabled`, `badRequest` for a name that is no use, `nameInUse`, `limitsExceeded`.
+    /// Creates a key for a user.
+    ///
+    /// - Returns: The key and its secret, which cannot be read again.
+    /// - Throws: `providerDisabled`; `badRequest` for an invalid name; `nameInUse`; `limitsExceeded`.
     package func create(name: String, for user: String) async throws -> (key: APIKey, secret: String) {
         try await create(name, user: user, isServer: false)
     }
 
-    /// A new server key, with an account whose custom data the rules can look at.
+    /// Creates a server key and its account. Rules can read the account's custom data.
     package func createServerKey(name: String, customData: JSON) async throws -> (key: APIKey, secret: String) {
         try users.require(provider: Self.provider)
         try Self.check(name)
@@ -67,6 +71,7 @@ package struct APIKeys: Sendable {
         do {
             return try await create(name, user: account.id, isServer: true)
         } catch {
+            // Without its key the account cannot be used.
             try? await users.delete(account.id)
             throw error
         }
@@ -91,7 +96,7 @@ package struct APIKeys: Sendable {
         }
     }
 
-    /// A login by a key, as by any other credentials.
+    /// Logs in with a key. Wrong keys count against the limit of the address.
     package func logIn(_ secret: String, from address: String) async throws -> UserService.Login {
         try users.throttle.requireKeyAttempt(from: address)
         do {
@@ -102,8 +107,9 @@ package struct APIKeys: Sendable {
         }
     }
 
-    /// The account of a key, as it is now.
-    /// - Throws: `badAuthentication` for a key that is unknown or disabled, `userDisabled`, `providerDisabled`.
+    /// Returns the current account of a key.
+    ///
+    /// - Throws: `badAuthentication` for an unknown or disabled key; `userDisabled`; `providerDisabled`.
     package func account(of secret: String) async throws -> UserAccount {
         try users.require(provider: Self.provider)
         guard let key = try await directory.find(keyHash: Self.hash(secret)), !key.isDisabled,
@@ -113,7 +119,7 @@ package struct APIKeys: Sendable {
         return account
     }
 
-    /// - Parameter user: nil for server keys, here and below.
+    /// - Parameter user: The user; nil for server keys. The same holds for the functions below.
     package func list(of user: String?) async throws -> [APIKey] { try await directory.keys(of: user) }
 
     package func find(_ id: String, of user: String?) async throws -> APIKey {
@@ -127,13 +133,13 @@ package struct APIKeys: Sendable {
         try await directory.setDisabled(key: id, of: user, isDisabled)
     }
 
-    /// Deletes a key; a server key's account goes with it, and its sessions end.
+    /// Deletes a key. With a server key the account is deleted and its sessions end.
     package func delete(_ id: String, of user: String?) async throws {
         let key = try await find(id, of: user)
         try await directory.delete(key: id, of: user)
         if key.isServer { try await users.delete(key.user) }
     }
 
-    /// As long as the key itself, which is random: nothing slower is needed.
+    /// A plain SHA-256 suffices: the secret is random and as long as the hash.
     private static func hash(_ secret: String) -> [UInt8] { Array(SHA256.hash(data: Array(secret.utf8))) }
 }

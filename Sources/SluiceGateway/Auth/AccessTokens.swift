@@ -3,26 +3,26 @@ import FoundationEssentials
 import JWTKit
 package import SluiceCore
 
-/// A user as a token proves it.
+/// The user that a token proves.
 package struct VerifiedToken: Sendable {
     package var user: UserContext
-    /// Milliseconds since 1970.
+    /// The time of expiry, in milliseconds since 1970.
     package var expires: Int64
 }
 
-/// Makes and checks an app's tokens: JWT with HS256.
+/// Issues and verifies an app's tokens: JWT with HS256.
 package struct AccessTokens: Sendable {
-    /// Seconds (AUTH-11).
+    /// The lifetime of an access token, in seconds.
     package static let lifetime: Int64 = 30 * 60
-    /// Bytes of a token's text. Beyond: `badAuthentication`, before anything is decoded.
+    /// The longest token, in bytes. A longer one throws `badAuthentication` before it is decoded.
     static let maximumBytes = 64 << 10
 
     private let appID: String
     private let keys: JWTKeyCollection
     private let environment: any Environment
 
-    /// - Parameter key: the app's signing key, the same for all its gateways.
-    /// - Throws: `configInvalid` when the key has fewer than 32 bytes.
+    /// - Parameter key: The app's signing key, which all its gateways share.
+    /// - Throws: `configInvalid` if the key has fewer than 32 bytes.
     package init(appID: String, key: [UInt8], environment: any Environment = SystemEnvironment()) async throws(SluiceError) {
         guard key.count >= 32 else {
             throw SluiceError(.configInvalid, "The signing key has \(key.count) bytes.", fix: "Use 32 random bytes or more.")
@@ -33,7 +33,8 @@ package struct AccessTokens: Sendable {
             hmac: HMACKey(key: SymmetricKey(data: key)), digestAlgorithm: .sha256, parser: DefaultJWTParser(jsonDecoder: ClaimsDecoder()))
     }
 
-    /// Checks an access token: signature, app, kind, time. Cost: an HMAC, no look-up.
+    /// Verifies signature, app, kind and time of an access token. It costs one HMAC and no lookup.
+    ///
     /// - Throws: `tokenExpired`, `badAuthentication`.
     package func verify(_ text: String) async throws(SluiceError) -> VerifiedToken {
         let claims = try await claims(text, .access)
@@ -45,7 +46,7 @@ package struct AccessTokens: Sendable {
             expires: claims.expires)
     }
 
-    /// An access token for the account as it is now.
+    /// Returns an access token with the account's current data.
     package func access(for account: UserAccount) async throws(SluiceError) -> String {
         var claims = blank(.access, user: account.id, lifetime: Self.lifetime)
         claims.user_data = ClaimValue(account.customData)
@@ -56,13 +57,14 @@ package struct AccessTokens: Sendable {
 
     // MARK: Refresh tokens
 
-    /// A refresh token, and when it expires (milliseconds since 1970).
+    /// Returns a refresh token with its expiry in milliseconds since 1970. `lifetime` is in seconds.
     func refresh(for user: String, lifetime: Int64) async throws(SluiceError) -> (text: String, expires: Int64) {
         let claims = blank(.refresh, user: user, lifetime: lifetime)
         return (try await sign(claims), claims.expires)
     }
 
-    /// The user whom a refresh token names. Whether it has been revoked only the directory knows.
+    /// Returns the id of the user in a refresh token. Only the directory can check for revocation.
+    ///
     /// - Throws: `invalidSession`.
     func user(refresh text: String) async throws(SluiceError) -> String {
         do {
@@ -72,10 +74,10 @@ package struct AccessTokens: Sendable {
         }
     }
 
-    /// What the directory keeps of a refresh token.
+    /// Returns the SHA-256 that the directory stores for a refresh token.
     static func hash(_ text: String) -> [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
 
-    // MARK: Both
+    // MARK: Claims
 
     private func blank(_ kind: Claims.Kind, user: String, lifetime: Int64) -> Claims {
         let now = environment.wallMilliseconds() / 1_000
@@ -99,7 +101,7 @@ package struct AccessTokens: Sendable {
         do {
             claims = try await keys.verify(text, as: Claims.self)
         } catch {
-            // The reason is not told: it would help only whoever forges tokens.
+            // The reason is withheld: it would only help to forge tokens.
             throw SluiceError(.badAuthentication, "The token is not one of \(appID)'s.")
         }
         guard claims.app == appID, claims.typ == kind else {

@@ -5,15 +5,14 @@ import SluiceNet
 
 /// Operators' routes for users, for the admin port only.
 ///
-/// | route | does |
-/// | --- | --- |
-/// | `POST users` `{email, password, custom_data?}` | creates, 201 |
-/// | `GET users?after=&limit=` | lists by id, `{"users": […], "next": id or null}` |
-/// | `GET users/<id>` | shows one |
-/// | `PUT users/<id>/custom_data` | replaces the document; running sessions follow |
-/// | `PUT users/<id>/disable`, `/enable` | no login and no token while disabled |
-/// | `PUT users/<id>/logout` | revokes all sessions |
-/// | `DELETE users/<id>` | deletes the account, not its objects |
+/// - `POST users` `{email, password, custom_data?}`: Creates a user and returns 201.
+/// - `GET users?after=&limit=`: Returns users by id, at most `limit` (50 by default, up to 1,000), as
+///   `{"users": […], "next": id or null}`.
+/// - `GET users/<id>`: Returns one user.
+/// - `PUT users/<id>/custom_data`: Replaces the custom data. Open sessions evaluate their rules again.
+/// - `PUT users/<id>/disable`, `/enable`: Disables or enables a user. A disabled user cannot log in or refresh a token.
+/// - `PUT users/<id>/logout`: Revokes all sessions.
+/// - `DELETE users/<id>`: Deletes the account, but not its objects.
 package struct AdminUserRoutes: Sendable {
     private let users: UserService
 
@@ -62,7 +61,7 @@ package struct AdminUserRoutes: Sendable {
         return Response(status: .noContent)
     }
 
-    /// Never with the password's hash.
+    /// Returns a user as JSON, without the password hash.
     static func json(_ account: UserAccount) -> JSON {
         [
             "id": .string(account.id), "email": account.email.map { .string($0) } ?? .null, "provider": .string(account.provider),

@@ -1,19 +1,19 @@
 import SluiceCore
 package import SluiceNet
 
-/// Attempts by name: of an address, an account, or both.
+/// The remaining attempts by name: of an address, an account, or both.
 package typealias AttemptBuckets = TokenBuckets<String>
 
 extension TokenBuckets<String> {
     /// - Parameters:
-    ///   - rate: the attempts that a full bucket holds, and those that it regains per hour.
-    ///   - names: names of one generation; at most twice as many are remembered.
+    ///   - rate: The attempts of a full bucket, and the attempts regained per hour.
+    ///   - names: The names of one generation. At most twice as many are remembered.
     package init(_ rate: (atOnce: Int, perHour: Int), names: Int = Limits.loginNames) {
         self.init(capacity: rate.atOnce, secondsPerToken: 3_600 / Double(rate.perHour), names: names)
     }
 }
 
-/// The newest names, in two generations.
+/// The most recent names, in two generations of at most `names` each.
 struct RecentNames: Sendable {
     private var young: Set<String> = []
     private var old: Set<String> = []

@@ -4,13 +4,13 @@ import NIOCore
 import SluiceCore
 import SluiceNet
 
-/// App Services' client API for users (`spec/server.md` 17), under the paths and in the JSON shapes of its SDKs.
+/// The routes of App Services' client API for users, with the paths and JSON shapes that its SDKs expect.
 package struct AuthRoutes: Sendable {
     package struct Settings: Sendable {
         package var appID: String
-        /// What clients reach the gateway under, like `https://sync.example.com`; nil takes the request's Host header.
+        /// The URL that clients use, such as `https://sync.example.com`; nil for the request's Host header.
         package var publicURL: String?
-        /// Path of the WebSocket endpoint, announced to clients.
+        /// The path of the WebSocket endpoint, as announced to clients.
         package var syncPath: String
         package var isTLS: Bool
 
@@ -22,7 +22,7 @@ package struct AuthRoutes: Sendable {
         }
     }
 
-    /// One request's body, bytes. Beyond: 413.
+    /// The largest request body, in bytes. A larger one gets 413.
     static let bodyBytes = 64 << 10
 
     private let users: UserService
@@ -71,7 +71,7 @@ package struct AuthRoutes: Sendable {
     private func logIn(_ request: Request, _ context: some RemoteAddressRequestContext) async throws -> Response {
         try check(context)
         let provider = try context.parameters.require("provider")
-        // What a client makes up is no label.
+        // Clients can send any provider name, so only known names are labels.
         let label = Self.providers.contains(provider) ? provider : "other"
         do {
             let response = try await logIn(by: provider, request, context)
@@ -114,7 +114,7 @@ package struct AuthRoutes: Sendable {
         return JSONResponse(.object([]), status: .created).response
     }
 
-    /// Runs the body, and gives refusals by a limit their `Retry-After`.
+    /// Runs the body and adds `Retry-After` to rejections by a limit.
     private func limited<Result>(_ body: () async throws -> Result) async throws -> Result {
         do {
             return try await body()
@@ -138,7 +138,7 @@ package struct AuthRoutes: Sendable {
     private func location(_ request: Request) -> JSON {
         let scheme = settings.isTLS ? "https" : "http"
         let url = settings.publicURL ?? "\(scheme)://\(request.head.authority ?? "localhost")"
-        // http → ws, https → wss.
+        // Replaces http with ws, and https with wss.
         let socketURL = url.hasPrefix("http") ? "ws" + url.dropFirst(4) : url
         return [
             "deployment_model": "LOCAL", "location": "local", "hostname": .string(url), "ws_hostname": .string(socketURL),
@@ -146,7 +146,7 @@ package struct AuthRoutes: Sendable {
         ]
     }
 
-    // MARK: Pieces
+    // MARK: Parsing
 
     private func check(_ context: some RequestContext) throws {
         let app = try context.parameters.require("app")
@@ -171,14 +171,14 @@ package struct AuthRoutes: Sendable {
         return text
     }
 
-    /// The device's id as the client knows it, or a new one.
+    /// Returns the device id that the client sent, or a new one.
     private func device(_ body: JSON) -> String {
         if let known = body["options"]?["device"]?["deviceId"]?.string, ObjectIdentifierBytes(hex: known) != nil { return known }
         return Hex.encode((0..<12).map { _ in UInt8.random(in: .min ... .max) })
     }
 
     private func address(_ request: Request, _ context: some RemoteAddressRequestContext) -> String {
-        // A trusted proxy's address has been replaced by the client's before; the limits take the network of it.
+        // The middleware has already replaced a trusted proxy's address with the client's. The limits apply to its network.
         NetworkAddress(context.remoteAddress)?.description ?? ""
     }
 }

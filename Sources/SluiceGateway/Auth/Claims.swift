@@ -2,7 +2,7 @@ import FoundationEssentials
 import JWTKit
 import SluiceCore
 
-/// What a token says. Access and refresh tokens have the same shape, as App Services' have.
+/// The claims of a token. Access and refresh tokens have the same shape, as in App Services.
 struct Claims: JWTPayload {
     enum Kind: String, Encodable, Sendable { case access, refresh }
 
@@ -10,26 +10,26 @@ struct Claims: JWTPayload {
     var sub: String
     var app: String
     var typ: Kind
-    /// Seconds since 1970, as `exp`.
+    /// The time of issue, in seconds since 1970. `exp` is the time of expiry.
     var iat: Int64
     var exp: Int64
-    /// Makes every token different.
+    /// A random value that makes every token unique.
     var jti: String
-    /// The user's custom data; access tokens only, as the following.
+    /// The user's custom data. This claim and the following are in access tokens only.
     var user_data: ClaimValue?
-    /// Metadata of the login provider.
+    /// The metadata of the login provider.
     var data: ClaimValue?
     var identities: ClaimValue?
 
-    /// Milliseconds since 1970; who has the key may have signed any number.
+    /// The time of expiry, in milliseconds since 1970, clamped. The owner of the key may have signed any number.
     var expires: Int64 { Timestamp(seconds: exp).milliseconds }
 
-    /// Times are checked against the gateway's own clock by `AccessTokens`.
+    /// Accepts every time. `AccessTokens` checks the times by the gateway's clock.
     func verify(using algorithm: some JWTAlgorithm) throws {}
 }
 
 extension Claims {
-    /// - Throws: `badAuthentication` for a token that lacks something.
+    /// - Throws: `badAuthentication` if a claim is missing or has the wrong type.
     init(_ json: JSON) throws(SluiceError) {
         func required<T>(_ name: String, _ read: (JSON) -> T?) throws(SluiceError) -> T {
             guard let value = json[name].flatMap(read) else {
@@ -51,7 +51,7 @@ extension Claims {
 
     init(from decoder: any Decoder) throws { try self.init(ClaimValue(from: decoder).json) }
 
-    /// The library writes members in any order; data are compared with theirs in this one.
+    /// The library writes members in any order. Sorted ones can be compared.
     private static func sorted(_ json: JSON) -> JSON {
         switch json {
         case .object(let members):
@@ -62,7 +62,7 @@ extension Claims {
     }
 }
 
-/// Reads the claims of a token without `Codable`, which takes longer than all else that checking a token is made of.
+/// Decodes claims without `Codable`, which costs more than the rest of the verification.
 struct ClaimsDecoder: JWTJSONDecoder {
     func decode<T: Decodable>(_ type: T.Type, from data: Data) throws -> T {
         if type == Claims.self, let claims = try Claims(JSON.parse(Array(data))) as? T { return claims }
@@ -70,7 +70,7 @@ struct ClaimsDecoder: JWTJSONDecoder {
     }
 }
 
-/// Any JSON inside a token.
+/// Any JSON value in a token.
 struct ClaimValue: Codable, Sendable {
     var json: JSON
 

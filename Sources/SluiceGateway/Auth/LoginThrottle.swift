@@ -2,18 +2,20 @@ package import SluiceCore
 import SluiceNet
 import Synchronization
 
-/// Limits of logins and registrations.
+/// The limits of logins and registrations.
 ///
-/// Of logins by password only failures count, first by account and address. A correct password from an address without failures of its
-/// own is always accepted, whatever fails elsewhere. While an account has many failures, each unknown address has one per quarter of an
-/// hour for it, so that the number of guesses is bounded by the number of addresses. An address is known to an account after a login.
+/// For password logins only failures count, first by account and address together. A correct password from an address without failures is
+/// always accepted, regardless of failures elsewhere.
+///
+/// An account with many failures is guarded: each address that has not logged in to it has one failure per quarter of an hour. The number
+/// of guesses is thus bounded by the number of addresses.
 final class LoginThrottle: Sendable {
-    /// An attempt by password that is being checked.
+    /// A password attempt that is being verified.
     struct Attempt: Sendable {
         fileprivate let account: String
         fileprivate let address: String
         fileprivate let isExempt: Bool
-        /// The line in which it waits for the password's hash. Guesses at a guarded account share one.
+        /// The queue line for the password hash. All attempts at a guarded account share one line.
         let line: String
 
         fileprivate var pair: String { "\(address) \(account)" }
@@ -21,7 +23,7 @@ final class LoginThrottle: Sendable {
 
     enum Outcome: Sendable {
         case succeeded, failed
-        /// Neither: the gateway could not check it.
+        /// The gateway could not verify the attempt. It does not count.
         case undecided
     }
 
@@ -31,13 +33,13 @@ final class LoginThrottle: Sendable {
         var addresses = AttemptBuckets(Limits.loginAddressFailures)
         var accounts = AttemptBuckets(Limits.loginAccountFailures)
         var keys = AttemptBuckets(Limits.apiKeyFailures)
-        /// Attempts that count whatever comes of them, by address.
+        /// Attempts that count regardless of their result, by address.
         var counted: [TooManyAttempts.Limit: AttemptBuckets] = [
             .registrations: AttemptBuckets(Limits.registrations), .anonymous: AttemptBuckets(Limits.anonymousLogins),
         ]
-        /// Pairs of account and address that have logged in.
+        /// The pairs of address and account that have logged in.
         var known = RecentNames(names: Limits.loginNames)
-        /// Attempts being checked, by address.
+        /// The number of attempts being verified, by address.
         var running: [String: Int] = [:]
     }
 
@@ -45,7 +47,7 @@ final class LoginThrottle: Sendable {
     private let exemptsLoopback: Bool
     private let state = Mutex(State())
 
-    /// - Parameter exemptsLoopback: `true` if clients on the loopback have no limits (`sluice dev`).
+    /// - Parameter exemptsLoopback: `true` to exempt loopback clients from all limits (`sluice dev`).
     init(exemptsLoopback: Bool, environment: any Environment) {
         self.exemptsLoopback = exemptsLoopback
         self.environment = environment
@@ -53,11 +55,14 @@ final class LoginThrottle: Sendable {
 
     // MARK: Passwords
 
-    /// Admits an attempt; the caller must `end` it.
+    /// Admits an attempt. The caller must pass it to `end`.
+    ///
+    /// - Throws: `TooManyAttempts` with the limit and the seconds until the next attempt.
     func begin(account: String, from address: String) throws(TooManyAttempts) -> Attempt {
         let network = ClientNetwork(address)
         let isExempt = exempts(network)
         let now = environment.monotonicNanoseconds()
+        // The check and the count share one lock, so parallel attempts cannot exceed the limit.
         let admitted = state.withLock { state -> Result<Attempt, TooManyAttempts> in
             let plain = Attempt(account: account, address: network.name, isExempt: isExempt, line: network.name)
             if isExempt { return .success(plain) }
@@ -70,9 +75,10 @@ final class LoginThrottle: Sendable {
     }
 
     private static func refusal(_ attempt: Attempt, _ state: State, _ now: UInt64) -> TooManyAttempts? {
+        // These two limits apply to known pairs as well.
         if let seconds = state.pairs.wait(attempt.pair, now: now) { return TooManyAttempts(.pair, seconds) }
         if state.running[attempt.address, default: 0] >= Limits.loginsAtOnce { return TooManyAttempts(.atOnce, 1) }
-        // A user behind a shared address does not wait for what others guess from it.
+        // A user behind a shared address does not wait for failures of others from it.
         if state.known.contains(attempt.pair) { return nil }
         if let seconds = state.addresses.wait(attempt.address, now: now) { return TooManyAttempts(.address, seconds) }
         guard isGuarded(attempt, state, now) else { return nil }
@@ -88,6 +94,7 @@ final class LoginThrottle: Sendable {
         let now = environment.monotonicNanoseconds()
         state.withLock { state in
             let running = state.running[attempt.address, default: 1] - 1
+            // No entry for zero: addresses would otherwise accumulate.
             state.running[attempt.address] = running > 0 ? running : nil
             switch outcome {
             case .succeeded: state.known.insert(attempt.pair)
@@ -101,15 +108,15 @@ final class LoginThrottle: Sendable {
         }
     }
 
-    // MARK: Others
+    // MARK: Registrations, anonymous logins and API keys
 
     /// Counts a registration.
     func countRegistration(from address: String) throws(TooManyAttempts) { try count(.registrations, address) }
 
-    /// Counts an anonymous login, which makes an account.
+    /// Counts an anonymous login, which creates an account.
     func countAnonymous(from address: String) throws(TooManyAttempts) { try count(.anonymous, address) }
 
-    /// Checks that an address may try an API key.
+    /// Checks that an address may try an API key. Counts nothing.
     func requireKeyAttempt(from address: String) throws(TooManyAttempts) {
         let network = ClientNetwork(address)
         guard !exempts(network) else { return }
@@ -140,9 +147,9 @@ final class LoginThrottle: Sendable {
     private func exempts(_ network: ClientNetwork) -> Bool { exemptsLoopback && network.isLoopback }
 }
 
-/// A login or registration that a limit refuses.
+/// A login or registration that a limit rejects.
 package struct TooManyAttempts: Error, Hashable, Sendable {
-    /// The limit, as the metric labels it.
+    /// The limit, with its label in the metric.
     package enum Limit: String, Sendable {
         case pair = "account-and-address"
         case address, account, registrations
@@ -152,7 +159,7 @@ package struct TooManyAttempts: Error, Hashable, Sendable {
     }
 
     package var limit: Limit
-    /// Until the next attempt is admitted.
+    /// The seconds until the next attempt is admitted.
     package var seconds: Int
 
     init(_ limit: Limit, _ seconds: Int) {

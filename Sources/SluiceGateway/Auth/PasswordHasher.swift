@@ -3,15 +3,16 @@ import CryptoExtras
 import FoundationEssentials
 package import SluiceCore
 
-/// Hashes passwords with scrypt, on threads of its own and few at a time: one takes tens of milliseconds and megabytes.
+/// Hashes passwords with scrypt on threads of its own. The number of threads is small, as one hash takes tens of milliseconds and
+/// megabytes.
 package final class PasswordHasher: Sendable {
-    /// What a hash costs. Memory is 128 · rounds · blockSize bytes.
+    /// The cost of a hash. It needs 128 · rounds · blockSize bytes of memory.
     package struct Cost: Hashable, Sendable {
         package var rounds: Int
         package var blockSize: Int
         package var parallelism: Int
 
-        /// 16 MB, five passes: one of the settings that OWASP recommends.
+        /// 16 MiB and five passes, one of the settings that OWASP recommends.
         package static let standard = Cost(rounds: 1 << 14, blockSize: 8, parallelism: 5)
 
         package init(rounds: Int, blockSize: Int, parallelism: Int) {
@@ -20,32 +21,33 @@ package final class PasswordHasher: Sendable {
             self.parallelism = parallelism
         }
 
-        /// Bounds on what a stored hash may ask for, so that a damaged one cannot stop the gateway.
+        /// `true` if the cost is within bounds, so that a damaged stored hash cannot block the gateway.
         var isSane: Bool {
             (2...1 << 20).contains(rounds) && rounds.nonzeroBitCount == 1 && (1...32).contains(blockSize) && (1...16).contains(parallelism)
                 && rounds * blockSize <= 1 << 21
         }
     }
 
-    /// Characters of a password (AUTH 17.2).
+    /// The range of a password's length, in characters.
     package static let lengths = 6...128
 
     private let cost: Cost
     private let queue: WorkQueue
-    /// Compared with when there is no user, so that the answer takes as long as a wrong password's.
+    /// The hash to verify against if there is no user, so that both cases take the same time.
     private let decoy: String
 
     /// - Parameters:
-    ///   - width: hashes at once.
-    ///   - waiting: hashes waiting for a thread. Beyond: `tooManyRequests`.
+    ///   - width: The maximum number of hashes computed at once.
+    ///   - waiting: The maximum number of hashes that wait for a thread. Further ones throw `tooManyRequests`.
     package init(cost: Cost = .standard, width: Int = 2, waiting: Int = 64) {
         self.cost = cost
         queue = WorkQueue(label: "passwords", width: width, waiting: waiting)
         decoy = Self.text(cost, salt: [UInt8](repeating: 0, count: 16), key: [UInt8](repeating: 0, count: 32))
     }
 
-    /// `scrypt$rounds$blockSize$parallelism$salt$key`, salt and key in Base64.
-    /// - Parameter owner: the line in which the work waits, here and below.
+    /// Returns `scrypt$rounds$blockSize$parallelism$salt$key`, with salt and key in Base64.
+    ///
+    /// - Parameter owner: The queue line of the work. `verify` has the same parameter.
     /// - Throws: `tooManyRequests`.
     package func hash(_ password: String, of owner: String = "") async throws(SluiceError) -> String {
         let salt = SymmetricKey(size: .bits128).withUnsafeBytes { Array($0) }
@@ -55,7 +57,8 @@ package final class PasswordHasher: Sendable {
         return text
     }
 
-    /// Whether the password made the hash; false, after as much time, when there is no hash.
+    /// Returns `true` if the password matches the hash. Without a hash it returns `false` after the same time.
+    ///
     /// - Throws: `tooManyRequests`.
     package func verify(_ password: String, hash: String?, of owner: String = "") async throws(SluiceError) -> Bool {
         let stored = hash ?? decoy
@@ -70,7 +73,7 @@ package final class PasswordHasher: Sendable {
         else { return false }
         let cost = Cost(rounds: rounds, blockSize: blockSize, parallelism: parallelism)
         guard cost.isSane, let derived = derive(password, salt, cost) else { return false }
-        // Compares in a time that does not depend on the bytes.
+        // A comparison in constant time.
         return SymmetricKey(data: derived) == SymmetricKey(data: key)
     }
 

@@ -1,13 +1,13 @@
 import Crypto
 package import SluiceCore
 
-/// Registers users, logs them in and out, and changes them: everything of authentication but HTTP.
+/// Registers users, logs them in and out, and changes them. It is authentication without HTTP.
 package struct UserService: Sendable {
-    /// What happened to a user whose sessions may have to notice.
+    /// A change of a user that affects open sessions.
     package enum Change: Hashable, Sendable {
-        /// Sessions are re-evaluated (AUTH-23).
+        /// Sessions evaluate their rules again, as rules may read custom data.
         case customData
-        /// Sessions end at once (AUTH-5), as with the following.
+        /// Sessions end at once.
         case disabled, deleted, sessionsRevoked
     }
 
@@ -18,11 +18,11 @@ package struct UserService: Sendable {
     }
 
     package struct Settings: Sendable {
-        /// Providers that may be used.
+        /// The names of the enabled providers.
         package var providers: Set<String>
-        /// Seconds; anonymous users' tokens last five years, as they have no other way back in.
+        /// The lifetime of refresh tokens, in seconds. Anonymous users get five years or more, as they cannot log in again.
         package var refreshTokenLifetime: Int64
-        /// `true` if clients on the loopback have no limits of logins: in development, where all are there.
+        /// `true` to exempt loopback clients from login limits, in development.
         package var exemptsLoopback: Bool
 
         package init(providers: Set<String>, refreshTokenLifetime: Int64 = 60 * 86_400, exemptsLoopback: Bool = false) {
@@ -41,7 +41,7 @@ package struct UserService: Sendable {
     let throttle: LoginThrottle
 
     static let anonymousLifetime: Int64 = 5 * 365 * 86_400
-    /// One custom data document, bytes: it travels in every access token (AUTH-20).
+    /// The largest custom data document, in bytes. Every access token contains it.
     package static let customDataBytes = 16 << 10
 
     package init(
@@ -75,11 +75,13 @@ package struct UserService: Sendable {
         return try await login(account, lifetime: max(Self.anonymousLifetime, settings.refreshTokenLifetime))
     }
 
-    /// - Throws: `invalidPassword` alike for a wrong password and an unknown e-mail, in the same time; `invalidEmail`; `userDisabled`;
-    ///   `TooManyAttempts`; `tooManyRequests` when too many passwords wait to be checked.
+    /// Logs in with e-mail and password.
+    ///
+    /// - Throws: `invalidPassword` for a wrong password and for an unknown e-mail, in the same time. Also `invalidEmail`, `userDisabled`,
+    ///   `TooManyAttempts`, and `tooManyRequests` if too many passwords wait for verification.
     package func login(email: String, password: String, from address: String) async throws -> Login {
         try require(provider: "local-userpass")
-        // No account has a longer name, and none is remembered.
+        // No account has a longer name. The limits count it under the empty name and store nothing of it.
         let isPossible = email.utf8.count <= Limits.emailBytes
         let email = isPossible ? try EmailAddress(email).text : ""
         let attempt = try throttle.begin(account: email, from: address)
@@ -90,6 +92,7 @@ package struct UserService: Sendable {
             outcome = .failed
             throw Self.wrongPassword
         }
+        // The password was correct, so the attempt is no guess, even if the user is disabled.
         outcome = .succeeded
         guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
         return try await login(account, lifetime: settings.refreshTokenLifetime)
@@ -97,7 +100,7 @@ package struct UserService: Sendable {
 
     private static var wrongPassword: SluiceError { SluiceError(.invalidPassword, "invalid username/password") }
 
-    /// A login of an account that something else than its password has proved.
+    /// Logs in an account that was proved by other means than its password.
     func login(_ account: UserAccount) async throws -> Login { try await login(account, lifetime: settings.refreshTokenLifetime) }
 
     private func login(_ account: UserAccount, lifetime: Int64) async throws -> Login {
@@ -106,20 +109,22 @@ package struct UserService: Sendable {
         return Login(accessToken: try await tokens.access(for: account), refreshToken: refresh.text, userID: account.id)
     }
 
-    /// A new access token.
+    /// Returns a new access token.
+    ///
     /// - Throws: `invalidSession`, `userDisabled`.
     package func refresh(_ refreshToken: String) async throws -> String {
         let account = try await account(refreshToken: refreshToken)
         return try await tokens.access(for: account)
     }
 
-    /// Makes a refresh token void; access tokens last until their time is over (AUTH-13).
+    /// Revokes a refresh token. Access tokens stay valid until they expire.
     package func logout(_ refreshToken: String) async throws {
         _ = try await tokens.user(refresh: refreshToken)
         try await directory.revoke(refreshToken: AccessTokens.hash(refreshToken))
     }
 
-    /// The account of a refresh token, as it is now.
+    /// Returns the current account of a refresh token.
+    ///
     /// - Throws: `invalidSession`, `userDisabled`.
     func account(refreshToken: String) async throws -> UserAccount {
         let named = try await tokens.user(refresh: refreshToken)
@@ -130,7 +135,8 @@ package struct UserService: Sendable {
         return account
     }
 
-    /// The account of an access token, as it is now.
+    /// Returns the current account of an access token.
+    ///
     /// - Throws: `badAuthentication`, `tokenExpired`, `userDisabled`.
     package func account(accessToken: String) async throws -> UserAccount {
         let verified = try await tokens.verify(accessToken)
@@ -143,7 +149,9 @@ package struct UserService: Sendable {
 
     // MARK: Registering
 
-    /// - Throws: `invalidEmail`, `badRequest` naming what is wrong, `nameInUse`, `TooManyAttempts`.
+    /// Registers a user with e-mail and password.
+    ///
+    /// - Throws: `providerDisabled`; `invalidEmail`; `badRequest` with the problem; `nameInUse`; `TooManyAttempts`.
     @discardableResult
     package func register(email: String, password: String, from address: String) async throws -> UserAccount {
         try require(provider: "local-userpass")
@@ -152,7 +160,9 @@ package struct UserService: Sendable {
     }
 
     /// Creates an account.
-    /// - Parameter line: the line in which the password waits for its hash; operators share one.
+    ///
+    /// - Parameter line: The queue line for the password hash. Operators share one.
+    /// - Throws: `invalidEmail`, `badRequest`, `nameInUse`, `tooManyRequests`.
     package func create(
         email: String, password: String, customData: JSON = .object([]), line: String = ""
     ) async throws -> UserAccount {
@@ -161,7 +171,7 @@ package struct UserService: Sendable {
             throw SluiceError(.badRequest, "password must be between 6 and 128 characters", fix: "Choose another password.")
         }
         try Self.check(customData)
-        // Before the costly hash; the directory has the last word.
+        // Saves the costly hash in the usual case. `create` decides, as another registration may be faster.
         if try await directory.find(email: email) != nil { throw SluiceError(.nameInUse, "name already in use: \(email)") }
         var account = Self.account(provider: "local-userpass", email: email, id: newID())
         account.passwordHash = try await passwords.hash(password, of: line)
@@ -170,7 +180,7 @@ package struct UserService: Sendable {
         return account
     }
 
-    /// Creates the account of a server key (AUTH 17.2).
+    /// Creates the account of a server key.
     func createServer(name: String, customData: JSON) async throws -> UserAccount {
         try Self.check(customData)
         var account = Self.account(provider: APIKeys.provider, email: nil, id: newID())
@@ -186,7 +196,7 @@ package struct UserService: Sendable {
             data: email.map { ["email": .string($0)] } ?? .object([]))
     }
 
-    /// An ObjectId: the time, then random bytes.
+    /// Returns an ObjectId: the time, then random bytes.
     func newID() -> String {
         let seconds = UInt32(truncatingIfNeeded: environment.wallMilliseconds() / 1_000)
         let random = SymmetricKey(size: .bits128).withUnsafeBytes { Array($0.prefix(8)) }
@@ -195,12 +205,14 @@ package struct UserService: Sendable {
 
     // MARK: Changing
 
-    /// - Throws: `userNotFound`, `badRequest` when it is no object or too large.
+    /// Replaces the custom data and notifies sessions if they differ.
+    ///
+    /// - Throws: `userNotFound`; `badRequest` if the data is no object or too large.
     package func setCustomData(_ data: JSON, of id: String) async throws {
         try Self.check(data)
         let before = try await directory.find(id: id)?.customData
         try await directory.setCustomData(id: id, data)
-        // What is equal decides nothing anew: the user's sessions go on (PERM-3).
+        // Equal data cannot change any rule's result, so the sessions continue.
         if before?.isSame(as: data) != true { await changed(id, .customData) }
     }
 
@@ -232,7 +244,7 @@ package struct UserService: Sendable {
 }
 
 extension JSON {
-    /// Equality that does not look at the order of keys, which the database does not keep.
+    /// Returns `true` if both values are equal, regardless of the order of keys, which the database does not keep.
     fileprivate func isSame(as other: JSON) -> Bool {
         switch (self, other) {
         case (.object(let left), .object(let right)):

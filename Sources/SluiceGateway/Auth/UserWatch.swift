@@ -4,17 +4,17 @@ import SluicePipeline
 import SluicePostgres
 import Synchronization
 
-/// Has sessions notice what happens to their users, on whichever gateway it was done, or by SQL.
+/// Applies changes of users to sessions, regardless of the gateway or SQL statement that made them.
 ///
-/// It looks when this gateway has changed a user, and every second. Who has to leave leaves when it is read; users with new data wait for
-/// each other beside that, since plugins are told of each and may take their time.
+/// It reads the changes every second, and at once when this gateway has changed a user. Sessions of disabled or deleted users end while
+/// the changes are read. Users with new data wait in a queue, as plugins are notified of each and may be slow.
 final class UserWatch: Sendable {
     private struct Looks {
         var begun = 0
-        /// The last whose changes have been read, and the last that is over.
+        /// The last pass whose changes are read, and the last whose users are notified.
         var read = 0
         var ended = 0
-        /// Users with new data, each once, in order.
+        /// The users with new data, each once, in order.
         var waiting: [String] = []
         var known: Set<String> = []
 
@@ -22,7 +22,7 @@ final class UserWatch: Sendable {
             if known.insert(user).inserted { waiting.append(user) }
         }
 
-        /// - Returns: who waits, and the look that is over when they have been told of; nil when there is nothing to do.
+        /// - Returns: The waiting users, and the pass that ends once they are notified; nil if there is nothing to do.
         mutating func take() -> (users: [String], look: Int)? {
             if waiting.isEmpty, read == ended { return nil }
             defer { (waiting, known) = ([], []) }
@@ -36,21 +36,21 @@ final class UserWatch: Sendable {
     private let arrived: Signal
     /// Fired when this gateway has changed a user.
     private let changed: Signal
-    /// Fired when a look has ended.
+    /// Fired when a pass has ended.
     private let looked: Signal
-    /// Those up to here were there before any session of this gateway.
+    /// The last change before any session of this gateway.
     private let first: Int64
     private let environment: any Environment
     private let logger: Logger
 
-    /// Users that plugins are told of at a time, and users that wait for it; beyond, no further changes are read.
+    /// The maximum numbers of users notified at once, and of waiting users. At the second bound no further changes are read.
     static let width = 4
     static let most = 100_000
     private static let pauseMilliseconds = 1_000
-    /// How long whoever changed a user waits for the sessions to know it.
+    /// The longest wait of `look`, in milliseconds.
     private static let patienceMilliseconds = 2_000
     private static let pruning: UInt64 = 60_000_000_000
-    /// After so long without PostgreSQL some changes may be kept no more.
+    /// The time without PostgreSQL, in nanoseconds, after which changes may be pruned unread. The table keeps them for one hour.
     private static let memory: UInt64 = 50 * 60_000_000_000
 
     init(_ store: UserChangeStore, environment: any Environment, logger: Logger) async throws {
@@ -63,8 +63,9 @@ final class UserWatch: Sendable {
         first = try await store.last()
     }
 
-    /// Returns when this gateway's sessions have been told what has happened until now, or after two seconds.
+    /// Waits until this gateway's sessions have applied all changes made before the call, for at most two seconds.
     func look() async {
+        // A pass that has begun may have read before the change, so the next one counts.
         let wanted = looks.withLock { $0.begun + 1 }
         let deadline = environment.monotonicNanoseconds() + UInt64(Self.patienceMilliseconds) * 1_000_000
         changed.fire()
@@ -76,9 +77,9 @@ final class UserWatch: Sendable {
     }
 
     /// - Parameters:
-    ///   - read: called with each change when it is read, in order.
-    ///   - tell: called later with each user whose data changed, of several at a time.
-    ///   - lost: called when it cannot be said any more what has changed.
+    ///   - read: Called with each change, in order.
+    ///   - tell: Called later with each user whose data changed, for up to four users at once.
+    ///   - lost: Called if changes may have been missed.
     func run(
         read: @escaping @Sendable (UserChange) async -> Void, tell: @escaping @Sendable (String) async -> Void,
         lost: @escaping @Sendable () async -> Void
@@ -95,6 +96,7 @@ final class UserWatch: Sendable {
         var last = first
         var (heard, pruned) = (environment.monotonicNanoseconds(), UInt64(0))
         while !Task.isCancelled {
+            // The count is taken before the read: a change made during the read causes another pass at once.
             let seen = changed.count
             let look = looks.withLock { looks in
                 looks.begun += 1
@@ -103,6 +105,7 @@ final class UserWatch: Sendable {
             do {
                 let now = environment.monotonicNanoseconds()
                 let changes = try await store.changes(after: last)
+                // After the query: only then is PostgreSQL known to be reachable again.
                 if now - heard > Self.memory { await lost() }
                 heard = now
                 for change in changes {
@@ -110,6 +113,7 @@ final class UserWatch: Sendable {
                     if change.kind == .data { looks.withLock { $0.add(change.user) } }
                 }
                 last = changes.last?.number ?? last
+                // A full page may leave changes unread, so this pass is not complete yet.
                 let isAll = changes.count < UserChangeStore.limit
                 if isAll { looks.withLock { $0.read = look } }
                 arrived.fire()
@@ -156,7 +160,7 @@ final class UserWatch: Sendable {
 }
 
 extension UserChange {
-    /// Why a session ends; nil: it goes on with the user's new data.
+    /// The error that ends the user's sessions; nil if they continue with new data.
     var error: SluiceError? {
         switch kind {
         case .data: nil

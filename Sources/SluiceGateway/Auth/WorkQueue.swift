@@ -2,7 +2,7 @@ import Dispatch
 import SluiceCore
 import Synchronization
 
-/// Runs heavy work off the cooperative threads, a bounded amount at once and a bounded amount waiting.
+/// Runs heavy work on Dispatch threads instead of the cooperative pool. Both the running and the waiting work are bounded.
 final class WorkQueue: Sendable {
     private struct Work: Sendable {
         var run: @Sendable () -> Void
@@ -28,8 +28,10 @@ final class WorkQueue: Sendable {
         state = Mutex(State(waiting: FairQueue(capacity: waiting)))
     }
 
-    /// - Parameter owner: those that share a line. Lines have turns, and a full queue refuses the newest of the longest line.
-    /// - Throws: `tooManyRequests` when as much as allowed is waiting.
+    /// Runs the work and returns its result.
+    ///
+    /// - Parameter owner: The queue line of the work. Lines take turns, and a full queue drops the newest work of the longest line.
+    /// - Throws: `tooManyRequests` if the queue dropped the work.
     func run<Result: Sendable>(of owner: String = "", _ work: @escaping @Sendable () -> Result) async throws(SluiceError) -> Result {
         let result: Result? = await withCheckedContinuation { continuation in
             enter(
@@ -58,6 +60,7 @@ final class WorkQueue: Sendable {
             work()
             let next = self.state.withLock { state -> Work? in
                 let next = state.waiting.next()
+                // The slot passes to the next work directly, so newer work cannot overtake those that wait.
                 if next == nil { state.running -= 1 }
                 return next
             }

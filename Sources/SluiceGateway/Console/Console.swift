@@ -3,21 +3,21 @@ import SluiceCore
 import SluicePipeline
 import SluicePostgres
 
-/// What the console's page is made of. Nothing is asked before somebody looks, and nothing here changes anything.
+/// The main page of the console. It reads only, and only when a browser requests it.
 ///
-/// What is counted in memory is read as it is. What asks others is a part that answers in time or has its error shown in its place, as
-/// the page is for when things are broken.
+/// Counters are read from memory. Parts that query PostgreSQL or the log answer in time or are replaced by their error, as the page must
+/// work during failures.
 final class Console: Sendable {
-    /// Seconds from one look of a browser to the next.
+    /// The seconds between two refreshes of a browser.
     static let refresh = 5
-    /// Nanoseconds for each part that asks others.
+    /// The time limit of each part that queries another system, in nanoseconds.
     static let patience: UInt64 = 2_000_000_000
-    /// Refused objects and rows that do not fit that are shown, the newest.
+    /// The maximum number of rejected objects, and of quarantined rows, on the page.
     static let shown = 20
-    /// Characters of a text from outside that are shown.
+    /// The maximum number of characters of a foreign text on the page.
     static let characters = 1_000
 
-    /// The newest of something, and how many there are.
+    /// The newest elements of a list, with the count of all.
     struct Listed<Element: Sendable>: Sendable {
         var newest: [Element]
         var count: Int
@@ -55,7 +55,7 @@ final class Console: Sendable {
         }
     }
 
-    /// - Parameter isStill: whether the browser is not to ask again.
+    /// - Parameter isStill: `true` if the browser must not refresh.
     func page(isStill: Bool) async -> ConsolePage {
         async let gauges = gauges.read()
         async let slot = slot.read()

@@ -1,7 +1,7 @@
 import SluiceCore
 import SluicePostgres
 
-/// The page of the audit log: the newest changes that operators made.
+/// The page of the audit log: the newest changes by operators.
 struct ConsoleAudit: Sendable {
     static let shown = 50
 

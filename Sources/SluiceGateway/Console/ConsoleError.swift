@@ -3,9 +3,9 @@ import SluiceCore
 import SluiceNet
 import SluicePostgres
 
-/// Errors as the console shows them.
+/// The form of errors in the console.
 enum ConsoleError {
-    /// Nil: it was cancelled.
+    /// Returns the error to show; nil for a cancellation.
     static func shown(_ error: any Error) -> SluiceError? {
         switch PostgresFailure.forPort(error) {
         case let error as SluiceError: error

@@ -1,8 +1,8 @@
 import SluiceCore
 
-/// What clients were told was wrong, by code.
+/// The errors sent to clients, by code.
 struct ConsoleErrorCounts: Sendable {
-    /// By the code's name.
+    /// The counts by the name of the code.
     let counted: [(label: String, value: Double)]
 
     var html: HTML {

@@ -1,14 +1,14 @@
 import SluiceCore
 import SluicePostgres
 
-/// What passes through the gateway, and what holds it up.
+/// The throughput of the gateway, with the lags and queues that delay it.
 struct ConsoleFlow: Sendable {
     private struct Figure: Sendable {
         var name: HTML
         var metric: MetricName
         var label = ""
         var show: @Sendable (Double) -> HTML = ConsoleNumber.count
-        /// Where the metric's own words do not say it.
+        /// The explanation, if the metric's help text does not suffice.
         var note: String?
     }
 
@@ -28,7 +28,7 @@ struct ConsoleFlow: Sendable {
             name: "Publishes", metric: .isPublisher, show: { $0 == 1 ? "yes" : "no" },
             note: "Whether this gateway reads the replication slot. One of all gateways does."),
     ]
-    /// Of which others are asked.
+    /// The figures that `GatewayGauges.refreshOwn` measures first.
     private static let asked = [
         Figure(name: "Watermark lag", metric: .watermarkLag, show: ConsoleNumber.seconds),
         Figure(name: "Feed", metric: .feedBytes, show: ConsoleNumber.bytes),

@@ -1,6 +1,6 @@
-/// What has become of asymmetric objects, by type.
+/// The ingest counters of asymmetric objects, by class.
 struct ConsoleIngest: Sendable {
-    /// `none` is shown where nothing was counted: the lag of a type is known where there is a topic.
+    /// The columns. `none` is shown for a missing value: only a class with a topic has a lag.
     private static let columns: [(head: HTML, metric: MetricName, none: HTML)] = [
         ("Accepted", .ingested, ConsoleNumber.count(0)), ("Duplicates", .ingestDuplicates, ConsoleNumber.count(0)),
         ("Refused", .ingestRefused, ConsoleNumber.count(0)), ("Dropped", .ingestDropped, ConsoleNumber.count(0)), ("Lag", .ingestLag, "–"),

@@ -1,7 +1,7 @@
 import SluiceCore
 import SluicePostgres
 
-/// What PostgreSQL keeps of objects and rows that went nowhere.
+/// The tables of rejected objects and quarantined rows.
 enum ConsoleLists {
     static func refused(_ answer: Result<Console.Listed<DeadLetter>, SluiceError>) -> HTML {
         var table = ConsoleTable("The newest, of sluice.ingest_rejected", ["Id", "Type", "When", "Code", "Reason", "Source", "Object"])

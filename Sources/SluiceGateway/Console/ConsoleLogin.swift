@@ -3,16 +3,14 @@ import Hummingbird
 import SluiceCore
 import SluiceNet
 
-/// The console's login by an admin token, and its cookie.
+/// The console's login with an admin token, and its cookie.
 ///
-/// | route | does |
-/// | --- | --- |
-/// | `GET /console/login` | the form |
-/// | `POST /console/login` `token=` | sets the cookie and leads to the console; 401 with the form |
-/// | `GET /console/logout` | asks |
-/// | `POST /console/logout` | ends the login |
+/// - `GET /console/login`: Returns the form.
+/// - `POST /console/login` `token=`: Sets the cookie and redirects to the console. Returns 401 with the form for a wrong token.
+/// - `GET /console/logout`: Returns the question.
+/// - `POST /console/logout`: Ends the login.
 ///
-/// The cookie opens the console alone, which changes nothing; the admin API takes tokens.
+/// The cookie is valid for the console only, which changes nothing. The admin API needs a token.
 struct ConsoleLogin: Sendable {
     static let cookieName = "sluice_console"
     private static let bodyBytes = 4 << 10
@@ -42,12 +40,12 @@ struct ConsoleLogin: Sendable {
             to: "/console", cookie: access.sessions.begin(AdminAccess.identity(found)), lifetime: Limits.consoleSessionSeconds, request)
     }
 
-    /// The text of the console's cookie.
+    /// Returns the text of the console's cookie.
     static func cookie(of request: Request) -> String? { request.cookies[cookieName]?.value }
 
     private static func leading(to path: String, cookie text: String, lifetime: Int64, _ request: Request) -> Response {
         var response = Response.redirect(to: path, type: .normal)
-        // Only makes the cookie stricter, so that anyone may claim it.
+        // The headers are not verified: a forged one only makes the cookie stricter.
         let isSecure = ["X-Forwarded-Proto", "Forwarded"].contains { name in
             HTTPField.Name(name).flatMap { request.headers[$0] }?.lowercased().contains("https") == true
         }
@@ -58,7 +56,7 @@ struct ConsoleLogin: Sendable {
     }
 
     private static func response(_ page: ConsolePage, status: HTTPResponse.Status = .ok) -> Response {
-        // With no referrer at all, browsers send Origin: null, which says nothing of the form's page.
+        // Without a referrer, browsers send `Origin: null`, which does not identify the form's page.
         ConsoleRoutes.response(page, status: status, referrer: "same-origin")
     }
 
@@ -87,7 +85,7 @@ struct ConsoleLogin: Sendable {
             """)
 }
 
-/// Takes the console's cookie for a proof, and leads those without one to the login.
+/// Accepts the console's cookie as proof. Requests without it are redirected to the login.
 struct ConsoleAuthorization: RouterMiddleware {
     typealias Context = AdminContext
     let access: AdminAccess

@@ -1,8 +1,8 @@
-/// What all pages of the console have in common. They need nothing from anywhere: no script, no font, no image.
+/// The frame of all console pages. It loads no script, font or image.
 struct ConsolePage: Sendable {
     var title: String
     var body: HTML
-    /// Seconds until the browser asks again; nil: it does not.
+    /// The seconds until the browser refreshes; nil for never.
     var refresh: Int?
 
     var html: HTML {

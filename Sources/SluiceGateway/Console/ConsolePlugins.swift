@@ -1,7 +1,7 @@
 import SluiceCore
 import SluicePluginHost
 
-/// What has become of the plugins, the generation of rules in use first.
+/// The state of the plugins, the generation in use first.
 struct ConsolePlugins: Sendable {
     let generations: [RuleGenerations.Generation]
     let editsRefused: Double

@@ -1,7 +1,7 @@
 import SluiceCore
 import SluicePipeline
 
-/// A question about a user, with a form to ask it and the lines that answer it.
+/// A question about a user: a form and the lines of its answer.
 struct ConsoleQuestion: Sendable {
     struct Field: Sendable {
         var name: String
@@ -9,18 +9,18 @@ struct ConsoleQuestion: Sendable {
         var isNeeded = true
     }
 
-    /// Nanoseconds for an answer.
+    /// The time limit of an answer, in nanoseconds.
     static let patience: UInt64 = 30_000_000_000
 
     let path: String
     let title: String
     let fields: [Field]
     let environment: any Environment
-    /// Answers by the fields that were filled in.
+    /// Returns the answer for the fields with a value.
     let answer: @Sendable ([String: String]) async throws -> [String]
 
-    /// - Parameter asked: by the fields' names; empty: only the form is shown.
-    /// - Returns: the page, and what keeps it from answering.
+    /// - Parameter asked: The values by field name. If all are empty, the page has only the form.
+    /// - Returns: The page, and the error that it shows.
     func page(_ asked: [String: String]) async -> (page: ConsolePage, error: SluiceError?) {
         let asked = asked.filter { !$0.value.isEmpty }
         var result: HTML = ""

@@ -3,15 +3,13 @@ import Hummingbird
 import SluiceCore
 import SluiceNet
 
-/// The operator console: pages for people, on the admin port. It only reads.
+/// The routes of the operator console, on the admin port. They only read.
 ///
-/// | route | shows |
-/// | --- | --- |
-/// | `GET /` | leads to the next |
-/// | `GET /console` | this gateway's state, anew every five seconds; `?still=1`: once |
-/// | `GET /console/why?user=&type=&id=` | the form, and the answer of `GET /admin/v1/why` in words |
-/// | `GET /console/audit` | the newest changes by operators |
-/// | `GET /console/explain?user=&type=&query=` | the same of `GET /admin/v1/explain` |
+/// - `GET /`: Redirects to `/console`.
+/// - `GET /console`: Shows this gateway's state, refreshed every five seconds. `?still=1` does not refresh.
+/// - `GET /console/why?user=&type=&id=`: Shows the form and the answer of `GET /admin/v1/why` as text.
+/// - `GET /console/explain?user=&type=&query=`: Shows the form and the answer of `GET /admin/v1/explain` as text.
+/// - `GET /console/audit`: Shows the newest changes by operators.
 struct ConsoleRoutes: Sendable {
     let console: Console
     let questions: [ConsoleQuestion]
@@ -25,7 +23,7 @@ struct ConsoleRoutes: Sendable {
         routes.get("/console/audit") { _, _ in Self.response(await audit.page()) }
         for question in questions {
             routes.get(RouterPath(question.path)) { request, context in
-                // What a form sends has its blanks as plus signs, which the plain parameters do not read.
+                // Forms encode spaces as plus signs, which `queryParameters` does not decode.
                 let asked = try request.uri.decodeQuery(as: [String: String].self, context: context)
                 let (page, error) = await question.page(asked)
                 return Self.response(page, status: error?.code.httpStatus ?? .ok)

@@ -1,15 +1,15 @@
 import SluiceCore
 
-/// The first lines: whether the gateway can work, and which one it is.
+/// The head of the page: the readiness and the identity of the gateway.
 struct ConsoleStatus: Sendable {
     let app: String
-    /// When the gateway began, in monotonic nanoseconds.
+    /// The start of the gateway, in monotonic nanoseconds.
     let began: UInt64
     let environment: any Environment
     let readiness: Readiness
     let generations: RuleGenerations
 
-    /// What a browser shows of a page that lies behind others.
+    /// The title, which a browser shows for a page in the background.
     var title: String { "\(readiness.current.isEmpty ? "Ready" : "NOT READY") – \(app) – Sluice" }
 
     func html(isStill: Bool) -> HTML {

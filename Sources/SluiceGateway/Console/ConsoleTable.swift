@@ -1,4 +1,4 @@
-/// A table of a page, which scrolls by itself where the window is narrow.
+/// A table of a page. It scrolls horizontally in a narrow window.
 struct ConsoleTable {
     private let caption: HTML
     private let heads: [HTML]
@@ -9,7 +9,7 @@ struct ConsoleTable {
         self.heads = heads
     }
 
-    /// - Parameter name: the cell that names the row.
+    /// - Parameter name: The cell that heads the row.
     mutating func add(_ name: HTML, _ cells: [HTML]) {
         rows += "<tr><th scope=\"row\">\(name)</th>\(cells.map { cell -> HTML in "<td>\(cell)</td>" })</tr>\n"
     }
@@ -25,7 +25,7 @@ struct ConsoleTable {
     }
 }
 
-/// Numbers and times as people read them; the exact number stands beside in the page's source. What is not known is NaN.
+/// Numbers and times for people. The page's source also has the exact number. An unknown value is NaN.
 enum ConsoleNumber {
     static func count(_ number: Double) -> HTML {
         guard let whole = Int64(exactly: number) else { return data(number, "\(number)") }
@@ -46,7 +46,7 @@ enum ConsoleNumber {
         data(number, number < 60 ? "\(tenths(number)) s" : duration(number))
     }
 
-    /// Whole units of which there is at least one: `42 s`, `3 min`, `5 h`, `12 d`.
+    /// Returns whole units, such as `42 s`, `3 min`, `5 h`, `12 d`.
     static func duration(_ seconds: Double) -> String {
         switch seconds {
         case let time where !time.isFinite: "not known"
@@ -66,6 +66,6 @@ enum ConsoleNumber {
 }
 
 extension String {
-    /// At most so many characters; what is cut off is said to be.
+    /// Returns at most this many characters, with an ellipsis if the text was cut.
     func cut(to characters: Int) -> String { count > characters ? "\(prefix(characters))…" : self }
 }

@@ -1,7 +1,7 @@
 /// A piece of a page.
 ///
-/// What stands in the source as a literal is markup; whatever is put in by interpolation is escaped, unless it is such a piece itself.
-/// There is no other way in, so nothing that comes from outside becomes markup, in text or in a quoted attribute.
+/// A literal in the source is markup. An interpolated value is escaped, unless it is an `HTML` itself. There is no other way to add text,
+/// so foreign text is never markup, in content or in a quoted attribute.
 package struct HTML: Sendable, ExpressibleByStringInterpolation {
     package private(set) var text: String
 
@@ -22,8 +22,8 @@ package struct HTML: Sendable, ExpressibleByStringInterpolation {
         package mutating func appendInterpolation(_ pieces: [HTML]) { for piece in pieces { text += piece.text } }
     }
 
-    /// The text as it may stand between tags and between quotation marks. Characters that a page may not have, or that would turn the
-    /// direction of what follows, become U+FFFD.
+    /// Returns the text escaped for content and quoted attributes. Invalid characters and those that reverse the text direction are
+    /// replaced with U+FFFD.
     package static func escape(_ text: some StringProtocol) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {

@@ -1,8 +1,7 @@
 package import SluiceCore
 import Synchronization
 
-/// Asks for a part of a page whose source may hang: whoever looks gets an answer in time, and however many look, and however often, it
-/// is asked for once at a time.
+/// Reads a part of a page whose source may hang. Each caller gets an answer in time. Concurrent callers share one read.
 package final class PartReader<Value: Sendable>: Sendable {
     package typealias Answer = Result<Value, SluiceError>
 
@@ -19,9 +18,9 @@ package final class PartReader<Value: Sendable>: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - part: what is asked for, as the beginning of a sentence.
-    ///   - patience: nanoseconds; beyond, the answer is `timeout`, and what is under way is cancelled.
-    ///   - ask: may take long to end when it is cancelled; until it has it is not called again.
+    ///   - part: The subject of the error's message, as the start of a sentence.
+    ///   - patience: The time limit in nanoseconds. After it the answer is `timeout`.
+    ///   - ask: The read, which is cancelled when its last caller leaves. It is not called again until it has ended.
     package init(
         _ part: String, patience: UInt64, environment: any Environment, ask: @escaping @Sendable () async throws -> Value
     ) {
@@ -34,9 +33,10 @@ package final class PartReader<Value: Sendable>: Sendable {
     package func read() async -> Answer {
         let (answers, teller) = AsyncStream.makeStream(of: Answer.self, bufferingPolicy: .bufferingOldest(1))
         let number = join(teller)
-        // Unstructured because: what is asked may go on for a while after it is cancelled, and nobody waits for that.
+        // Unstructured because: a cancelled read may continue for a while, and callers must not wait for it.
         let alarm = Task { [environment, patience, late] in
             guard (try? await environment.sleep(nanoseconds: patience)) != nil else { return }
+            // Only this caller times out; the read continues for the others.
             teller.yield(.failure(late))
         }
         defer {
@@ -62,11 +62,11 @@ package final class PartReader<Value: Sendable>: Sendable {
 
     private func begin(_ state: inout State) {
         guard state.task == nil else { return }
-        // Unstructured because: it answers all who wait, whichever of them gives up.
+        // Unstructured because: the read serves all callers, even if the first one leaves.
         state.task = Task { await self.work() }
     }
 
-    /// When the last one leaves, nobody needs the answer any more.
+    /// Removes a caller. The last one cancels the read.
     private func leave(_ number: UInt64) {
         let task = state.withLock { state in
             state.waiting[number] = nil
@@ -82,10 +82,11 @@ package final class PartReader<Value: Sendable>: Sendable {
         } catch {
             answer = ConsoleError.shown(error).map { .failure($0) } ?? (Task.isCancelled ? nil : .failure(late))
         }
+        // One lock ends the read and takes its callers: a later caller starts a new read instead of missing this answer.
         let waiting = state.withLock { state -> [UInt64: AsyncStream<Answer>.Continuation] in
             state.task = nil
             guard answer != nil else {
-                // It was cancelled for those who have left; others have come meanwhile.
+                // The read was cancelled for callers that have left. New callers have joined since, so it starts again.
                 if !state.waiting.isEmpty { begin(&state) }
                 return [:]
             }

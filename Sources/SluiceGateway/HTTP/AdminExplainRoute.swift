@@ -2,11 +2,10 @@ import Hummingbird
 import SluiceCore
 import SluiceNet
 
-/// Operators' route that says what would become of a user's subscription.
+/// Operators' route that explains a user's subscription.
 ///
-/// | route | does |
-/// | --- | --- |
-/// | `GET explain?user=&type=&query=` | answers as `SubscriptionExplanation.json` says; `user` is an id or an e-mail, `type` may be left out when one class alone has the properties |
+/// `GET explain?user=&type=&query=` returns `SubscriptionExplanation.json`. `user` is an id or an e-mail. If only one class fits the
+/// query, `type` is optional.
 struct AdminExplainRoute: Sendable {
     let explainer: SubscriptionExplainer
 

@@ -3,16 +3,16 @@ package import Hummingbird
 package import SluiceCore
 import SluiceNet
 
-/// Keeps the admin port, which may be open on the loopback, from being used through the browser of whoever can reach it.
+/// Protects the admin port from requests that other sites' pages send through an operator's browser. The port may be open on the loopback
+/// without a token.
 ///
-/// A page of another site cannot read what the port answers, but it could have a browser send it something; and by changing what its
-/// own name stands for (DNS rebinding) it could read, too. So what changes anything must not come from a page, and the name in the
-/// address must be one that no stranger can own: an address, `localhost`, or a name without a dot, such as that of a service in a
-/// network of containers. Programs send neither `Origin` nor `Sec-Fetch-Site`.
+/// A page of another site cannot read the port's responses, but it can send requests. With DNS rebinding it can read, too. Changes must
+/// therefore not originate from a page. The host name must be one that no third party can own: an address, `localhost`, or a name without
+/// a dot. Programs send neither `Origin` nor `Sec-Fetch-Site`.
 package struct AdminGuard<Context: RequestContext>: RouterMiddleware {
     private let names: Set<String>
 
-    /// - Parameter names: those of this gateway's own, whatever their form.
+    /// - Parameter names: The gateway's own names, in any form.
     package init(names: [String]) { self.names = Set(names.map { $0.lowercased() }) }
 
     package func handle(
@@ -22,7 +22,7 @@ package struct AdminGuard<Context: RequestContext>: RouterMiddleware {
         return try await next(request, context)
     }
 
-    /// Why a request is refused; nil: it is not.
+    /// Returns the error for a request that must be rejected; nil for any other.
     package static func problem(_ head: HTTPRequest, names: Set<String> = []) -> SluiceError? {
         if let authority = head.authority, !authority.isEmpty, !SiteName(authority: authority).isOwn(names) {
             return SluiceError(.crossSiteRequest, "The admin port is not asked by the name '\(authority)'.")
@@ -38,7 +38,7 @@ package struct AdminGuard<Context: RequestContext>: RouterMiddleware {
         return nil
     }
 
-    /// `true` for the console's own forms of login and logout, which the browser sends with the origin that it asks.
+    /// `true` for the console's own login and logout forms. Browsers send them with the origin of the console.
     private static func isOwnForm(_ head: HTTPRequest) -> Bool {
         guard ["/console/login", "/console/logout"].contains(head.path), let authority = head.authority else { return false }
         return ["http://\(authority)", "https://\(authority)"].contains(head.headerFields[.origin] ?? "")

@@ -3,15 +3,15 @@ import SluiceCore
 import SluiceNet
 import SluicePostgres
 
-/// Operators' routes for asymmetric objects that were refused.
+/// Operators' routes for rejected asymmetric objects.
 ///
-/// | route | does |
-/// | --- | --- |
-/// | `GET ingest/rejected?type=&code=&after=&limit=` | lists the oldest, at most `limit` (100; up to 1,000), `{"rows": […], "count": all}` |
-/// | `POST ingest/replay` `{type?, code?, ids?, after?, through?, limit?}` | sends at most `limit` (1,000; up to 10,000) again, `{"sent": n, "refused": [{id, code, error}], "last": id or null, "through": id}` |
+/// - `GET ingest/rejected?type=&code=&after=&limit=`: Returns the oldest ones as `{"rows": […], "count": all}`. `limit` is 100 by
+///   default, up to 1,000.
+/// - `POST ingest/replay` `{type?, code?, ids?, after?, through?, limit?}`: Sends objects again. Returns
+///   `{"sent": n, "refused": [{id, code, error}], "last": id or null, "through": id}`. `limit` is 1,000 by default, up to 10,000.
 ///
-/// To go through more than `limit`, ask again with `after` = `last` and the `through` of the first answer until `last` is null: what is
-/// refused anew has ids beyond that.
+/// For more than `limit`, repeat with `after` set to `last` and with the `through` of the first answer, until `last` is null. Objects
+/// that are rejected again have ids above `through`.
 struct AdminIngestRoutes: Sendable {
     let letters: DeadLetterReplay
     let audit: AuditLog

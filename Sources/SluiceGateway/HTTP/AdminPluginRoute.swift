@@ -3,11 +3,10 @@ import SluiceCore
 import SluiceNet
 import SluicePluginHost
 
-/// Operators' route that says what has become of the plugins.
+/// Operators' route for the state of the plugins.
 ///
-/// | route | does |
-/// | --- | --- |
-/// | `GET plugins` | `{"generations": [{"generation", "in_use", "plugins": […]}]}`: the one in use first, then those that end |
+/// `GET plugins` returns `{"generations": [{"generation", "in_use", "plugins": […]}]}`: the generation in use, then those that are
+/// ending.
 struct AdminPluginRoute: Sendable {
     let generations: RuleGenerations
 

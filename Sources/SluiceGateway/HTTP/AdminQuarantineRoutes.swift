@@ -4,12 +4,10 @@ import SluiceCore
 import SluiceNet
 import SluicePostgres
 
-/// Operators' routes for rows that do not fit their classes and are not sent.
+/// Operators' routes for rows in quarantine, which do not fit their class.
 ///
-/// | route | does |
-/// | --- | --- |
-/// | `GET quarantine?type=&limit=` | lists the newest, at most `limit` (100; up to 1,000), `{"rows": […], "count": all}` |
-/// | `POST quarantine/release` | looks at up to 10,000 of them now and releases what fits, `{"released": n, "left": m}` |
+/// - `GET quarantine?type=&limit=`: Returns the newest rows as `{"rows": […], "count": all}`. `limit` is 100 by default, up to 1,000.
+/// - `POST quarantine/release`: Checks up to 10,000 rows now and releases those that fit. Returns `{"released": n, "left": m}`.
 struct AdminQuarantineRoutes: Sendable {
     let quarantine: QuarantineKeeper
     let audit: AuditLog

@@ -5,7 +5,7 @@ import SluicePipeline
 import SluiceNet
 import SluicePostgres
 
-/// The routes of the admin port. `AdminAccess` requires tokens; `AdminGuard` keeps out browsers that other sites send.
+/// The routes of the admin port. `AdminAccess` requires tokens; `AdminGuard` rejects requests that other sites send through a browser.
 struct AdminRoutes: Sendable {
     let parts: GatewayParts
     let configuration: GatewayConfiguration
@@ -31,7 +31,7 @@ struct AdminRoutes: Sendable {
         let router = Router(context: AdminContext.self)
         router.add(middleware: ErrorMiddleware(for: .operators))
         router.add(middleware: AdminAuthentication(access: access, door: door))
-        // Probes ask without a token and by any name, and learn nothing of users or machines.
+        // Probes need neither token nor host name. Their responses hold nothing about users or machines.
         HealthRoutes(readiness: parts.readiness, givesCauses: { ($0 as? AdminContext)?.identity != nil }).add(to: router)
         let authorization = AdminAuthorization(access: access)
         MetricsRoute(metrics: parts.metrics, refresh: gauges.refresh).add(to: router.group().add(middleware: authorization))
@@ -43,6 +43,7 @@ struct AdminRoutes: Sendable {
             audit: ConsoleAudit(parts.audit, environment: parts.sessionServices.environment)
         ).add(to: guarded.group().add(middleware: ConsoleAuthorization(access: access)))
         addAPI(
+            // `AdminAuditing` runs after authorization, so that rejected requests are not audited.
             to: guarded.group("/admin/v1").add(middleware: authorization).add(middleware: AdminAuditing(logger: logger)))
         return router
     }

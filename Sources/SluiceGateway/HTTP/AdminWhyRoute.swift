@@ -2,11 +2,9 @@ import Hummingbird
 import SluiceCore
 import SluiceNet
 
-/// Operators' route that says why a user has an object on their devices or not.
+/// Operators' route that explains why a client replica has an object or lacks it.
 ///
-/// | route | does |
-/// | --- | --- |
-/// | `GET why?user=&type=&id=` | answers as `ObjectExplanation.json` says; `user` is an id or an e-mail |
+/// `GET why?user=&type=&id=` returns `ObjectExplanation.json`. `user` is an id or an e-mail.
 struct AdminWhyRoute: Sendable {
     let explainer: ObjectExplainer
 

@@ -3,10 +3,10 @@ package import Hummingbird
 package import SluiceCore
 package import SluiceNet
 
-/// Keeps the client port of `sluice dev`, which lets everybody in, from being used through the browser of the developer.
+/// Protects the client port of `sluice dev` from other sites' pages in the developer's browser. Such a gateway admits every user.
 ///
-/// `Host` must name this machine, so that a page cannot reach the port by DNS rebinding. `Origin`, which browsers send with WebSocket
-/// handshakes and with whatever changes something, must be a page of this machine. Apps send no `Origin`.
+/// `Host` must name this machine, which prevents DNS rebinding. `Origin` must be a page of this machine. Browsers send it with WebSocket
+/// handshakes and with requests that change something; apps do not.
 package struct DevelopmentGuard<Context: RequestContext>: RouterMiddleware {
     private let site: DevelopmentSite
 
@@ -20,14 +20,14 @@ package struct DevelopmentGuard<Context: RequestContext>: RouterMiddleware {
     }
 }
 
-/// The names by which the client port of `sluice dev` may be asked.
+/// The names of the client port of `sluice dev`.
 package struct DevelopmentSite: Sendable {
     private let names: Set<String>
 
-    /// - Parameter host: the address that the port is bound to.
+    /// - Parameter host: The address that the port is bound to.
     package init(host: String) { names = [host.lowercased()] }
 
-    /// The reason against a request; nil: there is none.
+    /// Returns the error for a request that must be rejected; nil for any other.
     package func problem(host: String?, origin: String?) -> SluiceError? {
         if let host, !host.isEmpty, !SiteName(authority: host).isOwn(names) {
             return SluiceError(.crossSiteRequest, "A development gateway is not asked by the name '\(host)'.")
@@ -38,7 +38,7 @@ package struct DevelopmentSite: Sendable {
         return nil
     }
 
-    /// The same for a WebSocket handshake.
+    /// Returns the error for a WebSocket handshake that must be rejected; nil for any other.
     package func problem(_ request: UpgradeRequest) -> SluiceError? {
         problem(host: request.header("Host"), origin: request.header("Origin"))
     }

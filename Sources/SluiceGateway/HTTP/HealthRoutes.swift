@@ -4,7 +4,7 @@ package import SluiceCore
 import SluiceNet
 import Synchronization
 
-/// Whether the gateway can do its work, part by part.
+/// The readiness of the gateway, by part.
 package final class Readiness: Sendable {
     private struct Problem {
         var error: SluiceError
@@ -15,28 +15,30 @@ package final class Readiness: Sendable {
 
     package init() {}
 
-    /// Nil clears the part.
-    /// - Parameter cause: what stands behind it, for operators alone.
+    /// Sets the problem of a part; nil clears it.
+    ///
+    /// - Parameter cause: The underlying cause, for operators only.
     package func set(_ part: String, _ problem: SluiceError?, cause: String? = nil) {
         problems.withLock { $0[part] = problem.map { Problem(error: $0, cause: cause) } }
     }
 
     private let warnings = Mutex<[String: String]>([:])
 
-    /// Notes something that lowers a bound and keeps nobody from being served; nil clears the part.
+    /// Sets a warning about a lowered bound, which does not affect readiness; nil clears it.
     func warn(_ part: String, _ text: String?) { warnings.withLock { $0[part] = text } }
 
-    /// For operators alone.
+    /// The warnings by part, for operators only.
     var notes: [String: String] { warnings.withLock(\.self) }
 
     package var current: [String: SluiceError] { problems.withLock { $0.mapValues(\.error) } }
     var causes: [String: String] { problems.withLock { $0.compactMapValues(\.cause) } }
 }
 
-/// `GET /health` (the process answers) and `GET /ready` (it can serve clients; 503 with the parts that cannot).
+/// The routes `GET /health`, which shows that the process runs, and `GET /ready`. The latter returns 503 with the parts that are not
+/// ready.
 struct HealthRoutes: Sendable {
     let readiness: Readiness
-    /// `true` if the answer goes to an operator. Others get fixed texts without causes.
+    /// Returns `true` if the response is for an operator. Other responses have fixed texts without causes.
     let givesCauses: @Sendable (any RequestContext) -> Bool
 
     func add(to router: Router<some RequestContext>) {

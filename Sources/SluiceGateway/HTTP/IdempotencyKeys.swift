@@ -7,13 +7,13 @@ import SluiceNet
 import SluicePostgres
 import Synchronization
 
-/// `Idempotency-Key`: a request whose answer was lost can be sent again, and is answered as it was. Keys are kept for
-/// `Limits.idempotencyHours`, each with its user, the type, the SHA-256 of the body and the answer; the gateways of an app share them.
+/// The `Idempotency-Key` of requests: a repeated request gets the answer of the first.
 ///
-/// What ended without an answer to keep (the log was away, the body was cut) gives its key back, so that sending it again does the
-/// work again; whatever had been accepted lands once by its primary key.
+/// The database keeps keys for `Limits.idempotencyHours`, each with its user, class, the SHA-256 of the body, and the answer. All
+/// gateways of an app share them. A request without a final answer, as when the log fails, releases its key. A repetition then does the
+/// work again; accepted objects take effect once by their primary key.
 struct IdempotencyKeys: Sendable {
-    /// Characters of a key: 1 to 255 of visible ASCII.
+    /// The longest key, in visible ASCII characters.
     static let keyCharacters = 255
 
     private static let header = HTTPField.Name("Idempotency-Key")
@@ -28,16 +28,18 @@ struct IdempotencyKeys: Sendable {
         self.logger = logger
     }
 
-    /// What a request with a key is.
+    /// The state of a request with a key.
     enum Request: Sendable {
-        /// The first of its key: it is led now.
+        /// The first request of its key, which holds the lease.
         case first(Lease)
-        /// One that has been answered.
+        /// A repetition of a request that has been answered.
         case repeated(IngestRequestStore.Answer)
     }
 
+    /// Claims the key of a request.
+    ///
     /// - Returns: nil for a request without a key.
-    /// - Throws: `badRequest` for a key that is no use, `idempotencyKeyInUse` as 409 with Retry-After while the request is under way.
+    /// - Throws: `badRequest` for an invalid key; `idempotencyKeyInUse`, as 409 with `Retry-After`, while the first request runs.
     func begin(_ request: Hummingbird.Request, user: String, type: String) async throws -> Request? {
         guard let header = Self.header, let key = request.headers[header] else { return nil }
         guard (1...Self.keyCharacters).contains(key.utf8.count), key.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
@@ -46,8 +48,8 @@ struct IdempotencyKeys: Sendable {
         }
         let owner = SymmetricKey(size: .bits128).withUnsafeBytes { Hex.encode(Array($0)) }
         let mine = IngestRequestStore.Key(user: user, key: key, owner: owner)
-        // Unstructured because: of a request that is cancelled here nobody would know whether it has the key; so it has it, and gives it
-        // back when it lets go of the lease.
+        // Unstructured because: after a cancellation the claim's result would be unknown. The claim completes, and dropping the lease releases
+        // the key.
         let claim = Task { [store] in try await store.claim(mine, type: type) }
         switch try await claim.value {
         case .mine: return .first(Lease(key: mine, store: store, environment: environment, logger: logger))
@@ -58,14 +60,14 @@ struct IdempotencyKeys: Sendable {
         }
     }
 
-    /// - Throws: `idempotencyKeyInUse` when the answer was given to something else.
+    /// - Throws: `idempotencyKeyInUse` if the answer belongs to another class or body.
     static func check(_ answer: IngestRequestStore.Answer, type: String, body: [UInt8]) throws(SluiceError) {
         guard answer.type == type, answer.body == body else {
             throw SluiceError(.idempotencyKeyInUse, "The Idempotency-Key was used for another body or type.", fix: "Use a new key.")
         }
     }
 
-    /// Forgets old keys, every ten minutes.
+    /// Deletes old keys every ten minutes.
     func prune() async throws {
         while !Task.isCancelled {
             try await environment.sleep(nanoseconds: 600_000_000_000)
@@ -75,7 +77,7 @@ struct IdempotencyKeys: Sendable {
         }
     }
 
-    /// A key that is led by one request. It is given back at the latest when the request lets go of it: an answer may never begin.
+    /// The lease of a key by one request. Its deinitializer releases the key, as a response may never start.
     final class Lease: Sendable {
         private let key: IngestRequestStore.Key
         private let store: IngestRequestStore
@@ -94,12 +96,13 @@ struct IdempotencyKeys: Sendable {
 
         deinit {
             if isOver.load(ordering: .acquiring) { return }
-            // Unstructured because: nobody waits for it; it is one statement, which has a deadline.
+            // Unstructured because: a deinitializer cannot wait. It is one statement with a deadline.
             Task { [store, key] in try? await store.release(key) }
         }
 
-        /// Renews the lease when a sixth of its time has passed; asked after each piece of the body.
-        /// - Throws: `idempotencyKeyInUse` when it was lost.
+        /// Renews the lease once a sixth of its time has passed. Call it after each piece of the body.
+        ///
+        /// - Throws: `idempotencyKeyInUse` if another request holds the key.
         func renew() async throws {
             let now = environment.monotonicNanoseconds()
             let isDue = renewed.withLock { last in
@@ -110,7 +113,7 @@ struct IdempotencyKeys: Sendable {
             if isDue { try await store.renew(key) }
         }
 
-        /// Keeps the answer, or gives the key back when there is none to keep.
+        /// Stores the answer. Releases the key instead if the request failed.
         func finish(_ summary: IngestSummary, body: [UInt8]) async {
             guard summary.failure == nil else { return await release() }
             let (json, status) = (IngestAnswer.json(summary), IngestAnswer.status(summary))
@@ -120,9 +123,9 @@ struct IdempotencyKeys: Sendable {
         func release() async { await end { store, key in try await store.release(key) } }
 
         private func end(_ work: @escaping @Sendable (IngestRequestStore, IngestRequestStore.Key) async throws -> Void) async {
+            // Set first: if the statement fails, the lease expires by itself.
             isOver.store(true, ordering: .releasing)
-            // Unstructured because: a request that was cancelled gives its key back all the same; each is one statement, which has a
-            // deadline.
+            // Unstructured because: a cancelled request releases its key as well. Each is one statement with a deadline.
             await Task { [store, key, logger] in
                 do { try await work(store, key) } catch {
                     logger.warning("An idempotency key could not be ended; its lease does it.", metadata: ["error": "\(error)"])

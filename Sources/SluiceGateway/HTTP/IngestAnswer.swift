@@ -6,9 +6,9 @@ import SluiceNet
 import SluicePipeline
 import SluicePostgres
 
-/// The answers of `POST /v1/ingest/<Type>`: one JSON document, or NDJSON with a line for each record and a closing one.
+/// The answers of `POST /v1/ingest/<Type>`: one JSON document, or NDJSON with a line per record and a closing line.
 package enum IngestAnswer {
-    /// Whether the request asks for a line for each record.
+    /// Returns `true` if the request asks for a line per record.
     static func isStreamed(_ request: Request) -> Bool {
         request.headers[values: .accept].contains { $0.contains("application/x-ndjson") }
     }
@@ -24,8 +24,8 @@ package enum IngestAnswer {
         return .object(members)
     }
 
-    /// 200 when all were accepted, 207 when some were, 422 when none was. What is wrong with the body, or with the gateway, has its
-    /// own status, unless something was accepted before that only the client can mend.
+    /// Returns 200 if all records were accepted, 207 if some were, and 422 if none was. A failure of the body or the gateway has its own
+    /// status. It is 207 if records were accepted before and the failure is not temporary.
     static func status(_ summary: IngestSummary) -> HTTPResponse.Status {
         if let failure = summary.failure {
             let status = failure.code.httpStatus
@@ -40,7 +40,7 @@ package enum IngestAnswer {
         return response
     }
 
-    // MARK: Line by line
+    // MARK: NDJSON
 
     static let streamedHeaders: HTTPFields = [.contentType: "application/x-ndjson", .cacheControl: "no-store"]
 
@@ -63,7 +63,7 @@ package enum IngestAnswer {
         text.append(UInt8(ascii: "}"))
     }
 
-    /// The closing line: an answer without it was cut.
+    /// Returns the closing line. An answer without it was cut off.
     static func closing(_ summary: IngestSummary) -> ByteBuffer {
         var whole = summary
         whole.named = []
@@ -71,11 +71,11 @@ package enum IngestAnswer {
         return ByteBuffer(bytes: JSON.object([.init("summary", .object(members))]).utf8 + [UInt8(ascii: "\n")])
     }
 
-    // MARK: Answers that were given before
+    // MARK: Stored answers
 
     private static let replayed = HTTPField.Name("Idempotency-Replayed")
 
-    /// The answer that was kept, with a header that says so. Line by line it has the refusals that were kept, and the closing line.
+    /// Returns the stored answer with the header `Idempotency-Replayed`. As NDJSON it has the stored rejections and the closing line.
     static func replay(_ answer: IngestRequestStore.Answer, isStreamed: Bool) -> Response {
         let json = (try? JSON.parse(answer.json)) ?? .null
         var response = JSONResponse(json, status: .init(code: answer.status)).response
@@ -99,6 +99,6 @@ package enum IngestAnswer {
 }
 
 extension ErrorCode {
-    /// Whether it passes by itself, so that the same request may succeed later.
+    /// `true` if the error is temporary, so that the same request may succeed later.
     var isPassing: Bool { httpStatus == .tooManyRequests || httpStatus.code >= 500 }
 }

@@ -2,8 +2,9 @@ import SluiceCore
 import SluiceNet
 import Synchronization
 
-/// How much may be ingested by HTTP at a time: requests, and bytes of theirs that the log has not acknowledged. Beyond, new requests
-/// are refused with 429; those that are inside wait for the log instead, and their sockets with them.
+/// The semaphore of ingest by HTTP: it bounds requests, and their bytes that the log has not acknowledged.
+///
+/// Beyond a bound, new requests get 429. Admitted requests wait for the log, which stops reading from their sockets.
 package final class IngestGate: Sendable {
     private struct State {
         var requests = 0
@@ -19,13 +20,15 @@ package final class IngestGate: Sendable {
         self.bytes = bytes
     }
 
-    /// Seconds until a refused request should come again.
+    /// The value of `Retry-After` for a rejected request, in seconds.
     static let retryAfter = 2
 
-    /// What is inside now.
+    /// The admitted requests and their unacknowledged bytes.
     package var load: (requests: Int, bytes: Int) { state.withLock { ($0.requests, $0.bytes) } }
 
-    /// - Throws: `tooManyRequests` as an answer with Retry-After.
+    /// Admits a request.
+    ///
+    /// - Throws: `tooManyRequests`, as a response with `Retry-After`.
     package func enter() throws -> Pass {
         let isIn = state.withLock { state in
             guard state.requests < requests, state.bytes < bytes else { return false }
@@ -40,14 +43,14 @@ package final class IngestGate: Sendable {
         return Pass(gate: self)
     }
 
-    /// Counts bytes for as long as they wait for the log.
+    /// Counts bytes as unacknowledged while the body runs. Does not block at the bound.
     package func holding<R>(_ count: Int, _ body: () async throws -> R) async rethrows -> R {
         state.withLock { $0.bytes += count }
         defer { state.withLock { $0.bytes -= count } }
         return try await body()
     }
 
-    /// A request's place inside, given back when nobody has it any more: also when its answer is never begun.
+    /// The admission of a request. Its deinitializer returns the place, as a response may never start.
     package final class Pass: Sendable {
         private let gate: IngestGate
 

@@ -6,13 +6,13 @@ import SluiceCore
 import SluiceNet
 import SluicePipeline
 
-/// `POST /v1/ingest/<Type>`: asymmetric objects by HTTP, as one JSON object, a JSON array, or NDJSON (one object a line), plain or
-/// compressed by gzip or zstd. docs/ingest.md tells all of it.
+/// The route `POST /v1/ingest/<Type>`: asymmetric objects as a JSON object, a JSON array, or NDJSON, optionally with gzip or zstd
+/// (docs/ingest.md).
 ///
-/// A body may have any size: it is taken a piece at a time, and a piece is answered for when Kafka has it. The answer is one JSON
-/// document, or a line for each record (`Accept: application/x-ndjson`). A record that is refused does not stop the others. Sending a
-/// body again is harmless: the primary key makes an object land once. Whoever may not insert any more, while a body comes, has the rest of
-/// it refused.
+/// A body may have any size. It is read in pieces, and a piece is answered once the log has acknowledged it. The answer is one JSON
+/// document, or a line per record (`Accept: application/x-ndjson`). A rejected record does not stop the others. A repeated body is
+/// harmless, as the primary key makes an object take effect once. If the sender loses the right to insert, the rest of the body is
+/// rejected.
 struct IngestRoutes: Sendable {
     let services: SessionServices
     let keys: APIKeys
@@ -29,7 +29,7 @@ struct IngestRoutes: Sendable {
         }
     }
 
-    /// - Parameter proven: called once the sender has authenticated.
+    /// - Parameter proven: Called once the sender has authenticated.
     private func take(_ request: Request, type name: String, proven: () -> Void) async throws -> Response {
         let (sender, user) = try await authenticate(request)
         proven()
@@ -40,6 +40,7 @@ struct IngestRoutes: Sendable {
         let form = try IngestForm(request)
         let rights = try await rights(of: user, type)
         let review = RightsReview(environment: services.environment) { try await self.rights(of: try await self.user(of: sender), type) }
+        // Authentication precedes the gate: unauthenticated requests must not occupy its places.
         let pass = try gate.enter()
         let lease: IdempotencyKeys.Lease?
         switch try await idempotency.begin(request, user: user.id, type: name) {
@@ -50,6 +51,7 @@ struct IngestRoutes: Sendable {
                 form, type: type, schema: schema, rights: rights, review: review, intake: services.ingest, gate: gate)
             try await run.skip(request.body)
             try IdempotencyKeys.check(answer, type: name, body: run.digest)
+            // Keeps the place in the gate until the body has been read.
             withExtendedLifetime(pass) {}
             return IngestAnswer.replay(answer, isStreamed: IngestAnswer.isStreamed(request))
         }
@@ -59,7 +61,7 @@ struct IngestRoutes: Sendable {
         return IngestAnswer.isStreamed(request) ? stream(request, work) : IngestAnswer.response(try await work.run(request.body) { _ in })
     }
 
-    /// A line for each record as soon as it is acknowledged, while the body is still being read.
+    /// Returns a line per record as soon as it is acknowledged, while the body is still being read.
     private func stream(_ request: Request, _ work: Work) -> Response {
         Response(
             status: .ok, headers: IngestAnswer.streamedHeaders,
@@ -70,7 +72,7 @@ struct IngestRoutes: Sendable {
             })
     }
 
-    /// One request that was let in.
+    /// An admitted request.
     private struct Work: Sendable {
         let form: IngestForm
         let type: ObjectType
@@ -106,7 +108,7 @@ struct IngestRoutes: Sendable {
         }
     }
 
-    // MARK: Who asks
+    // MARK: Authentication
 
     private static let keyHeader = HTTPField.Name("apiKey")
 
@@ -115,7 +117,7 @@ struct IngestRoutes: Sendable {
         case key(String)
     }
 
-    /// By an access token, or by an API key: in `apiKey`, or as the bearer (a key has no dots, a token has two).
+    /// Authenticates by an access token or by an API key. The key is in `apiKey` or is the bearer; a key has no dots, a token has two.
     private func authenticate(_ request: Request) async throws -> (Sender, UserContext) {
         do {
             if let name = Self.keyHeader, let key = request.headers[name] { return (.key(key), try await user(of: .key(key))) }
@@ -134,7 +136,7 @@ struct IngestRoutes: Sendable {
         }
     }
 
-    /// As they are now. A token has to be valid at the beginning of a body: one that outlasts it is let through to its end.
+    /// Returns the current data of the sender. The token must be valid only at the start of a body.
     private func user(of sender: Sender) async throws -> UserContext {
         switch sender {
         case .user(let id): try await services.authenticator.user(id: id)
@@ -142,7 +144,7 @@ struct IngestRoutes: Sendable {
         }
     }
 
-    /// - Throws: `permissionDenied` for who may not insert anything.
+    /// - Throws: `permissionDenied` if the user may not insert, or if the rule is unusable.
     private func rights(of user: UserContext, _ type: ObjectType) async throws -> IngestRights {
         let plan = try await services.rules.openSession(user: user, types: [type.name])
         let rights = IngestRights(plan[type.name], type: type)

@@ -6,20 +6,20 @@ package import SluiceCore
 import SluiceNet
 package import SluicePipeline
 
-/// What became of one record of a request.
+/// The result of one record of a request.
 package struct IngestResult: Sendable {
-    /// From 1: the line of NDJSON, or the place in the array.
+    /// The number from 1: the line of NDJSON, or the position in the array.
     package var line: Int
     package var outcome: Result<IngestPlace?, SluiceError>
 }
 
-/// What a request came to.
+/// The result of a request.
 package struct IngestSummary: Sendable {
     package var accepted = 0
     package var rejected = 0
-    /// The first `Limits.ingestNamedRefusals`.
+    /// The rejected records, at most the first `Limits.ingestNamedRefusals`.
     var named: [(line: Int, error: SluiceError)] = []
-    /// Why the rest of the body was not taken; nil when all of it was.
+    /// The error that ended the body early; nil if all of it was read.
     package var failure: SluiceError?
 
     mutating func count(_ result: IngestResult) {
@@ -32,7 +32,7 @@ package struct IngestSummary: Sendable {
     }
 }
 
-/// How a request's body is written, by its headers.
+/// The format and encoding of a body, from its headers.
 package struct IngestForm: Sendable {
     var form: RecordCutter.Form
     var encoding: ContentEncoding?
@@ -44,17 +44,17 @@ package struct IngestForm: Sendable {
     }
 }
 
-/// Asks again what the sender of a body may, while the body comes, which may take hours.
+/// Checks the sender's rights repeatedly, as a body may last for hours.
 package struct RightsReview: Sendable {
-    /// Nanoseconds between two questions.
+    /// The time between two checks, in nanoseconds.
     package static let interval: UInt64 = 5_000_000_000
-    /// Nanoseconds for which a question is repeated that has no answer for now, as while a plugin starts again or PostgreSQL does; and
-    /// between two tries, at first and at most.
+    /// The time for which a check without a result is retried, as during the restart of a plugin host. It is in nanoseconds, as is
+    /// `pauses`, the first and the longest pause.
     package static let patience: UInt64 = 10_000_000_000
     private static let pauses: ClosedRange<UInt64> = 100_000_000...1_000_000_000
 
     let environment: any SluiceCore.Environment
-    /// Throws why the sender may not go on.
+    /// Returns the current rights. Throws the error that ends the body.
     let ask: @Sendable () async throws -> IngestRights
 
     package init(environment: any SluiceCore.Environment, ask: @escaping @Sendable () async throws -> IngestRights) {
@@ -62,8 +62,9 @@ package struct RightsReview: Sendable {
         self.ask = ask
     }
 
-    /// What the sender may now.
-    /// - Throws: why they may not go on, or why nobody knows for `patience`.
+    /// Returns the current rights.
+    ///
+    /// - Throws: The error that ends the body, or a temporary error that persisted for `patience`.
     func answer() async throws -> IngestRights {
         let deadline = environment.monotonicNanoseconds() + Self.patience
         var pause = Self.pauses.lowerBound
@@ -77,8 +78,8 @@ package struct RightsReview: Sendable {
     }
 }
 
-/// Leads one request's body into the log, a piece after the other: the next piece is read from the socket when the records of the one
-/// before are acknowledged. Memory is a piece, the record that has begun, and the decompressor's window.
+/// Submits a request's body to the log in pieces. The next piece is read once the previous one's records are acknowledged. Memory holds a
+/// piece, the incomplete record, and the decompressor's window.
 package final class IngestRun {
     private let type: ObjectType
     private let schema: Schema
@@ -93,9 +94,9 @@ package final class IngestRun {
     package private(set) var summary = IngestSummary()
 
     /// - Parameters:
-    ///   - rights: of the user who sends the body, at its beginning.
-    ///   - review: what they are later on.
-    /// - Throws: `internalError` when there is no memory for decompressing.
+    ///   - rights: The sender's rights at the start of the body.
+    ///   - review: The later checks of the rights.
+    /// - Throws: `internalError` if there is no memory for the decompressor.
     package init(
         _ form: IngestForm, type: ObjectType, schema: Schema, rights: IngestRights, review: RightsReview, intake: any IngestIntake,
         gate: IngestGate
@@ -111,18 +112,20 @@ package final class IngestRun {
         cutter = RecordCutter(form.form)
     }
 
-    /// SHA-256 of what was read, decompressed.
+    /// The SHA-256 of the decompressed bytes read so far.
     var digest: [UInt8] { Array(hash.finalize()) }
 
-    /// Reads the body to its end, or to what is wrong with it; the summary then says which.
-    /// - Parameter each: is told of the records of one piece, in order, once they are acknowledged.
-    /// - Throws: what `each` throws.
+    /// Reads the body to its end or to its first error, which `summary.failure` then holds.
+    ///
+    /// - Parameter each: Receives the results of one piece, in order, once they are acknowledged.
+    /// - Throws: Errors of `each` that are not a `SluiceError`.
     @concurrent package func run(_ body: RequestBody, each: @concurrent ([IngestResult]) async throws -> Void) async throws {
         var pieces = body.makeAsyncIterator()
         do {
             while let piece = try await Self.next(&pieces) { try await take(piece, each) }
             try decompressor?.finish()
             var records: [RecordCutter.Record] = []
+            // The records before an error at the end are submitted first.
             let end = Result { () throws(SluiceError) in try cutter.finish(into: &records) }
             try await submit(records, each)
             try end.get()
@@ -131,7 +134,7 @@ package final class IngestRun {
         }
     }
 
-    /// Reads the body to its end for its digest alone.
+    /// Reads the body to its end for its digest only.
     @concurrent func skip(_ body: RequestBody) async throws {
         var pieces = body.makeAsyncIterator()
         while let piece = try await Self.next(&pieces) {
@@ -164,6 +167,7 @@ package final class IngestRun {
     @concurrent private func cut(_ bytes: [UInt8], _ each: @concurrent ([IngestResult]) async throws -> Void) async throws {
         hash.update(data: bytes)
         var records = waiting
+        // An error in the middle of a piece must not lose the records before it: they are submitted first.
         let outcome = Result { () throws(SluiceError) in try cutter.feed(bytes, into: &records) }
         waiting = []
         waitingBytes += bytes.count
@@ -176,11 +180,11 @@ package final class IngestRun {
         try outcome.get()
     }
 
-    /// Records that are cut and not handed over, and the bytes since the last were.
+    /// The records that are not submitted yet, and the bytes received since the last submission.
     private var waiting: [RecordCutter.Record] = []
     private var waitingBytes = 0
 
-    /// The end of the body: what waited, and what its end gave.
+    /// Submits the remaining records and those from the end of the body.
     @concurrent private func submit(
         _ records: [RecordCutter.Record], _ each: @concurrent ([IngestResult]) async throws -> Void
     ) async throws {
@@ -200,6 +204,7 @@ package final class IngestRun {
             }
             var next = outcomes.makeIterator()
             let results = piece.map { record in
+                // Records that are too large have no bytes and were not submitted, so the outcomes are assigned in order.
                 let outcome = record.bytes == nil ? nil : next.next()
                 return IngestResult(line: record.number, outcome: outcome ?? .failure(IngestCheck.tooLarge(type.name)))
             }

@@ -1,17 +1,17 @@
 import NIOCore
 
-/// The host that a request names in `Host` or `Origin`, in lower case.
+/// The host of a request's `Host` or `Origin` header, in lower case.
 ///
-/// By changing what its own name stands for (DNS rebinding), a page of another site could ask a port that only this machine reaches. So
-/// the name has to be one that no stranger can own.
+/// With DNS rebinding, a page of another site could send requests to a port that only this machine reaches. The name must therefore be
+/// one that no third party can own.
 struct SiteName: Hashable {
     let host: String
 
-    /// - Parameter authority: `host`, `host:port` or `[address]:port`.
+    /// - Parameter authority: The text `host`, `host:port` or `[address]:port`.
     init(authority: String) {
         var host = authority.lowercased()[...]
         if host.utf8.first == UInt8(ascii: "[") {
-            // Only an address of IPv6 is written so.
+            // Only IPv6 addresses have brackets.
             host = host.dropFirst().prefix { $0 != "]" }
         } else if let colon = host.utf8.lastIndex(of: UInt8(ascii: ":")) {
             host = host[..<colon]
@@ -20,7 +20,7 @@ struct SiteName: Hashable {
         self.host = String(host)
     }
 
-    /// - Parameter origin: `scheme://authority`, as browsers send it. Nil for `null` and whatever else is no such text.
+    /// - Parameter origin: The text `scheme://authority` of a browser. The result is nil for `null` and for any other form.
     init?(origin: String) {
         guard let mark = origin.utf8.firstRange(of: "://".utf8) else { return nil }
         let authority = origin[mark.upperBound...]
@@ -30,12 +30,12 @@ struct SiteName: Hashable {
 
     private var isAddress: Bool { (try? SocketAddress(ipAddress: host, port: 0)) != nil }
 
-    /// `true` for an address, `localhost`, a name without a dot (that of a service in a network of containers), and the given names.
+    /// `true` for an address, `localhost`, a name without a dot such as a container's, and `names`.
     func isOwn(_ names: Set<String>) -> Bool {
         !host.utf8.contains(UInt8(ascii: ".")) || host.hasSuffix(".localhost") || names.contains(host) || isAddress
     }
 
-    /// `true` for this machine's own names and loopback addresses, and the given names.
+    /// `true` for this machine's own names and loopback addresses, and for `names`.
     func isLocal(_ names: Set<String>) -> Bool {
         if host == "localhost" || host.hasSuffix(".localhost") || host == "::1" || names.contains(host) { return true }
         return host.hasPrefix("127.") && isAddress

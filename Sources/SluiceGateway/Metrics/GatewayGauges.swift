@@ -3,7 +3,7 @@ import SluiceNet
 import SluicePipeline
 import SluicePostgres
 
-/// What is asked for at each scrape in place of being kept.
+/// The gauges that are measured at each scrape instead of being maintained.
 struct GatewayGauges: Sendable {
     let metrics: Metrics
     let services: SessionServices
@@ -17,7 +17,7 @@ struct GatewayGauges: Sendable {
         await refreshSlot()
     }
 
-    /// Those that nobody else has to be asked for.
+    /// Refreshes the gauges of the gateway itself, without PostgreSQL.
     func refreshOwn() async {
         metrics.number(.sessions).set(Double(sessions.count))
         metrics.number(.outboxBytes).set(Double(sessions.outboxBytes))
@@ -28,12 +28,12 @@ struct GatewayGauges: Sendable {
         metrics.number(.watermarkLag).set(max(lag, 0))
     }
 
-    /// Nil when there is no slot.
+    /// Returns the state of the slot; nil if there is no slot. Waits at most 1 s for a connection.
     func slotState() async throws -> SlotState? {
         try await pool.withConnection(within: .seconds(1)) { try await ReplicationSlot.state($0, name: slot) }
     }
 
-    /// Not a number while PostgreSQL does not answer, or there is no slot: an alert on either is better than one on an old value.
+    /// Sets NaN if PostgreSQL does not answer or has no slot. An alert on NaN is better than one on an outdated value.
     private func refreshSlot() async {
         let state = try? await slotState()
         metrics.number(.slotBytes).set(state.map { Double($0.bytesKept) } ?? .nan)
@@ -42,10 +42,10 @@ struct GatewayGauges: Sendable {
     }
 }
 
-/// How much of `max_slot_wal_keep_size` is used.
+/// The used part of `max_slot_wal_keep_size`.
 package enum SlotBudget {
-    /// - Parameter left: bytes that may still be written before the slot can be lost; nil when there is no such bound.
-    /// - Returns: 1 when the slot is lost or about to be, 0 when there is no bound.
+    /// - Parameter left: The bytes that may still be written before the slot can be lost; nil if there is no bound.
+    /// - Returns: 1 if the slot is lost or about to be; 0 if there is no bound.
     package static func ratio(kept: Int64, left: Int64?, isLost: Bool) -> Double {
         if isLost { return 1 }
         guard let left else { return 0 }

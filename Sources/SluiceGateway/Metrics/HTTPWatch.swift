@@ -2,7 +2,7 @@ import HTTPTypes
 import Hummingbird
 import SluiceCore
 
-/// Counts and times the HTTP requests of a router. It comes first of all middleware, so that errors are answers already.
+/// Counts and times the HTTP requests of a router. It must be outside `ErrorMiddleware`, so that errors are responses already.
 struct HTTPWatch<Context: RequestContext>: RouterMiddleware {
     private let classes: [MetricNumber]
     private let seconds: MetricHistogram
@@ -14,7 +14,7 @@ struct HTTPWatch<Context: RequestContext>: RouterMiddleware {
         self.environment = environment
     }
 
-    /// The time is that until the head of the answer: a streamed body may go on for as long as its client sends.
+    /// Measures the time until the head of the response. A streamed body may take as long as its client sends.
     func handle(
         _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
     ) async throws -> Response {

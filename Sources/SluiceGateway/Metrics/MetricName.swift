@@ -1,4 +1,4 @@
-/// The table of all metrics: what `/metrics` shows (docs/operations.md describes them from it).
+/// The metrics of `/metrics`. docs/operations.md describes them.
 package enum MetricName: String, CaseIterable, Sendable {
     // Sessions
     case connections = "sluice_connections"
@@ -72,7 +72,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         .uploadSeconds, .bootstrapSeconds, .deliverySeconds, .ingestSeconds, .pluginSeconds, .httpSeconds,
     ]
 
-    /// The name of its one label; nil when it has none.
+    /// The name of the metric's label; nil if it has none.
     package var label: String? {
         switch self {
         case .sessionErrors, .adminRefused: "code"

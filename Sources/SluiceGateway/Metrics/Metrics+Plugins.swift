@@ -1,7 +1,7 @@
 import SluicePluginHost
 
 extension Metrics {
-    /// Counts what plugins cost and how often their hosts end.
+    /// Returns an observer that records the calls and host restarts of plugins.
     func pluginObserver() -> PluginObserver {
         let hooks = Dictionary(
             uniqueKeysWithValues: Hook.allCases.filter { $0.question == $0 }.map { hook in
@@ -20,12 +20,12 @@ extension Metrics {
                 seconds.observe(nanoseconds: nanoseconds)
             },
             hostEnded: { _ in restarts.add() },
-            // Of two generations of rules each may have the plugin.
+            // Added, not set: two generations of rules may each have the plugin.
             isOut: { plugin, isOut in self.number(.pluginOut, label: plugin).add(isOut ? 1 : -1) },
             counted: { plugin, name, amount in self.number(.pluginCounts, label: "\(plugin).\(name)").add(Double(amount)) })
     }
 
-    /// - Parameter missing: how many plugins lack each part of the sandbox.
+    /// - Parameter missing: The number of plugins that lack a part of the sandbox, by part.
     func show(_ missing: [String: Int]) {
         for part in ["landlock", "privileges", "process", "seccomp"] {
             number(.pluginSandbox, label: part).set(Double(missing[part] ?? 0))

@@ -1,8 +1,7 @@
 import SluiceCore
 import Synchronization
 
-/// The gateway's metrics. Counting is one atomic addition on a handle that the caller keeps; asking for a handle takes a
-/// lock, so ask once.
+/// The gateway's metrics. A handle counts with atomic operations and without a lock. Getting a handle takes a lock, so callers keep it.
 package final class Metrics: Sendable {
     private struct Key: Hashable {
         var name: MetricName
@@ -14,16 +13,17 @@ package final class Metrics: Sendable {
         case histogram(MetricHistogram)
     }
 
-    /// Values of one metric's label. Beyond: `other`, as label values may come from clients.
+    /// The maximum number of label values of a metric. Further ones count as `other`, as clients may choose label values.
     static let labelValues = 100
 
     private let cells = Mutex<[Key: Cell]>([:])
 
     package init() {}
 
-    /// A counter or gauge.
-    /// - Parameter label: the value of the metric's label, if it has one.
-    /// - Precondition: the metric is no histogram.
+    /// Returns the handle of a counter or gauge.
+    ///
+    /// - Parameter label: The value of the metric's label, if it has one.
+    /// - Precondition: The metric is not a histogram.
     package func number(_ name: MetricName, label: String = "") -> MetricNumber {
         precondition(name.kind != .histogram, "\(name.rawValue) is a histogram")
         let cell = cell(name, label) { .number(MetricNumber()) }
@@ -31,7 +31,9 @@ package final class Metrics: Sendable {
         return number
     }
 
-    /// - Precondition: the metric is a histogram.
+    /// Returns the handle of a histogram.
+    ///
+    /// - Precondition: The metric is a histogram.
     package func histogram(_ name: MetricName, label: String = "") -> MetricHistogram {
         precondition(name.kind == .histogram, "\(name.rawValue) is a \(name.kind)")
         let cell = cell(name, label) { .histogram(MetricHistogram()) }
@@ -51,7 +53,7 @@ package final class Metrics: Sendable {
         }
     }
 
-    /// Of a counter or gauge every value of its label that somebody has asked for, in no order.
+    /// Returns the values of a counter or gauge for each label that has a handle, in no order.
     package func values(of name: MetricName) -> [(label: String, value: Double)] {
         cells.withLock { $0 }.compactMap { key, cell in
             guard key.name == name, case .number(let number) = cell else { return nil }
@@ -61,8 +63,8 @@ package final class Metrics: Sendable {
 
     // MARK: Exposition
 
-    /// The Prometheus text format, version 0.0.4; metrics in the table's order, labels by name. Metrics that nobody asked
-    /// for and that have no label are shown as 0.
+    /// The metrics in the Prometheus text format, version 0.0.4, in the order of `MetricName` and then by label. A counter or gauge
+    /// without label and handle is 0.
     package var exposition: String {
         let cells = cells.withLock { $0 }
         let byName = Dictionary(grouping: cells, by: \.key.name)
@@ -119,14 +121,14 @@ package final class Metrics: Sendable {
 
 /// A counter or gauge.
 package final class MetricNumber: Sendable {
-    /// The bits of a double.
+    /// The bits of a `Double`.
     private let bits = Atomic<UInt64>(0)
 
     init() {}
 
     package var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
 
-    /// Counters take nothing negative.
+    /// Adds to the value. Counters must not receive a negative amount.
     package func add(_ amount: Double = 1) {
         var old = bits.load(ordering: .relaxed)
         while true {
@@ -141,9 +143,9 @@ package final class MetricNumber: Sendable {
     package func set(_ value: Double) { bits.store(value.bitPattern, ordering: .relaxed) }
 }
 
-/// Times in seconds, counted in fixed buckets.
+/// A histogram of times in seconds, in fixed buckets.
 package final class MetricHistogram: Sendable {
-    /// Upper bounds in seconds; one more bucket takes the rest.
+    /// The upper bounds of the buckets, in seconds. One more bucket counts the rest.
     package static let bounds: [Double] = [
         0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
     ]
@@ -165,7 +167,7 @@ package final class MetricHistogram: Sendable {
 
     package func observe(nanoseconds: UInt64) { observe(seconds: Double(nanoseconds) / 1e9) }
 
-    /// The buckets and the sum are read one after another: a scrape may see an observation in one and not the other.
+    /// The buckets and the sum. They are read one after another, so a scrape may see an observation in only one of them.
     var snapshot: Snapshot { Snapshot(buckets: counts.map(\.value), seconds: sum.value) }
 }
 

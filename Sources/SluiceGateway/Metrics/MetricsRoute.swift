@@ -1,12 +1,12 @@
 package import Hummingbird
 import HTTPTypes
 
-/// `GET /metrics` for Prometheus.
+/// The route `GET /metrics` for Prometheus.
 package struct MetricsRoute: Sendable {
     private let metrics: Metrics
     private let refresh: @Sendable () async -> Void
 
-    /// - Parameter refresh: called before each scrape, to set the gauges that are cheaper asked for than kept.
+    /// - Parameter refresh: Called before each scrape to set the measured gauges.
     package init(metrics: Metrics, refresh: @escaping @Sendable () async -> Void = {}) {
         self.metrics = metrics
         self.refresh = refresh

@@ -3,13 +3,13 @@ import SluiceCore
 import SluiceNet
 import Synchronization
 
-/// Logs refusals of the client port that reach no client as an error: connections closed before their first request.
+/// Logs rejections of the client port that clients do not see: connections closed before their first request.
 ///
-/// A log line covers all refusals since the line before it; there is at most one a minute, so that an attack cannot fill the log.
+/// A line covers all rejections since the line before. There is at most one line per minute, so that an attack cannot fill the log.
 final class RefusalLog: Sendable {
     private struct State {
         var counts: [NetRefusal: Int] = [:]
-        /// Monotonic nanoseconds; nil before the first line.
+        /// The time of the last line, in monotonic nanoseconds; nil before the first.
         var logged: UInt64?
     }
 
@@ -24,7 +24,7 @@ final class RefusalLog: Sendable {
         self.environment = environment
     }
 
-    /// Counts a refusal, and logs it with those before it if the interval is over.
+    /// Counts a rejection, and logs all counts if the interval has passed.
     func note(_ reason: NetRefusal) {
         let now = environment.monotonicNanoseconds()
         let counts = state.withLock { state -> [NetRefusal: Int]? in

@@ -1,9 +1,9 @@
 import SluiceCore
 import SluicePipeline
 
-/// Counts what sessions do.
+/// Records the metrics of sessions.
 struct SessionWatch: SessionObserver {
-    /// Bytes handed to client connections.
+    /// The bytes passed to client connections.
     let egress: MetricNumber
     let started: MetricNumber
     let ended: MetricNumber
@@ -60,7 +60,7 @@ struct SessionWatch: SessionObserver {
 
     func delivered(changes: Int, commitTime: Int64) {
         self.changes.add(changes)
-        // PostgreSQL's clock and this machine's may differ.
+        // Clamped at zero: PostgreSQL's clock may be ahead of this machine's.
         deliveries.observe(seconds: max(Double(environment.wallMilliseconds()) / 1e3 - Double(commitTime) / 1e6, 0))
     }
 }

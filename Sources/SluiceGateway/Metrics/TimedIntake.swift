@@ -1,7 +1,7 @@
 import SluiceCore
 import SluicePipeline
 
-/// An intake that tells how long its objects wait for their acknowledgement.
+/// An intake that measures the time until objects are acknowledged.
 struct TimedIntake: IngestIntake {
     private let intake: any IngestIntake
     private let seconds: MetricHistogram

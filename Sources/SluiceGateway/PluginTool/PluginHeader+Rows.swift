@@ -1,5 +1,5 @@
 extension PluginHeader {
-    /// sluice_rows.h, which it includes: kept the same in the same way.
+    /// The text of sluice_rows.h, which sluice_plugin.h includes. A test compares it with Sources/CSluicePlugin/include.
     static let rows = #"""
         /*
          * sluice_rows.h: the writes of check_write_rows and the objects of ingest_rows (sluice_plugin.h, since 1.4 and 1.6), and how to read

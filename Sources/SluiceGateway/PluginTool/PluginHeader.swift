@@ -1,4 +1,4 @@
-/// sluice_plugin.h, which a plugin in C begins with: the same text as in Sources/CSluicePlugin/include, as a test makes sure.
+/// The text of sluice_plugin.h for plugins in C. A test compares it with Sources/CSluicePlugin/include.
 enum PluginHeader {
     static let text = #"""
         /*

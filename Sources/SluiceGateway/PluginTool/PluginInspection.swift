@@ -2,9 +2,9 @@ import Logging
 package import SluiceCore
 import SluicePluginHost
 
-/// Loads plugins without a gateway, to look at them: `sluice plugin check` and `sluice plugin list`.
+/// Loads plugins without a gateway, for `sluice plugin check` and `sluice plugin list`.
 package enum PluginInspection {
-    /// An app to try a plugin with: a type of each kind.
+    /// An example schema with a top-level and an asymmetric class.
     private static let example = Schema([
         ObjectType(
             name: "Thing",
@@ -19,21 +19,22 @@ package enum PluginInspection {
             properties: [Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "value", type: .double, isOptional: true)]),
     ])
 
-    /// Runs the conformance suite.
+    /// Runs the conformance suite against a plugin.
+    ///
     /// - Parameters:
-    ///   - directory: an app directory, whose schema, rules and configuration of the plugin are used; nil: an example.
-    ///   - config: what the plugin is configured with in place of the list's; its file, as errors name it.
-    /// - Throws: why the plugin cannot be loaded or configured.
+    ///   - directory: The app directory with schema, rules and the plugin's configuration; nil for the example.
+    ///   - config: The configuration instead of the listed one, with its file for errors.
+    /// - Throws: The error that prevents loading or configuring the plugin.
     package static func check(
         _ file: String, directory: String?, config: (json: JSON, file: String)?
     ) async throws(SluiceError) -> Report {
         let app = try directory.map { directory throws(SluiceError) in try AppConfiguration.load(directory) }
         let plugin = try PluginFile(file)
-        // One that was built anew is still the one that is listed by its name.
+        // A rebuilt plugin has another digest but still the listed name.
         let name = file.split(separator: "/").last
         let listed = app?.plugins.first { $0.sha256 == plugin.sha256 } ?? app?.plugins.first { $0.file.split(separator: "/").last == name }
         var spec = try RuleFiles(directory: directory).spec(plugin, listed)
-        // Whatever it does, it does not end this program.
+        // In a process of its own, so that a crash of the plugin does not end this program.
         spec.mode = .process
         if let config { (spec.config, spec.configFile) = (config.json, config.file) }
         let schema = app?.schema ?? example
@@ -45,7 +46,7 @@ package enum PluginInspection {
         return Report(info: info, outcomes: outcomes)
     }
 
-    /// What came of a check.
+    /// The result of a check.
     package struct Report: Sendable {
         fileprivate let info: PluginInfo
         fileprivate let outcomes: [PluginConformance.Outcome]
@@ -70,11 +71,11 @@ package enum PluginInspection {
         }
     }
 
-    /// One plugin of a list, as it is found.
+    /// A plugin of a list with its load result.
     package struct Entry: Sendable {
         fileprivate var file: String
         fileprivate var info: PluginInfo?
-        /// Nil when a gateway would load it.
+        /// The error that prevents loading; nil if there is none.
         package fileprivate(set) var problem: SluiceError?
         fileprivate var isSigned: Bool
 
@@ -92,7 +93,7 @@ package enum PluginInspection {
         }
     }
 
-    /// The plugins of an app, in the order of the chain, each loaded by itself.
+    /// Loads each plugin of an app separately, in the order of the chain.
     package static func list(_ directory: String, keys: [PluginKey]) async throws(SluiceError) -> [Entry] {
         let app = try AppConfiguration.load(directory)
         let plugins = RuleFiles(directory: directory, keys: keys)

@@ -2,13 +2,14 @@ import FoundationEssentials
 package import SluiceCore
 import SluicePluginHost
 
-/// An app directory's `plugins.json`, to be changed: `sluice plugin add`.
+/// The `plugins.json` of an app directory, for changes: `sluice plugin add`.
 package struct PluginList: Sendable {
     private let directory: String
     private var entries: [JSON]
 
-    /// Reads the list; one that is not there is empty.
-    /// - Throws: what is wrong with it, with file and line.
+    /// Reads the list. A missing file is an empty list.
+    ///
+    /// - Throws: The first problem, with file and line.
     package init(of directory: String) throws(SluiceError) {
         self.directory = directory
         let path = "\(directory)/\(PluginListReader.file)"
@@ -30,14 +31,15 @@ package struct PluginList: Sendable {
         if let problem = problems.problems.first { throw problem.error }
     }
 
-    /// As the list has it.
+    /// Returns the SHA-256 of a file, in the form of the list.
     package static func sha256(of file: String) throws(SluiceError) -> String { try PluginFile(file).sha256 }
 
-    /// Lists a file as it is now, in the place of an entry of the same file or at the end. What else the entry has stays.
+    /// Lists a file in its current state, in place of an entry of the same file or at the end. Other members of the entry stay.
     ///
-    /// A file outside of the app directory is copied to `plugins/NAME/` in it, NAME being the file's without `lib` and `.so`.
-    /// - Parameter key: a private Ed25519 key that signs the file; nil: it is listed without a signature.
-    /// - Returns: the entry.
+    /// A file outside of the app directory is copied to `plugins/NAME/` in it. `NAME` is the file's name without `lib` and `.so`.
+    ///
+    /// - Parameter key: A private Ed25519 key that signs the file; nil to list it without a signature.
+    /// - Returns: The entry.
     package mutating func add(_ file: String, signedWith key: String? = nil, config: JSON? = nil) throws(SluiceError) -> JSON {
         let plugin = try PluginFile(file)
         let name = try place(file)
@@ -59,7 +61,7 @@ package struct PluginList: Sendable {
         return entry
     }
 
-    /// As the list names the file, which is in the app directory afterwards.
+    /// Returns the file's name in the list. Copies the file into the app directory if necessary.
     private func place(_ file: String) throws(SluiceError) -> String {
         let (inside, manager) = (absolute(directory) + "/", FileManager.default)
         if absolute(file).hasPrefix(inside) { return String(absolute(file).dropFirst(inside.count)) }
@@ -68,7 +70,7 @@ package struct PluginList: Sendable {
         let folder = "\(directory)/plugins/\(stem)"
         do {
             try manager.createDirectory(atPath: folder, withIntermediateDirectories: true)
-            // A file takes another's place at once: a gateway may be reading.
+            // Replaced atomically: a gateway may be reading the file.
             try Data(try PluginImage.read(file)).write(to: URL(filePath: "\(folder)/\(base)"), options: .atomic)
         } catch let error as SluiceError { throw error } catch {
             throw SluiceError(
@@ -97,7 +99,7 @@ extension String {
 }
 
 extension JSON {
-    /// The text with a line for each member and element, four blanks deep; lists of plain values in one line.
+    /// The text with one line for each member and element, indented by four spaces. Arrays of scalars stay on one line.
     package var indented: String { indented(0) }
 
     private func indented(_ depth: Int) -> String {

@@ -1,7 +1,7 @@
 import FoundationEssentials
 package import SluiceCore
 
-/// The beginning of a plugin: `sluice plugin new`.
+/// The files of a new plugin: `sluice plugin new`.
 package struct PluginTemplate: Sendable {
     package enum Language: String, CaseIterable, Sendable { case swift, c }
 
@@ -10,9 +10,9 @@ package struct PluginTemplate: Sendable {
     private let package: String
 
     /// - Parameters:
-    ///   - name: of the plugin, its folder and its library.
-    ///   - package: where a plugin in Swift finds `SluicePluginKit`: a folder as seen from the plugin's, or a URL.
-    /// - Throws: `configInvalid` for a name that is none in Swift or C.
+    ///   - name: The name of the plugin, its folder and its library.
+    ///   - package: The package with `SluicePluginKit` for a plugin in Swift: a path relative to the plugin's folder, or a URL.
+    /// - Throws: `configInvalid` for a name that is not valid in Swift and C.
     package init(name: String, language: Language, package: String) throws(SluiceError) {
         let isName = name.utf8.first.map { (65...90).contains($0) || (97...122).contains($0) } ?? false
         guard isName, name.utf8.allSatisfy({ (48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0) || $0 == 95 })
@@ -25,8 +25,9 @@ package struct PluginTemplate: Sendable {
         self.package = package
     }
 
-    /// Makes the folder.
-    /// - Throws: `configInvalid` when it is there already, or cannot be made.
+    /// Creates the plugin's folder.
+    ///
+    /// - Throws: `configInvalid` if it exists or cannot be created.
     package func write(into parent: String) throws(SluiceError) {
         let folder = "\(parent)/\(name)"
         guard !FileManager.default.fileExists(atPath: folder) else {
@@ -43,7 +44,7 @@ package struct PluginTemplate: Sendable {
         }
     }
 
-    /// By path in the plugin's folder.
+    /// The texts of the files, by path in the plugin's folder.
     package var files: [String: String] {
         let files =
             switch language {

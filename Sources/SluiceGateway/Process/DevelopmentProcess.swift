@@ -3,7 +3,7 @@ package import SluiceCore
 package import SluiceNet
 import SluicePostgres
 
-/// `sluice dev`: a private PostgreSQL, a log, and a gateway in development mode, all ending with the command.
+/// The command `sluice dev`: a private PostgreSQL, a log, and a gateway in development mode. All end with the command.
 package struct DevelopmentProcess: Sendable {
     private let dataDirectory: String?
     private let port: Int
@@ -13,7 +13,7 @@ package struct DevelopmentProcess: Sendable {
     private let plugins: GatewayConfiguration.Plugins
     private let json: Bool
 
-    /// Who is there to log in with.
+    /// The e-mails of the users created at the start.
     static let emails = ["alice@example.com", "bob@example.com"]
 
     package init(
@@ -102,7 +102,7 @@ package struct DevelopmentProcess: Sendable {
     }
 }
 
-/// Where development data lives: the folder named, or a temporary one that goes with the process.
+/// The folder of the development data: the named one, or a temporary one that is removed at the end.
 struct DevelopmentFolder {
     let path: String
     private let isTemporary: Bool
@@ -125,7 +125,7 @@ struct DevelopmentFolder {
     }
 }
 
-/// Users to begin with. Passwords are made once and kept in the private database beside the accounts.
+/// The initial users. Their passwords are created once and stored in the private database.
 enum DevelopmentUsers {
     struct User {
         var email: String
@@ -148,6 +148,7 @@ enum DevelopmentUsers {
         for email in DevelopmentProcess.emails {
             let name = "development:\(email)"
             let secret = Hex.encode((0..<6).map { _ in UInt8.random(in: .min ... .max) })
+            // The first proposal is stored; later starts get the same password.
             let password = String(decoding: try await TokenStore(pool: pool).signingKey(name, proposed: Array(secret.utf8)), as: UTF8.self)
             if try await access.users.directory.find(email: email) == nil {
                 _ = try await access.users.create(email: email, password: password)
@@ -160,7 +161,7 @@ enum DevelopmentUsers {
 }
 
 extension AppConfiguration {
-    /// Reads an app directory; of several mistakes all are in the message.
+    /// Loads an app directory. The error's message lists all problems.
     package static func load(_ path: String) throws(SluiceError) -> AppConfiguration {
         do {
             return try AppDirectory.load(at: path)
@@ -169,7 +170,7 @@ extension AppConfiguration {
         }
     }
 
-    /// An app that nobody has described: its classes come with the first client.
+    /// An app without a directory. The first client adds its classes.
     static let development = AppConfiguration(
         appID: "dev", name: "dev", schema: Schema([]), tables: [:], partitions: [:], queryableFields: QueryableFields(),
         authProviders: [AuthProvider(type: "anon-user", isEnabled: true), AuthProvider(type: "local-userpass", isEnabled: true)],

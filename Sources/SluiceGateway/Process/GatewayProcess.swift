@@ -5,10 +5,11 @@ package import SluiceCore
     import Glibc
 #endif
 
-/// `sluice serve` from configuration to end: logging, the ready line, signals.
+/// The command `sluice serve` after its options: logging, the ready line, and signals.
 package enum GatewayProcess {
     /// Runs a gateway until SIGINT or SIGTERM.
-    /// - Parameter json: whether to print one line of JSON on standard output once clients can connect.
+    ///
+    /// - Parameter json: `true` to print one line of JSON on standard output once clients can connect.
     package static func run(_ configuration: GatewayConfiguration, json: Bool) async throws {
         let logger = ProcessLogger.make()
         let gateway = Gateway(configuration, logger: logger)
@@ -25,7 +26,7 @@ package enum GatewayProcess {
     }
 }
 
-/// Logs of a process: one line each on standard error; the level comes from SLUICE_LOG (default: info).
+/// The logger of a process: lines on standard error, at the level of `SLUICE_LOG` (info by default).
 enum ProcessLogger {
     static func make() -> Logger {
         var logger = Logger(label: "sluice") { StreamLogHandler.standardError(label: $0) }
@@ -39,14 +40,14 @@ package enum StandardError {
 }
 
 package enum StandardOutput {
-    /// Writes one line of JSON, whole.
+    /// Writes one line of JSON with a single call of `write`.
     package static func line(_ json: JSON) {
         let text = json.text + "\n"
         text.withCString { _ = Glibc.write(1, $0, strlen($0)) }
     }
 }
 
-/// The process's environment variables.
+/// The environment variables of the process.
 package struct ProcessEnvironment: Sendable {
     package init() {}
     package subscript(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }

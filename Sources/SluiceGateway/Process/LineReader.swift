@@ -4,9 +4,9 @@ package import SluiceCore
     import Glibc
 #endif
 
-/// The lines of a file or of standard input, read a piece at a time.
+/// Reads the lines of a file or of standard input, in pieces of 256 KiB. Blocks.
 package final class LineReader {
-    /// One line, bytes. Beyond: an error.
+    /// The longest line, in bytes. A line that exceeds it by more than one piece is an error.
     package static let lineBytes = 16 << 20
 
     private static let pieceBytes = 256 << 10
@@ -14,14 +14,15 @@ package final class LineReader {
     private let descriptor: Int32
     private let name: String
     private var buffer: [UInt8] = []
-    /// Where the next line begins, and how far its end has been looked for.
+    /// The start of the next line, and the end of the part searched for its end.
     private var start = 0
     private var scanned = 0
     private var isAtEnd = false
-    /// The number of the last line that was read; 0 before the first.
+    /// The number of the last line read; 0 before the first.
     package private(set) var number = 0
 
     /// Opens a file.
+    ///
     /// - Throws: `configMissing`.
     package init(path: String) throws(SluiceError) {
         name = path
@@ -38,8 +39,9 @@ package final class LineReader {
 
     package static var standardInput: LineReader { LineReader(standardInput: 0) }
 
-    /// The next line without its end; nil after the last.
-    /// - Throws: `configMissing` when it cannot be read, `badRequest` for a line beyond `lineBytes`.
+    /// Returns the next line without its end; nil after the last.
+    ///
+    /// - Throws: `configMissing` if it cannot be read; `badRequest` for a line that is too long.
     package func next() throws(SluiceError) -> ArraySlice<UInt8>? {
         while true {
             if let end = lineEnd() {
@@ -68,11 +70,12 @@ package final class LineReader {
             guard let base = bytes.baseAddress, scanned < bytes.count else { return nil }
             return memchr(base + scanned, Int32(UInt8(ascii: "\n")), bytes.count - scanned).map { UnsafeRawPointer($0) - base }
         }
+        // Each byte is searched once, even if a line spans many pieces.
         scanned = buffer.count
         return end
     }
 
-    /// Reads a piece behind what is there; lines that have been given out make room.
+    /// Appends a piece to the buffer and removes the lines already returned.
     private func fill() throws(SluiceError) {
         buffer.removeFirst(start)
         (start, scanned) = (0, buffer.count)

@@ -4,18 +4,18 @@ package import SluiceCore
     import Glibc
 #endif
 
-/// Standard output, line by line.
+/// Writes lines to standard output.
 package struct LineWriter {
-    /// The reader has closed the pipe: there is nobody left to write for.
+    /// The reader has closed the pipe.
     package struct Closed: Error {}
 
     private var buffer: [UInt8] = []
     private let holdsBack: Bool
 
-    /// - Parameter holdsBack: whether lines may wait for one another; otherwise each is written at once, for readers that ask on.
+    /// - Parameter holdsBack: `true` to buffer up to 64 KiB. `false` writes each line at once, for interactive readers.
     package init(holdsBack: Bool) {
         self.holdsBack = holdsBack
-        // A closed pipe is an error of `write` then, not the end of the process.
+        // A closed pipe is then an error of `write` instead of the end of the process.
         signal(SIGPIPE, SIG_IGN)
     }
 
@@ -28,7 +28,7 @@ package struct LineWriter {
 
     package mutating func write(_ line: JSON) throws { try write(line.text) }
 
-    /// - Throws: `Closed`, and `internalError` when it cannot be written.
+    /// - Throws: `Closed`; `internalError` if standard output cannot be written.
     package mutating func flush() throws {
         var rest = buffer[...]
         while !rest.isEmpty {

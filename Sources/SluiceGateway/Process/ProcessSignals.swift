@@ -8,20 +8,18 @@ import Synchronization
 
 /// Ends a process's work on SIGINT and SIGTERM.
 ///
-/// A handler writes into a pipe, since a signal must neither be lost nor leave blocked signals to our children, which
-/// Dispatch's own signal sources do not promise on Linux.
+/// The signal handler writes into a pipe. Dispatch's signal sources may lose signals on Linux and leave them blocked in child processes.
 enum ProcessSignals {
-    /// Runs `body` in a task that the first signal cancels. A body that has not ended five seconds later is not waited for:
-    /// the process exits with status 1.
+    /// Runs `body` in a task that the first signal cancels. If the body has not ended 4.5 s later, the process exits with status 1.
     static func cancelling(_ body: @escaping @Sendable () async throws -> Void) async throws {
-        // Unstructured because: the signal handlers have to reach it.
+        // Unstructured because: the signal handlers must reach the task.
         let work = Task { try await body() }
         let source = try listen { work.cancel() }
         defer { source.cancel() }
         do {
             try await work.value
         } catch  where work.isCancelled {
-            // Whatever a body says that was told to end, it has ended.
+            // A cancelled body has ended, regardless of its error.
             return
         }
     }
@@ -31,6 +29,7 @@ enum ProcessSignals {
         guard pipe(&ends) == 0 else { throw SluiceError(.internalError, "No pipe could be made for signals: errno \(errno).") }
         for end in ends {
             _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+            // A full pipe must not block the signal handler.
             _ = fcntl(end, F_SETFL, O_NONBLOCK)
         }
         let reader = ends[0]
@@ -55,16 +54,16 @@ enum ProcessSignals {
             sigaction(number, &action, nil)
             sigaddset(&numbers, number)
         }
-        // Whoever started us may have had them blocked.
+        // The parent process may have blocked them.
         pthread_sigmask(SIG_UNBLOCK, &numbers, nil)
         return source
     }
 }
 
-/// The end of the pipe that the handler writes into.
+/// The end of the pipe that the signal handler writes into.
 private let signalPipe = Atomic<Int32>(-1)
 
-/// Runs in any thread at any instant: nothing but `write` is allowed here.
+/// Handles a signal in any thread at any instant. Only async-signal-safe functions such as `write` are allowed.
 private func noteSignal(_ number: Int32) {
     let before = errno
     var byte = UInt8(truncatingIfNeeded: number)

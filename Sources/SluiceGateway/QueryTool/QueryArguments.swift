@@ -1,8 +1,8 @@
 package import SluiceCore
 
-/// Arguments of a query as the command line has them: one JSON text each, in extended JSON.
+/// Reads the arguments of a query from the command line: one text of extended JSON each.
 package enum QueryArguments {
-    /// - Throws: `badJSON` naming the argument by its number from 0, as `$0` does.
+    /// - Throws: `badJSON` with the argument's number from 0, as in `$0`.
     package static func read(_ texts: [String]) throws(SluiceError) -> [Value] {
         var values: [Value] = []
         for (number, text) in texts.enumerated() {
@@ -25,7 +25,7 @@ package enum QueryArguments {
         "$oid", "$uuid", "$date", "$numberInt", "$numberLong", "$numberDouble", "$numberDecimal", "$binary",
     ]
 
-    /// The first extended form that does not hold what it says: a mistake here, not a dictionary.
+    /// Returns the first extended form with an invalid value. On the command line that is a mistake, not a dictionary.
     private static func malformed(_ json: JSON) -> String? {
         switch json {
         case .array(let elements): return elements.lazy.compactMap(malformed).first

@@ -1,18 +1,18 @@
 package import SluiceCore
 package import SluiceQuery
 
-/// Everything that is known of a query before it runs.
+/// The static properties of a query: canonical text, tree, SQL and index form.
 package struct QueryExplanation: Sendable {
     package var canonical: String
     package var tree: String
     package var postgres: QuerySQL
     package var sqlite: QuerySQL
-    /// How the gateway would keep it as a subscription.
+    /// The index form of the subscription, or the error that rejects the subscription.
     package var index: Result<[IndexEntry], SluiceError>
     private var type: ObjectType
     private var indexed: String?
 
-    /// - Throws: the errors of the query language; what only a subscription may not have is part of the explanation.
+    /// - Throws: The errors of the query language. Errors of a subscription alone are part of `index`.
     package init(_ text: String, _ tool: QueryTool, _ fields: QueryableFields) throws(SluiceError) {
         let query = try tool.bind(text)
         (type, indexed) = (tool.type, fields.indexed)
@@ -27,10 +27,10 @@ package struct QueryExplanation: Sendable {
 
     // MARK: As text
 
-    /// How many entries of the index form are shown.
+    /// The maximum number of index entries in the text.
     private static let shownEntries = 20
 
-    /// For people: a heading for each part, its content indented below.
+    /// The explanation as text: a heading for each part, with its content indented below.
     package var text: String {
         var lines = ["canonical text", "    \(canonical)", "tree, with types"] + tree.split(separator: "\n").map { "    \($0)" }
         lines += ["PostgreSQL"] + postgres.lines.map { "    \($0)" }
@@ -54,8 +54,8 @@ package struct QueryExplanation: Sendable {
 
     // MARK: As JSON
 
-    /// For programs: `{"ok": true, "canonical": …, "tree": …, "postgres": …, "sqlite": …, "index": …}`; the index form of what cannot
-    /// be subscribed to is `{"ok": false, …}` like any error.
+    /// The explanation as JSON: `{"ok": true, "canonical": …, "tree": …, "postgres": …, "sqlite": …, "index": …}`. The index form of a
+    /// query that cannot be subscribed to is `{"ok": false, …}`, as for any error.
     package var answer: JSON {
         let entries: JSON =
             switch index {
@@ -71,6 +71,6 @@ package struct QueryExplanation: Sendable {
 }
 
 extension SluiceError {
-    /// The message without the place.
+    /// The message without the position.
     fileprivate var sentence: String { QueryErrorParts(self)?.sentence ?? message }
 }

@@ -1,27 +1,28 @@
 package import SluiceCore
 package import SluiceQuery
 
-/// Reads the rows that a query runs over: one JSON object a line, in extended JSON.
+/// Reads the rows for a query: one object of extended JSON per line.
 ///
-/// `_class` names a row's class; without it the row is of the class that is asked for. A link is its target's `_id`. Null may stand
-/// everywhere but in `_id`, and what a row leaves out is null, or an empty collection. Lines with nothing on them are passed over.
+/// `_class` names a row's class, by default the class of the query. A link is its target's `_id`. Null is valid for every property except
+/// `_id`. A missing property is null or an empty collection. Blank lines are skipped.
 package struct QueryRows {
-    /// Where null is allowed, whatever the classes require: the rows are what a query is tried on, not what a table takes.
+    /// The schema with every property optional: rows serve to try a query and need not be complete.
     private let schema: Schema
     private let type: ObjectType
     private let file: String
     private var rows: [(type: String, row: Row)] = []
     private var lines: [String: [Value: Int]] = [:]
 
-    /// - Parameter file: what errors call the file.
+    /// - Parameter file: The file name for errors.
     package init(schema: Schema, type: ObjectType, file: String) {
         self.schema = Schema(schema.types.map(QueryRows.withNulls))
         self.type = self.schema[type.name] ?? type
         self.file = file
     }
 
-    /// Reads a file whole. Costs memory for all of its rows.
-    /// - Throws: `configMissing`, or the first mistake of a line with its place.
+    /// Reads a whole file. Memory use is proportional to its rows.
+    ///
+    /// - Throws: `configMissing`, or the first error of a line with its position.
     package static func graph(at path: String, schema: Schema, type: ObjectType) throws(SluiceError) -> MemoryGraph {
         let reader = try LineReader(path: path)
         var rows = QueryRows(schema: schema, type: type, file: path)
@@ -29,11 +30,13 @@ package struct QueryRows {
         return MemoryGraph(schema: schema, rows: rows.rows)
     }
 
-    /// The rows so far, as a graph over the schema as it was given.
+    /// Returns the rows read so far as a graph over `schema`.
     package func graph(_ schema: Schema) -> MemoryGraph { MemoryGraph(schema: schema, rows: rows) }
 
     /// Reads one line.
-    /// - Parameter number: from 1.
+    ///
+    /// - Parameter number: The line number, from 1.
+    /// - Throws: The error of the line, with its position.
     package mutating func add(_ line: some Collection<UInt8>, number: Int) throws(SluiceError) {
         if line.allSatisfy({ $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\t") }) { return }
         let json: JSON
@@ -83,7 +86,7 @@ package struct QueryRows {
             guard property.collection == .set, case .list(let elements) = value else { return value }
             return .list(Set(elements).sorted { $0.precedes($1) })
         } catch {
-            // The property's own mistakes do not say whose it is; those inside an embedded object do.
+            // Errors about a property itself do not name its class. Those inside an embedded object do.
             let isOwn = error.message.hasPrefix("\(property.name): ")
             throw SluiceError(error.code, isOwn ? "\(type.name).\(error.message)" : error.message, fix: error.fix)
         }

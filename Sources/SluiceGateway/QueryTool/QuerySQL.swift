@@ -1,7 +1,7 @@
 package import SluiceCore
 package import SluiceQuery
 
-/// A query as one database runs it, with tables and columns that are called like the classes and their properties.
+/// A query in one SQL dialect, with tables and columns named after the classes and their properties.
 package struct QuerySQL: Sendable {
     private let selection: SQLSelection
     private let dialect: SQLDialect
@@ -22,7 +22,7 @@ package struct QuerySQL: Sendable {
         table = SQLQuote.identifier(query.type.name)
     }
 
-    /// Whether the database narrows the rows down at all.
+    /// `true` if the SQL condition can exclude rows.
     private var narrows: Bool { selection.isExact || selection.condition.text != "TRUE" }
 
     private var statement: [String] {
@@ -32,7 +32,7 @@ package struct QuerySQL: Sendable {
         return lines
     }
 
-    /// What is left to do with the rows that the statement selects.
+    /// The steps that remain after the SQL statement.
     private var rest: [String] {
         var rest = selection.isExact ? [] : ["testing each row by the condition"]
         for suffix in selection.suffixes {
@@ -45,7 +45,7 @@ package struct QuerySQL: Sendable {
         return rest
     }
 
-    /// For people, a line each.
+    /// The query as text, one line each.
     package var lines: [String] {
         guard narrows else { return ["not expressible in SQL: every row of \(table) is read and tested"] }
         let mark = dialect == .postgres ? "$" : "?"
@@ -53,8 +53,8 @@ package struct QuerySQL: Sendable {
         return statement + parameters + (rest.isEmpty ? [] : ["left to do with its rows: \(rest.joined(separator: ", "))"])
     }
 
-    /// For programs: `{"sql": …, "where": …, "parameters": [{"value": …, "type": …}], "exact": …, "rest": […]}`; `exact` is whether the
-    /// condition selects no row too many.
+    /// The query as JSON: `{"sql": …, "where": …, "parameters": [{"value": …, "type": …}], "exact": …, "rest": […]}`. `exact` is `true`
+    /// if the condition selects no row too many.
     package var json: JSON {
         [
             "sql": .string(statement.joined(separator: " ")), "where": .string(selection.condition.text),

@@ -1,13 +1,13 @@
 import FoundationEssentials
 package import SluiceCore
 
-/// The schema file of `sluice query`: `{"schemas": […], "relationships": {Class: {field: {"ref": …, "foreign_key": …, "is_list": …}}}}`,
-/// with the JSON schemas and relationships of an app directory.
+/// The schema file of `sluice query`:
+/// `{"schemas": […], "relationships": {Class: {field: {"ref": …, "foreign_key": …, "is_list": …}}}}`.
 ///
-/// A class without `_id` is an embedded one. A `ref` names a class, or a collection as in an app directory (`LinkTargets`).
-/// `"asymmetric_tables": [Class]` is the key of `sync/config.json`.
+/// Schemas and relationships have the form of an app directory. A class without `_id` is embedded. A `ref` names a class, or a collection
+/// as in an app directory (`LinkTargets`). `"asymmetric_tables": [Class]` is the key of `sync/config.json`.
 package enum QuerySchemaFile {
-    /// - Throws: every problem of the file with its place.
+    /// - Throws: All problems of the file with their positions.
     package static func load(at path: String) throws(AppDirectoryError) -> Schema {
         let list = ProblemList()
         var isDirectory = false
@@ -22,7 +22,7 @@ package enum QuerySchemaFile {
         return try read(text, file: path)
     }
 
-    /// - Parameter file: what problems call it.
+    /// - Parameter file: The file name for problems.
     package static func read(_ text: String, file: String) throws(AppDirectoryError) -> Schema {
         let list = ProblemList()
         do throws(JSON.Mistake) {

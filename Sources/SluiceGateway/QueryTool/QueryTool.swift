@@ -1,7 +1,7 @@
 package import SluiceCore
 package import SluiceQuery
 
-/// What `sluice query` does with the text of a query, but for printing.
+/// The operations of `sluice query` on one class of a schema, without the output.
 package struct QueryTool: Sendable {
     package let schema: Schema
     package let type: ObjectType
@@ -18,28 +18,33 @@ package struct QueryTool: Sendable {
         (self.schema, self.type, self.arguments) = (schema, type, arguments)
     }
 
+    /// Returns the canonical text of a query. Names and types are not checked.
+    ///
     /// - Throws: `querySyntax`.
     package static func canonicalText(_ text: String) throws(SluiceError) -> String { try Query.parse(text).canonicalText }
 
-    /// - Throws: the errors of the query language.
+    /// Parses a query and binds it to the class.
+    ///
+    /// - Throws: The errors of the query language.
     package func bind(_ text: String) throws(SluiceError) -> BoundQuery {
         try Query.parse(text).bind(to: type, in: schema, arguments: arguments.map { .value($0) })
     }
 
-    /// The primary keys of the rows that a query selects, in its order or the graph's.
+    /// Returns the primary keys of the selected rows, in the order of the query or else of the graph.
     package func run(_ text: String, over graph: MemoryGraph) throws(SluiceError) -> [Value] { try bind(text).run(over: graph) }
 
-    /// Checks a query as the gateway does when a client subscribes.
-    /// - Throws: like `bind`, and the refusals.
+    /// Checks a query as the gateway does for a subscription.
+    ///
+    /// - Throws: The errors of `bind`, and those that reject a subscription.
     package func check(_ text: String, _ fields: QueryableFields) throws(SluiceError) -> Predicate {
         try Subscription.checkSize(ofSet: [text])
         return try Subscription.check(type: type, query: try Query.parse(text), arguments: arguments, in: schema, fields: fields)
     }
 
-    /// The queryable fields that the command line names.
-    /// - Parameter queryable: nil for every field that can be, as in development mode.
-    /// - Throws: `configInvalid` for a name that the class does not have or that no queryable field may have, and for an indexed field of
-    ///   an unfit type.
+    /// Returns the queryable fields that the command line names.
+    ///
+    /// - Parameter queryable: The names; nil for every eligible field, as in development mode.
+    /// - Throws: `configInvalid` for an unknown or reserved name, and for an indexed field of an unfit type.
     package func fields(queryable: [String]?, indexed: String?) throws(SluiceError) -> QueryableFields {
         let named = (queryable ?? []) + [indexed].compactMap(\.self)
         if let word = named.first(where: QueryableFields.isReserved) {
@@ -62,7 +67,8 @@ package struct QueryTool: Sendable {
     }
 }
 
-/// A value as `sluice query run` prints a key: strings as they are, integers in decimal, ObjectIds and UUIDs in small hexadecimal digits.
+/// The form in which `sluice query run` prints a key. Strings are unquoted and integers decimal. ObjectIds and UUIDs use lower-case
+/// hexadecimal digits.
 extension Value {
     package var keyText: String {
         switch self {
@@ -76,8 +82,8 @@ extension Value {
 }
 
 extension SluiceError {
-    /// As one line of batch mode: `{"ok": false, "code": …, "name": …, "message": …, "line": …, "column": …, "fix": …}`. What is wrong with
-    /// the query as a whole is at its beginning.
+    /// The error as a line of batch mode: `{"ok": false, "code": …, "name": …, "message": …, "line": …, "column": …, "fix": …}`. An error
+    /// of the whole query has line 1 and column 1.
     package var answer: JSON {
         let parts = QueryErrorParts(self)
         return [
@@ -86,14 +92,15 @@ extension SluiceError {
         ]
     }
 
-    /// As standard error shows it: code, message with the place below it, and what to do.
+    /// The error for standard error: code, message with its position, and fix.
     package var shown: String {
         "sluice: \(code.name) (\(code.rawValue)): \(message)\(message.hasSuffix("\n") ? "" : "\n")    \(fix ?? code.fix)\n"
     }
 
-    /// How `sluice query` ends with it: 3 for a query that is no subscription, 2 for one that is wrong (or names a class that is not
-    /// there), 1 for anything else.
-    /// - Parameter isCheck: whether it was asked for a subscription.
+    /// Returns the exit code of `sluice query`. It is 3 for a query that is no valid subscription, 2 for an invalid query or unknown
+    /// class, and 1 for any other error.
+    ///
+    /// - Parameter isCheck: `true` for `sluice query check`. Only then is the code 3.
     package func exitCode(isCheck: Bool) -> Int32 {
         switch code.rawValue {
         case 310..<350 where isCheck: 3

@@ -5,7 +5,7 @@ import SluiceCore
     import Glibc
 #endif
 
-/// What tells one state of some files from another without reading them: inode, size, and when they were changed.
+/// The state of some files without their content: inode, size and time of the last status change.
 struct FileStamps: Hashable, Sendable {
     private struct Stamp: Hashable {
         var inode: UInt64
@@ -14,10 +14,10 @@ struct FileStamps: Hashable, Sendable {
         var nanoseconds: Int64
     }
 
-    /// Files that are not there are missing.
+    /// The stamps by path. Files that do not exist have none.
     private var stamps: [String: Stamp] = [:]
 
-    /// All files in a folder and below; it takes about 5 µs a file.
+    /// The stamps of all files in a folder and its subfolders. It takes about 5 µs per file.
     init(under folder: String) {
         self.init(of: ((try? FileManager.default.subpathsOfDirectory(atPath: folder)) ?? []).map { "\(folder)/\($0)" })
     }

@@ -1,14 +1,16 @@
 import FoundationEssentials
 import SluiceCore
 
-/// Where the programs and plugins that ship together lie: beside the running program.
+/// The paths of the programs and plugins that ship with the gateway, relative to the running program.
 enum InstalledFiles {
     private static var folder: String {
         let path = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
         return path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
     }
 
-    /// The program that plugins run in. SLUICE_PLUGIN_HOST names another.
+    /// Returns the path of the plugin host. The environment variable `SLUICE_PLUGIN_HOST` overrides it.
+    ///
+    /// - Throws: `configMissing` if the file is not executable.
     static func pluginHost() throws(SluiceError) -> String {
         let path = ProcessInfo.processInfo.environment["SLUICE_PLUGIN_HOST"] ?? "\(folder)/sluice-plugin-host"
         guard FileManager.default.isExecutableFile(atPath: path) else {
@@ -19,7 +21,7 @@ enum InstalledFiles {
         return path
     }
 
-    /// A plugin that ships with the gateway; nil when it is not there.
+    /// Returns the path of a plugin that ships with the gateway; nil if it is not installed.
     static func plugin(_ name: String) -> String? { plugin(file: file(ofPlugin: name)) }
 
     static func file(ofPlugin name: String) -> String { "lib\(name).so" }

@@ -4,8 +4,9 @@ import SluicePostgres
 import SluiceQuery
 import Synchronization
 
-/// Says why a user has an object on their devices or not: whether it is there, what the rules in use say of it, what the user's
-/// sessions on this gateway have asked for and what the rules say of that, and why writes of theirs to it were undone.
+/// Explains why a client replica has an object or lacks it.
+///
+/// It combines the row, the rules in use, the user's sessions on this gateway and the write rejections for the object.
 struct ObjectExplainer: Sendable {
     let users: any UserDirectory
     let authority: any SchemaAuthority
@@ -17,15 +18,15 @@ struct ObjectExplainer: Sendable {
     let rejected: RejectedWriteStore
     let clients: ClientStore
 
-    /// Refused writes that are told of, the newest.
+    /// The maximum number of write rejections in the explanation, the newest first.
     private static let refusals = 5
-    /// Files of the user that are looked at, those first that were seen last.
+    /// The maximum number of client replicas without a session here, the most recently seen first.
     private static let files = 10
 
     /// - Parameters:
-    ///   - name: the user's id or e-mail.
-    ///   - id: the primary key as `keyText` writes it.
-    /// - Throws: `userNotFound`, `unknownType`, `badRequest` for a key that is none.
+    ///   - name: The user's id or e-mail.
+    ///   - id: The primary key, in the form of `keyText`.
+    /// - Throws: `userNotFound`; `unknownType`; `badRequest` for an invalid key.
     func explain(user name: String, type: String, id: String) async throws -> ObjectExplanation {
         let schema = authority.current().schema
         guard let index = schema.types.firstIndex(where: { $0.name == type && $0.kind == .topLevel }) else {
@@ -41,7 +42,7 @@ struct ObjectExplainer: Sendable {
         var asked: [AskedSession] = []
         for status in try await sessions.statuses(of: index, named: type, user: account.id) {
             let narrowed = try await Result.of { () async throws -> Narrowed in
-                // As its session does: rules may look at all of a set.
+                // The whole set, as the session passes it: rules may depend on all of its queries.
                 let texts =
                     status.inquiry.isEmpty ? [] : try await rules.checkSubscription(user: account.context, queries: status.inquiry)
                 return Narrowed(queries: status.own.map { texts[$0] }, included: status.included.map { texts[$0] })
@@ -55,26 +56,26 @@ struct ObjectExplainer: Sendable {
             account, subject, quarantined: unfit, plan: plan.map { $0[type] }, asked, elsewhere: elsewhere, refusals)
     }
 
-    /// The object that is asked about.
+    /// The object to explain.
     struct Subject: Sendable {
         var type: ObjectType
         var key: Value
-        /// Nil: it is not there, or does not fit its class.
+        /// The row; nil if it does not exist or does not fit its class.
         var row: Row?
     }
 
-    /// A session, and what the rules say of its queries on the class.
+    /// A session and the rules' result for its queries on the class.
     struct AskedSession: Sendable {
         var status: SessionStatus
-        /// What its queries are narrowed by, or why the rules refuse its set.
+        /// The conditions of the rules, or the error that rejects the session's set.
         var narrowed: Result<Narrowed, SluiceError>
     }
 
-    /// What the rules narrow a session's part of the class by.
+    /// The conditions that the rules add to a session's queries on the class.
     struct Narrowed: Sendable {
-        /// Each of its queries.
+        /// The condition of each query, in the order of the session's queries.
         var queries: [String]
-        /// What comes along by links; nil when nothing of the class does.
+        /// The condition of objects included by links; nil if the session includes none of the class.
         var included: String?
     }
 
@@ -101,6 +102,7 @@ struct ObjectExplainer: Sendable {
         let predicate = try Query.parse("\(name) == $0").bind(to: type, arguments: [key])
         let found = Mutex<Row?>(nil)
         _ = try await SnapshotPatience.retry(environment) {
+            // Any snapshot is acceptable, as the explanation needs no position in the log.
             try await snapshots.read([SnapshotQuery(type: type, predicate: predicate)]) { _ in
                 true
             } rows: { _, buffer, rows in
@@ -112,6 +114,8 @@ struct ObjectExplainer: Sendable {
 }
 
 extension UserDirectory {
+    /// Returns the account with this id, or else with this e-mail.
+    ///
     /// - Throws: `userNotFound`.
     func account(calledOrMailed name: String) async throws -> UserAccount {
         if let account = try await find(id: name) { return account }
@@ -121,8 +125,9 @@ extension UserDirectory {
 }
 
 extension Result where Failure == SluiceError {
-    /// What the body gives, or why it does not.
-    /// - Throws: what is no answer of this program.
+    /// Runs the body and captures a `SluiceError`.
+    ///
+    /// - Throws: Any other error.
     fileprivate static func of(_ body: () async throws -> Success) async throws -> Result {
         do { return .success(try await body()) } catch let error as SluiceError { return .failure(error) }
     }

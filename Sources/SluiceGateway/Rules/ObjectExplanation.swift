@@ -3,9 +3,9 @@ import SluicePipeline
 import SluicePostgres
 import SluiceQuery
 
-/// Why a user has an object on their devices or not.
+/// The reasons why a client replica has an object or lacks it.
 struct ObjectExplanation: Sendable {
-    /// A condition, and those of its parts that an object does not meet.
+    /// A condition, with the clauses that the object does not satisfy.
     private struct Verdict {
         var text: String
         var matches: Bool
@@ -28,19 +28,19 @@ struct ObjectExplanation: Sendable {
 
     private let subject: ObjectExplainer.Subject
     private let user: String
-    /// Properties that the user may not read: null in their queries.
+    /// The properties that the user may not read. They count as null in the user's queries.
     private var hidden: Set<Int> = []
-    /// The role that lets the user read objects of the class, as the end of a sentence.
+    /// The role that allows the user to read objects of the class, as the end of a sentence.
     private var granted = ""
     private var facts: [JSON.Member] = []
-    /// One sentence each, the reasons that decide first.
+    /// One sentence each, the decisive reasons first.
     private(set) var reasons: [String] = []
 
     /// - Parameters:
-    ///   - quarantined: why the row is not sent.
-    ///   - plan: what the rules say of the class, or why they say nothing.
-    ///   - elsewhere: files of the user without a session on this gateway, and when one was heard of last.
-    ///   - refusals: the user's refused writes to it, the newest first.
+    ///   - quarantined: The reason why the row is in quarantine.
+    ///   - plan: The rules' result for the class, or their error.
+    ///   - elsewhere: The user's client replicas without a session on this gateway, with the times last seen.
+    ///   - refusals: The write rejections of the user for the object, the newest first.
     init(
         _ account: UserAccount, _ subject: ObjectExplainer.Subject, quarantined: String?, plan: Result<TypePlan, SluiceError>,
         _ sessions: [ObjectExplainer.AskedSession], elsewhere: [(id: ClientID, at: String)], _ refusals: [Refusal]
@@ -55,7 +55,7 @@ struct ObjectExplanation: Sendable {
         try explain(plan)
         facts.append(JSON.Member("sessions", .array(try sessions.map { try explain($0) })))
         if sessions.isEmpty { reasons.append("The user has no session on this gateway now.") }
-        // Subscriptions are not in the database: a device sends them with each session.
+        // PostgreSQL does not hold subscription sets: a client sends its set with each session.
         reasons += elsewhere.map {
             "Device \($0.id.rawValue) is offline or on another gateway, which alone knows what it asks for; last heard of at \($0.at)."
         }
@@ -145,8 +145,9 @@ struct ObjectExplanation: Sendable {
         ]
     }
 
-    /// Why it does not come along.
-    /// - Parameter linked: what the rules narrow objects by that do.
+    /// Returns the reason why an object is not included by a link.
+    ///
+    /// - Parameter linked: The condition of the rules for included objects.
     private func explain(_ linked: Verdict, _ device: String, isLive: Bool) -> String {
         let begin = "\(device) gets objects of the class by links to them"
         if !linked.matches {
@@ -170,9 +171,10 @@ struct ObjectExplanation: Sendable {
         ]
     }
 
-    /// `{"user", "type", "id", "exists", "because": [sentence], "rules": {"role", "read": {"query", "matches", "failing"}, …},
-    /// "sessions": [{"client", "version", "live", "has_object", "queries": […], "narrowed": […], "linked", "refused"}], "elsewhere":
-    /// [{"client", "seen_at"}], "refused_writes": [{"at", "client", "code", "reason", "rule"}]}`
+    /// The explanation as JSON:
+    /// `{"user", "type", "id", "exists", "because": [sentence], "rules": {"role", "read": {"query", "matches", "failing"}, …},`
+    /// `"sessions": [{"client", "version", "live", "has_object", "queries": […], "narrowed": […], "linked", "refused"}],`
+    /// `"elsewhere": [{"client", "seen_at"}], "refused_writes": [{"at", "client", "code", "reason", "rule"}]}`
     var json: JSON {
         let head: [JSON.Member] = [
             JSON.Member("user", .string(user)), JSON.Member("type", .string(subject.type.name)),

@@ -3,13 +3,14 @@ import FoundationEssentials
 package import SluiceCore
 import SluicePluginHost
 
-/// The bytes of a plugin's file, and whether they are the ones that the app's owner listed.
+/// The bytes of a plugin's file, with the check that the app's owner listed exactly these bytes.
 struct PluginFile: Sendable {
     let path: String
     private let bytes: [UInt8]
     let sha256: String
 
     /// Reads the file. Blocks.
+    ///
     /// - Throws: `pluginMissing`.
     init(_ path: String) throws(SluiceError) {
         self.path = path
@@ -17,8 +18,10 @@ struct PluginFile: Sendable {
         sha256 = Hex.encode(Array(SHA256.hash(data: bytes)))
     }
 
-    /// Holds the bytes against the list.
-    /// - Parameter keys: who may sign plugins; when there are any, a plugin needs the signature of one.
+    /// Compares the bytes with their entry in the list.
+    ///
+    /// - Parameter keys: The public keys that may sign plugins. If there are any, a listed plugin needs the signature of one. A plugin
+    ///   that ships with the gateway may go without.
     /// - Throws: `pluginAltered`.
     func check(_ listed: AppConfiguration.ListedPlugin, keys: [PluginKey]) throws(SluiceError) {
         if let expected = listed.sha256, expected != sha256 {
@@ -35,10 +38,13 @@ struct PluginFile: Sendable {
         }
     }
 
-    /// What is loaded: these very bytes.
+    /// Returns an image of the checked bytes. The file itself may have changed since.
     func image() throws(SluiceError) -> PluginImage { try PluginImage(bytes, path: path) }
 
-    /// - Parameter key: an Ed25519 key as `openssl genpkey -algorithm ed25519` writes it, or its 32 bytes in base64.
+    /// Signs the bytes.
+    ///
+    /// - Parameter key: An Ed25519 key as `openssl genpkey -algorithm ed25519` writes it, or its 32 bytes in base64.
+    /// - Throws: `configInvalid` if the key is invalid.
     func signature(by key: String) throws(SluiceError) -> [UInt8] {
         guard let seed = PluginKey.bytes(of: key, der: PluginKey.privateHeader),
             let signer = try? Curve25519.Signing.PrivateKey(rawRepresentation: seed),
@@ -52,15 +58,16 @@ struct PluginFile: Sendable {
     }
 }
 
-/// Somebody whose signature on a plugin counts.
+/// A public Ed25519 key that signs plugins.
 package struct PluginKey: Hashable, Sendable {
     private let bytes: [UInt8]
 
-    // What comes before the 32 bytes of a key in the forms that OpenSSL writes.
+    // The DER bytes before the 32 bytes of a key, as OpenSSL writes them.
     fileprivate static let privateHeader: [UInt8] = [48, 46, 2, 1, 0, 48, 5, 6, 3, 43, 101, 112, 4, 34, 4, 32]
     private static let publicHeader: [UInt8] = [48, 42, 48, 5, 6, 3, 43, 101, 112, 3, 33, 0]
 
-    /// - Parameter text: the key as `openssl pkey -pubout` writes it, or its 32 bytes in base64.
+    /// - Parameter text: The key as `openssl pkey -pubout` writes it, or its 32 bytes in base64.
+    /// - Throws: `configInvalid`.
     package init(_ text: String) throws(SluiceError) {
         guard let bytes = Self.bytes(of: text, der: Self.publicHeader) else {
             throw SluiceError(

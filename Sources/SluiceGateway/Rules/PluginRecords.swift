@@ -4,18 +4,18 @@ import SluicePipeline
 import SluicePluginHost
 import Synchronization
 
-/// Keeps what plugins want kept outside of the database, in Kafka.
+/// Stores the plugins' records in Kafka.
 final class PluginRecords: Sendable {
     private let log: (any MessageLog)?
     private let app: String
     private let isDevelopment: Bool
     private let logger: Logger
-    /// Partitions of the topics that are there.
+    /// The partition counts of topics that are known to exist.
     private let topics = Mutex<[String: Int32]>([:])
 
     static let partitions: Int32 = 4
 
-    /// - Parameter log: nil without Kafka.
+    /// - Parameter log: Kafka; nil without it.
     init(log: (any MessageLog)?, app: String, isDevelopment: Bool, logger: Logger) {
         self.log = log
         self.app = app
@@ -23,9 +23,11 @@ final class PluginRecords: Sendable {
         self.logger = logger
     }
 
-    /// Returns when the brokers have all of them.
-    /// - Throws: `configMissing` without Kafka, save in development mode, where they are logged; `logUnreachable`, `logDelivery`,
-    ///   `logRecordTooLarge`.
+    /// Publishes records and returns once the brokers have acknowledged all of them.
+    ///
+    /// Without Kafka, development mode logs the records instead.
+    ///
+    /// - Throws: `configMissing` without Kafka; `logUnreachable`; `logDelivery`; `logRecordTooLarge`.
     func keep(_ records: [PluginRecord]) async throws(SluiceError) {
         guard let log else {
             guard isDevelopment else {

@@ -3,7 +3,7 @@ import SluicePipeline
 import SluicePluginHost
 import SluiceQuery
 
-/// The plugin chain in use as the pipeline's rules. Where no plugin grants anything all is denied, save in development mode.
+/// The plugin chain in use, as the pipeline's rules. A class that no plugin grants is denied, except in development mode.
 struct PluginRules: Rules {
     let generations: RuleGenerations
     let authority: any SchemaAuthority
@@ -22,7 +22,7 @@ struct PluginRules: Rules {
         let narrowed = try await generations.ask { try await $0.checkSubscription(user: user, queries: asked) }
         return try queries.map { query in
             let cuts = narrowed.filter { $0.type == query.type }.map(\.query)
-            // Each has to be a query by itself: one whose parentheses do not match could undo the one beside it.
+            // Each condition must parse by itself. Otherwise unbalanced parentheses in one could void the condition beside it.
             if cuts.count > 1 { for cut in cuts { _ = try Query.parse(cut) } }
             return cuts.isEmpty ? "TRUEPREDICATE" : cuts.map { "(\($0))" }.joined(separator: " AND ")
         }

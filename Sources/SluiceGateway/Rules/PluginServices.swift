@@ -5,14 +5,14 @@ import SluicePostgres
 import SluiceQuery
 import Synchronization
 
-/// What plugins may ask the gateway: its users, and whether a predicate fits the schema of the moment.
+/// The services that the gateway offers to plugins: custom data of users, and the parsing of predicates against the current schema.
 final class PluginServices: Sendable {
     private let users: UserStore
     private let authority = Mutex<(any SchemaAuthority)?>(nil)
 
     init(users: UserStore) { self.users = users }
 
-    /// From here on predicates can be held against the schema.
+    /// Sets the schema for `parse`. Until then `parse` throws `queryUnknownProperty`.
     func connect(_ authority: any SchemaAuthority) { self.authority.withLock { $0 = authority } }
 
     var host: HostServices {

@@ -3,15 +3,15 @@ import SluiceCore
 import SluicePluginHost
 import SluicePostgres
 
-/// The roles of an app directory, held against its schema without a gateway: `sluice schema`.
+/// Checks the roles of an app directory against its schema without a gateway, for `sluice schema`.
 ///
-/// The plugin for roles that ships reads them, as it does when a gateway starts. Other plugins are not asked.
+/// It configures the shipped plugin for roles as a gateway does at its start. Other plugins are not loaded.
 struct RuleCheck {
     let app: AppConfiguration
-    /// The columns of the table that users' custom data follow; nil if there is none.
+    /// The columns of the table for custom user data; nil if there is none.
     let customDataFields: [String]?
 
-    /// Returns why a gateway would refuse the roles; nil if it would not, or if there are none.
+    /// Returns the error with which a gateway would reject the roles; nil if it would not, or if there are none.
     func refusal() async -> SluiceError? {
         do throws(SluiceError) {
             guard let path = try rolesPlugin() else { return nil }
@@ -36,7 +36,7 @@ struct RuleCheck {
         return refusal
     }
 
-    /// The one that a gateway adds by itself, or the same where `plugins.json` has it.
+    /// Returns the plugin for roles that a gateway adds by itself, or the one that `plugins.json` lists.
     private func rolesPlugin() throws(SluiceError) -> String? {
         if let path = try RuleFiles(directory: nil).rolesPlugin(app) { return path }
         let name = InstalledFiles.file(ofPlugin: "AppServicesRules")

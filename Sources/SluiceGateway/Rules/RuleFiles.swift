@@ -1,17 +1,19 @@
 import SluiceCore
 import SluicePluginHost
 
-/// Where an app's plugins lie, and what each is loaded with.
+/// Resolves the plugins of an app to files and load settings.
 struct RuleFiles {
     let directory: String?
     var keys: [PluginKey] = []
     var inProcess = false
 
-    /// The plugin for roles, when there are any and nobody named one.
+    /// Returns the plugin for roles if the app directory has roles and no list names the plugin.
+    ///
+    /// - Throws: `pluginMissing` if it is not installed.
     func rolesPlugin(_ app: AppConfiguration, beside others: [String] = []) throws(SluiceError) -> String? {
         let hasRules = app.files.keys.contains { $0.hasSuffix("rules.json") || $0.hasSuffix("default_rule.json") }
         let named = (app.plugins.map(\.file) + others).map { $0.split(separator: "/").last.map(String.init) ?? $0 }
-        // By the file's own name: a folder that is called like it holds other plugins.
+        // By the file's own name: a folder of that name may hold other plugins.
         guard hasRules, !named.contains(InstalledFiles.file(ofPlugin: "AppServicesRules")) else { return nil }
         guard let rules = InstalledFiles.plugin("AppServicesRules") else {
             throw SluiceError(.pluginMissing, "The app directory has roles, and the plugin AppServicesRules is not installed.")
@@ -19,7 +21,7 @@ struct RuleFiles {
         return rules
     }
 
-    /// Whether it is the plugin for roles that ships with this gateway.
+    /// `true` for the plugin for roles that ships with this gateway.
     private func isRolesPlugin(_ path: String, _ listed: AppConfiguration.ListedPlugin?) -> Bool {
         listed?.isShipped != false && path == InstalledFiles.plugin("AppServicesRules")
     }
@@ -46,13 +48,14 @@ struct RuleFiles {
         return spec
     }
 
-    /// A folder below the app directory's `plugins`: the directory itself has the app's secrets, and what is installed is of all plugins.
+    /// Returns the plugin's own folder below `plugins`; nil for any other file. The app directory holds the app's secrets, and all
+    /// plugins share the installation folder.
     private func ownFolder(_ path: String, _ listed: AppConfiguration.ListedPlugin?) -> String? {
         guard let listed, listed.file.hasPrefix("plugins/"), listed.file.split(separator: "/").count > 2 else { return nil }
         return path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
     }
 
-    /// Each plugin by itself, in the order of the chain, and why it cannot be loaded.
+    /// Loads each plugin separately, in the order of the chain. A failure is part of the result.
     func each(_ app: AppConfiguration) -> [(name: String, isSigned: Bool, spec: Result<PluginSpec, SluiceError>)] {
         var all: [(name: String, isSigned: Bool, spec: Result<PluginSpec, SluiceError>)] = []
         do throws(SluiceError) {

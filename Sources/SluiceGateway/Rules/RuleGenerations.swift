@@ -3,17 +3,18 @@ import SluicePipeline
 import SluicePluginHost
 import Synchronization
 
-/// The plugin chain in use, and its replacement by a newer one while sessions go on.
+/// The plugin chain in use, and its replacement while sessions continue.
 ///
-/// A generation is a chain with its own hosts, told about the app as its directory was then. The next one is started beside it
-/// and takes its place only when all of its plugins have accepted the app and answer as the interface asks; calls that are under way end in the one they began in.
+/// A generation is a chain with its own hosts, configured with one state of the app directory. A new generation starts beside the current
+/// one. It replaces it only once all its plugins have accepted the app and conform to the interface. Calls end in the generation in which
+/// they started.
 final class RuleGenerations: Sendable {
     struct Generation: Sendable {
         var number: UInt64
         var chain: PluginChain
         var app: AppConfiguration
 
-        /// What its plugins are told.
+        /// The app description that configures the plugins.
         fileprivate func description(_ schema: AppSchema, _ customDataFields: [String]?) -> JSON {
             AppDescription.json(
                 appID: app.appID, directory: app.files, schema: schema.schema, queryableFields: schema.fields,
@@ -23,25 +24,25 @@ final class RuleGenerations: Sendable {
 
     private struct State {
         var current: Generation
-        /// Replaced, and waiting for the end of their calls.
+        /// The replaced generations whose calls are still running.
         var ending: [Generation] = []
-        /// Calls under way, by generation.
+        /// The number of running calls by generation.
         var calls: [UInt64: Int] = [:]
     }
 
     private let state: Mutex<State>
     private let environment: any Environment
     private let customDataFields: @Sendable (AppConfiguration) async throws -> [String]?
-    /// Generations begin and are told about schemas one after another.
+    /// Serializes the start of generations and schema changes.
     private let turns = OneAfterAnother()
 
-    /// How long calls of the generation before may take before it is ended: none has a later deadline.
+    /// The longest wait for calls of a replaced generation, in nanoseconds. No call has a later deadline.
     private static let patience: UInt64 = 75_000_000_000
     private static let pause: UInt64 = 20_000_000
 
     /// - Parameters:
-    ///   - chain: not started yet.
-    ///   - customDataFields: the columns of the table that users' custom data follow; nil if there is none.
+    ///   - chain: The first chain, not started yet.
+    ///   - customDataFields: Returns the columns of the table for custom user data; nil if there is none.
     init(
         _ chain: PluginChain, app: AppConfiguration, environment: any Environment,
         customDataFields: @escaping @Sendable (AppConfiguration) async throws -> [String]?
@@ -51,20 +52,21 @@ final class RuleGenerations: Sendable {
         self.environment = environment
     }
 
-    /// Of the chain in use, from 1.
+    /// The number of the generation in use, from 1.
     var number: UInt64 { state.withLock { $0.current.number } }
 
-    /// How many plugins lack each part of the sandbox.
+    /// The number of plugins that lack a part of the sandbox, by part.
     var missing: [String: Int] { state.withLock { $0.current }.chain.missing }
 
-    /// What the rules in use were made of.
+    /// The configuration of the generation in use.
     var app: AppConfiguration { state.withLock { $0.current.app } }
 
-    /// The one in use, and those before it that are not over yet.
+    /// The generation in use, then those that are ending.
     var all: [Generation] { state.withLock { [$0.current] + $0.ending } }
 
-    /// Asks the chain in use.
+    /// Calls the body with the chain in use and counts the call, so that `retire` waits for it.
     func ask<R: Sendable>(_ body: @Sendable (PluginChain) async throws -> R) async rethrows -> R {
+        // The count and the choice of the chain share one lock: a replaced generation receives no further calls.
         let generation = state.withLock { state in
             state.calls[state.current.number, default: 0] += 1
             return state.current
@@ -73,10 +75,12 @@ final class RuleGenerations: Sendable {
         return try await body(generation.chain)
     }
 
-    /// Tells the chain in use, before it is asked about the user's sessions.
+    /// Notifies the chain in use of changed user data. Call it before the user's sessions evaluate the rules again.
     func userChanged(_ user: UserContext) async { await ask { await $0.userChanged(user) } }
 
-    /// Starts the first generation.
+    /// Starts and configures the first generation.
+    ///
+    /// - Throws: The error of the first plugin that fails.
     func start(_ schema: AppSchema) async throws {
         let first = state.withLock { $0.current }
         try await first.chain.start()
@@ -84,7 +88,7 @@ final class RuleGenerations: Sendable {
         try await first.chain.conform(schema: schema.schema)
     }
 
-    /// Tells the plugins about a schema that has grown.
+    /// Configures the chain in use with a schema that has grown.
     func configure(_ schema: AppSchema) async throws {
         try await turns.run {
             let current = self.state.withLock { $0.current }
@@ -92,10 +96,11 @@ final class RuleGenerations: Sendable {
         }
     }
 
-    /// Starts a generation beside the one in use and puts it in its place.
-    /// - Parameter schema: the one at that moment.
-    /// - Returns: the one before, to be retired.
-    /// - Throws: why its plugins cannot be used; the one in use then stays.
+    /// Starts a generation beside the one in use and replaces that one.
+    ///
+    /// - Parameter schema: Returns the current schema.
+    /// - Returns: The generation before, for `retire`.
+    /// - Throws: The error of a plugin or of PostgreSQL. The generation in use then stays.
     func replace(
         by chain: PluginChain, app: AppConfiguration, schema: @escaping @Sendable () -> AppSchema
     ) async throws -> Generation {
@@ -105,6 +110,7 @@ final class RuleGenerations: Sendable {
             do {
                 try await chain.start()
                 let fields = try await self.customDataFields(app)
+                // Read last: a schema that grows from here on reaches the new generation through `configure`, which waits for this turn.
                 let schema = schema()
                 try await chain.configure(app: next.description(schema, fields))
                 try await chain.conform(schema: schema.schema)
@@ -120,7 +126,7 @@ final class RuleGenerations: Sendable {
         }
     }
 
-    /// Ends a generation that has been replaced, when the calls that it was given are over.
+    /// Stops a replaced generation once its calls have ended, or after `patience`.
     func retire(_ old: Generation) async {
         let deadline = environment.monotonicNanoseconds() + Self.patience
         while state.withLock({ $0.calls[old.number] ?? 0 }) > 0, environment.monotonicNanoseconds() < deadline {

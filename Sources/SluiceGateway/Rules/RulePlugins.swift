@@ -2,13 +2,13 @@ import Logging
 import SluiceCore
 import SluicePluginHost
 
-/// Which plugins an app has: those of its `plugins.json`, the roles of its directory when it has any, and those named beside.
+/// Selects the plugins of an app: the plugin for roles if needed, those of `plugins.json`, and those of the command line.
 ///
-/// What is loaded are the bytes that were held against the list, not the file, which might be another by then. In development
-/// mode a file that is not listed, or not as it is listed, is loaded all the same, with a warning.
+/// The gateway loads the bytes that it has checked, not the file, which may have changed since. In development mode it also loads
+/// unlisted or altered files, with a warning.
 struct RulePlugins: Sendable {
     private let configuration: GatewayConfiguration.Plugins
-    /// Where paths of the list begin.
+    /// The folder that relative paths in the list refer to.
     private let directory: String?
     private let isDevelopment: Bool
     private let records: PluginRecords
@@ -26,9 +26,9 @@ struct RulePlugins: Sendable {
         self.logger = logger
     }
 
-    /// A chain that is not started yet. Reads the files, so it blocks.
-    /// - Throws: `pluginMissing`, also when the app has roles and nothing that reads them is installed; `pluginAltered`;
-    ///   `pluginUnlisted`.
+    /// Returns a chain that is not started yet. Reads the files, so it blocks.
+    ///
+    /// - Throws: `pluginMissing`, also if the app has roles and the plugin for them is not installed; `pluginAltered`; `pluginUnlisted`.
     func chain(_ app: AppConfiguration) throws(SluiceError) -> PluginChain {
         let records = records
         return PluginChain(
@@ -53,6 +53,7 @@ struct RulePlugins: Sendable {
         }
         for path in configuration.files {
             let file = try PluginFile(path)
+            // A file that the list names too is loaded once, with its listed settings.
             guard digests.insert(file.sha256).inserted else { continue }
             let error = SluiceError(
                 .pluginUnlisted, "\(path) is not in the app's plugins.json.", fix: "List it with `sluice plugin add --app … \(path)`.")
@@ -63,7 +64,7 @@ struct RulePlugins: Sendable {
         return specs
     }
 
-    /// What tells one state of the plugins' files from another.
+    /// Returns the stamps of the plugin files, to detect changes. Files that cannot be resolved are left out.
     func stamps(_ app: AppConfiguration) -> FileStamps {
         let files = RuleFiles(directory: directory)
         let listed = app.plugins.compactMap { try? files.path(of: $0) }

@@ -3,19 +3,21 @@ import SluiceCore
 import SluicePipeline
 import SluicePluginHost
 
-/// Takes up rules that are edited in the app directory, and plugin files that are replaced, without a restart.
+/// Reloads edited rules of the app directory and replaced plugin files without a restart.
 ///
-/// It looks every second. What it finds becomes a new generation of the rules, and every session goes on with what its user may
-/// under it; those who may what they might before notice nothing. A directory that cannot be read, or plugins that refuse it, are
-/// logged and counted, and the rules stay as they are; they are tried again when the schema has grown.
-/// Where it was a plugin's host that failed, or PostgreSQL, and not the files, the same edit is tried again, after 1 s, 2 s and so on up to 60 s: it may be one that takes somebody's rights away. Of the directory it is what plugins are told that is taken up: its rules,
-/// values and functions; providers and schemas are for the next start and for `sluice schema apply`.
+/// It checks every second. A change starts a new generation of the rules. Each session then evaluates its user's rights again; sessions
+/// with unchanged rights notice nothing.
+///
+/// If the directory is invalid or a plugin rejects it, the old rules stay, with a log line and a metric. The watch retries once the
+/// schema has changed. If a plugin host or PostgreSQL failed, it retries after 1 s, 2 s and so on up to 60 s. The edit may revoke rights.
+///
+/// Rules, values and functions are reloaded. Providers and schemas need a restart or `sluice schema apply`.
 struct RuleWatch: Sendable {
     let directory: String
     let generations: RuleGenerations
     let plugins: RulePlugins
     let schema: @Sendable () -> AppSchema
-    /// Has every session take up the new generation.
+    /// Notifies every session of the new generation.
     let announce: @Sendable () -> Void
     let metrics: Metrics
     let environment: any Environment
@@ -23,7 +25,7 @@ struct RuleWatch: Sendable {
     private let work = WorkQueue(label: "app directory", width: 1, waiting: 1)
 
     private static let pause: UInt64 = 1_000_000_000
-    /// Files are written one after another: what is still changing is left until it has not changed for so long.
+    /// The time without change that makes files stable, in nanoseconds. Editors and deployments write files one after another.
     private static let settling: UInt64 = 200_000_000
     private static let longestPause: UInt64 = 60_000_000_000
 
@@ -36,11 +38,11 @@ struct RuleWatch: Sendable {
 
     func run() async throws {
         metrics.number(.ruleGeneration).set(Double(generations.number))
-        // What was edited since the directory was read counts as well.
+        // nil makes the first pass reload: the directory may have changed since the start read it.
         var seen: FileStamps?
         var files = try await work.run { plugins.stamps(generations.app) }
         var retry: (at: UInt64, pause: UInt64)?
-        /// The schema that refused rules were held against: one that has grown may have what they name.
+        /// The version of the schema that the plugins rejected the rules under. A later schema may have the missing names.
         var refusedBy: UInt64?
         while !Task.isCancelled {
             let stamps = try await settledStamps(seen)
@@ -49,7 +51,7 @@ struct RuleWatch: Sendable {
                 seen = stamps
                 let pause = isNew ? Self.pause : min((retry?.pause ?? Self.pause) * 2, Self.longestPause)
                 (retry, refusedBy) = (nil, nil)
-                // Before the look: what comes during it is looked at again.
+                // Before the attempt: a schema that grows during it causes another attempt.
                 let version = schema().version
                 switch await takeUp(files, isNew: isNew) {
                 case .inUse(let stamps): files = stamps
@@ -61,7 +63,7 @@ struct RuleWatch: Sendable {
         }
     }
 
-    /// How the directory and the plugins look when nobody is writing them.
+    /// Returns the stamps once no file has changed for `settling`.
     private func settledStamps(_ seen: FileStamps?) async throws -> FileStamps {
         var stamps = try await look()
         while stamps != seen {
@@ -77,22 +79,26 @@ struct RuleWatch: Sendable {
         try await work.run { FileStamps(under: directory).merging(plugins.stamps(generations.app)) }
     }
 
+    /// Loads the directory and replaces the generation if rules or plugins have changed.
+    ///
     /// - Parameters:
-    ///   - files: the plugin files of the generation in use.
-    ///   - isNew: whether the edit is tried for the first time.
+    ///   - files: The plugin files of the generation in use.
+    ///   - isNew: `true` for the first attempt of an edit, which counts as one rejection.
     private func takeUp(_ files: FileStamps, isNew: Bool) async -> Outcome {
         do {
             let loaded = try await work.run { Result { () throws(SluiceError) in try AppConfiguration.load(directory) } }
             let app = try loaded.get()
             let stamps = try await work.run { plugins.stamps(app) }
+            // An edit that was reverted starts no generation.
             guard app.files != generations.app.files || stamps != files else { return .inUse(files) }
             let chain = try await work.run { Result { () throws(SluiceError) in try plugins.chain(app) } }.get()
             let before = try await generations.replace(by: chain, app: app, schema: schema)
             metrics.show(generations.missing)
             announce()
-            // Whoever reads of it finds that all sessions have been told.
+            // After `announce`, so that a reader of the metric can rely on the sessions being notified.
             metrics.number(.ruleGeneration).set(Double(generations.number))
             logger.notice("New rules are in use.", metadata: ["generation": "\(generations.number)"])
+            // Sessions already use the new generation. This wait for old calls delays the next edit, by 75 s at most.
             await generations.retire(before)
             return .inUse(stamps)
         } catch let error as SluiceError

@@ -3,19 +3,18 @@ import SluicePipeline
 import SluiceQuery
 import Synchronization
 
-/// Says what would become of a subscription of a user: the role and plugins that cut it, the condition that is left, how the gateway
-/// keeps it, what PostgreSQL is asked, and how many rows there are now.
+/// Explains a user's subscription: the role, the conditions of the rules, the index form, the SQL, and the number of rows.
 struct SubscriptionExplainer: Sendable {
-    /// Rows that are counted one by one; beyond, PostgreSQL's estimate has to do.
+    /// The maximum number of rows that are counted exactly. Above it, the explanation shows PostgreSQL's estimate.
     private static let countedRows = 100_000
 
     let users: any UserDirectory
     let services: SessionServices
 
     /// - Parameters:
-    ///   - name: the user's id or e-mail.
-    ///   - text: a query that a client may subscribe to.
-    /// - Throws: `userNotFound`, `unknownType`, and whatever refuses the subscription.
+    ///   - name: The user's id or e-mail.
+    ///   - text: A query that a client may subscribe to.
+    /// - Throws: `userNotFound`, `unknownType`, or the error that rejects the subscription.
     func explain(user name: String, type: String, query text: String) async throws -> SubscriptionExplanation {
         let app = services.authority.current()
         let tool = try QueryTool(schema: app.schema, type: type)
@@ -35,8 +34,9 @@ struct SubscriptionExplainer: Sendable {
         return explanation
     }
 
-    /// The one class that a query can be of.
-    /// - Throws: `badRequest` when there are several or none.
+    /// Returns the one class that fits a query.
+    ///
+    /// - Throws: `badRequest` if several classes fit, or none.
     func onlyType(for text: String) throws -> String {
         let query = try Query.parse(text)
         let fitting = services.authority.current().schema.types.filter { type in
@@ -57,6 +57,7 @@ struct SubscriptionExplainer: Sendable {
         let counts = Mutex((expected: 0, counted: 0))
         do {
             _ = try await SnapshotPatience.retry(services.environment) {
+                // Any snapshot is acceptable, as the count needs no position in the log.
                 try await services.snapshots.read([SnapshotQuery(type: type, predicate: predicate)]) { _ in
                     true
                 } expected: { rows in
@@ -66,6 +67,7 @@ struct SubscriptionExplainer: Sendable {
                         counts.counted += rows.count
                         return counts.counted
                     }
+                    // An error is the only way to end a read early.
                     if count > Self.countedRows { throw Enough() }
                 } kept: { _, _ in
                 } lost: { _, _ in
@@ -79,13 +81,13 @@ struct SubscriptionExplainer: Sendable {
 }
 
 struct SubscriptionExplanation: Sendable {
-    /// What a change of the class costs the gateway for it.
+    /// The cost of a change of the class for this subscription.
     private enum Cost: String {
-        /// No row can ever match.
+        /// Zero: no row can match.
         case nothing
-        /// Only changes of rows with some values of the indexed field are looked at.
+        /// The gateway tests only changes of rows with certain values of the indexed field.
         case keyed
-        /// Every change of the class is tested.
+        /// The gateway tests every change of the class.
         case unkeyed
     }
 
@@ -107,10 +109,10 @@ struct SubscriptionExplanation: Sendable {
 
     private func condition(_ entry: IndexEntry) -> String { Predicate(type: type, bound: entry.residual).canonicalText }
 
-    /// Entries of the index form that people are shown.
+    /// The maximum number of index entries in the text.
     private static let shownEntries = 20
 
-    /// A heading for each part, its content indented below.
+    /// A heading for each part, with its content indented below.
     var lines: [String] {
         var lines = ["asked", "    \(asked)", "role", "    \(plan.role), which reads \(plan.read)"]
         if !hidden.isEmpty { lines.append("    without the fields \(hidden.joined(separator: ", ")), which count as null in the query") }
@@ -131,8 +133,9 @@ struct SubscriptionExplanation: Sendable {
         return lines
     }
 
-    /// `{"user", "type", "query", "rules": {"role", "read", "hidden_fields"}, "narrowed", "condition", "postgres": {"sql", …}, "index":
-    /// [{"key", "residual"}], "rows": {"expected", "counted": number or null}, "cost", "text": [lines for people]}`
+    /// The explanation as JSON:
+    /// `{"user", "type", "query", "rules": {"role", "read", "hidden_fields"}, "narrowed", "condition", "postgres": {"sql", …},`
+    /// `"index": [{"key", "residual"}], "rows": {"expected", "counted": number or null}, "cost", "text": [line]}`
     var json: JSON {
         [
             "user": .string(user), "type": .string(type.name), "query": .string(asked),

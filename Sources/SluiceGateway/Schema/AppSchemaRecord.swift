@@ -1,6 +1,6 @@
 package import SluiceCore
 
-/// The app's schema as it was applied: classes, where their tables are, and which fields are queryable.
+/// The app's schema as recorded in the database: classes, their tables, and the queryable fields.
 package struct AppSchemaRecord: Hashable, Sendable {
     package var schema: Schema
     package var tables: [String: AppConfiguration.Table]
@@ -16,7 +16,7 @@ package struct AppSchemaRecord: Hashable, Sendable {
 
     // MARK: JSON
 
-    /// Classes and properties in their order; numbers of properties are kept elsewhere.
+    /// The record as JSON, with classes and properties in their order. The stored property numbers are not part of it.
     package var json: JSON {
         let types = schema.types.map { type in
             var members: [JSON.Member] = [.init("name", .string(type.name)), .init("kind", .string(type.kind.word))]
@@ -46,7 +46,7 @@ package struct AppSchemaRecord: Hashable, Sendable {
         return .object(members)
     }
 
-    /// - Throws: `configInvalid` for what this release did not write.
+    /// - Throws: `configInvalid` if the JSON has a part that this release cannot read.
     package init(_ json: JSON) throws(SluiceError) {
         var types: [ObjectType] = []
         tables = [:]

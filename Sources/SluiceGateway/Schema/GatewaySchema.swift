@@ -3,10 +3,10 @@ import SluicePipeline
 import SluicePostgres
 import Synchronization
 
-/// The app's schema as this gateway works with it: numbered, with tables in PostgreSQL and topics in the log.
+/// The app's schema on this gateway: numbered, with tables in PostgreSQL and topics in the log.
 ///
-/// In development mode it grows by what clients bring (DEV-1, QF-4); types and properties are only ever added at the end,
-/// so indices stay right. Reading it takes a lock for an instant; growing it waits for PostgreSQL and the log.
+/// In development mode it grows by the clients' classes. Classes and properties are only ever appended, so indices stay valid. Reading it
+/// takes a lock for an instant. Extending it waits for PostgreSQL and the log.
 final class GatewaySchema: SchemaAuthority, LayoutProvider {
     private struct State {
         var app: AppSchema
@@ -17,12 +17,12 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
     private let tables: GatewayTables
     private let log: any MessageLog
     private let topics: Topics
-    /// Called with what is about to be in force: the rules have to know a class, and that a field is queryable, before any session does.
+    /// Called with a schema before it takes effect. The rules must know its classes and queryable fields before any session does.
     private let tell: @Sendable (AppSchema) async throws -> Void
-    /// One growth at a time.
+    /// Serializes extensions.
     private let growth = OneAfterAnother()
 
-    /// Partitions of a new topic (DESIGN section 3).
+    /// The number of partitions of a new topic. It is fixed at creation, as changes are hashed by it.
     static let partitionsPerTopic: Int32 = 16
 
     private init(
@@ -36,8 +36,9 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
         self.tell = tell
     }
 
-    /// Numbers the properties, checks or makes the tables, publishes them, and makes the topics.
-    /// - Parameter tell: called with what comes later, before it is in force.
+    /// Numbers the properties, checks or creates the tables, publishes them, and creates the topics.
+    ///
+    /// - Parameter tell: Called with each later schema before it takes effect.
     static func open(
         _ schema: Schema, fields: QueryableFields, isDevelopment: Bool, tables: GatewayTables, log: any MessageLog, topics: Topics,
         tell: @escaping @Sendable (AppSchema) async throws -> Void
@@ -61,7 +62,7 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
             let grown = self.merge(client, into: before.schema)
             guard grown != before.schema.types else { return before }
             let types = try await self.tables.prepare(grown, create: true)
-            // Before any session works with it: rows that one waits for come after the announcement.
+            // Before any session uses it: rows that a session waits for must follow the announcement in the WAL.
             try await self.tables.announce(Schema(types), fields: before.fields)
             var after = before
             after.schema = Schema(types)
@@ -73,15 +74,15 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
         }
     }
 
-    /// Grows by what clients brought to another gateway in development.
+    /// Adds the classes that clients added on another gateway in development mode.
     func extend(as record: AppSchemaRecord) async throws {
         tables.add(record.tables)
         _ = try await extend(by: record.schema.types)
     }
 
-    /// Takes up what a schema that was applied meanwhile adds; sessions that are open go on with what they have.
+    /// Adds the additions of a schema that was applied elsewhere. Open sessions continue with their schema.
     ///
-    /// - Throws: `breakingSchemaChange` when it takes something away; nothing is taken up then.
+    /// - Throws: `breakingSchemaChange` if it removes something; nothing is adopted then.
     func adopt(_ record: AppSchemaRecord, version: UInt64) async throws {
         try await growth.run {
             let before = self.current()
@@ -96,6 +97,7 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
             after.fields = record.fields
             after.version += 1
             try await self.tell(after)
+            // Topics exist before the schema takes effect, so a session never meets a class without one.
             _ = try await self.layout(of: after)
             self.state.withLock { $0.app = after }
         }
@@ -119,7 +121,7 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
         }
     }
 
-    /// The types with what the client adds, at the end.
+    /// Returns the classes with the client's additions at the end.
     private func merge(_ client: [ObjectType], into schema: Schema) -> [ObjectType] {
         var types = schema.types
         for type in client {
@@ -137,7 +139,7 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
         return types
     }
 
-    /// What a client has that the server has not (SCH-11).
+    /// Returns the error that names the client's classes and properties missing on the server.
     private func missing(_ client: [ObjectType]) -> SluiceError {
         let schema = current().schema
         var names: [String] = []
@@ -163,7 +165,7 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
         return Partitioning(schema: schema, topics: topics, partitions: state.withLock(\.partitions))
     }
 
-    /// The partitions of a type's ingest topic, which is made when it is not there.
+    /// Returns the partition count of a class's ingest topic, and creates the topic if it is missing.
     func ingestPartitions(of type: String) async throws -> Int32 {
         let name = topics.ingest(of: type)
         if let known = state.withLock({ $0.partitions[name] }) { return known }

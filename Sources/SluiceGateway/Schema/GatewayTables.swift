@@ -3,17 +3,17 @@ import SluiceCore
 import SluicePostgres
 import Synchronization
 
-/// The app's tables: where they are, that they fit, and that their changes are published, also when they are made anew.
+/// The app's tables: their places, their shapes, and their publication for logical replication, also after a table is recreated.
 final class GatewayTables: Sendable {
     private struct State {
         var shapes: [String: TableShape] = [:]
-        /// Those whose changes are published.
+        /// The tables that are published.
         var published: TableCatalog?
-        /// Where the tables of classes are that are not in `public` under their own names.
+        /// The tables of classes that are not in `public` under the class's name.
         var places: [String: AppConfiguration.Table]
-        /// Those that the log has: each is logged once.
+        /// The findings that are already logged.
         var findings: Set<TableFinding> = []
-        /// The foreign keys between the tables of the app, as they were at the last look.
+        /// The foreign keys between the app's tables, as last read.
         var foreignKeys: [ForeignKey] = []
     }
 
@@ -22,7 +22,7 @@ final class GatewayTables: Sendable {
     private let names: ReplicationNames
     private let partitions: [String: TimePartitions]
     private let state: Mutex<State>
-    /// Of the rows of each class.
+    /// The size bounds of each class's rows.
     let bounds = RowBounds()
 
     init(app: AppConfiguration, pool: PostgresPool, names: ReplicationNames, logger: Logger) {
@@ -33,9 +33,10 @@ final class GatewayTables: Sendable {
         partitions = app.partitions
     }
 
-    /// Numbers the properties, makes tables that are missing (when `create`), checks the others, and publishes them all.
-    /// - Returns: the types with their numbers.
-    /// - Throws: `tableUnfit` naming table and column.
+    /// Numbers the properties, creates missing tables if `create` is `true`, checks the others, and publishes all of them.
+    ///
+    /// - Returns: The classes with their property numbers.
+    /// - Throws: `tableUnfit` with table and column.
     func prepare(_ types: [ObjectType], create: Bool) async throws -> [ObjectType] {
         let numbered = try await PropertyNumbers(pool: pool).number(types)
         let schema = Schema(numbered)
@@ -78,15 +79,16 @@ final class GatewayTables: Sendable {
         }
     }
 
-    /// Publishes the tables that were made anew since, got or lost partitions, or were not published with their old rows.
-    /// - Returns: those of which changes are missing, so that who reads them starts again.
-    /// - Throws: `tableUnfit` while one of them does not fit; it stays unpublished.
+    /// Publishes again the tables that were recreated, gained or lost partitions, or were published without their old rows.
+    ///
+    /// - Returns: The tables with missing changes. Their readers must resynchronize.
+    /// - Throws: `tableUnfit` while a table does not fit. That table stays unpublished.
     func publishAgain() async throws -> [String] {
         guard let catalog = state.withLock(\.published) else { return [] }
         let publication = names.publication
         return try await PostgresFailure.translating {
             try await pool.withConnection { connection in
-                // Operators add and drop foreign keys while the gateway runs.
+                // Operators may add and drop foreign keys at any time.
                 let foreignKeys = try await catalog.foreignKeys(connection)
                 state.withLock { $0.foreignKeys = foreignKeys }
                 let missing = try await Publication.missing(connection, name: publication, tables: catalog.tables)
@@ -98,13 +100,13 @@ final class GatewayTables: Sendable {
         }
     }
 
-    /// Tells who publishes of a schema that is recorded nowhere.
+    /// Announces a schema that is recorded nowhere to the publishing gateway, in the WAL.
     func announce(_ schema: Schema, fields: QueryableFields) async throws {
         let record = AppSchemaRecord(schema: schema, tables: places, fields: fields)
         try await PostgresFailure.translating { try await SchemaAnnouncement(definition: record.json).write(pool) }
     }
 
-    /// - Throws: `unknownType` for a type that has no table.
+    /// - Throws: `unknownType` for a class without a table.
     func shape(of type: String) throws(SluiceError) -> TableShape {
         guard let shape = state.withLock({ $0.shapes[type] }) else {
             throw SluiceError(.unknownType, "Class \(type) has no table.")
@@ -116,12 +118,12 @@ final class GatewayTables: Sendable {
 
     var foreignKeys: [ForeignKey] { state.withLock(\.foreignKeys) }
 
-    /// Learns where the tables of new classes are.
+    /// Adds the tables of new classes. Known places stay.
     func add(_ places: [String: AppConfiguration.Table]) { state.withLock { $0.places.merge(places) { known, _ in known } } }
 }
 
 extension TableCatalog {
-    /// - Parameter places: where tables are; one of the class's name in `public` for classes that are not in it.
+    /// - Parameter places: The tables of classes. Any other class has the table of its name in `public`.
     init(schema: Schema, places: [String: AppConfiguration.Table], partitions: [String: TimePartitions] = [:]) {
         let tables = schema.types.filter { $0.kind != .embedded }.map { type in
             TableMapping(
@@ -133,7 +135,7 @@ extension TableCatalog {
 }
 
 extension PostgresFailure {
-    /// Runs what talks to PostgreSQL and gives its failures in the product's own form.
+    /// Runs the body and translates errors of PostgreSQL into `SluiceError`.
     static func translating<R>(_ body: () async throws -> R) async throws -> R {
         do {
             return try await body()

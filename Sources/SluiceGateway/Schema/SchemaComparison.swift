@@ -1,13 +1,13 @@
 package import SluiceCore
 
-/// What a new schema changes of the one in use (SCH-20, SCH-21).
+/// The differences of a new schema from the one in use, and which of them break apps.
 package struct SchemaComparison: Hashable, Sendable {
     package struct Change: Hashable, Sendable {
-        /// `property Order.size is string, was int`.
+        /// The change, such as `property Order.size is string, was int`.
         package var text: String
-        /// What does not work any more, and for whom; nil for an additive change.
+        /// The consequence for apps; nil for an additive change.
         package var breaks: String?
-        /// The property that is gone or has another type, if it is about one.
+        /// The property that was removed or retyped, if the change is about one.
         var retired: Retired?
 
         struct Retired: Hashable, Sendable {
@@ -16,14 +16,14 @@ package struct SchemaComparison: Hashable, Sendable {
         }
     }
 
-    /// In the order of the classes and their properties; first those of the old schema.
+    /// The changes in the order of classes and properties. Those of the old schema precede those of new classes.
     package private(set) var changes: [Change] = []
-    /// The properties of classes that are gone.
+    /// The properties of removed classes.
     private var removedClasses: [Change.Retired] = []
 
     package var breaking: [Change] { changes.filter { $0.breaks != nil } }
     package var isBreaking: Bool { changes.contains { $0.breaks != nil } }
-    /// The properties whose numbers must not be used again: values of them that are still about mean something else.
+    /// The properties whose numbers must not be reused, because remaining values have another meaning.
     package var retired: [(type: String, property: String)] {
         (changes.compactMap(\.retired) + removedClasses).map { ($0.type, $0.property) }
     }
@@ -128,8 +128,9 @@ package struct SchemaComparison: Hashable, Sendable {
 }
 
 extension SchemaComparison {
-    /// The error that names everything that breaks; nil when nothing does.
-    /// - Parameter version: of the schema in use.
+    /// Returns the error with every breaking change; nil if there is none.
+    ///
+    /// - Parameter version: The version of the schema in use.
     package func refusal(version: UInt64) -> SluiceError? {
         guard isBreaking else { return nil }
         let lines = breaking.map { "\n  - \($0.text): \($0.breaks ?? "")" }.joined()

@@ -1,7 +1,7 @@
 package import SluiceCore
 package import SluicePostgres
 
-/// What an app directory would change of a database, and doing so: `sluice schema`.
+/// Compares an app directory with a database and applies the differences: `sluice schema`.
 package struct SchemaTool: Sendable {
     private let app: AppConfiguration
     private let conninfo: String
@@ -11,14 +11,14 @@ package struct SchemaTool: Sendable {
         conninfo = postgres
     }
 
-    /// Looks, and changes nothing.
+    /// Returns the differences. Changes nothing.
     package func diff() async throws -> SchemaDifference { try await withPool { try await difference($0) } }
 
-    /// Runs the statements and records the schema in one transaction; gateways that run take up what it adds.
+    /// Runs the statements and records the schema in one transaction. Running gateways adopt the additions.
     ///
-    /// - Parameter acceptsBreaking: whether to go on when apps in use lose something.
-    /// - Returns: what was changed.
-    /// - Throws: `breakingSchemaChange`; `tableUnfit` naming what no statement mends. Nothing has been changed then.
+    /// - Parameter acceptsBreaking: `true` to apply changes that break apps in use.
+    /// - Returns: The applied differences.
+    /// - Throws: `breakingSchemaChange`; `tableUnfit` with the problems that no statement fixes. Nothing has been changed then.
     package func apply(acceptsBreaking: Bool) async throws -> SchemaDifference {
         try await withPool { pool in
             var difference = try await difference(pool)
@@ -31,6 +31,7 @@ package struct SchemaTool: Sendable {
                         guard found.isNews else { return nil }
                         let version = try AppSchemaStore.record(
                             definition, after: found.version, retiring: found.comparison.retired, in: session)
+                        // nil: another schema was recorded after the comparison, so the transaction rolls back.
                         if let version { return version }
                         throw SluiceError(
                             .breakingSchemaChange, "Another schema was applied while this one was.",
@@ -42,7 +43,7 @@ package struct SchemaTool: Sendable {
         }
     }
 
-    /// - Parameter newest: the schema in use.
+    /// - Parameter newest: The schema in use.
     private func catalog(after newest: AppSchemaRecord?) -> TableCatalog {
         var catalog = TableCatalog(schema: app.schema, places: app.tables, partitions: app.partitions)
         catalog.adopted = Set(app.schema.types.map(\.name).filter { newest?.schema[$0] == nil })
@@ -77,35 +78,35 @@ package struct SchemaTool: Sendable {
     }
 }
 
-/// An app directory beside the schema in use and the tables that are there.
+/// The differences of an app directory from the schema in use and the existing tables.
 package struct SchemaDifference: Sendable {
-    /// Of the schema in use; 0: none.
+    /// The version of the schema in use; 0 if there is none.
     package var version: UInt64
     /// The schema in use.
     package var newest: AppSchemaRecord?
     package var comparison: SchemaComparison
-    /// What PostgreSQL has to run, in order.
+    /// The SQL statements to run, in order.
     package var statements: [String]
-    /// What of the tables does not fit and no statement here mends.
+    /// The problems of tables that no statement here fixes.
     package var unfit: [String]
-    /// Trouble that the tables will give, though they fit.
+    /// The warnings about tables that fit.
     package var findings: [TableFinding] = []
-    /// Why a gateway would refuse the directory's roles; nil if it would not.
+    /// The error with which a gateway would reject the roles; nil if it would not.
     package var rules: SluiceError?
-    /// The version that it has become.
+    /// The version of the applied schema; nil before.
     package var applied: UInt64?
 
-    /// Whether there is anything to record.
+    /// `true` if there is a schema to record.
     var isNews: Bool { version == 0 || !comparison.changes.isEmpty }
 
-    /// Why it cannot be applied; nil when it can.
+    /// Returns the error that prevents applying; nil if there is none.
     package func refusal(isBreakingAccepted: Bool) -> SluiceError? {
-        // In the order in which a gateway meets them.
+        // In the order in which a gateway would detect them.
         if !isBreakingAccepted, let refusal = comparison.refusal(version: version) { return refusal }
         return unfit.isEmpty ? rules : SluiceError(.tableUnfit, unfit.joined(separator: " "))
     }
 
-    /// For people, and for psql: what is no statement is a comment.
+    /// The differences as SQL for psql. Text that is no statement is a comment.
     package var text: String {
         var lines: [String] = []
         lines.append(version == 0 ? "-- No schema is in use yet." : "-- The schema in use is version \(version).")

@@ -4,22 +4,22 @@ import SluicePipeline
 import SluicePostgres
 import Synchronization
 
-/// Takes up what is added to the schema elsewhere: nobody has to restart, and no session ends.
+/// Adopts schema additions that were applied elsewhere, without a restart and without ending a session.
 ///
-/// It looks every second whether a schema has been applied, and at once when the gateway publishes and the log announces one.
-/// One that takes something away is for gateways that start with its app directory; this one says so and goes on as it is.
+/// It checks for an applied schema every second, and at once when the publisher reads an announcement. A schema that removes something
+/// needs a restart with its app directory. This gateway logs that and continues with its own schema.
 final class SchemaWatch: Sendable {
     private let applied: AppliedSchema
     private let schema: GatewaySchema
     private let environment: any Environment
     private let logger: Logger
-    /// The version for which publishing does not wait any more.
+    /// The highest version that publishing no longer waits for.
     private let givenUp = Mutex<UInt64>(0)
 
     private static let pause: UInt64 = 1_000_000_000
-    /// A pause for what comes at any moment.
+    /// The pause before another attempt if the schema should be visible at any moment, in nanoseconds.
     private static let instant: UInt64 = 5_000_000
-    /// How long publishing waits for a schema that cannot be taken up.
+    /// The longest time that publishing waits for a schema that cannot be adopted, in nanoseconds.
     private static let patience: UInt64 = 10_000_000_000
 
     init(applied: AppliedSchema, schema: GatewaySchema, environment: any Environment, logger: Logger) {
@@ -42,10 +42,12 @@ final class SchemaWatch: Sendable {
         }
     }
 
-    /// Takes up what the log announces before rows that may have it are published.
+    /// Adopts the announced schemas before rows that may need them are published.
     ///
-    /// What cannot be taken up is waited for ten seconds, once; then its rows are published as far as they are known.
-    /// - Throws: when PostgreSQL cannot be asked.
+    /// If a schema cannot be adopted, publishing waits for it once, for ten seconds. Its rows are then published as far as their
+    /// properties are known.
+    ///
+    /// - Throws: `postgresUnreachable` or `timeout` if PostgreSQL does not answer.
     func catchUp(announced: [String]) async throws {
         let announcements = announced.compactMap { SchemaAnnouncement($0) }
         if schema.current().isDevelopment { return await extend(announcements) }
@@ -58,7 +60,7 @@ final class SchemaWatch: Sendable {
             } catch let error as SluiceError where error.code != .postgresUnreachable && error.code != .timeout {
                 trouble = error
             }
-            // The log may tell of a commit in the instant before queries see it.
+            // The WAL may announce a commit in the instant before queries see it.
             if trouble == nil, applied.knows(wanted) { return }
             let newest = max(wanted, try await applied.newestVersion())
             let isGivenUp = givenUp.withLock { $0 >= newest }
@@ -73,7 +75,7 @@ final class SchemaWatch: Sendable {
         }
     }
 
-    /// Grows by what clients brought to other gateways in development.
+    /// Adds the classes that clients added on other gateways in development mode.
     private func extend(_ announcements: [SchemaAnnouncement]) async {
         for announcement in announcements {
             do {
@@ -92,6 +94,7 @@ final class SchemaWatch: Sendable {
         } catch let error as SluiceError where error.code == .breakingSchemaChange {
             logger.error("A schema was applied that this gateway can only take up by a restart.", metadata: ["error": "\(error)"])
         }
+        // Also after a rejection: a breaking schema is logged once, not every second.
         applied.took(version)
     }
 }

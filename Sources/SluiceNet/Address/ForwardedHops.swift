@@ -1,16 +1,16 @@
 /// Parser of the two headers in which proxies record the addresses they saw. Pure; the cost is linear in the header's bytes.
 ///
-/// A hop that is not an address (`unknown`, an obfuscated name, a malformed element) is nil.
+/// A hop that is not an address (`unknown`, an obfuscated name, a malformed element) is `nil`.
 enum ForwardedHops {
-    /// The hops of `X-Forwarded-For`: addresses in commas, each with or without a port.
+    /// Returns the hops of `X-Forwarded-For`: comma-separated addresses, each with or without a port.
     static func simple(_ lines: [some StringProtocol]) -> [NetworkAddress?] {
         lines.flatMap { line in
             line.split(separator: ",", omittingEmptySubsequences: false).map { address(trim(Array($0.utf8))) }
         }
     }
 
-    /// The hops of `Forwarded` (RFC 7239). A line that is malformed anywhere is one hop that is no address: where its elements
-    /// begin would be the client's choice.
+    /// Returns the hops of `Forwarded` (RFC 7239). A malformed line is one hop without an address: otherwise the client could choose the
+    /// element boundaries.
     static func standard(_ lines: [some StringProtocol]) -> [NetworkAddress?] {
         lines.flatMap { line -> [NetworkAddress?] in
             var parser = Parser(Array(line.utf8))
@@ -18,7 +18,7 @@ enum ForwardedHops {
         }
     }
 
-    /// An address with or without a port; one of IPv6 with a port is in brackets.
+    /// Parses an address with or without a port. IPv6 with a port needs brackets.
     private static func address(_ text: [UInt8]) -> NetworkAddress? {
         let colon = UInt8(ascii: ":")
         if text.first == UInt8(ascii: "[") {
@@ -31,7 +31,7 @@ enum ForwardedHops {
         return isPort(text[first...]) ? NetworkAddress(String(decoding: text[..<first], as: UTF8.self)) : nil
     }
 
-    /// `true` for nothing, and for a colon with a port; RFC 7239 allows an obfuscated port, which begins with `_`.
+    /// `true` for no text, and for a colon with a port. RFC 7239 allows an obfuscated port, which begins with `_`.
     private static func isPort(_ text: ArraySlice<UInt8>) -> Bool {
         guard let colon = text.first else { return true }
         let port = text.dropFirst()
@@ -50,7 +50,7 @@ enum ForwardedHops {
 
         init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-        /// The hops of all elements; nil for a malformed line.
+        /// Parses all elements and returns their hops, or `nil` for a malformed line.
         mutating func elements() -> [NetworkAddress?]? {
             var hops: [NetworkAddress?] = []
             while true {
@@ -64,7 +64,7 @@ enum ForwardedHops {
 
         private struct Hop { var address: NetworkAddress? }
 
-        /// One element: `for=…;proto=…`. Nil for a malformed one.
+        /// Parses one element, `for=…;proto=…`. Returns `nil` for a malformed one.
         private mutating func element() -> Hop? {
             var hop: Hop?
             repeat {

@@ -14,12 +14,12 @@ package struct NetworkAddress: Hashable, Sendable {
         case v4
         case v6
 
-        /// Bits of an address.
+        /// The size of an address, in bits.
         var width: Int { self == .v4 ? 32 : 128 }
     }
 
     package let family: Family
-    /// The address as a number, its first byte the most significant of `family.width` bits.
+    /// The address as a number. Its first byte is the most significant of `family.width` bits.
     package let bits: UInt128
 
     package init(v4 bits: UInt32) {
@@ -34,11 +34,11 @@ package struct NetworkAddress: Hashable, Sendable {
     }
 
     /// Parses the textual form, without a port, brackets or a zone.
-    /// - Returns: nil for any other text.
+    /// - Returns: `nil` for any other text.
     package init?(_ text: some StringProtocol) {
         guard !text.utf8.contains(0) else { return nil }
         let text = String(text)
-        // inet_pton of glibc takes strict dotted decimal without leading zeros, and RFC 4291 without a zone.
+        // glibc's inet_pton accepts strict dotted decimal without leading zeros, and RFC 4291 without a zone.
         var bytes = [UInt8](repeating: 0, count: 16)
         if text.utf8.contains(UInt8(ascii: ":")) {
             guard inet_pton(AF_INET6, text, &bytes) == 1 else { return nil }
@@ -49,19 +49,19 @@ package struct NetworkAddress: Hashable, Sendable {
         }
     }
 
-    /// The address of a socket; nil for a Unix socket.
+    /// The address of a socket. `nil` for a Unix socket.
     package init?(_ socket: SocketAddress?) {
         guard let text = socket?.ipAddress else { return nil }
-        // A link-local address carries its zone, which is this machine's affair.
+        // A link-local address has a zone, which is meaningful only on this machine.
         self.init(text.prefix { $0 != "%" })
     }
 
     package var isLoopback: Bool { family == .v4 ? bits >> 24 == 127 : bits == 1 }
 
-    /// The unit that limits count: an IPv4 address, or the /64 network of an IPv6 address, which one subscriber owns whole.
+    /// The unit that limits count: an IPv4 address, or the /64 network of an IPv6 address, which belongs to one subscriber.
     package var limitGroup: NetworkAddress { family == .v4 ? self : NetworkAddress(v6: (bits >> 64) << 64) }
 
-    /// The address with this port, in the form of the operating system.
+    /// Returns the address with a port, as a NIO address.
     package func socketAddress(port: Int) -> SocketAddress? { try? SocketAddress(ipAddress: description, port: port) }
 }
 

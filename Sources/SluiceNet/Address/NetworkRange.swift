@@ -4,10 +4,10 @@ package import SluiceCore
 package struct NetworkRange: Hashable, Sendable, CustomStringConvertible {
     /// The first address of the range.
     package let base: NetworkAddress
-    /// Leading bits that all addresses of the range share.
+    /// The number of leading bits that all addresses of the range share.
     package let prefix: Int
 
-    /// Parses a range; an address alone is a range of one.
+    /// Parses a range. A single address is a range of one.
     /// - Throws: `configInvalid` with the text at fault.
     package init(_ text: String) throws(SluiceError) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)

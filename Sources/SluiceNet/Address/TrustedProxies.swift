@@ -1,7 +1,7 @@
-/// The reverse proxies whose word on a client's address is taken. Pure.
+/// The reverse proxies whose headers determine a client's address. Pure.
 ///
-/// A proxy appends the address of its own peer to `X-Forwarded-For` or `Forwarded` (RFC 7239). What stands to the left of that
-/// came with the request, so the client's address is the right-most one that is not a trusted proxy's.
+/// A proxy appends the address of its own peer to `X-Forwarded-For` or `Forwarded` (RFC 7239). Everything to the left of it came with the
+/// request. The client's address is therefore the right-most one that is not a trusted proxy's.
 package struct TrustedProxies: Hashable, Sendable {
     package static let none = TrustedProxies([])
 
@@ -11,14 +11,14 @@ package struct TrustedProxies: Hashable, Sendable {
 
     package func trust(_ address: NetworkAddress) -> Bool { ranges.contains { $0.contains(address) } }
 
-    /// Returns the address that a request comes from.
+    /// Returns the client's address of a request.
     ///
-    /// An element that is not an address ends the search: the client is then the proxy that appended it. If both headers are
-    /// present and name different addresses, one of them was not written by the proxy, and the client is `peer`.
+    /// An element without an address ends the search: the client is then the proxy that appended it. If both headers are present and name
+    /// different addresses, a proxy did not write one of them, and the client is `peer`.
     /// - Parameters:
     ///   - peer: the other end of the connection.
-    ///   - forwardedFor: the lines of `X-Forwarded-For`, in their order.
-    ///   - forwarded: the lines of `Forwarded`, in their order.
+    ///   - forwardedFor: the lines of `X-Forwarded-For`, in order.
+    ///   - forwarded: the lines of `Forwarded`, in order.
     package func client(peer: NetworkAddress, forwardedFor: [some StringProtocol], forwarded: [some StringProtocol]) -> NetworkAddress {
         guard trust(peer) else { return peer }
         let simple = forwardedFor.isEmpty ? nil : client(peer, ForwardedHops.simple(forwardedFor))
@@ -30,7 +30,7 @@ package struct TrustedProxies: Hashable, Sendable {
         }
     }
 
-    /// - Parameter hops: from the left to the right; nil is one that is no address.
+    /// - Parameter hops: from left to right. `nil` is a hop without an address.
     private func client(_ peer: NetworkAddress, _ hops: [NetworkAddress?]) -> NetworkAddress {
         var client = peer
         for hop in hops.reversed() {
@@ -41,9 +41,9 @@ package struct TrustedProxies: Hashable, Sendable {
         return client
     }
 
-    /// Returns the address that a request comes from, by its headers.
+    /// Returns the client's address of a request, from all its headers.
     func client(peer: NetworkAddress, _ headers: some Sequence<(name: String, value: String)>) -> NetworkAddress {
-        // Most servers have no proxy: no header is looked at then.
+        // Most servers have no proxy and skip the headers.
         guard trust(peer) else { return peer }
         var (forwardedFor, forwarded): ([String], [String]) = ([], [])
         for (name, value) in headers {

@@ -1,12 +1,11 @@
-/// The connections of a server, counted in all and by address, and the decision on each new one. Pure.
+/// The open connections of a server, counted in total and by address, and the decision on each new one. Pure.
 ///
-/// Its size is bounded by `AdmissionLimits.connections`: an address is forgotten with its last connection. Every step costs O(1),
-/// amortised.
+/// `AdmissionLimits.connections` bounds its size: an address is removed with its last connection. Every step costs amortised O(1).
 package struct Admission: Sendable {
     package typealias ID = UInt64
 
     package enum Decision: Equatable, Sendable {
-        /// - Parameter evicted: the connection to close for it.
+        /// - Parameter evicted: the connection to close in exchange.
         case admit(ID, evicted: ID?)
         case refuse(NetRefusal)
     }
@@ -14,7 +13,7 @@ package struct Admission: Sendable {
     private struct Entry {
         var group: NetworkAddress?
         var isAuthenticated = false
-        /// The entry's place in `queue`; older places of it there are void.
+        /// The entry's valid place in `queue`. Older places of the entry are void.
         var turn: UInt64
     }
 
@@ -28,7 +27,7 @@ package struct Admission: Sendable {
     private var groups: [NetworkAddress: Count] = [:]
     package private(set) var unauthenticated = 0
     private var turns: UInt64 = 0
-    /// Those that have not authenticated, the longest unused first.
+    /// The unauthenticated connections, the longest unused first, with void places.
     private var queue: [(id: ID, turn: UInt64)] = []
     private var head = 0
 
@@ -38,16 +37,16 @@ package struct Admission: Sendable {
 
     package func count(of group: NetworkAddress) -> Count { groups[group] ?? Count() }
 
-    /// Entries that are kept, void ones included.
+    /// The number of kept entries, void ones included.
     package var size: Int { entries.count + groups.count + queue.count }
 
     /// Decides on a new connection.
-    /// - Parameter group: nil if the limits by address do not apply.
+    /// - Parameter group: `nil` if the limits by address do not apply.
     package mutating func open(_ group: NetworkAddress?) -> Decision {
         if let group, let refusal = refusal(count(of: group)) { return .refuse(refusal) }
         var evicted: ID?
         if entries.count >= limits.connections || unauthenticated >= limits.unauthenticated {
-            // The newest is let in: an attacker that holds connections open must not keep others out.
+            // Admit the newest: an attacker that holds connections open must not exclude others.
             guard let oldest = oldestUnauthenticated() else { return .refuse(.full) }
             close(oldest)
             evicted = oldest
@@ -61,8 +60,8 @@ package struct Admission: Sendable {
         return .admit(id, evicted: evicted)
     }
 
-    /// Counts a connection from a proxy under the address of its client, which becomes known with its first request.
-    /// - Returns: nil if it may stay.
+    /// Counts a proxy's connection under the address of its client, which is known from its first request on.
+    /// - Returns: `nil` if the connection may stay.
     package mutating func identify(_ id: ID, as group: NetworkAddress) -> NetRefusal? {
         guard let entry = entries[id], entry.group == nil else { return nil }
         if let refusal = refusal(count(of: group)) { return refusal }
@@ -70,7 +69,7 @@ package struct Admission: Sendable {
         return nil
     }
 
-    /// The connection has proved who its client is: it no longer counts as unauthenticated and is not evicted.
+    /// Marks a connection as authenticated: it no longer counts as unauthenticated and is not evicted.
     package mutating func authenticate(_ id: ID) {
         guard let entry = entries[id], !entry.isAuthenticated else { return }
         entries[id]?.isAuthenticated = true
@@ -80,7 +79,7 @@ package struct Admission: Sendable {
 
     package func isAuthenticated(_ id: ID) -> Bool { entries[id]?.isAuthenticated == true }
 
-    /// A request has come: the connection is the last to be evicted.
+    /// Records a request: the connection becomes the last to be evicted.
     package mutating func touch(_ id: ID) {
         guard let entry = entries[id], !entry.isAuthenticated else { return }
         turns += 1
@@ -121,7 +120,7 @@ package struct Admission: Sendable {
 
     private mutating func enqueue(_ id: ID, _ turn: UInt64) {
         queue.append((id, turn))
-        // Void places are dropped once they are the majority, which keeps the queue within a multiple of the connections.
+        // Drop void places once they are the majority. This bounds the queue by a multiple of the connections.
         guard queue.count > 2 * unauthenticated + 64 else { return }
         queue = queue[head...].filter { place in
             guard let entry = entries[place.id] else { return false }

@@ -1,15 +1,15 @@
 import SluiceCore
 
-/// The pace of one request's body. Pure; times are monotonic nanoseconds.
+/// The pace of one request's body. Pure. Times are monotonic nanoseconds.
 ///
-/// A credit of time shrinks while the server waits for the peer and grows with every byte. While the server does not read, as when a
-/// route is slower than its sender, no time counts.
+/// A time credit shrinks while the server waits for the peer and grows with every byte received. No time counts while the server does not
+/// read, as when a route is slower than its sender.
 package struct BodyPace: Sendable {
     package struct Bounds: Hashable, Sendable {
         package var bytesPerSecond = Limits.bodyBytesPerSecond
-        /// The credit at the beginning, which it never exceeds.
+        /// The initial credit, which is also its maximum, in nanoseconds.
         package var grace = UInt64(Limits.bodyGraceSeconds) * 1_000_000_000
-        /// For the whole body, and for that of a proven sender.
+        /// The limits for the whole body, and for that of a proven sender, in nanoseconds of waiting.
         package var total = UInt64(Limits.bodySeconds) * 1_000_000_000
         package var provenTotal = UInt64(Limits.provenBodySeconds) * 1_000_000_000
 
@@ -17,10 +17,10 @@ package struct BodyPace: Sendable {
     }
 
     private let bounds: Bounds
-    /// Time in which the server waited for the peer.
+    /// The time that the server has waited for the peer.
     private var waited: UInt64 = 0
     private var credit: UInt64
-    /// When the credit was last counted, while the server waits for the peer.
+    /// The last time that the credit was counted. `nil` while the server does not wait for the peer.
     private var waitingSince: UInt64?
 
     package init(_ bounds: Bounds, now: UInt64) {
@@ -29,10 +29,10 @@ package struct BodyPace: Sendable {
         waitingSince = now
     }
 
-    /// The server reads from the connection: the peer's turn.
+    /// Starts the clock: the server reads and waits for the peer.
     package mutating func reading(now: UInt64) { if waitingSince == nil { waitingSince = now } }
 
-    /// Bytes have come, or the server has stopped reading.
+    /// Stops the clock and credits the bytes: bytes arrived (0: none), and the server stopped reading until the next `reading`.
     package mutating func received(_ bytes: Int, now: UInt64) {
         settle(now)
         waitingSince = nil
@@ -40,7 +40,7 @@ package struct BodyPace: Sendable {
         credit = earned.overflow ? bounds.grace : min(bounds.grace, credit + min(earned.partialValue, bounds.grace))
     }
 
-    /// Nanoseconds until the body is late unless something comes; 0 when it is late, nil while the server does not read.
+    /// Returns the nanoseconds until the body is late if no bytes arrive: 0 if it is late, `nil` while the server does not read.
     package mutating func left(now: UInt64, isProven: Bool) -> UInt64? {
         settle(now)
         guard waitingSince != nil else { return nil }

@@ -3,7 +3,7 @@ import NIOCore
 import SluiceCore
 import Synchronization
 
-/// Counts the requests of each address, upgrades included.
+/// Limits the requests of each address, upgrades included.
 package final class RequestLimiter: Sendable {
     private let limits: AdmissionLimits
     private let buckets: Mutex<TokenBuckets<NetworkAddress>>
@@ -16,7 +16,7 @@ package final class RequestLimiter: Sendable {
     }
 
     /// Counts a request.
-    /// - Returns: nil if it is allowed, else the answer.
+    /// - Returns: `nil` if it is allowed, otherwise the response.
     func refusal(of address: NetworkAddress?) -> ErrorResponse? {
         guard let group = limits.group(of: address) else { return nil }
         let wait = buckets.withLock { $0.admit(group, now: NIODeadline.now().uptimeNanoseconds) }
@@ -28,8 +28,8 @@ package final class RequestLimiter: Sendable {
     }
 }
 
-/// Refuses requests beyond the limit of their address, unless the connection's sender is proven: a program that ingests sends as fast
-/// as the gateway takes it. It comes after `ClientAddressMiddleware`.
+/// Rejects requests beyond the limit of their address. Exempts connections of proven senders: an ingesting program sends as fast as the
+/// gateway accepts. Add it after `ClientAddressMiddleware`.
 package struct RequestLimitMiddleware: RouterMiddleware {
     private let limiter: RequestLimiter
     private let onRefusal: @Sendable (NetRefusal) -> Void

@@ -1,11 +1,11 @@
-/// Token buckets by name (an address, an account), which refill with time. Pure.
+/// Token buckets by name (an address, an account), refilled with time. Pure.
 ///
-/// Memory is bounded: a generation ends when it has `names` names, and the generation before it is forgotten, in the names' favour.
-/// Every step costs O(1), amortised.
+/// Memory is bounded: once a generation has `names` names, the one before it is dropped, and the buckets in it count as full. Every step
+/// costs amortised O(1).
 package struct TokenBuckets<Name: Hashable & Sendable>: Sendable {
     private struct Bucket {
         var level: Double
-        /// Monotonic nanoseconds.
+        /// In monotonic nanoseconds.
         var filled: UInt64
     }
 
@@ -16,27 +16,27 @@ package struct TokenBuckets<Name: Hashable & Sendable>: Sendable {
     private var old: [Name: Bucket] = [:]
 
     /// - Parameters:
-    ///   - capacity: tokens that a full bucket holds.
-    ///   - secondsPerToken: the time in which a bucket regains a token.
-    ///   - names: names of one generation; at most twice as many are remembered.
+    ///   - capacity: the tokens of a full bucket.
+    ///   - secondsPerToken: the time that a bucket takes to regain a token.
+    ///   - names: the names of one generation. At most twice as many are remembered.
     package init(capacity: Int, secondsPerToken: Double, names: Int) {
         self.capacity = Double(capacity)
         self.secondsPerToken = secondsPerToken
         self.names = names
     }
 
-    /// Names remembered now.
+    /// The number of names remembered.
     package var count: Int { young.count + old.count }
 
-    /// Returns the seconds until the name has a token; nil if it has one now.
-    /// - Parameter now: monotonic nanoseconds, here and below.
+    /// Returns the seconds until the name has a token, or `nil` if it has one now.
+    /// - Parameter now: monotonic nanoseconds, also below.
     package func wait(_ name: Name, now: UInt64) -> Int? { wait(refilled(name, now)) }
 
-    /// Takes a token. Takers that ran at the same time may overdraw the bucket by its capacity.
+    /// Takes a token. Concurrent takers may overdraw the bucket by its capacity.
     package mutating func take(_ name: Name, now: UInt64) { take(name, refilled(name, now)) }
 
-    /// Takes a token if there is one.
-    /// - Returns: nil if it is taken, else the seconds until the name has one.
+    /// Takes a token if one is available.
+    /// - Returns: `nil` if it was taken, otherwise the seconds until the name has one.
     package mutating func admit(_ name: Name, now: UInt64) -> Int? {
         let bucket = refilled(name, now)
         if let seconds = wait(bucket) { return seconds }

@@ -4,20 +4,20 @@ import SluiceWire
 import SwiftProtobuf
 import Synchronization
 
-/// What a client has put aside of bootstraps that did not come to their end, so that the next goes on from there
-/// (docs/decisions/0007-checkpoints.md). It tells the client in checkpoints, and is told in its next Hello.
+/// The rows that a client has staged from unfinished bootstraps, so that the next bootstrap continues from them.
+/// The gateway sends checkpoints; the client returns the last one in its next Hello. See docs/decisions/0007-checkpoints.md.
 final class BootstrapProgress: Sendable {
-    /// The rows of a type in the order of their keys, as a snapshot saw them.
+    /// The rows of a class in key order, as one snapshot saw them.
     private struct Part: Sendable {
         var form: Fingerprint
         var transaction: UInt64
-        /// Up to this key; nil: all.
+        /// The last staged key; nil if all rows are staged.
         var through: Value?
     }
 
     private struct State {
         var cluster = ""
-        /// Proves the history that the newest part is of, and so that of the others.
+        /// A transaction that proves the history of the newest part, and so of the older parts.
         var witness: Witness?
         var parts: [String: Part] = [:]
 
@@ -40,12 +40,13 @@ final class BootstrapProgress: Sendable {
 
     private let state = Mutex(State())
 
-    /// What a client says in its Hello and this history of the database has. It may say what it likes: it is told keys of its view
-    /// instead of rows then.
+    /// Decodes a client's Hello, for a history that this database contains.
+    /// A client that invents parts harms only itself: it receives keys of its view in place of rows.
     init(_ message: PBCheckpoint, _ schema: Schema) {
         var parts: [String: Part] = [:]
         for part in message.types {
             let through = part.hasThrough ? try? Value(part.through) : nil
+            // An unreadable or impossible part is dropped: its class then bootstraps from the start.
             guard let type = schema[part.name], !part.hasThrough || through.map({ type.hasKey($0) }) == true,
                 let transaction = SnapshotPoint.transaction(told: part.transaction)
             else { continue }
@@ -56,10 +57,11 @@ final class BootstrapProgress: Sendable {
 
     init() {}
 
-    /// What there is of the types of a view, by their order in it.
+    /// Returns the staged rows of each class of a view, in the view's order.
     func staged(of view: View, held: HeldView?) -> [SnapshotQuery.Staged?] {
         state.withLock { state in
             view.types.map { type in
+                // Rows staged for another query, mask or known view do not belong to this bootstrap.
                 guard let part = state.parts[type.predicate.type.name], part.form == Self.form(of: type, held) else { return nil }
                 let point = SnapshotPoint(cluster: state.cluster, transaction: part.transaction)
                 return SnapshotQuery.Staged(point: point, through: part.through)
@@ -67,11 +69,12 @@ final class BootstrapProgress: Sendable {
         }
     }
 
-    /// A bootstrap begins. Only what it goes on from is put aside from here on.
-    /// - Returns: what that is.
+    /// Records that a bootstrap begins. Afterwards only the rows that it continues from are staged.
+    /// - Returns: the checkpoint of those rows.
     func begin(_ view: View, held: HeldView?, at start: SnapshotStart) -> PBCheckpoint {
         let staged = staged(of: view, held: held)
         return state.withLock { state in
+            // Rows staged too long ago, or in another cluster, cannot be compared with this snapshot.
             let names = zip(view.types, staged).filter { $1?.point.isComparable(at: start) == true }.map(\.0.predicate.type.name)
             state.parts = state.parts.filter { names.contains($0.key) }
             state.cluster = start.cluster
@@ -79,10 +82,11 @@ final class BootstrapProgress: Sendable {
         }
     }
 
-    /// A bootstrap has come to a key of one type of its view; all types before are whole.
-    /// - Returns: the checkpoint, as bytes.
+    /// Records that a bootstrap has reached a key of one class of its view. All earlier classes are complete.
+    /// - Returns: the encoded checkpoint; empty if it cannot be encoded.
     func reached(_ key: Value, of number: Int, _ view: View, held: HeldView?, at point: SnapshotPoint) -> [UInt8] {
         state.withLock { state in
+            // Classes are read in order, so every class before this one is complete.
             for (index, type) in view.types[...number].enumerated() {
                 let through = index == number ? key : nil
                 state.parts[type.predicate.type.name] = Part(
@@ -93,9 +97,10 @@ final class BootstrapProgress: Sendable {
         }
     }
 
-    /// The client has put nothing aside any more.
+    /// Drops everything: the client has no staged rows any more.
     func clear() { state.withLock { $0.parts = [:] } }
 
+    /// Hashes the query, its form and the known rows. Staged rows are valid only for an equal hash.
     private static func form(of type: TypeView, _ held: HeldView?) -> Fingerprint {
         var form = Fingerprint(type.predicate.canonicalText)
         form.add(String(type.form.rawValue))
@@ -108,7 +113,7 @@ final class BootstrapProgress: Sendable {
 }
 
 extension ObjectType {
-    /// Whether a value can be the key of an object, in PostgreSQL too.
+    /// Returns `true` if a value can be the key of an object, also in PostgreSQL.
     fileprivate func hasKey(_ value: Value) -> Bool {
         guard let primaryKey else { return false }
         return switch (properties[primaryKey].type, value) {

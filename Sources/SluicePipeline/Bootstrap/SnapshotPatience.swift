@@ -1,16 +1,16 @@
 package import SluiceCore
 
-/// Taking snapshots until one sees all transactions that the log has brought (docs/decisions/0003-snapshot-handover.md, step 4).
+/// Retries snapshots until one sees every transaction that the log has delivered: docs/decisions/0003-snapshot-handover.md, step 4.
 package enum SnapshotPatience {
-    /// Milliseconds in all.
+    /// The total time, in milliseconds.
     static let limit = 30_000
-    /// Milliseconds between two snapshots: they double from the first to the second. A commit becomes visible when its
-    /// backend gets to run again, or when a synchronous standby has answered.
+    /// The pause between two snapshots, in milliseconds; it doubles from the lower to the upper bound.
+    /// A commit becomes visible once its backend is scheduled again, or once a synchronous standby has answered.
     static let pauses = 1...100
 
-    /// What the first attempt gives that gives something.
-    /// - Parameter attempt: nil when its snapshot misses a transaction already delivered.
-    /// - Throws: `resync` when the time is over.
+    /// Returns the result of the first successful attempt.
+    /// - Parameter attempt: Returns nil if its snapshot misses a delivered transaction.
+    /// - Throws: `resync` after `limit`.
     package static func retry<R>(_ environment: any Environment, _ attempt: () async throws -> R?) async throws -> R {
         let deadline = environment.monotonicNanoseconds() + UInt64(limit) * 1_000_000
         var pause = pauses.lowerBound

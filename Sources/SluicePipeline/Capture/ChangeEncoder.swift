@@ -1,8 +1,7 @@
 import SluiceCore
 import SluiceWire
 
-/// Turns captured changes into log records: encoded once, here, and never again on the way to the clients (DESIGN
-/// section 2, rule 2).
+/// Encodes captured changes into log records. Each row is encoded once, here, and clients receive slices of these bytes.
 struct ChangeEncoder {
     private let codec: ChangeRecordCodec
     private let layout: Partitioning
@@ -10,10 +9,10 @@ struct ChangeEncoder {
     private var writer = ByteWriter(capacity: 4_096)
     private var key: [UInt8] = []
     private var otherKey: [UInt8] = []
-    /// The chain's slot of each partition, by type.
+    /// The chain's slot of each partition, by class.
     private let slots: [[Int]]
 
-    /// - Parameter chain: the state that every `append` is given.
+    /// - Parameter chain: The state passed to every `append`.
     init(schema: Schema, layout: Partitioning, chain: inout PublisherState) {
         slots = layout.layouts.map { type in
             guard let type else { return [] }
@@ -24,22 +23,23 @@ struct ChangeEncoder {
         primaryKeys = schema.types.map(\.primaryKey)
     }
 
-    /// The topics that records go to, in the order of `LogBatch.topics`: by type index, "" for types without one.
+    /// The topics of the records, in the order of `LogBatch.topics`: by class index, "" for classes without a topic.
     var topics: [String] { layout.layouts.map { $0?.topic ?? "" } }
 
-    /// Appends the record of one change, or both of a row that moves between partitions, to `batch`.
+    /// Appends the record of one change to `batch`, or both records of a row that moves between partitions.
     mutating func append(
         _ change: CapturedChange, of transaction: CapturedTransaction, rows: RowBuffer, chain: inout PublisherState,
         to batch: inout LogBatch
     ) {
         guard let type = layout.layouts[Int(change.type)] else { return }
         if change.operation == .truncate {
-            // Whoever reads any of the partitions has to learn of it.
+            // Each partition receives the truncation, because a reader may subscribe to any subset.
             for partition in 0..<type.partitions { write(change, transaction, rows, partition, .stay, key: [], &chain, &batch) }
             return
         }
         let old = change.before.map { Self.readKey($0, type, rows, into: &otherKey) }
         let new = change.after.map { Self.readKey($0, type, rows, into: &key) }
+        // A changed key is published twice, even within one partition: subscribers of the old key must see the row leave.
         if let old, let new, old != new || key != otherKey {
             write(change, transaction, rows, old, .leave, key: otherKey, &chain, &batch)
             write(change, transaction, rows, new, .enter, key: key, &chain, &batch)
@@ -61,17 +61,18 @@ struct ChangeEncoder {
         _ passage: Passage, key: [UInt8], _ chain: inout PublisherState, _ batch: inout LogBatch
     ) {
         let slot = slots[Int(change.type)][Int(partition)]
+        // The log has this position already: it was produced before a takeover.
         if chain.isStored(slot, change.position) { return }
         writer.removeAll()
         let previous = chain.link(slot, change.position)
         codec.encode(change, of: transaction, rows: rows, previous: previous, passage: passage, into: &writer)
-        // A long key would lie in the record three times. Readers do not use it.
+        // The record would contain a long key three times. Readers do not use it.
         batch.append(
             topic: Int(change.type), partition: partition, key: key.count > Limits.recordKeyBytes ? [] : key, value: writer.bytes)
     }
 
-    /// Appends the stand-in of a record that the log refused: its head, without images. Its predecessor is no position that a reader has
-    /// seen, so that whoever reads it resynchronises.
+    /// Appends the stand-in of a record that the log rejected: its head, without images.
+    /// No reader has seen the stand-in's predecessor, so each one detects a gap and resynchronises.
     mutating func appendStandIn(
         for change: CapturedChange, of transaction: CapturedTransaction, rows: RowBuffer, partition: Int32, to batch: inout LogBatch
     ) {
@@ -81,7 +82,7 @@ struct ChangeEncoder {
         batch.append(topic: Int(change.type), partition: partition, key: [], value: writer.bytes)
     }
 
-    /// The primary key of a changed object; null for a truncation.
+    /// Returns the primary key of a changed object; null for a truncation.
     func primaryKey(of change: CapturedChange, _ rows: RowBuffer) -> Value {
         guard let image = change.after ?? change.before, let key = primaryKeys[Int(change.type)] else { return .null }
         return rows.withView(image) { $0.value(key) } ?? .null

@@ -1,19 +1,18 @@
 import SluiceCore
 import SluiceWire
 
-/// Holds values against the schema as whoever reads the tables will: an object with one that does not fit there would be taken from
-/// everybody (EXT-3).
+/// Checks values against the schema as table readers will. An object with a misfitting value would disappear from every device.
 struct SchemaFit {
     let schema: Schema
 
-    /// Why a property cannot have a value; nil when it can.
+    /// Returns the reason why a property cannot have a value; nil if it can.
     func misfit(_ value: Value, _ property: Property, of type: ObjectType) -> String? {
         let reason: String?
         switch (property.collection, property.type) {
-        // The null of a collection reads as an empty one.
+        // A null collection reads as an empty one.
         case (.list, _), (.set, _), (.dictionary, _): reason = value.isNull ? nil : misfit(value, property, depth: 0)
         case (.none, .mixed), (.none, .embedded): reason = misfit(value, property, depth: 0)
-        // Their kinds are looked at when they come.
+        // The merge checks the kinds of plain values on arrival.
         default: reason = value.isNull && property.isRequired ? Self.required : nil
         }
         return reason.map { "\(type.name).\(property.name)\($0)" }
@@ -22,8 +21,8 @@ struct SchemaFit {
     private static let required = " would be null and is required"
     private static let tooDeep = " would be nested deeper than \(Limits.nestingDepth) levels"
 
-    /// - Parameter depth: Levels of the JSON around the value.
-    /// - Returns: the reason, behind the name of the property.
+    /// Returns the reason without the property's name; nil if the value fits.
+    /// - Parameter depth: The levels of JSON around the value.
     private func misfit(_ value: Value, _ property: Property, depth: Int) -> String? {
         switch (property.collection, value) {
         case (.none, _): return single(value, property, isNullable: !property.isRequired, depth)
@@ -46,7 +45,7 @@ struct SchemaFit {
         " would be \(value.typeName) and is \(property.typeText)"
     }
 
-    /// A value, or one element of a collection.
+    /// Checks a value or one element of a collection.
     private func single(_ value: Value, _ property: Property, isNullable: Bool, _ depth: Int) -> String? {
         if value.isNull { return isNullable ? nil : Self.required }
         switch property.type {
@@ -80,7 +79,7 @@ struct SchemaFit {
 
 extension Property {
     fileprivate var isEmbedded: Bool { if case .embedded = type { true } else { false } }
-    /// Whether its type has a null of its own.
+    /// `true` if its type has a null of its own.
     fileprivate var hasNothing: Bool {
         switch type {
         case .mixed, .link, .embedded: true
@@ -90,7 +89,7 @@ extension Property {
 }
 
 extension Value {
-    /// Levels of its JSON (`ExtendedJSON`).
+    /// The nesting depth of its JSON (`ExtendedJSON`).
     var jsonDepth: Int {
         switch self {
         case .list(let elements): 1 + (elements.lazy.map(\.jsonDepth).max() ?? 0)

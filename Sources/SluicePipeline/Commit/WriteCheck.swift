@@ -1,52 +1,52 @@
 import SluiceCore
 import SluiceQuery
 
-/// What a client wants to do to one object, merged with what is stored.
+/// A client's write to one object, merged with the stored state.
 struct IntendedWrite {
     var object: ObjectKey
     var type: ObjectType
     var operation: Operation
     var before: Row?
-    /// Nil for a delete.
+    /// The row afterwards; nil for a delete.
     var after: Row?
-    /// Indices of the properties that differ.
+    /// The indices of the properties that differ.
     var changed: Set<Int>
-    /// Indices of those that the client says something of, whether they differ or not.
+    /// The indices of the properties that the client names, changed or not.
     var named: Set<Int>
-    /// Whether the client makes an object that was there when it made it, out of its view.
+    /// `true` if the client creates an object that existed already, outside of its view.
     var isUnseen: Bool
 }
 
-/// Decides whether a session may do what it wants (`CW` of the server specification): pure, one object at a time.
+/// Decides if a session may make a write. Pure; judges one object at a time.
 ///
-/// A refusal tells the user what they tried and operators which role refused. Of an object that is out of the user's sight it says only that it is: neither
-/// rules nor values of it are looked at before. And a field that the user can neither read nor write is refused whatever it holds, as
-/// otherwise silence would tell that a guess was right (G5). What cannot be hidden is that a key is taken.
+/// A rejection shows the user the attempted write, and operators the deciding role. For an object outside of the user's view, it shows
+/// only that fact, because neither rules nor values are evaluated before. A write to a field that the user can neither read nor write is
+/// rejected for any value. Otherwise acceptance would confirm a guessed value. Only the existence of a key cannot be hidden.
 struct WriteCheck {
     private struct Bound {
         var rights: TypePlan
         var write: Predicate
         var view: Predicate?
         var indexed: Int?
-        /// Queryable fields that hold points of GeoJSON.
+        /// The queryable fields that hold GeoJSON points.
         var points: [Int]
     }
 
     private enum Entry {
         case bound(Bound)
-        /// The rules' predicate is none, or does not fit the class.
+        /// The rules' predicate is invalid or does not fit the class.
         case unusable(Refusal)
     }
 
-    /// Why a write is undone.
+    /// The reason for rejecting a write.
     struct Refusal {
         var code: ErrorCode = .compensatingWrite
         var cause: RefusalCause
-        /// For the user.
+        /// The text for the user.
         var message: String
-        /// The part of the role or the query that decided. For operators alone: what a rule says may be no business of a user's.
+        /// The part of the role or the query that decided. For operators only, because a rule may be confidential.
         var rule: String
-        /// The fields at fault; empty where it is the whole object.
+        /// The fields at fault; empty if the whole object is.
         var fields: [String] = []
     }
 
@@ -54,7 +54,7 @@ struct WriteCheck {
     private let fit: SchemaFit
     private let bound: @Sendable (String) -> RowBound
 
-    /// A class whose predicate is none, or does not fit the schema, is denied.
+    /// Binds the rules of `types`. Denies a class whose predicate is invalid or does not fit the schema.
     init(
         plan: SessionPlan, view: View, schema: AppSchema, types: Set<String>,
         bound: @escaping @Sendable (_ type: String) -> RowBound = { _ in RowBound() }
@@ -68,6 +68,7 @@ struct WriteCheck {
             do throws(SluiceError) {
                 let bound = Bound(
                     rights: rights, write: try Query.parse(rights.write).bind(to: type),
+                    // For a limited query, `writable` is the query without its limit.
                     view: view.writable[index] ?? view.type(index)?.predicate,
                     indexed: schema.fields.indexedProperty(of: type),
                     points: type.properties.indices.filter {
@@ -75,6 +76,7 @@ struct WriteCheck {
                     })
                 entries[name] = .bound(bound)
             } catch {
+                // A faulty rule denies its own class only.
                 entries[name] = .unusable(Refusal(unasked: error, about: "role \(rights.role), write predicate \(rights.write): "))
             }
         }
@@ -82,16 +84,16 @@ struct WriteCheck {
 
     private subscript(_ type: String) -> Bound? { if case .bound(let bound)? = entries[type] { bound } else { nil } }
 
-    /// Whether a plugin wants to be asked about writes of the type.
+    /// Returns `true` if a plugin reviews writes of the class.
     func asksPlugin(_ type: String) -> Bool { self[type]?.rights.checkWrite ?? false }
 
-    /// Whether the session may remember a deletion of what is not there any more, or not yet.
+    /// Returns `true` if the session may record the delete of an object without a row.
     func mayDelete(_ type: String) -> Bool {
         guard let bound = self[type] else { return false }
         return bound.view != nil && bound.rights.delete
     }
 
-    /// Nil when the write is allowed; otherwise why not.
+    /// Returns the reason to reject the write; nil if it is allowed.
     func refusal(_ write: IntendedWrite) -> Refusal? {
         if case .unusable(let refusal)? = entries[write.object.type] { return refusal }
         let key = write.object.key.keyText
@@ -107,10 +109,11 @@ struct WriteCheck {
                 message: "No subscription is open for class \(write.object.type); the write to \(name) was undone.", rule: "no subscription"
             )
         }
+        // The view comes first: rules evaluated on a row outside of it could reveal its values.
         if let before = write.before, !before.matches(view) { return outside(name, view, before) }
         if let refusal = permission(write, bound, name) { return refusal }
         if write.before == nil, let after = write.after, !after.matches(view) { return outside(name, view, after) }
-        // Only of what the session may see now.
+        // Last, so that it concerns only rows that the session may see now.
         if write.isUnseen {
             return Refusal(
                 cause: .existed, message: "\(name) existed already, outside of the query view in which it was created; it stays.",
@@ -125,7 +128,7 @@ struct WriteCheck {
             rule: "the view, not met: \(Self.failing(view, row))")
     }
 
-    /// Those parts of a predicate that a row does not meet.
+    /// Returns the text of the clauses of a predicate that a row does not meet.
     private static func failing(_ predicate: Predicate, _ row: Row?) -> String {
         let clauses = if case .and(let parts) = predicate.bound { parts } else { [predicate.bound] }
         return clauses.map { Predicate(type: predicate.type, bound: $0) }.filter { clause in row.map { !clause.matches($0) } ?? true }
@@ -151,13 +154,14 @@ struct WriteCheck {
                     .indexedField, "change the indexed queryable field \(field) of", "indexed queryable field \(field)", fields: [field])
             }
         }
-        // Both images: the write filter must hold before (CW-4) and still hold afterwards (CW-5).
+        // The write filter must match before and after, so that a row can neither be captured nor released.
         for image in [write.before, write.after] {
             if let image, !image.matches(bound.write) {
                 return denied(.writeRule, "write", "write, not met: \(Self.failing(bound.write, image))")
             }
         }
         if let fields = bound.rights.writableFields, write.operation != .delete {
+            // A named hidden field counts as changed: otherwise silence would confirm a guessed value.
             let unseen = write.operation == .update ? write.named.intersection(bound.rights.hidden(of: write.type)) : []
             let names = write.changed.union(unseen).map { write.type.properties[$0].name }.filter { !fields.contains(bytesOf: $0) }.sorted()
             if let first = names.first {
@@ -168,17 +172,19 @@ struct WriteCheck {
         return brokenPoint(write, bound, name) ?? misfit(write)
     }
 
-    /// What the table could hold, and nobody could read.
+    /// Returns a rejection if the table could store the row and readers could not decode it, or if it exceeds the size bound.
     func misfit(_ write: IntendedWrite) -> Refusal? {
         guard let after = write.after else { return nil }
         let name = "\(write.object.type) \(write.object.key.keyText)"
         let bound = bound(write.object.type)
+        // Only a change can make an object too large.
         if !write.changed.isEmpty, after.isLarger(than: bound) {
             return Refusal(
                 cause: .database,
                 message: "\(name) would take more than the \(bound.text) that an object may have; the write was undone.",
                 rule: "the size", fields: write.changed.map { write.type.properties[$0].name }.sorted())
         }
+        // Only changed values are checked, so that an earlier misfit does not block other edits.
         for (index, property) in write.type.properties.enumerated() where write.operation == .insert || write.changed.contains(index) {
             guard let reason = fit.misfit(after[index] ?? .null, property, of: write.type) else { continue }
             return Refusal(
@@ -188,7 +194,7 @@ struct WriteCheck {
         return nil
     }
 
-    /// What is no point would be in no shape, and out of none.
+    /// Rejects a queryable point without valid coordinates, which would be neither inside nor outside of any shape.
     private func brokenPoint(_ write: IntendedWrite, _ bound: Bound, _ name: String) -> Refusal? {
         guard let after = write.after else { return nil }
         let broken = bound.points.filter { index in
@@ -206,8 +212,8 @@ struct WriteCheck {
 }
 
 extension WriteCheck.Refusal {
-    /// Of what the rules could not be asked about. How they are built and what broke is no business of a user's.
-    /// - Parameter subject: for operators.
+    /// Creates the rejection of a write that the rules could not judge. It hides the cause from the user.
+    /// - Parameter subject: A prefix for operators.
     init(unasked error: SluiceError, about subject: String = "") {
         self.init(
             cause: .pluginFailed, message: "The rules of the server could not be asked about this write, so it was undone.",
@@ -224,8 +230,7 @@ extension Row {
 }
 
 extension Value {
-    /// A key as messages print it, by type: ObjectId and UUID wrapped in their type's name, strings quoted, integers bare
-    /// (server specification 9.1).
+    /// The key as messages print it: ObjectId and UUID wrapped in their type's name, strings quoted, integers bare.
     var keyText: String {
         switch self {
         case .int(let v): String(v)

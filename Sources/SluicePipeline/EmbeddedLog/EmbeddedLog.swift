@@ -1,11 +1,11 @@
 package import SluiceCore
 import Synchronization
 
-/// The log of a single gateway without Kafka: a window of the newest records of each topic, in memory.
+/// The change log of a single gateway without Kafka: a window of the newest records of all topics, in memory.
 ///
-/// The bound is `windowBytes` over all partitions (default 64 MiB); the oldest records make room, and a reader that still
-/// wanted them is told of a gap, which is a resynchronisation for its sessions. Nothing is lost by that: the tables are the
-/// truth, and the replication slot is confirmed only after an append returns.
+/// All partitions together hold at most `windowBytes` (default 64 MiB); the oldest records are dropped first. A reader that still needs a
+/// dropped record receives a gap and resynchronises its sessions. No data is lost: the tables are authoritative, and the slot is
+/// confirmed only after an append returns.
 package final class EmbeddedLog: MessageLog {
     private struct Partition {
         var first: Int64 = 0
@@ -22,7 +22,7 @@ package final class EmbeddedLog: MessageLog {
     private struct State {
         var topics: [String: Int32] = [:]
         var partitions: [LogPartition: Partition] = [:]
-        /// Of each record, the oldest first.
+        /// The partition of each record, oldest first.
         var order = Fifo<LogPartition>()
         var bytes = 0
     }
@@ -68,6 +68,7 @@ package final class EmbeddedLog: MessageLog {
             trim(&state)
             return offsets
         }
+        // After the lock is released, because a woken reader takes it.
         arrived.fire()
         return offsets
     }
@@ -97,6 +98,7 @@ package final class EmbeddedLog: MessageLog {
         state.withLock { state in
             for (partition, offset) in positions {
                 guard let source = state.partitions[partition] else { continue }
+                // An offset behind the window was dropped; one beyond the end belongs to an earlier log.
                 let isThere = (source.first...source.end).contains(offset)
                 if !isThere { fetch.gaps.append(partition) }
                 var next = isThere ? offset : source.first
@@ -134,6 +136,7 @@ private final class EmbeddedReader: LogReader {
     func next(_ fetch: consuming LogFetch, milliseconds: Int) async throws -> LogFetch {
         var fetch = fetch
         fetch.removeAll()
+        // Read the count before the records: an append in between then ends the wait at once.
         let seen = log.signal.count
         positions.withLock { log.read(&$0, into: &fetch) }
         guard fetch.entries.isEmpty, fetch.gaps.isEmpty else { return fetch }

@@ -1,25 +1,26 @@
 import SluiceCore
 
-/// The transactions delivered last, by number: a snapshot that does not see one of them was taken in the instant between
-/// its commit record and its visibility, and has to be taken again (DESIGN section 4, exact hand-over).
+/// The transactions delivered last, by number.
+/// A snapshot that misses one of them was taken between its commit record and its visibility. The hand-over is exact only if that
+/// snapshot is taken again.
 struct DeliveredTransactions {
-    /// More than can commit in that instant by far; the oldest makes room.
+    /// The number of transactions kept, far more than can commit in that instant. The oldest is dropped first.
     static let capacity = 65_536
 
-    /// How far the delivery was.
+    /// The extent of the delivery at one time.
     struct Mark {
         fileprivate let count: UInt64
         fileprivate let newest: UInt32?
     }
 
     private var ring: [UInt32] = []
-    /// How many were delivered before each of them.
+    /// The number of transactions delivered before each one.
     private var members: [UInt32: UInt64] = [:]
     private var count: UInt64 = 0
-    /// The highest number.
+    /// The highest transaction number.
     private var newest: UInt32?
 
-    /// What has been delivered by now.
+    /// The extent of the delivery now.
     var mark: Mark { Mark(count: count, newest: newest) }
 
     mutating func insert(_ xid: UInt32) {
@@ -33,12 +34,12 @@ struct DeliveredTransactions {
         }
         members[xid] = count
         count += 1
-        // Numbers begin again after the highest of 32 bits; the nearer way around tells which is later.
+        // Transaction numbers wrap at 32 bits. The shorter way around the circle decides which one is later.
         if newest.map({ Int32(bitPattern: xid &- $0) > 0 }) ?? true { newest = xid }
     }
 
-    /// Whether the snapshot does not see one of those delivered by `mark`: it counts it as running, or as not yet begun. Costs by
-    /// what the snapshot counts as running, not by what was delivered.
+    /// Returns `true` if the snapshot misses a transaction delivered by `mark`, as running or not yet begun.
+    /// The cost grows with the number of running transactions in the snapshot, not with the number delivered.
     func contradict(_ snapshot: TransactionSnapshot, at mark: Mark) -> Bool {
         if let newest = mark.newest, !snapshot.sees(xid: newest) { return true }
         return snapshot.running.contains { number in

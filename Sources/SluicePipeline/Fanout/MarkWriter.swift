@@ -2,21 +2,21 @@ package import Logging
 package import SluiceCore
 import Synchronization
 
-/// Has the log's position move on while somebody waits for it: without a newer commit the position of an idle database would
-/// be known only with the replication slot's next sign of life.
+/// Writes WAL heartbeats while a caller waits for a position.
+/// Without a newer commit, an idle database would report its position only with the replication slot's next keepalive.
 ///
-/// All who wait share one mark, and the next is written when that one has come back, so the marks are never more than the
-/// round trips through the log. Where the database refuses them, those who wait get the sign of life.
+/// All waiters share one heartbeat. The next is written once that one has returned, so the rate is bounded by round trips through the
+/// log. If the database refuses heartbeats, waiters rely on the keepalive.
 package final class MarkWriter: Sendable {
-    /// After this time a mark that has not come back keeps no other from being written: nobody may hold the slot now.
+    /// The time after which a missing heartbeat no longer blocks the next, in nanoseconds. No gateway may hold the slot then.
     static let patience: UInt64 = 1_000_000_000
-    /// How long none is written after one was refused.
+    /// The pause after a refused heartbeat, in nanoseconds.
     static let rest: UInt64 = 60_000_000_000
 
     fileprivate struct State {
-        /// The newest position that somebody waits for.
+        /// The newest awaited position.
         var wanted: LSN = .zero
-        /// The newest position that was waited for when the mark under way was written, and when that was.
+        /// The newest awaited position when the pending heartbeat was written, and the time of that write in monotonic nanoseconds.
         var underWay: (lsn: LSN, since: UInt64)?
         var restsUntil: UInt64 = 0
     }
@@ -32,7 +32,7 @@ package final class MarkWriter: Sendable {
         self.logger = logger
     }
 
-    /// Somebody waits for the watermark to reach `lsn`, and it has not.
+    /// Requests a heartbeat because a caller waits for the watermark to reach `lsn`.
     package func want(_ lsn: LSN) {
         let now = environment.monotonicNanoseconds()
         let isDue = state.withLock { state in
@@ -42,7 +42,7 @@ package final class MarkWriter: Sendable {
         if isDue { write() }
     }
 
-    /// The watermark has reached `watermark`.
+    /// Records that the watermark has reached `watermark`, and writes another heartbeat for later positions.
     package func passed(_ watermark: LSN) {
         let now = environment.monotonicNanoseconds()
         let isDue = state.withLock { state in
@@ -53,7 +53,7 @@ package final class MarkWriter: Sendable {
     }
 
     private func write() {
-        // Unstructured because: whoever delivers commits does not wait for it; it ends with its statement, which has a deadline.
+        // Unstructured because: the delivery of commits must not wait for it; it ends with its statement, which has a deadline.
         Task {
             do {
                 try await marker.mark()
@@ -69,9 +69,10 @@ package final class MarkWriter: Sendable {
 }
 
 extension MarkWriter.State {
-    /// Whether a mark is to be written now; it is under way then.
+    /// Returns `true` if a heartbeat is due now, and marks it as pending.
     fileprivate mutating func begin(_ now: UInt64) -> Bool {
         guard now >= restsUntil else { return false }
+        // A heartbeat is pending; `passed` writes the next one.
         if let underWay, now < underWay.since + MarkWriter.patience { return false }
         underWay = (wanted, now)
         return true

@@ -1,21 +1,21 @@
 import SluiceCore
 
-/// One who is told of changes: a session's view, live or on the way to it.
+/// A session's view that receives changes, live or staged.
 struct Subscriber {
     let channel: any SessionChannel
     let view: View
-    /// Whose own changesets are told from others' transactions; nil: nobody's.
+    /// The client whose own changesets are attributed; nil for none.
     let client: ClientID?
-    /// Set while a bootstrap runs; live changes go out of the subscriber that it will replace.
+    /// The staged changes during a bootstrap; nil once live. The subscriber to be replaced stays live meanwhile.
     var staged: StagedChanges?
-    /// Changes of the batch at hand: record index, event and type packed by `Token`.
+    /// The changes of the current batch, packed by `Token`.
     var tokens: [Token] = []
-    /// Whether changesets of the client's own are among them.
+    /// `true` if changesets of the client itself are among them.
     var hasOwn = false
-    /// The client waits for the watermark to pass this.
+    /// The position that the client waits for; nil if none.
     var wanted: LSN?
 
-    /// The client's own changeset that a change is of; 0: none.
+    /// Returns the client's own changeset number of a change; 0 for none.
     func changeset(of change: DecodedChange) -> UInt64 {
         guard let origin = change.origin, origin.client == client else { return 0 }
         return origin.changeset

@@ -2,7 +2,7 @@ import SluiceCore
 import SluiceMatch
 import SluiceWire
 
-/// One change for one session, in eight bytes.
+/// One change for one session, in eight bytes: 28 bits of record index, 28 bits of change index and 8 bits of event.
 struct Token: Hashable {
     private var packed: UInt64
 
@@ -15,10 +15,10 @@ struct Token: Hashable {
     var event: ViewEvent { ViewEvent(rawValue: UInt8(truncatingIfNeeded: packed)) ?? .updated }
 }
 
-/// What makes two sessions' messages equal. Sessions with field masks never share.
+/// The key of an encoded message. Sessions with equal keys receive the same frame; a masked session has a key of its own.
 struct SharedKey: Hashable {
     var tokens: [Token]
-    /// The subscriber whose messages nobody else gets.
+    /// The subscriber whose messages are not shared; nil if they are.
     var alone: UInt32?
 }
 

@@ -2,20 +2,21 @@ import SluiceCore
 package import SluiceQuery
 import SluiceWire
 
-/// What one session sees of one type: its subscriptions of the type, ORed, within what it may read.
+/// One session's view of one class: its subscriptions of the class, ORed, within its permissions.
 package struct TypeView: Sendable {
-    /// Index in `Schema.types`.
+    /// The index in `Schema.types`.
     package var type: Int
     package var predicate: Predicate
-    /// By property index; nil is everything.
+    /// The visible properties, by index; nil shows all.
     package var mask: [Bool]?
-    /// Stands for what the client is sent of a row: where it is read from, the properties that the client has, the mask.
+    /// A hash of the form of rows sent to the client: source, the client's properties and mask.
     package var form: Fingerprint
-    /// What was asked for, where the rules show less of it: an object that leaves and is still asked for was taken by the rules.
+    /// The requested predicate, if the rules narrow it; nil otherwise. An object that leaves but still matches it was hidden by the
+    /// rules.
     package let asked: Predicate?
     private let askedProgram: Program?
 
-    /// Why an object is not in it any more that is there as `after`.
+    /// Returns the reason why an object with the new image `after` is no longer in the view.
     func reason(after: RowView) -> ViewEvent { askedProgram?.matches(after) == true ? .lostPermission : .leftQuery }
 
     package init(type: Int, predicate: Predicate, mask: [Bool]?, form: Fingerprint = Fingerprint(), asked: Predicate? = nil) {
@@ -28,24 +29,24 @@ package struct TypeView: Sendable {
     }
 }
 
-/// What the rules said of a user and a subscription set.
+/// The rules' answer for a user and a subscription set.
 struct Ruling: Hashable, Sendable {
     var plan: SessionPlan
-    /// Stands for what they narrow the queries by.
+    /// A hash of the predicates that narrow the queries.
     var cuts: Fingerprint
 }
 
-/// A subscription set bound to the schema and cut to the session's permissions.
+/// A subscription set, bound to the schema and restricted to the session's permissions.
 package struct View: Sendable {
     package var version: UInt64
     package var types: [TypeView]
-    /// The partitions of the log in which its changes lie, and those of `watched`.
+    /// The log partitions that carry its changes and those of `watched`.
     package var partitions: [LogPartition]
-    /// What the session may write where that is more than it reads: a query's objects beyond its limit. By type.
+    /// The writable predicates that exceed the readable ones, by class: a limited query without its limit.
     package var writable: [Int: Predicate]
-    /// What decides which objects are among the first of a query, or are linked to: after a change of it the view is built anew.
+    /// The objects that determine the members of limited queries and included links. A change to one of them rebuilds the view.
     package var watched: [TypeView]
-    /// What the rules said that it is made by; nil: nothing.
+    /// The rules' answer that the view was built from; nil for none.
     var ruling: Ruling?
 
     package init(
@@ -58,7 +59,7 @@ package struct View: Sendable {
         self.watched = watched
     }
 
-    /// Whether it has the same objects as another, as far as the conditions say.
+    /// Returns `true` if both views select the same objects, judged by their predicates.
     func selectsSame(as other: View) -> Bool {
         types.elementsEqual(other.types) { $0.type == $1.type && $0.predicate == $1.predicate && $0.mask == $1.mask && $0.form == $1.form }
             && watched.elementsEqual(other.watched) { $0.type == $1.type && $0.predicate == $1.predicate }

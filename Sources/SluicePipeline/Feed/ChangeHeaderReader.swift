@@ -1,7 +1,7 @@
 import SluiceCore
 import SluiceWire
 
-/// Reads of a change record what ordering needs: its position, its predecessor and its transaction.
+/// Reads the fields of a change record that ordering needs: its position, its predecessor and its transaction.
 struct ChangeHeaderReader {
     struct Header {
         var position: Position
@@ -11,7 +11,7 @@ struct ChangeHeaderReader {
 
     private let codec = ChangeRecordCodec(Schema([]))
 
-    /// Nil when the record is malformed.
+    /// Returns the header; nil if the record is malformed.
     func read(_ bytes: ArraySlice<UInt8>) -> Header? {
         bytes.withUnsafeBytes { buffer in
             guard let view = try? codec.decode(buffer) else { return nil }

@@ -1,19 +1,19 @@
 package import SluiceCore
 
-/// A record read from its partition and not yet below the watermark. The bytes are a slice of the fetch that brought them.
+/// A record read from its partition and not yet below the watermark. The bytes are a slice of their fetch.
 package struct PendingRecord: Hashable, Sendable {
     package var position: Position
     package var xid: UInt32
     package var bytes: ArraySlice<UInt8>
 }
 
-/// Everything that one step of the watermark released, in commit order.
+/// The records released by one step of the watermark, in commit order.
 package struct ReleasedBatch: Hashable, Sendable {
     package var records: [PendingRecord]
     package var watermark: LSN
-    /// Partitions that lost records (a gap in the log, or too many waiting): their sessions start again from a bootstrap.
+    /// Partitions that lost records, by a gap in the log or by too many waiting. Their sessions restart with a bootstrap.
     package var resync: Set<LogPartition>
-    /// The last transaction that is known up to the watermark; nil when none is.
+    /// The last transaction known up to the watermark; nil if none is.
     package var witness: Witness?
 
     package init(records: [PendingRecord], watermark: LSN, resync: Set<LogPartition>, witness: Witness? = nil) {
@@ -24,22 +24,23 @@ package struct ReleasedBatch: Hashable, Sendable {
     }
 }
 
-/// The feed's decisions: what is below the watermark, what is a duplicate, what is missing. Pure.
+/// The decisions of the feed: releases, duplicates and losses. Pure.
 struct FeedState {
     private struct Partition {
-        /// Where reading began. The record before tells only what precedes the first.
+        /// The offset at which reading began. An earlier record only identifies the predecessor of the first one.
         var begin: Int64
         /// The offset after the last record seen.
         var consumed: Int64
         var last: Position?
         var waiting = Fifo<PendingRecord>()
-        /// Set while records are thrown away because too many wait: the newest position thrown away.
+        /// The newest discarded position, set while the bound makes the partition discard records.
         var discarded: Position?
+        /// `true` from a detected loss until the watermark has reported it.
         var isBroken = false
-        /// The watermark when the partition last lacked records: nothing before it may count as known.
+        /// The watermark when the partition last lacked records. Nothing before it counts as known.
         var wholeSince: LSN = .zero
 
-        /// Whether a step of the watermark to `lsn` has anything to do with it.
+        /// Returns `true` if a step of the watermark to `lsn` affects the partition.
         func isConcerned(by lsn: LSN) -> Bool {
             if let first = waiting.first, first.position.lsn <= lsn { return true }
             if let discarded, discarded.lsn <= lsn { return true }
@@ -48,23 +49,24 @@ struct FeedState {
     }
 
     private var partitions: [LogPartition: Partition] = [:]
-    /// Partitions that are going to be read, and whose ends are being asked for.
+    /// Partitions about to be read, while their ends are requested.
     private var expected: Set<LogPartition> = []
     private var progress = Fifo<ProgressRecord>()
-    /// The ends that progress records promise. A partition that is shorter has lost records.
+    /// The ends announced by progress records. A shorter partition has lost records.
     private var promised: [LogPartition: Int64] = [:]
-    /// Partitions whose offsets were given out again, and where reading them goes on.
+    /// Partitions with reassigned offsets, and the offset from which to read each again.
     private var rewound: [LogPartition: Int64] = [:]
+    /// The size of the records that wait for the watermark, in bytes.
     private(set) var waitingBytes = 0
     private let bound: Int
-    /// Steps of the watermark that wait for their records at most; beyond them the last becomes wider.
+    /// The maximum number of pending watermark steps. Beyond it, the last step absorbs the next.
     static let mostProgress = 4_096
-    /// What was released last.
+    /// The records released last.
     private(set) var recent: RecentRecords
     private(set) var watermark: LSN = .zero
-    /// Nothing after this is missing in the log; nil when that is not known.
+    /// The LSN after which no change is missing in the log; nil if unknown.
     private(set) var completeSince: LSN?
-    /// The last transaction that is known up to the watermark.
+    /// The last transaction known up to the watermark.
     private var witness: Witness?
 
     init(bound: Int = Limits.feedBytes, recent: Int = Limits.recentBytes) {
@@ -72,15 +74,17 @@ struct FeedState {
         self.recent = RecentRecords(bound: recent)
     }
 
+    /// The partitions that are read, with the offset after the last record seen.
     var assigned: Dictionary<LogPartition, Int64> { partitions.mapValues(\.consumed) }
 
-    /// From now on the watermark waits for what is promised of the partitions: it may come before it is known where reading begins.
+    /// Makes the watermark wait for the announced ends of the partitions, before it is known where reading begins.
     mutating func expect(_ partitions: [LogPartition]) { expected.formUnion(partitions) }
 
-    /// They are not going to be read after all.
+    /// Reverses `expect` for partitions that are not read after all.
     mutating func unexpect(_ partitions: [LogPartition]) { expected.subtract(partitions) }
 
-    /// - Parameter offset: what is behind it is released; the record before it, if it comes, says what that follows on.
+    /// Starts a partition.
+    /// - Parameter offset: The offset from which records are released. The record before it, if it arrives, identifies the predecessor.
     mutating func assign(_ partition: LogPartition, from offset: Int64) {
         expected.remove(partition)
         guard partitions[partition] == nil else { return }
@@ -99,40 +103,40 @@ struct FeedState {
         while let record = waiting.popFirst() { waitingBytes -= record.bytes.count }
     }
 
-    /// The partition lacks the records at the offset that comes next. Its reader goes on with the oldest record there is.
+    /// Records that the partition lacks the record at the next offset. Its reader continues with the oldest available record.
     mutating func gap(_ partition: LogPartition) {
         cut(partition)
-        // Offsets may be given out again: those that were read before say nothing of the records that have them now.
+        // Offsets may be reassigned, so those read before do not describe the records that have them now.
         partitions[partition]?.consumed = 0
     }
 
-    /// The partition lacks records that were promised. Its sessions start again with the next step of the watermark.
+    /// Records that the partition lacks announced records. Its sessions restart with the next step of the watermark.
     mutating func cut(_ partition: LogPartition) {
         guard partitions[partition] != nil else { return }
         partitions[partition]?.isBroken = true
         recent.begin(partition, at: nil)
     }
 
-    /// The promised ends of partitions, as far as they are known.
+    /// Returns the announced ends of partitions, as far as they are known.
     func promised(of wanted: [LogPartition]) -> [LogPartition: Int64] {
         Dictionary(wanted.compactMap { partition in promised[partition].map { (partition, $0) } }, uniquingKeysWith: { max($0, $1) })
     }
 
-    /// The step that the watermark waits to take, with the partitions that it waits for and their promised ends.
+    /// The next step of the watermark, with the partitions that delay it and their announced ends.
     var awaited: (lsn: LSN, ends: [LogPartition: Int64])? {
         guard let next = progress.first else { return nil }
         let ends = next.grown.filter { partition, end in partitions[partition].map { $0.consumed < end && !$0.isBroken } ?? false }
         return ends.isEmpty ? nil : (next.lsn, ends)
     }
 
-    /// Takes the partitions that have to be read from another offset, since theirs were given out again.
+    /// Removes and returns the partitions to read from another offset, because their offsets were reassigned.
     mutating func takeRewound() -> [LogPartition: Int64] {
         defer { rewound.removeAll() }
         return rewound
     }
 
-    /// Takes a record. Positions that were seen are dropped (a publisher that took over repeats itself); a record whose
-    /// predecessor was not seen breaks the partition.
+    /// Adds a record. Drops positions seen before, which a publisher repeats after a takeover. A record with an unseen predecessor breaks
+    /// the partition.
     mutating func record(
         _ partition: LogPartition, offset: Int64, position: Position, previous: Position?, xid: UInt32,
         bytes: ArraySlice<UInt8>
@@ -141,14 +145,17 @@ struct FeedState {
         defer { partitions[partition] = state }
         state.consumed = max(state.consumed, offset + 1)
         if let last = state.last {
+            // A repeated position, appended before and after a takeover.
             guard position > last else { return }
+            // A gap in the chain: the record between the two is missing.
             if previous != last { state.isBroken = true }
         } else if offset == 0, state.begin == 0, previous != nil {
-            // The partition was empty, and its first record follows on another.
+            // The partition was empty, yet its first record has a predecessor.
             state.isBroken = true
         }
         let isFirst = state.last == nil
         state.last = position
+        // The record before `begin` is not released: it only anchors the chain.
         if isFirst, offset < state.begin {
             if !state.isBroken { recent.begin(partition, at: max(position.lsn, state.wholeSince)) }
             return
@@ -156,6 +163,7 @@ struct FeedState {
         if isFirst, state.begin > 0, !state.isBroken {
             recent.begin(partition, at: previous.map { max($0.lsn, state.wholeSince) })
         }
+        // Once a record is discarded, all later ones must be too, or a hole would be released as complete.
         if waitingBytes + bytes.count > bound || state.discarded != nil {
             throwAway(&state.waiting)
             state.discarded = position
@@ -165,14 +173,15 @@ struct FeedState {
         state.waiting.append(PendingRecord(position: position, xid: xid, bytes: bytes))
     }
 
-    /// Takes a progress record. One that does not follow on what is known tells that the replication slot was made anew, or a table
-    /// published again, and that what was committed meanwhile is in no partition: all are broken.
-    /// - Returns: whether it does.
+    /// Adds a progress record.
+    /// If it does not continue the known ones, the slot was recreated or a table was published again. Commits in between are in no
+    /// partition, so all partitions are broken then.
+    /// - Returns: `false` if the record does not continue the known ones.
     @discardableResult
     mutating func progress(_ record: ProgressRecord) -> Bool {
         let known = progress.last?.lsn ?? watermark
         guard record.lsn > known else {
-            // A publisher that took over and found a loss, while it says again what was promised before.
+            // After a takeover the publisher repeats announcements; this one has found a loss.
             if let since = completeSince, record.completeSince > since {
                 completeSince = record.completeSince
                 promise(record.grown)
@@ -180,6 +189,7 @@ struct FeedState {
             return true
         }
         promise(record.grown)
+        // Merging two steps loses no guarantee: the wider step waits for the ends of both.
         if progress.count >= Self.mostProgress, let last = progress.last {
             var wider = record
             wider.grown.merge(last.grown) { max($0, $1) }
@@ -189,12 +199,13 @@ struct FeedState {
             progress.append(record)
         }
         completeSince = record.completeSince > .zero ? record.completeSince : nil
+        // The first record after the start has no predecessor to continue from.
         guard known > .zero, record.since > known else { return true }
         for partition in partitions.keys { partitions[partition]?.isBroken = true }
         return false
     }
 
-    /// Notes promised ends. An end that goes back tells that records were lost and others have their offsets now.
+    /// Records announced ends. If an end decreases, records were lost and others have their offsets now.
     private mutating func promise(_ ends: [LogPartition: Int64]) {
         for (partition, end) in ends {
             let before = promised.updateValue(end, forKey: partition) ?? 0
@@ -203,13 +214,15 @@ struct FeedState {
             partitions[partition]?.begin = end
             partitions[partition]?.consumed = end
             partitions[partition]?.last = nil
+            // One record earlier, which anchors the chain.
             rewound[partition] = max(end - 1, 0)
         }
     }
 
-    /// The next step of the watermark, when everything that it promises has been read.
+    /// Takes the next step of the watermark; nil while an announced record is unread.
     mutating func release() -> ReleasedBatch? {
         var reached: LSN?
+        // Several steps become one batch.
         while let next = progress.first, isRead(next) {
             reached = next.lsn
             witness = next.witness ?? witness
@@ -222,6 +235,7 @@ struct FeedState {
 
     private func isRead(_ record: ProgressRecord) -> Bool {
         record.grown.allSatisfy { partition, end in
+            // The watermark ignores partitions that are not read, but waits for those that are about to be.
             guard let state = partitions[partition] else { return !expected.contains(partition) }
             return state.consumed >= end || state.isBroken
         }
@@ -229,7 +243,7 @@ struct FeedState {
 
     private mutating func take(upTo lsn: LSN) -> ReleasedBatch {
         var batch = ReleasedBatch(records: [], watermark: lsn, resync: [], witness: witness)
-        // By an array, and each taken out: what something else holds would be copied, with all that waits in it.
+        // Iterate over an array and remove each partition: a second reference would copy it with all its waiting records.
         for partition in Array(partitions.keys) where partitions[partition]?.isConcerned(by: lsn) == true {
             guard var state = partitions.removeValue(forKey: partition) else { continue }
             defer { partitions[partition] = state }
@@ -239,7 +253,9 @@ struct FeedState {
                 waitingBytes -= first.bytes.count
                 _ = state.waiting.popFirst()
             }
+            // Only complete runs may be kept: `recent` guarantees that nothing is missing behind its floor.
             if !state.isBroken, state.discarded == nil { recent.add(partition, batch.records[start...]) }
+            // The partition recovers once the watermark has passed everything discarded.
             if let discarded = state.discarded, discarded.lsn <= lsn {
                 state.discarded = nil
                 state.isBroken = true
@@ -251,12 +267,13 @@ struct FeedState {
                 recent.begin(partition, at: lsn)
             }
         }
+        // Partitions are read independently; the position restores the commit order.
         batch.records.sort { $0.position < $1.position }
         dropTwins(&batch.records)
         return batch
     }
 
-    /// A row that moved between partitions is in both with one position and both images: one of them is enough.
+    /// Drops duplicates: a row that moved between partitions has one record in each, with equal positions and images.
     private func dropTwins(_ records: inout [PendingRecord]) {
         guard records.count > 1 else { return }
         var kept = 1

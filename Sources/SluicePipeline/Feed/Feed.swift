@@ -2,11 +2,11 @@ package import Logging
 package import SluiceCore
 import SluiceWire
 
-/// Reads the partitions that this gateway's sessions need, and hands their changes on once the watermark has passed them.
+/// Reads the partitions that this gateway's sessions need, and delivers their changes once the watermark has passed them.
 ///
-/// The cost follows the interest of the sessions, not the total write rate: partitions are assigned while somebody holds
-/// a lease on them, and a minute longer, for sessions that come back. Memory is bounded by `Limits.feedBytes` for what waits; beyond
-/// it a partition's records are thrown away and its sessions resynchronise; and by `Limits.recentBytes` for what was handed on.
+/// The cost follows the interest of the sessions, not the total write rate. A partition is read while a session holds a lease and for
+/// `linger` seconds longer, for sessions that return. Waiting records are bounded by `Limits.feedBytes`. Beyond it a partition's records
+/// are discarded and its sessions resynchronise. Delivered records are kept within `Limits.recentBytes`.
 package actor Feed {
     private let log: any MessageLog
     private let topics: Topics
@@ -16,17 +16,17 @@ package actor Feed {
     private let linger: UInt64
     private var state = FeedState()
     private var reader: (any LogReader)?
-    /// How many sessions need each partition that is read.
+    /// The number of leases of each partition that is read.
     private var leases: [LogPartition: Int] = [:]
-    /// Those that nobody needs any more, and until when they are read; monotonic nanoseconds.
+    /// The partitions without a lease, and the time until which they are read, in monotonic nanoseconds.
     private var idle: [LogPartition: UInt64] = [:]
-    /// One change of what is read after another: the reader takes its time, and an assignment must not overtake a release.
+    /// Serializes changes of the assignment: the reader suspends, and an assignment must not overtake a release.
     private let changes = OneAfterAnother()
-    /// When the log was last found to be away.
+    /// The time and error of the last failure of the log.
     private var failure: (time: UInt64, error: SluiceError)?
     private var headers = ChangeHeaderReader()
 
-    /// - Parameter linger: seconds that a partition is read longer than anybody needs it.
+    /// - Parameter linger: The time that a partition is read after its last lease, in seconds.
     package init(
         log: any MessageLog, topics: Topics, fanout: Fanout, environment: any Environment, logger: Logger,
         linger: UInt64 = Limits.feedLingerSeconds
@@ -39,23 +39,25 @@ package actor Feed {
         self.linger = linger * 1_000_000_000
     }
 
-    /// Nothing after this is missing in the log; nil when that is not known.
+    /// The LSN after which no change is missing in the log; nil if unknown.
     var completeSince: LSN? { state.completeSince }
 
-    /// What was handed on of the partitions behind a position, of each in its order; nil when that is not all in memory.
+    /// Returns the delivered records of the partitions after a position, each partition in order; nil if memory no longer has all of
+    /// them.
     func recent(_ partitions: [LogPartition], after lsn: LSN) -> [[PendingRecord]]? {
         state.recent.records(of: partitions, after: lsn)
     }
 
-    /// The ends that progress records promise of partitions, as far as the feed has read them.
+    /// Returns the announced ends of partitions, as far as the feed has read them.
     func promised(of partitions: [LogPartition]) -> [LogPartition: Int64] { state.promised(of: partitions) }
 
-    /// Of records that have been read and are not yet below the watermark.
+    /// The size of the records that wait for the watermark, in bytes.
     package var bytes: Int { state.waitingBytes }
 
     private var progressPartition: LogPartition { LogPartition(topics.progress, 0) }
 
-    /// Starts with the newest progress records, the last of which is the first watermark, and reads until the task is cancelled.
+    /// Reads until the task is cancelled. Starts with the newest progress records, the last of which sets the first watermark.
+    /// - Throws: the first error of the reader.
     package func run() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await self.readLog() }
@@ -69,11 +71,13 @@ package actor Feed {
     private func readLog() async throws { try await log.withReader { try await read($0) } }
 
     private func read(_ reader: any LogReader) async throws {
+        // As one of `changes`: no session may assign partitions before the reader is ready.
         try await changes.run { try await self.begin(reader) }
         defer { self.reader = nil }
         var fetch = LogFetch()
         while !Task.isCancelled {
             fetch = try await reader.next(fetch, milliseconds: 1_000)
+            // The order matters: moves of the reader come before the release, so that no step counts a lost record as read.
             take(fetch)
             try await rewind()
             while let batch = state.release() { await fanout.deliver(batch) }
@@ -82,22 +86,24 @@ package actor Feed {
 
     private func begin(_ reader: any LogReader) async throws {
         let range = try await log.ranges(of: [progressPartition])[progressPartition] ?? 0..<0
-        // Those before the newest name the partitions that it does not.
+        // Earlier progress records name the partitions that the newest one omits.
         try await reader.assign([progressPartition: LogPromise.start(in: range)])
         let wanted = Array(leases.keys) + Array(idle.keys)
+        // Take the announced ends before the actual ones: both grow, and the reverse order would show false losses.
         let (promised, known) = (state.promised(of: wanted), state.assigned)
         let places = try await places(of: wanted)
         for (partition, place) in places {
-            // What was read of it is gone; the reader does not meet that, as it begins before the end.
+            // The partition was truncated below the records read. The reader cannot detect that, as it begins before the end.
             if let consumed = known[partition], consumed > place.end { note(gap: partition) }
         }
         assign(places, promised)
-        // Those that were read before go on where they were.
+        // Partitions that were read before continue at their offset.
         try await reader.assign(state.assigned.merging(places.mapValues(\.start)) { min($0, $1) })
         self.reader = reader
     }
 
-    /// Where reading begins of partitions: with the record before the end, which says what the next one follows on.
+    /// Returns the start and end of reading for each partition. Reading starts one record before the end, which identifies the
+    /// predecessor of the next.
     private func places(of partitions: [LogPartition]) async throws -> [LogPartition: (start: Int64, end: Int64)] {
         let ranges = try await log.ranges(of: partitions)
         return Dictionary(
@@ -125,7 +131,7 @@ package actor Feed {
                     logger.error("A progress record is malformed.", metadata: ["offset": "\(entry.offset)"])
                     continue
                 }
-                // At the start it may be of long ago.
+                // At the start, the known progress may be old, and a loss concerns no session.
                 if !state.progress(ProgressRecord(progress)), !state.assigned.isEmpty {
                     logger.warning(
                         "Commits are missing in the log: all sessions start again.",
@@ -148,6 +154,7 @@ package actor Feed {
             metadata: ["partition": "\(partition)", "code": "\(ErrorCode.logGap.rawValue)"])
     }
 
+    /// Adds one change record. A malformed one breaks its partition, because its change is unknown.
     private func take(_ bytes: ArraySlice<UInt8>, _ entry: LogFetch.Entry) {
         guard let header = headers.read(bytes) else {
             logger.error("A change record is malformed.", metadata: ["partition": "\(entry.partition)", "offset": "\(entry.offset)"])
@@ -161,10 +168,10 @@ package actor Feed {
 
     // MARK: Losses
 
-    /// Nanoseconds that the watermark waits for a partition before its end is asked for.
+    /// The time that the watermark waits for a partition before the feed checks its end, in nanoseconds.
     private static let stallPatience: UInt64 = 2_000_000_000
 
-    /// Moves the reader in partitions whose offsets were given out again.
+    /// Moves the reader in partitions with reassigned offsets.
     private func rewind() async throws {
         let rewound = state.takeRewound()
         guard !rewound.isEmpty else { return }
@@ -172,14 +179,14 @@ package actor Feed {
         try await changes.run { try await self.move(rewound) }
     }
 
-    /// Only as one of `changes`: a partition may have been taken away meanwhile.
+    /// Assigns the partitions that are still read. Runs only inside `changes`, because a partition may be released meanwhile.
     private func move(_ partitions: [LogPartition: Int64]) async throws {
         let assigned = state.assigned
         try await reader?.assign(partitions.filter { assigned[$0.key] != nil })
     }
 
-    /// Compares partitions with what was promised of them while the watermark waits for them. Records that are lost never come, and a
-    /// reader at the end of its partition does not notice.
+    /// Compares partitions with their announced ends while they delay the watermark.
+    /// Lost records never arrive, and a reader at the end of its partition cannot detect that.
     private func watchStalls() async throws {
         var stall: (lsn: LSN, since: UInt64)?
         while true {
@@ -189,15 +196,17 @@ package actor Feed {
                 continue
             }
             let now = environment.monotonicNanoseconds()
+            // The watermark has moved since the last check, so the wait starts anew.
             guard let begun = stall, begun.lsn == awaited.lsn else {
                 stall = (awaited.lsn, now)
                 continue
             }
             guard now - begun.since >= Self.stallPatience else { continue }
             stall = (awaited.lsn, now)
-            // A log that is away says nothing of its partitions.
+            // An unreachable log gives no evidence about its partitions.
             guard let ranges = try? await log.ranges(of: Array(awaited.ends.keys)) else { continue }
             for (partition, end) in awaited.ends {
+                // The log has fewer records than announced, or has expired all of them.
                 guard let range = ranges[partition], range.upperBound < end || range.lowerBound >= end else { continue }
                 warn(of: partition)
                 state.cut(partition)
@@ -207,14 +216,16 @@ package actor Feed {
 
     // MARK: Leases
 
-    /// Makes sure that the partitions are read from now on at the latest, and stay so until `release`.
+    /// Acquires leases: the partitions are read once this returns, until `release`.
+    /// - Throws: `logUnreachable` if the log does not answer.
     package func require(_ partitions: [LogPartition]) async throws {
-        // What has a lease is read, and stays so: nobody has to wait.
+        // A partition with a lease is read already, so this needs no suspension.
         if partitions.allSatisfy({ leases[$0] != nil }) { return hold(partitions) }
         let asked = environment.monotonicNanoseconds()
         try await changes.run { try await self.assign(partitions, asked: asked) }
     }
 
+    /// Releases one lease of each partition. The last release starts the `linger` time.
     package func release(_ partitions: [LogPartition]) async {
         if partitions.allSatisfy({ leases[$0, default: 0] > 1 }) {
             for partition in partitions { leases[partition, default: 1] -= 1 }
@@ -228,9 +239,9 @@ package actor Feed {
         for partition in partitions { leases[partition, default: 0] += 1 }
     }
 
-    /// Only as one of `changes`. A lease is there only once its partition is read.
-    /// - Parameter asked: when whoever needs them began to wait. A log that failed since is not asked again for them: it would take
-    ///   its deadline from each who waits, one after another.
+    /// Assigns the partitions that are not read yet. Runs only inside `changes`. A lease exists only once its partition is read.
+    /// - Parameter asked: The time of the request. If the log has failed since, the call fails at once, because each queued request would
+    ///   otherwise wait for a deadline of its own.
     private func assign(_ partitions: [LogPartition], asked: UInt64) async throws {
         let new = partitions.filter { leases[$0] == nil && idle[$0] == nil }
         if !new.isEmpty {
@@ -242,6 +253,7 @@ package actor Feed {
                 throw error
             }
         }
+        // A lingering partition is still read; its lease revives it without any request to the log.
         for partition in partitions { idle[partition] = nil }
         hold(partitions)
     }
@@ -249,19 +261,20 @@ package actor Feed {
     private func begin(_ partitions: [LogPartition]) async throws {
         state.expect(partitions)
         defer { state.unexpect(partitions) }
-        // Before the ends are asked for: they grow meanwhile, and so does what is promised of them.
+        // Read the announced ends before the actual ones: both grow meanwhile.
         let promised = state.promised(of: partitions)
         let places = try await places(of: partitions)
         assign(places, promised)
         do {
             try await reader?.assign(places.mapValues(\.start))
         } catch {
+            // The assignment may be partial, so none of the partitions counts as read.
             await stop(partitions)
             throw error
         }
     }
 
-    /// Only as one of `changes`.
+    /// Removes leases. Runs only inside `changes`.
     private func unassign(_ partitions: [LogPartition]) async {
         for partition in partitions {
             guard let count = leases[partition] else { continue }
@@ -271,7 +284,7 @@ package actor Feed {
         await stopIdle()
     }
 
-    /// Looks now and then for partitions that nobody came back for.
+    /// Stops partitions whose linger time has passed. Checks every quarter of it, at least once a second apart.
     private func leaveIdle() async throws {
         while true {
             try await environment.sleep(nanoseconds: max(linger / 4, 1_000_000_000))
@@ -279,7 +292,7 @@ package actor Feed {
         }
     }
 
-    /// Only as one of `changes`.
+    /// Stops the partitions past their linger time. Runs only inside `changes`.
     private func stopIdle() async {
         let now = environment.monotonicNanoseconds()
         let over = idle.filter { $0.value <= now }.map(\.key)

@@ -1,39 +1,41 @@
 import SluiceCore
 import SluiceWire
 
-/// The newest progress record, and the end of each partition that it and those before it promise.
+/// The newest progress record, and the announced end of each partition.
 ///
-/// A progress record names the partitions that grew. Each publisher's first one, and every `wholeEvery`-th after it, names all
-/// partitions that have had records. So the newest `reach` records name every partition.
+/// A progress record names the partitions that grew. Each publisher's first record and every `wholeEvery`-th after it name all partitions
+/// that have had records. The newest `reach` records therefore name every partition.
 struct LogPromise: Sendable {
-    /// Progress records from one that names all partitions to the next.
+    /// The number of progress records from one complete record to the next.
     static let wholeEvery = 128
-    /// Progress records to read before the end of their partition.
+    /// The number of progress records to read before the end of their partition.
     static let reach: Int64 = 256
-    /// Milliseconds that reading them may take.
+    /// The deadline for reading them, in milliseconds.
     static let patience: UInt64 = 10_000
 
     /// The newest progress record; `nil` if the log has none.
     private(set) var last: LogProgress?
-    /// The highest LSN that was promised.
+    /// The highest announced LSN.
     private(set) var highest: LSN = .zero
+    /// The announced end of each partition.
     private(set) var ends: [LogPartition: Int64] = [:]
 
-    /// Takes the progress record after those that were taken.
+    /// Adds the next progress record, in log order.
     mutating func add(_ record: LogProgress) {
         last = record
         highest = max(highest, record.lsn)
+        // The newest record wins even if its end is lower: after a loss, offsets are assigned again.
         for grown in record.grown { ends[LogPartition(grown.topic, grown.partition)] = grown.end }
     }
 
-    /// Returns the partitions that are shorter than promised.
-    /// - Parameter actual: the end of each partition to look at.
+    /// Returns the partitions that are shorter than announced.
+    /// - Parameter actual: The actual end of each partition to check.
     func lost(in actual: [LogPartition: Int64]) -> Set<LogPartition> {
         Set(actual.filter { partition, end in end < ends[partition] ?? 0 }.keys)
     }
 
     /// Returns the offset to read progress records from.
-    /// - Parameter range: the offsets of those that are there.
+    /// - Parameter range: The offsets of the available records.
     static func start(in range: Range<Int64>) -> Int64 { max(range.lowerBound, range.upperBound - reach) }
 
     /// Reads the newest progress records.
@@ -50,7 +52,7 @@ struct LogPromise: Sendable {
             while environment.monotonicNanoseconds() < deadline {
                 fetch = try await reader.next(fetch, milliseconds: 200)
                 for entry in fetch.entries {
-                    // A malformed one promises nothing; the publisher before cannot have written it.
+                    // A malformed record announces nothing; no publisher can have written it.
                     guard let record = try? fetch.arena[entry.value].withUnsafeBytes({ try ProgressCodec.decode($0) }) else { continue }
                     promise.add(record)
                 }

@@ -1,18 +1,19 @@
 import SluiceCore
 
-/// What the feed handed on last, for clients that come back soon: they need neither Kafka nor the tables then.
+/// The records delivered last, for clients that reconnect soon and then need neither Kafka nor the tables.
 ///
-/// Of each partition it knows a position behind which it lacks nothing. Memory is bounded: beyond it the oldest records go, whatever
-/// their partition. Pure.
+/// Each partition has a floor behind which no record is missing. Memory is bounded: the oldest records of any partition are evicted
+/// first. Pure.
 struct RecentRecords {
     private struct Partition {
-        /// Nothing behind this is missing here; nil when that is not known.
+        /// The LSN after which no record is missing here; nil if unknown.
         var floor: LSN?
         var records = Fifo<PendingRecord>()
 
         mutating func add(_ more: ArraySlice<PendingRecord>) { for record in more { records.append(record) } }
 
-        /// - Returns: bytes of what is gone.
+        /// Evicts records up to a position and raises the floor.
+        /// - Returns: their size, in bytes.
         mutating func drop(through last: Position) -> Int {
             var bytes = 0
             while let oldest = records.first, oldest.position <= last {
@@ -24,48 +25,50 @@ struct RecentRecords {
         }
     }
 
-    /// What one step of the watermark brought of a partition.
+    /// The records of one partition in one step of the watermark.
     private struct Step {
         var partition: LogPartition
         var last: Position
     }
 
     private var partitions: [LogPartition: Partition] = [:]
-    /// Oldest first.
+    /// The steps, oldest first.
     private var remembered = Fifo<Step>()
     private var bytes = 0
     private let bound: Int
 
     init(bound: Int) { self.bound = bound }
 
-    /// Steps of the watermark that it knows of.
+    /// The number of remembered steps of the watermark.
     var steps: Int { remembered.count }
 
-    /// A partition is read from now on.
-    /// - Parameter floor: of the record before the first one that is read; nil when that is not known.
+    /// Starts a partition.
+    /// - Parameter floor: The LSN of the record before the first one read; nil if unknown.
     mutating func begin(_ partition: LogPartition, at floor: LSN?) {
         end(partition)
         partitions[partition] = Partition(floor: floor)
     }
 
-    /// A partition is not read any more.
+    /// Drops a partition that is no longer read.
     mutating func end(_ partition: LogPartition) {
         guard var old = partitions.removeValue(forKey: partition) else { return }
         while let record = old.records.popFirst() { bytes -= record.bytes.count }
         remembered.removeAll { $0.partition == partition }
     }
 
-    /// - Parameter records: of one step of the watermark, behind all that were added before.
+    /// Adds released records and evicts the oldest beyond the bound.
+    /// - Parameter records: The records of one step of the watermark, after all added before.
     mutating func add(_ partition: LogPartition, _ records: ArraySlice<PendingRecord>) {
         guard let last = records.last, partitions[partition] != nil else { return }
-        // In place: whoever held the partition here would have all of it copied when some of it is dropped below.
+        // Append in place: a second reference would copy the whole partition on the eviction below.
         partitions[partition]?.add(records)
         for record in records { bytes += record.bytes.count }
         remembered.append(Step(partition: partition, last: last.position))
         while bytes > bound, let step = remembered.popFirst() { bytes -= partitions[step.partition]?.drop(through: step.last) ?? 0 }
     }
 
-    /// The records of the partitions behind a position, in their order; nil when one of them may lack some.
+    /// Returns the records of the partitions after a position, each partition in order; nil if one may lack records.
+    /// Finds the start by binary search.
     func records(of wanted: [LogPartition], after lsn: LSN) -> [[PendingRecord]]? {
         var found: [[PendingRecord]] = []
         for partition in wanted {

@@ -1,32 +1,34 @@
 package import SluiceCore
 
-/// Asks the ingest rules about objects so that those they fail at do not keep the others waiting: what to ask next, as a pure state
-/// machine.
+/// The order of questions to the ingest rules, as a pure state machine. Objects that make the rules fail do not delay the others.
 ///
-/// Objects whose call fails are asked about in halves, until those that fail alone are found; an object that does so twice is refused
-/// with the rules' error. After each failure the rules are asked about nothing at all: when they fail at that too, it is they who are
-/// out of order and not the object, and nothing is decided. A plugin that says of itself that it could not decide (`pluginFailed`) is
-/// believed, and the object refused only when the same plugin decides about others.
+/// If a call fails, its objects are asked about in halves until the failing ones are isolated. An object that fails alone twice is
+/// rejected with the rules' error. After each failure the rules are probed with no objects. If the probe fails, the rules are at fault,
+/// and nothing is decided. A plugin that reports that it could not decide (`pluginFailed`) is trusted. Its object is rejected only if the
+/// rules decide about others.
 package struct IngestAsking {
     package enum Step: Equatable {
+        /// Ask about the objects of this range.
         case ask(Range<Int>)
-        /// Ask about no objects: whether the rules answer.
+        /// Ask about no objects, to test if the rules answer.
         case probe
         case done
     }
 
-    /// Of each object, once all is done; nil accepts it.
+    /// The verdict on each object, complete once all is done; nil accepts it.
     package private(set) var verdicts: [Result<IngestVerdict, SluiceError>?]
-    /// What is still to be asked, in this order: after a failure all others come first.
+    /// The ranges still to ask about, in order. After a failure all others come first.
     private var open: [Range<Int>] = []
     private var step = Step.done
-    /// The error that is held against the call before, until the probe has passed.
+    /// The error of the previous call, until the probe has passed.
     private var suspicion: (range: Range<Int>, error: SluiceError)?
-    /// Objects that failed alone, with their first error.
+    /// The objects that failed alone, with their first error.
     private var strikes: [Int: SluiceError] = [:]
-    /// Objects that the rules could not decide about; they are asked once more when they decided about others.
+    /// The objects that the rules could not decide about. They are asked about once more if others were decided.
     private var undecided: [Int] = []
+    /// The objects whose next failure is final.
     private var lastTries: Set<Int> = []
+    /// `true` once a call has succeeded.
     private var hasPassed = false
 
     package init(count: Int) {
@@ -36,7 +38,8 @@ package struct IngestAsking {
         }
     }
 
-    /// - Throws: the rules' error, when they decided about nothing.
+    /// Returns the next step.
+    /// - Throws: the rules' error if they decided about no object.
     package mutating func next() throws(SluiceError) -> Step {
         if suspicion == nil, open.isEmpty, let first = undecided.first {
             guard hasPassed else { throw strikes[first] ?? SluiceError(.pluginFailed, "The ingest rules decided nothing.") }
@@ -48,7 +51,8 @@ package struct IngestAsking {
         return step
     }
 
-    /// - Parameter answers: of the objects asked about; nil accepts all of them.
+    /// Records the answer to the last step.
+    /// - Parameter answers: The verdicts on the objects asked about; nil accepts all of them.
     package mutating func answered(_ answers: [IngestVerdict]?) {
         switch step {
         case .ask(let range):
@@ -60,13 +64,14 @@ package struct IngestAsking {
         }
     }
 
-    /// - Throws: the error, when it says nothing about what was asked.
+    /// Records a failure of the last step.
+    /// - Throws: `error` if it does not concern the objects asked about.
     package mutating func failed(_ error: SluiceError) throws(SluiceError) {
         guard case .ask(let range) = step, Self.isOfTheCall(error.code) else { throw error }
         suspicion = (range, error)
     }
 
-    /// The rules answer, so it is the call that they failed at.
+    /// Blames the suspected call, since the rules have answered the probe: halves it, or counts a strike.
     private mutating func settle() {
         guard let (range, error) = suspicion else { return }
         suspicion = nil
@@ -84,8 +89,8 @@ package struct IngestAsking {
         }
     }
 
-    /// Errors of a call that reached a plugin, or was too large for it, or whose answer wants kept what nobody can keep. The others say that
-    /// there is no plugin to ask.
+    /// Returns `true` for errors of a call that reached a plugin, was too large for it, or had an answer that cannot be stored.
+    /// Other errors mean that no plugin could be asked.
     private static func isOfTheCall(_ code: ErrorCode) -> Bool {
         switch code {
         case .pluginCrashed, .pluginTimeout, .pluginBadAnswer, .pluginRefused, .pluginFailed, .limitsExceeded, .logRecordTooLarge: true

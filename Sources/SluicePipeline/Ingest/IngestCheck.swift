@@ -1,8 +1,8 @@
 package import SluiceCore
 
-/// What can be said of an asymmetric object before the rules see it.
+/// The checks on asymmetric objects before the rules see them.
 package enum IngestCheck {
-    /// Splits a client's objects into those that may enter and those refused, each with its reason (ING-4, ING-9).
+    /// Splits a client's objects into acceptable and rejected ones, each rejection with its reason.
     static func split(
         _ objects: [ObjectChange], plan: SessionPlan, schema: AppSchema
     ) -> (accepted: [(change: ObjectChange, json: [UInt8])], refused: [RejectedWrite]) {
@@ -24,7 +24,7 @@ package enum IngestCheck {
         return (accepted, refused)
     }
 
-    /// - Parameter rights: nil when the server has no such class, or not as an asymmetric one.
+    /// - Parameter rights: The user's rights; nil if the server has no such asymmetric class.
     private static func refusal(of object: ObjectChange, _ rights: IngestRights?) -> IngestRights.Refusal? {
         guard let rights else {
             let error = SluiceError(.ingestUnknownType, "Class \(object.object.type) is not an asymmetric class of the server.")
@@ -43,16 +43,16 @@ package enum IngestCheck {
         return IngestRights.Refusal(error: error, rule: error.code.name)
     }
 
-    /// The object with its key, as values by property name.
+    /// Returns the object with its key, as values by property name.
     static func document(_ object: ObjectChange, _ schema: Schema) -> [String: Value] {
         var values = object.values
         if let type = schema[object.object.type], let key = type.primaryKey { values[type.properties[key].name] = object.object.key }
         return values
     }
 
-    /// Whether texts are objects of the type that may be inserted.
-    /// - Parameter rights: nil where no user sends them.
-    /// - Returns: of each the object's primary key, or what is wrong with it.
+    /// Checks that JSON texts are insertable objects of the class.
+    /// - Parameter rights: The user's rights; nil for an operator.
+    /// - Returns: for each text the primary key, or the error.
     static func check(
         _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
     ) -> [Result<Value, SluiceError>] {
@@ -60,6 +60,7 @@ package enum IngestCheck {
         var buffer = RowBuffer()
         return records.map { record in
             buffer.removeAll()
+            // Fast path without an intermediate JSON value; the slow path finds the reason of a failure.
             if record.count <= Limits.ingestObjectBytes, let key = type.primaryKey, let row = reader.read(record[...], into: &buffer),
                 let value = buffer.withView(row, { $0.value(key) }), !value.isNull
             {
@@ -88,7 +89,8 @@ package enum IngestCheck {
         }
     }
 
-    /// - Parameter bytes: nil when nobody has counted them.
+    /// Returns the error for an object over `Limits.ingestObjectBytes`.
+    /// - Parameter bytes: The size; nil if unknown.
     package static func tooLarge(_ type: String, _ bytes: Int? = nil) -> SluiceError {
         let size = bytes.map { "has \($0) bytes, over" } ?? "is over"
         return SluiceError(.ingestTooLarge, "An object of class \(type) \(size) the limit of \(Limits.ingestObjectBytes).")
@@ -96,7 +98,7 @@ package enum IngestCheck {
 }
 
 extension RejectedWrite {
-    /// An asymmetric object that was refused.
+    /// Creates the rejection of an asymmetric object.
     init(_ object: ObjectChange, _ refusal: IngestRights.Refusal) {
         self.init(
             changeset: 0, object: object.object, code: refusal.error.code, reason: refusal.error.message, rule: refusal.rule,

@@ -1,18 +1,18 @@
 import SluiceCore
 import SluiceWire
 
-/// How the value of an ingest record is written: by its header `content-type`, JSON without one.
+/// The encoding of an ingest record's value, from its header `content-type`; JSON without one.
 enum IngestContent: String, CaseIterable, Sendable {
     case json = "application/json"
     case protobuf = "application/protobuf"
 
-    /// The names that producers use; parameters behind a semicolon say nothing here.
+    /// The accepted names. Parameters after a semicolon are ignored.
     private static let names: [String: IngestContent] = [
         "": .json, "application/json": .json, "json": .json, "application/protobuf": .protobuf, "application/x-protobuf": .protobuf,
         "application/vnd.google.protobuf": .protobuf, "protobuf": .protobuf,
     ]
 
-    /// - Returns: nil for a name that is not known.
+    /// Parses a header. Returns nil for an unknown name.
     init?(header: some Sequence<UInt8>) {
         let text = String(decoding: Array(header), as: UTF8.self).lowercased()
         let name = text.prefix { $0 != ";" }.filter { $0 != " " }
@@ -22,8 +22,8 @@ enum IngestContent: String, CaseIterable, Sendable {
 }
 
 extension IngestRecord {
-    /// A record of the log. What came as Protobuf is JSON from here on, also where it is kept because it was refused, so that it can
-    /// be read and sent again.
+    /// Creates a record from a log entry.
+    /// Protobuf is converted to JSON here. A rejected object is thus stored as JSON too, so that it can be read and sent again.
     init(type: String, _ entry: LogFetch.Entry, of fetch: LogFetch) {
         self.init(type: type, bytes: fetch.arena[entry.value], partition: entry.partition, offset: entry.offset)
         if entry.contentType.isEmpty { return }

@@ -1,23 +1,24 @@
 import SluiceCore
 
-/// What was decided of some records.
+/// The decisions about some records.
 struct IngestDecision: Sendable {
-    /// At most one element for each type.
+    /// The accepted objects, at most one element for each class.
     var accepted: [AcceptedObjects] = []
     var refused: [RefusedObject] = []
-    /// How many the rules let go for which reason.
+    /// The number of objects dropped by the rules, by reason.
     var dropped: [String: Int] = [:]
 }
 
-/// What becomes of asymmetric objects: read, asked about, made rows of.
+/// Decides about asymmetric objects: decodes them, asks the rules, creates rows.
 struct IngestDecider: Sendable {
     let rules: any Rules
     let authority: any SchemaAuthority
 
+    /// Decides about records.
     /// - Parameters:
-    ///   - records: one object each, all of one type.
-    ///   - name: the asymmetric type.
-    /// - Throws: when the rules cannot answer; nothing is decided then.
+    ///   - records: One object each, all of one class.
+    ///   - name: The asymmetric class.
+    /// - Throws: if the rules cannot answer or the class is unknown. Nothing is decided then.
     func decide(_ records: [IngestRecord], of name: String) async throws -> IngestDecision {
         let schema = authority.current().schema
         guard let type = schema[name] else {
@@ -48,7 +49,7 @@ struct IngestDecider: Sendable {
         }
     }
 
-    /// The records as rows; those that are no objects of the type are refused.
+    /// Decodes the records into rows. Rejects those that are no objects of the class.
     private func read(
         _ records: [IngestRecord], _ type: ObjectType, _ schema: Schema, _ decision: inout IngestDecision
     ) -> AcceptedObjects {
@@ -57,6 +58,7 @@ struct IngestDecider: Sendable {
         objects.rows.reserveCapacity(records.count)
         objects.records.reserveCapacity(records.count)
         for record in records {
+            // Fast path without an intermediate JSON value. A failure is decoded again below, for its reason.
             if record.problem == nil, record.bytes.count <= Limits.ingestObjectBytes,
                 let row = reader.read(record.bytes, into: &objects.buffer)
             {
@@ -79,15 +81,15 @@ struct IngestDecider: Sendable {
     }
 }
 
-/// Puts objects where the rules' verdicts want them.
+/// Sorts objects by the rules' verdicts.
 private struct VerdictSorter {
     private let type: ObjectType
     private let schema: Schema
     private let objects: AcceptedObjects
     private var decision: IngestDecision
-    /// What stays of its type; its buffer begins with that of the objects.
+    /// The objects that keep their class. Its buffer begins with that of `objects`.
     private var staying: AcceptedObjects
-    /// What has become of another type, by that type's name.
+    /// The objects routed to other classes, by class name.
     private var others: [String: AcceptedObjects] = [:]
 
     init(_ type: ObjectType, _ schema: Schema, _ objects: AcceptedObjects, _ decision: IngestDecision) {
@@ -99,7 +101,8 @@ private struct VerdictSorter {
         staying.buffer = objects.buffer
     }
 
-    /// - Parameter verdicts: of each object, or what the rules failed with.
+    /// Applies the verdicts.
+    /// - Parameter verdicts: For each object the verdict or the rules' error; nil accepts it.
     mutating func apply(_ verdicts: [Result<IngestVerdict, SluiceError>?]) {
         for (index, verdict) in verdicts.enumerated() {
             do throws(SluiceError) {
@@ -123,7 +126,7 @@ private struct VerdictSorter {
         case .route(let name, let values):
             let target = try target(name)
             add(try row(values, target), of: target, index)
-        // All of the parts or none: an object that is mended and sent again must not find half of itself there.
+        // All parts or none: a corrected object that is sent again must not find parts of itself stored.
         case .split(let parts):
             var rows: [(ObjectType, Row)] = []
             for part in parts {
@@ -138,6 +141,7 @@ private struct VerdictSorter {
 
     private mutating func stay(_ index: Int) throws(SluiceError) {
         let row = objects.rows[index]
+        // An amendment may have set the key to null.
         guard let key = type.primaryKey, staying.buffer.holds(row, key) else { throw Self.noKey(type) }
         staying.rows.append(row)
         staying.records.append(objects.records[index])
@@ -184,7 +188,7 @@ private struct VerdictSorter {
 }
 
 extension RowBuffer {
-    /// Whether a row has a value of a property that is not null.
+    /// Returns `true` if a row has a non-null value of a property.
     fileprivate func holds(_ row: RowRef, _ property: Int) -> Bool {
         let tag = cells[Int(row.start) + property].tag
         return tag != .absent && tag != .null

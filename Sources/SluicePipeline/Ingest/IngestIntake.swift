@@ -1,37 +1,37 @@
 package import SluiceCore
 
-/// Where asymmetric objects enter: acknowledged when they cannot be lost any more.
+/// Accepts asymmetric objects and acknowledges them once they are durable.
 package protocol IngestIntake: Sendable {
-    /// Takes objects of one client message: they are durable when this returns, save for those that it returns. It refuses one by one
-    /// (ING-9) those that the session may not insert, that do not fit their type, or that are larger than the log takes; the caller has
-    /// them kept.
-    /// - Parameter sender: as the dead letters name where an object came from.
+    /// Accepts objects of one client message. Those not returned are durable when this returns.
+    /// Rejects, one by one, objects that the session may not insert, that misfit their class, or that are too large for the log. The
+    /// caller stores the rejected ones through `keep`.
+    /// - Parameter sender: The source to record with a dead letter.
     func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite]
-    /// Keeps refused objects of a client message: they are with the dead letters when this returns.
+    /// Stores rejected objects of a client message. They are among the dead letters when this returns.
     func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws
-    /// Takes objects of one type as JSON texts, from HTTP.
-    /// - Parameter rights: of the user who sends them; nil when an operator does.
-    /// - Returns: for each one where it is in the log (nil without one), or why it was refused.
+    /// Accepts objects of one class as JSON texts, from HTTP.
+    /// - Parameter rights: The sending user's rights; nil for an operator.
+    /// - Returns: for each object its place in the log (nil without a log), or the reason of its rejection.
     func submit(
         _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
     ) async throws -> [Result<IngestPlace?, SluiceError>]
 }
 
-/// Where an accepted object is: in `<app>.ingest.<Type>`.
+/// The place of an accepted object in the ingest log `<app>.ingest.<Class>`.
 package struct IngestPlace: Hashable, Sendable {
     package var partition: Int32
     package var offset: Int64
 }
 
-/// The way into Kafka: `<app>.ingest.<Type>`, one object per record, as extended JSON, so that any other producer can write
-/// there too. Acknowledged with acks=all.
+/// The intake with Kafka: appends to `<app>.ingest.<Class>`, one object a record, as extended JSON, with acks=all.
+/// Any other producer can write to these topics too.
 package final class LogIntake: IngestIntake {
     private let log: any MessageLog
     private let topics: Topics
     private let refusals: IngestRefusals
     private let partitions: @Sendable (String) async throws -> Int32
 
-    /// - Parameter partitions: the number of partitions of a type's ingest topic.
+    /// - Parameter partitions: Returns the number of partitions of a class's ingest topic.
     package init(
         log: any MessageLog, topics: Topics, refusals: IngestRefusals, partitions: @escaping @Sendable (String) async throws -> Int32
     ) {
@@ -66,6 +66,7 @@ package final class LogIntake: IngestIntake {
             if case .success(let key) = key { accepted.append(Entry(type: type.name, key: key, json: record)) }
         }
         var places = try await append(accepted).makeIterator()
+        // Only accepted records have places, in their order.
         return keys.map { key in key.flatMap { _ in places.next() ?? .success(nil) } }
     }
 
@@ -75,13 +76,14 @@ package final class LogIntake: IngestIntake {
         var json: [UInt8]
     }
 
-    /// - Returns: of each object where it is, or that it is larger than the log takes.
+    /// Appends objects.
+    /// - Returns: for each object its place, or an error if it is too large for the log.
     private func append(_ objects: [Entry]) async throws -> [Result<IngestPlace?, SluiceError>] {
         do {
             return try await place(objects).map { .success($0) }
         } catch let error as SluiceError where error.code == .logRecordTooLarge {
             guard objects.count > 1 else { return objects.map { .failure(Self.tooLarge($0)) } }
-            // The log does not say which one it is, nor which of the others it has. So it may get these twice, once.
+            // The log identifies neither the large object nor the stored ones. Retrying one by one may append some twice.
             var outcomes: [Result<IngestPlace?, SluiceError>] = []
             for object in objects { outcomes += try await append([object]) }
             return outcomes
@@ -110,7 +112,7 @@ package final class LogIntake: IngestIntake {
     }
 }
 
-/// The way in without Kafka: straight into the tables, acknowledged when PostgreSQL has committed (LAYOUT section 6).
+/// The intake without Kafka: writes straight into the tables and acknowledges after PostgreSQL's commit.
 package final class DirectIntake: IngestIntake {
     private let store: any IngestStore
     private let decider: IngestDecider

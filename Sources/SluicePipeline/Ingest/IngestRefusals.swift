@@ -1,10 +1,9 @@
 package import Logging
 import SluiceCore
 
-/// Keeps the objects of a device that may not enter, so that nothing that a user typed is gone once the device has been told.
+/// Stores a device's rejected objects, so that no user input is lost once the device has received the rejection.
 ///
-/// They are with the dead letters before the device's message is acknowledged. When the gateway ends between the two they are there
-/// twice.
+/// They are among the dead letters before the device's message is acknowledged. If the gateway crashes in between, they are stored twice.
 package struct IngestRefusals: Sendable {
     private let store: any IngestStore
     private let observer: any IngestObserver
@@ -16,12 +15,13 @@ package struct IngestRefusals: Sendable {
         self.logger = logger
     }
 
-    /// - Parameter sender: as the dead letters name where an object came from.
+    /// Stores rejected objects.
+    /// - Parameter sender: The source to record with a dead letter.
     func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {
         guard !refused.isEmpty else { return }
         _ = try await store.commit(accepted: [], refused: refused.map { Self.object($0, sender, schema) })
         for (name, refused) in Dictionary(grouping: refused, by: \.object.type) {
-            // The name of a class that there is not is the client's.
+            // The name of an unknown class is client input, so it must not reach the observer.
             if schema[name] != nil { observer.took(name, IngestTally(refused: refused.count)) }
             logger.info(
                 "Objects of a device are refused.",

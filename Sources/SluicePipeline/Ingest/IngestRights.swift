@@ -1,20 +1,20 @@
 package import SluiceCore
 import SluiceQuery
 
-/// What a role lets a user insert into an asymmetric class (ING-9): bound once for a request or a message, held against each object.
+/// A user's rights to insert into an asymmetric class, bound once for a request and checked against each object.
 ///
-/// Free where the role's write filter lets everything through and all fields may be written.
+/// Costs nothing if the role's write filter accepts everything and all fields are writable.
 package struct IngestRights: Sendable {
     private let type: ObjectType
     private let role: String
-    /// Whether the role lets the user insert anything at all.
+    /// `true` if the role permits any insert.
     package var mayInsert: Bool { isGranted && unusable == nil }
     private let isGranted: Bool
-    /// Why nothing may be inserted: the rule's predicate is none, or does not fit the class. Nil when it does.
+    /// The reason why no object may be inserted: the rule's predicate is invalid or does not fit the class. Nil if it fits.
     package let unusable: Refusal?
-    /// Nil when every object passes.
+    /// The write filter; nil if every object passes.
     private let filter: Predicate?
-    /// The properties that may not be set.
+    /// The properties that may not be set, by index.
     private let forbidden: [Int]
 
     package init(_ plan: TypePlan, type: ObjectType) {
@@ -34,18 +34,19 @@ package struct IngestRights: Sendable {
             } ?? []
     }
 
-    /// Why an object may not be inserted.
+    /// The reason why an object may not be inserted.
     package struct Refusal: Sendable {
-        /// For the user.
+        /// The error for the user.
         package var error: SluiceError
-        /// The part of the role that decided, for operators alone.
+        /// The part of the role that decided, for operators only.
         package var rule: String
     }
 
-    /// Whether objects have to be looked at one by one.
+    /// `true` if objects must be checked one by one.
     var isConditional: Bool { !mayInsert || filter != nil || !forbidden.isEmpty }
 
-    /// - Returns: nil when the object may be inserted.
+    /// Checks one object.
+    /// - Returns: nil if the object may be inserted.
     func refusal(of row: RowView) -> Refusal? {
         if let unusable { return unusable }
         guard isGranted else {
@@ -71,7 +72,7 @@ package struct IngestRights: Sendable {
         Refusal(error: SluiceError(.writeNotAllowed, message), rule: "role \(role), \(rule)")
     }
 
-    /// Null and an empty collection are what an object has of itself.
+    /// Returns `false` for null and an empty collection, which are defaults and so do not count as set.
     private static func isSet(_ value: Value?) -> Bool {
         switch value ?? .null {
         case .null: false
@@ -83,8 +84,8 @@ package struct IngestRights: Sendable {
 }
 
 extension IngestRights.Refusal {
-    /// Of what the rules could not be asked about. How they are built and what broke is no business of a user's.
-    /// - Parameter subject: for operators.
+    /// Creates the rejection of an object that the rules could not judge. It hides the cause from the user.
+    /// - Parameter subject: A prefix for operators.
     fileprivate init(unasked error: SluiceError, about subject: String, type: String) {
         self.init(
             error: SluiceError(

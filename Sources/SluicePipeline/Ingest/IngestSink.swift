@@ -4,16 +4,16 @@ import Synchronization
 
 /// Moves the objects of one ingest topic into their table, each exactly once.
 ///
-/// Rows and offsets are written in one transaction, and the offset that was read is checked in it, so that neither a crash
-/// nor a second sink can write an object twice or leave one out. The gateways share a topic's partitions, and share them anew
-/// within two seconds when one comes or goes. While one batch is written the next is read and decided on; memory is those two
-/// (`Limits.ingestBatchObjects`, `ingestBatchBytes`) and what the log's reader holds.
+/// One transaction writes rows and offsets and checks the offset that was read. Neither a crash nor a second sink can therefore write an
+/// object twice or omit one. The gateways share a topic's partitions and rebalance within two seconds. One batch is written while the
+/// next is read and decided. Memory is bounded by these two (`Limits.ingestBatchObjects`, `ingestBatchBytes`) and the log reader's
+/// buffer.
 package final class IngestSink: Sendable {
-    /// Nanoseconds between looks at which partitions are this gateway's.
+    /// The interval between claims of partitions, in nanoseconds.
     private static let shareInterval: UInt64 = 1_000_000_000
-    /// Nanoseconds between looks at how much there is still to read.
+    /// The interval between measurements of the lag, in nanoseconds.
     private static let lagInterval: UInt64 = 5_000_000_000
-    /// Nanoseconds of work after which a trouble counts as the first one.
+    /// The duration of undisturbed work that resets the back-off, in nanoseconds.
     private static let calm: UInt64 = 10_000_000_000
 
     private let type: String
@@ -25,7 +25,7 @@ package final class IngestSink: Sendable {
     private let environment: any Environment
     private let logger: Logger
     private let observer: any IngestObserver
-    /// The partitions that this gateway has, each with the offset behind what is in the table.
+    /// The claimed partitions, each with the offset after its stored records.
     private let places = Mutex<[LogPartition: Int64]>([:])
 
     package init(
@@ -43,7 +43,7 @@ package final class IngestSink: Sendable {
         self.observer = observer
     }
 
-    /// Works until the task is cancelled; troubles are waited out with a growing pause (0.1 to 5 s).
+    /// Runs until the task is cancelled. Retries failures with a back-off of at most 5 s.
     package func run() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.watchLag() }
@@ -64,6 +64,7 @@ package final class IngestSink: Sendable {
                 logger.warning("An ingest sink stopped; it starts again.", metadata: ["topic": "\(topic)", "error": "\(error)"])
                 pause = environment.monotonicNanoseconds() - start > Self.calm ? 100 : min(pause * 2, 5_000)
             }
+            // Forget the places before the release: another gateway may advance the stored offsets.
             places.withLock { $0 = [:] }
             await store.release(topic: topic)
             try? await environment.sleep(nanoseconds: pause * 1_000_000)
@@ -76,11 +77,12 @@ package final class IngestSink: Sendable {
         try await withThrowingTaskGroup(of: Void.self) { writes in
             var fetch = LogFetch()
             var shared: UInt64?
-            // The offset behind what has been read, of each partition.
+            // The offset after the records read so far, by partition.
             var next: [LogPartition: Int64] = [:]
             while !Task.isCancelled {
                 let now = environment.monotonicNanoseconds()
                 if now - (shared ?? 0) >= Self.shareInterval || shared == nil {
+                    // No write may be in flight while partitions change: its offsets would be another gateway's.
                     try await writes.waitForAll()
                     try await share(reader)
                     next = places.withLock(\.self)
@@ -98,6 +100,7 @@ package final class IngestSink: Sendable {
                 }
                 for run in runs(of: fetch, from: &next) {
                     let outcome = try await decide(run)
+                    // One write at a time, in order: each transaction checks the offset left by the previous one.
                     try await writes.waitForAll()
                     writes.addTask { try await self.write(outcome) }
                 }
@@ -105,7 +108,7 @@ package final class IngestSink: Sendable {
         }
     }
 
-    /// Leaves the partitions that are another gateway's now, and goes on where others have stopped.
+    /// Unassigns partitions claimed by other gateways and assigns newly claimed ones from their stored offsets.
     private func share(_ reader: any LogReader) async throws {
         let mine = Set(try await store.claim(topic: topic, partitions: partitions).map { LogPartition(topic, $0) })
         let had = Set(places.withLock { $0.keys })
@@ -131,8 +134,8 @@ package final class IngestSink: Sendable {
         }
     }
 
-    /// What retention took before anybody read it is lost. Of a topic that was made anew nothing is: its records count from 0
-    /// again, and objects that are in their table already are passed over by their keys.
+    /// Handles a gap. Records that expired before they were read are lost.
+    /// A recreated topic loses nothing: its offsets restart at 0, and objects already in the table are skipped by their keys.
     private func pass(_ gap: LogPartition) async throws {
         guard let stored = places.withLock({ $0[gap] }) else { return }
         let end = try await log.ends(of: [gap])[gap] ?? 0
@@ -140,23 +143,24 @@ package final class IngestSink: Sendable {
             end < stored
                 ? "An ingest topic was made anew; it is read from its beginning." : "Ingest records were lost: the log no longer has them.",
             metadata: ["topic": "\(gap.topic)", "partition": "\(gap.partition)", "offset": "\(stored)", "end": "\(end)", "code": "702"])
+        // An end below the stored offset is only possible in a recreated topic.
         guard end < stored else { return }
         try await store.rewind(gap, from: stored)
         places.withLock { $0[gap] = 0 }
     }
 
-    /// What becomes of one transaction.
+    /// The records of one transaction.
     private struct Run {
         var records: [IngestRecord] = []
         var offsets: [Int32: Range<Int64>] = [:]
         var bytes = 0
     }
 
-    /// The records of a fetch that are new, bounded in count and bytes.
+    /// Returns the new records of a fetch, in runs bounded by count and bytes.
     private func runs(of fetch: LogFetch, from next: inout [LogPartition: Int64]) -> [Run] {
         var runs: [Run] = []
         var run = Run()
-        // Records come in stretches of one partition.
+        // Records arrive in stretches of one partition.
         var current: (partition: LogPartition, from: Int64, to: Int64)?
         func note() {
             guard let current else { return }
@@ -165,6 +169,7 @@ package final class IngestSink: Sendable {
             run.offsets[number] = (run.offsets[number]?.lowerBound ?? current.from)..<current.to
         }
         for entry in fetch.entries {
+            // A run holds at least one record, so a record over the byte bound still makes progress.
             let isFull = run.records.count >= Limits.ingestBatchObjects || run.bytes + entry.value.count > Limits.ingestBatchBytes
             if isFull, !run.records.isEmpty {
                 note()
@@ -193,6 +198,7 @@ package final class IngestSink: Sendable {
     }
 
     private func write(_ decided: (outcome: IngestOutcome, dropped: [String: Int])) async throws {
+        // Advance only after the commit: after a failure, reading restarts at the stored offset.
         var tally = try await store.commit(decided.outcome)
         places.withLock { places in
             for (partition, offsets) in decided.outcome.offsets { places[LogPartition(topic, partition)] = offsets.upperBound }

@@ -1,16 +1,16 @@
 package import SluiceCore
 
-/// Cuts a body that comes in pieces into its records: the lines of NDJSON, or the elements of a JSON array (or one JSON value).
+/// Splits a body that arrives in pieces into records: the lines of NDJSON, the elements of a JSON array, or one JSON value.
 ///
-/// Memory is the record that has begun, at most `recordBytes`: a longer one is passed over to its end and reported. What a record
-/// holds is not looked at here.
+/// Memory is bounded by the current record, at most `recordBytes`. A longer record is skipped to its end and reported. The content of a
+/// record is not validated.
 package struct RecordCutter: Sendable {
     package enum Form: Sendable { case lines, json }
 
     package struct Record: Hashable, Sendable {
-        /// From 1: the line of NDJSON, or the place in the array.
+        /// The line of NDJSON or the position in the array, from 1.
         package var number: Int
-        /// As it came; nil for one over `recordBytes`.
+        /// The bytes as received; nil for a record over `recordBytes`.
         package var bytes: [UInt8]?
     }
 
@@ -20,7 +20,7 @@ package struct RecordCutter: Sendable {
         case line
         /// In an array: between `[` or `,` and the end of an element.
         case element
-        /// A body that is one value: all of it.
+        /// In a body that is one value.
         case whole
         case end
     }
@@ -30,11 +30,11 @@ package struct RecordCutter: Sendable {
     private var number = 0
     private var record: [UInt8] = []
     private var isTooLong = false
-    /// Of an element: containers that are open, and where in a string we are.
+    /// The number of open containers in the element, and the state of its current string.
     private var depth = 0
     private var isInString = false
     private var isEscaped = false
-    /// Whether the element has anything but white space.
+    /// `true` while the element has only white space.
     private var isBlank = true
 
     package init(_ form: Form, recordBytes: Int = Limits.ingestObjectBytes) {
@@ -42,9 +42,8 @@ package struct RecordCutter: Sendable {
         self.recordBytes = recordBytes
     }
 
-    /// Takes the next piece of the body.
-    /// - Parameter records: those that it ends are added.
-    /// - Throws: `badJSON` when the body is no array of records; those before that place have been added.
+    /// Adds the next piece of the body and appends the records that it completes.
+    /// - Throws: `badJSON` if the body is no array of records. Records before that position have been appended.
     package mutating func feed(_ bytes: some Collection<UInt8>, into records: inout [Record]) throws(SluiceError) {
         let outcome = bytes.withContiguousStorageIfAvailable { buffer in
             Result { () throws(SluiceError) in try self.cut(buffer, into: &records) }
@@ -53,7 +52,7 @@ package struct RecordCutter: Sendable {
     }
 
     /// Ends the body.
-    /// - Throws: `badJSON` when an array has not ended, and for a body without any record that is not NDJSON.
+    /// - Throws: `badJSON` if an array has not ended, and for a body without any value that is not NDJSON.
     package mutating func finish(into records: inout [Record]) throws(SluiceError) {
         switch place {
         case .line: endLine(&records)
@@ -86,6 +85,7 @@ package struct RecordCutter: Sendable {
     // MARK: Lines
 
     private mutating func cutLine(_ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ records: inout [Record]) -> Int {
+        // The line continues in the next piece.
         guard let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) else {
             keep(bytes[start...])
             return bytes.count
@@ -95,7 +95,7 @@ package struct RecordCutter: Sendable {
         return end + 1
     }
 
-    /// Lines of white space are counted and passed over.
+    /// Ends a line. A blank line is counted and skipped.
     private mutating func endLine(_ records: inout [Record]) {
         if !isTooLong, record.allSatisfy(Self.isSpace) {
             number += 1
@@ -140,7 +140,7 @@ package struct RecordCutter: Sendable {
         return bytes.count
     }
 
-    /// A byte of an element outside of its strings.
+    /// Handles a byte of an element outside of its strings.
     private mutating func look(at byte: UInt8) throws(SluiceError) {
         switch byte {
         case UInt8(ascii: "\""): isInString = true
@@ -156,7 +156,7 @@ package struct RecordCutter: Sendable {
 
     private mutating func endElement(isLast: Bool, _ records: inout [Record]) {
         if isLast { place = .end }
-        // `[]` has no element.
+        // An empty array has no element.
         if isLast, isBlank, number == 0, !isTooLong { return }
         end(&records)
         isBlank = true
@@ -167,6 +167,7 @@ package struct RecordCutter: Sendable {
     private mutating func keep(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) {
         if isTooLong || bytes.isEmpty { return }
         if record.count + bytes.count > recordBytes {
+            // Drop the bytes at once: only the end of the record matters from here on.
             isTooLong = true
             record = []
         } else {

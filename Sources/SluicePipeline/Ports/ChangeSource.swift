@@ -1,16 +1,17 @@
 package import SluiceCore
 
-/// The write-ahead log, read by the one gateway that holds the replication slot.
+/// The PostgreSQL WAL, read by the one gateway that holds the replication slot.
 package protocol ChangeSource: Sendable {
-    /// Takes the slot, to read rows as the schema has them. Throws `slotBusy` while another gateway holds it.
-    /// - Returns: from where on everything comes: what was confirmed last, unless the slot has been made anew.
+    /// Acquires the slot and decodes rows by `schema`.
+    /// - Returns: the LSN from which every change arrives: the confirmed one, unless the slot has been created anew.
+    /// - Throws: `slotBusy` while another gateway holds the slot.
     func open(_ schema: Schema) async throws -> LSN
-    /// Fills `batch` with what came next, waiting at most `milliseconds`; the batch comes back empty with `reached` set
-    /// when nothing did. Batches are bounded by `Limits.captureBatchChanges` and `captureBatchBytes`.
+    /// Fills `batch` with the next changes. Waits at most `milliseconds`.
+    /// If no change arrives, the batch is empty with `reached` set. `Limits.captureBatchChanges` and `captureBatchBytes` bound a batch.
     func next(_ batch: consuming CaptureBatch, milliseconds: Int) async throws -> CaptureBatch
-    /// Everything before `lsn` is safe elsewhere: PostgreSQL may forget it.
+    /// Confirms that everything before `lsn` is durable elsewhere, so that PostgreSQL may discard that WAL.
     func confirm(_ lsn: LSN) async throws
-    /// Whether a transaction is in the history of the database as it is now; nil when it does not remember that far.
+    /// Returns `true` if the history of the database contains the transaction; nil if that history no longer reaches so far back.
     func hasSeen(_ witness: Witness) async throws -> Bool?
     func close() async
 }

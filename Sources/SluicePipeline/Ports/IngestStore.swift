@@ -1,59 +1,59 @@
 package import SluiceCore
 
-/// One object as it came, as extended JSON.
+/// One received object, as extended JSON.
 package struct IngestRecord: Sendable {
-    /// The type that it was sent as.
+    /// The class under which it was sent.
     package var type: String
-    /// Often a piece of what was read from the log at once.
+    /// The object's bytes, often a slice of a larger piece read from the log.
     package var bytes: ArraySlice<UInt8>
-    /// Where it came from; nil when it came by no log.
+    /// The partition that it was read from; nil if it did not pass a log.
     package var partition: LogPartition?
-    /// Its place in its partition; nil when it came by no log.
+    /// The offset in its partition; nil if it did not pass a log.
     package var offset: Int64?
-    /// The device that it came from, when it came by no log.
+    /// The sending device; nil if the object passed a log.
     package var sender: String?
-    /// Why it cannot be read, whatever its type; nil when it may be.
+    /// The error that makes it unreadable, regardless of its class; nil if it may be readable.
     package var problem: SluiceError?
 }
 
-/// Accepted objects of one type on their way into its table.
+/// Accepted objects of one class for its table.
 package struct AcceptedObjects: Sendable {
     package var type: ObjectType
-    /// Flat rows in the order of the type's properties.
+    /// The flat rows, with the class's properties in schema order.
     package var buffer = RowBuffer()
     package var rows: [RowRef] = []
-    /// What each row came from, for the case that PostgreSQL refuses it.
+    /// The record behind each row, kept in case PostgreSQL rejects the row.
     package var records: [IngestRecord] = []
 
     package init(_ type: ObjectType) { self.type = type }
 }
 
-/// An object that the rules or the schema refused: kept, never lost.
+/// An object that the rules or the schema rejected. It is stored with its reason and never lost.
 package struct RefusedObject: Sendable {
     package var record: IngestRecord
     package var code: ErrorCode
     package var reason: String
 }
 
-/// What records of one topic came to.
+/// The decisions about a run of records of one topic.
 package struct IngestOutcome: Sendable {
     package var topic: String
-    /// Of each partition the offset of the first record, which must be the one stored, and the offset after the last.
+    /// For each partition, the offset of the first record and the offset after the last. The first must equal the stored offset.
     package var offsets: [Int32: Range<Int64>]
-    /// At most one element for each type.
+    /// The accepted objects, at most one element for each class.
     package var accepted: [AcceptedObjects]
     package var refused: [RefusedObject]
 }
 
-/// What became of objects that were taken in.
+/// The result of one ingest commit, as counts of objects.
 package struct IngestTally: Hashable, Sendable {
-    /// Rows that are new in their tables.
+    /// The number of rows new in their tables.
     package var written = 0
-    /// Objects whose primary keys were there already.
+    /// The number of objects whose primary keys existed already.
     package var duplicates = 0
-    /// Objects that are kept with a reason, by the rules', the schema's or PostgreSQL's decision.
+    /// The number of objects stored with a reason, rejected by the rules, the schema or PostgreSQL.
     package var refused = 0
-    /// How many objects the rules let go for which reason.
+    /// The number of objects dropped by the rules, by reason.
     package var dropped: [String: Int] = [:]
 
     package init(written: Int = 0, duplicates: Int = 0, refused: Int = 0, dropped: [String: Int] = [:]) {
@@ -64,26 +64,29 @@ package struct IngestTally: Hashable, Sendable {
     }
 }
 
-/// Who hears what becomes of asymmetric objects.
+/// Receives ingest metrics.
 package protocol IngestObserver: Sendable {
+    /// Reports the result of one commit for a class.
     func took(_ type: String, _ tally: IngestTally)
-    /// How many records of a type's topic this gateway has still to read, in the partitions that it has.
+    /// Reports how many records of a class's topic this gateway has yet to read, in its own partitions.
     func lags(_ type: String, records: Int64)
 }
 
-/// Where asymmetric objects land: rows and log offsets in one transaction, which makes it once.
+/// Stores ingested objects. Rows and log offsets commit in one transaction, so each record takes effect exactly once.
 package protocol IngestStore: Sendable {
-    /// Where to go on reading; 0 for a partition never read.
+    /// Returns the next offset to read for each partition; 0 for a partition never read.
     func offsets(of partitions: [LogPartition]) async throws -> [LogPartition: Int64]
-    /// Throws `badMessageOrder` when another sink has been here (a stored offset is not the outcome's): nothing is written.
+    /// Writes rows, rejected objects and offsets in one transaction.
+    /// - Throws: `badMessageOrder` if a stored offset is not the outcome's, because another sink has moved it. Nothing is written then.
     func commit(_ outcome: IngestOutcome) async throws -> IngestTally
-    /// Sets the stored offset to 0: the log has been made anew and counts from there.
-    /// Throws `badMessageOrder` when the stored offset is not `offset`.
+    /// Resets the stored offset to 0 after the log has been recreated and counts from there.
+    /// - Throws: `badMessageOrder` when the stored offset is not `offset`.
     func rewind(_ partition: LogPartition, from offset: Int64) async throws
-    /// Writes objects that came by no log, and so have no offset.
+    /// Writes objects that passed no log and have no offset.
     func commit(accepted: [AcceptedObjects], refused: [RefusedObject]) async throws -> IngestTally
-    /// Says which partitions of a topic are this gateway's to read now: its share, as all gateways that ask share them. For one
-    /// caller a topic, who asks again and again. Held until `release` or the loss of the connection.
+    /// Claims this gateway's share of a topic's partitions. All gateways that claim divide them among themselves.
+    /// One caller a topic calls it repeatedly. A claim lasts until `release` or the loss of the connection.
     func claim(topic: String, partitions: Int32) async throws -> Set<Int32>
+    /// Releases every claimed partition of a topic.
     func release(topic: String) async
 }

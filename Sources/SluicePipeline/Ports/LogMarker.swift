@@ -1,5 +1,5 @@
-/// Writes something without content into the write-ahead log.
+/// Writes WAL heartbeats: messages without content that move the log.
 package protocol LogMarker: Sendable {
-    /// Returns when it is written; it comes back through the change source behind everything that was committed before.
+    /// Returns once the heartbeat is written. The change source delivers it after everything committed before.
     func mark() async throws
 }

@@ -15,7 +15,7 @@ package struct LogPartition: Hashable, Sendable {
 package struct TopicSpec: Hashable, Sendable {
     package var name: String
     package var partitions: Int32
-    /// Milliseconds that records are kept; nil is the broker's default.
+    /// The retention of records, in milliseconds; nil uses the broker's default.
     package var retentionMilliseconds: Int64?
 
     package init(name: String, partitions: Int32, retentionMilliseconds: Int64? = nil) {
@@ -25,12 +25,14 @@ package struct TopicSpec: Hashable, Sendable {
     }
 }
 
-/// Records on their way into the log, all their bytes in one arena.
+/// Records to append to the log. One arena holds all their bytes.
 package struct LogBatch: Sendable {
     package struct Entry: Sendable {
-        /// Index into `topics`.
+        /// The index into `topics`.
         package var topic: Int32
+        /// Byte range of the record's key in `arena`.
         package var partition: Int32
+        /// Byte range of the record's value in `arena`.
         package var key: Range<Int>
         package var value: Range<Int>
     }
@@ -58,11 +60,11 @@ package struct LogBatch: Sendable {
     }
 }
 
-/// The outcome of a batch in which the log may refuse records for good.
+/// The outcome of a batch in which the log may reject records for good.
 package struct LogOutcome: Sendable {
-    /// The offset after the last stored record of each partition touched.
+    /// The offset after the last stored record of each touched partition.
     package var ends: [LogPartition: Int64]
-    /// The log's reasons, by index of the batch's entries. Everything else is stored.
+    /// The log's reason for each rejected record, by index of the batch's entries. Every other record is stored.
     package var refused: [Int: SluiceError]
 
     package init(ends: [LogPartition: Int64] = [:], refused: [Int: SluiceError] = [:]) {
@@ -70,13 +72,13 @@ package struct LogOutcome: Sendable {
     }
 }
 
-/// Records read from the log, all their values in one arena.
+/// Records read from the log. One arena holds all their values.
 package struct LogFetch: Sendable {
     package struct Entry: Sendable {
         package var partition: LogPartition
         package var offset: Int64
         package var value: Range<Int>
-        /// How the value is written, as whoever wrote it said; empty when they did not.
+        /// Byte range of the content type that the producer set; empty if it set none.
         package var contentType: Range<Int>
 
         package init(partition: LogPartition, offset: Int64, value: Range<Int>, contentType: Range<Int> = 0..<0) {
@@ -89,39 +91,41 @@ package struct LogFetch: Sendable {
 
     package var arena: [UInt8] = []
     package var entries: [Entry] = []
-    /// Partitions that had no record at the offset that came next, because it is gone or the log was made anew: what lay
-    /// between is lost for this reader. It goes on with the oldest record that is there.
+    /// Partitions without a record at the next expected offset, because it expired or the log was recreated.
+    /// This reader has lost the records between. It continues with the oldest available one.
     package var gaps: [LogPartition] = []
 
     package init() {}
 
     package mutating func removeAll() {
-        // Whoever keeps a record keeps its arena: room kept here would be allocated anew beside it, larger each time.
+        // A record that is kept also keeps its arena. Reserved capacity would be reallocated beside it, larger each time.
         arena = []
         entries.removeAll(keepingCapacity: true)
         gaps.removeAll(keepingCapacity: true)
     }
 }
 
-/// The log: Kafka, or the embedded one. Both pass one compatibility suite.
+/// The log port, for Kafka and the embedded log. Both pass one compatibility suite.
 package protocol MessageLog: Sendable {
-    /// Makes the topics that are missing. Existing ones keep their number of partitions.
-    /// - Returns: the partitions of each topic, in the order asked.
+    /// Creates the missing topics. Existing topics keep their number of partitions.
+    /// - Returns: the number of partitions of each topic, in the given order.
     func prepare(_ topics: [TopicSpec]) async throws -> [Int32]
-    /// Returns when every record is durable (acks=all), with the offset after the last record of each partition touched.
+    /// Appends a batch and waits until every record is durable (`acks=all`).
+    /// - Returns: the offset after the last record of each touched partition.
     func append(_ batch: LogBatch) async throws -> [LogPartition: Int64]
-    /// `append`, for who wants to know of each record where it is.
+    /// Appends a batch like `append` and returns every offset.
     /// - Returns: the offset of each record, in the order of the batch.
     func place(_ batch: LogBatch) async throws -> [Int64]
-    /// `append`, for a batch in which the log may refuse records for good, by their size above all. It stores the others.
-    /// - Throws: when a record is missing for any other reason. Others of the batch may be stored.
+    /// Appends a batch in which the log may reject records for good, mostly because of their size. It stores the others.
+    /// - Throws: if a record is missing for any other reason. Others of the batch may be stored then.
     func offer(_ batch: LogBatch) async throws -> LogOutcome
-    /// Bytes of the largest record that each topic takes. Topics that the log does not limit are absent.
+    /// Returns the size limit of a record of each topic, in bytes. Topics without a limit are absent.
     func recordBounds(of topics: [String]) async throws -> [String: Int]
-    /// The offset after the last record of each partition.
+    /// Returns the offset after the last record of each partition.
     func ends(of partitions: [LogPartition]) async throws -> [LogPartition: Int64]
-    /// The offsets of the records that are there, of each partition.
+    /// Returns the range of available offsets of each partition.
     func ranges(of partitions: [LogPartition]) async throws -> [LogPartition: Range<Int64>]
+    /// Opens a reader without assigned partitions. The caller must close it.
     func makeReader() async throws -> any LogReader
 }
 
@@ -130,7 +134,7 @@ extension MessageLog {
 
     package func recordBounds(of topics: [String]) async throws -> [String: Int] { [:] }
 
-    /// Lends a reader. It is closed however the body ends: one that is not keeps its thread, and goes on fetching.
+    /// Runs `body` with a new reader and closes that reader on every path. An unclosed reader would keep its thread and keep fetching.
     package func withReader<R>(
         isolation: isolated (any Actor)? = #isolation, _ body: (any LogReader) async throws -> R
     ) async throws -> R {
@@ -146,13 +150,13 @@ extension MessageLog {
     }
 }
 
-/// A reader of assigned partitions, without a group: it reads exactly what it is told to, and remembers nothing.
+/// A reader of assigned partitions, without a consumer group. It reads exactly its assignment and stores no offsets.
 package protocol LogReader: Sendable {
-    /// Adds partitions, each from the given offset, and moves those that are read already there.
+    /// Adds partitions, each from the given offset. A partition that is assigned already moves to its new offset.
     func assign(_ partitions: [LogPartition: Int64]) async throws
     func unassign(_ partitions: [LogPartition]) async throws
-    /// Fills `fetch` with what is there, waiting at most `milliseconds` for the first record. Passing troubles of the
-    /// brokers are waited out inside.
+    /// Fills `fetch` with the available records. Waits at most `milliseconds` for the first one.
+    /// The reader retries transient broker failures itself.
     func next(_ fetch: consuming LogFetch, milliseconds: Int) async throws -> LogFetch
     func close() async
 }

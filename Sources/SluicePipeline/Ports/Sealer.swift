@@ -1,13 +1,13 @@
-/// Closes what a client keeps for the gateway, so that it can neither be read nor made up.
+/// Encrypts data that a client keeps for the gateway, so that the client can neither read nor forge it.
 package protocol Sealer: Sendable {
-    /// - Parameter context: what `open` has to name again.
-    /// - Returns: nothing when it cannot be sealed.
+    /// Returns the sealed content; empty if it cannot be sealed.
+    /// - Parameter context: authenticated data that `open` must repeat.
     func seal(_ content: [UInt8], context: [UInt8]) -> [UInt8]
-    /// - Returns: nil for what was not sealed here, or in another context.
+    /// Returns the content; nil if this gateway did not seal it, or sealed it with another context.
     func open(_ sealed: [UInt8], context: [UInt8]) -> [UInt8]?
 }
 
-/// For gateways that give their clients nothing to keep.
+/// A sealer for gateways whose clients keep nothing: seals to empty bytes and opens nothing.
 package struct NoSealer: Sealer {
     package init() {}
     package func seal(_ content: [UInt8], context: [UInt8]) -> [UInt8] { [] }

@@ -1,27 +1,29 @@
 package import SluiceCore
 
-/// Hears what sessions do, for those who watch the gateway. It is called from many sessions at once and must return at once.
+/// Receives session metrics. Many sessions call it concurrently, so each call must return at once.
 package protocol SessionObserver: Sendable {
-    /// A client is told of an error: of its session, which ends, or of one version of its subscription set.
+    /// Reports an error sent to a client. It concerns the session, which ends, or one version of its subscription set.
     func failed(_ code: ErrorCode)
-    /// A changeset has been committed.
+    /// Reports a committed changeset.
     /// - Parameters:
-    ///   - undone: how many of its writes the client is told to undo.
-    ///   - nanoseconds: from when its turn came; nil for one that had taken effect before.
+    ///   - undone: The number of its writes that the client must undo.
+    ///   - nanoseconds: The time since its turn came; nil for a changeset that had taken effect before.
     func uploaded(undone: Int, nanoseconds: UInt64?)
+    /// Reports that a bootstrap has begun.
     func bootstrapBegan()
-    /// - Parameter nanoseconds: from when the view was known.
+    /// Reports a completed bootstrap.
+    /// - Parameter nanoseconds: The time since the view was known.
     func bootstrapped(rows: UInt64, nanoseconds: UInt64)
-    /// So many subscriptions more, or fewer, are in force.
+    /// Reports a change of the number of subscriptions in force. A negative number means fewer.
     func subscribed(_ change: Int)
-    /// A step of the watermark has been handed to the sessions that it concerns.
+    /// Reports a step of the watermark after its delivery to the sessions concerned.
     /// - Parameters:
-    ///   - changes: of all sessions together.
-    ///   - commitTime: of the oldest commit in it, in microseconds since 1970.
+    ///   - changes: The sum over all sessions.
+    ///   - commitTime: The time of the oldest commit of the step, in microseconds since 1970.
     func delivered(changes: Int, commitTime: Int64)
 }
 
-/// For those whom nobody watches.
+/// An observer that ignores every event.
 package struct NoSessionObserver: SessionObserver {
     package init() {}
     package func failed(_ code: ErrorCode) {}

@@ -1,6 +1,6 @@
 package import SluiceCore
 
-/// A message made ready for the wire once and shared by all who get it. `storage` is the transport's own form.
+/// A message encoded for the wire once and shared by its recipients. `storage` is the transport's own form.
 package struct Frame: Sendable {
     package let storage: any AnyObject & Sendable
     package let byteCount: Int
@@ -11,20 +11,20 @@ package struct Frame: Sendable {
     }
 }
 
-/// The way to one client.
+/// The connection to one client.
 package protocol SessionChannel: AnyObject, Sendable {
-    /// Queues frames behind those before them and flushes once. Never waits.
+    /// Queues frames behind earlier ones and flushes once. Never blocks.
     func send(_ frames: [Frame])
-    /// Bytes queued and not yet taken by the socket.
+    /// The number of bytes queued and not yet written to the socket.
     var bufferedBytes: Int { get }
-    /// Whether the connection is gone.
+    /// `true` if the connection is closed.
     var isClosed: Bool { get }
-    /// Returns when fewer than `bytes` are queued, or the channel is closed; it is when the client does not read on for
-    /// `Limits.unreadSeconds`.
+    /// Waits until fewer than `bytes` are queued or the channel is closed.
+    /// The channel closes if the client reads nothing for `Limits.unreadSeconds`.
     func drained(below bytes: Int) async
-    /// Who the client is, as soon as that is known, and again with each token.
+    /// Reports the client's user, once known and again with each token.
     func belongs(to user: String)
-    /// Ends the connection after what is queued.
+    /// Closes the connection after the queued frames.
     func close(_ error: SluiceError?)
 }
 
@@ -32,15 +32,15 @@ extension SessionChannel {
     package func belongs(to user: String) {}
 }
 
-/// Makes frames of encoded messages.
+/// Wraps encoded messages into frames.
 package protocol FrameMaker: Sendable {
     func frame(_ message: [UInt8]) -> Frame
 }
 
-/// A user as a token proves it.
+/// A user, as proven by a token.
 package struct Authenticated: Sendable {
     package var user: UserContext
-    /// Milliseconds since 1970.
+    /// The expiry of the token, in milliseconds since 1970.
     package var expires: Int64
 
     package init(user: UserContext, expires: Int64) {
@@ -50,26 +50,29 @@ package struct Authenticated: Sendable {
 }
 
 package protocol Authenticator: Sendable {
-    /// Throws `tokenExpired`, `badAuthentication`, `userDisabled`.
+    /// Verifies a token.
+    /// - Throws: `tokenExpired`, `badAuthentication`, `userDisabled`.
     func authenticate(token: String) async throws -> Authenticated
-    /// A user as they are now. Throws `badAuthentication` for one who is gone, `userDisabled`.
+    /// Returns the current state of a user.
+    /// - Throws: `badAuthentication` for a deleted user, `userDisabled`.
     func user(id: String) async throws -> UserContext
 }
 
-/// What the gateway remembers of a client file.
+/// The gateway's record of a client replica.
 package struct ClientFile: Sendable {
     package var id: ClientID
     package var secret: [UInt8]
     /// The highest changeset and ingest numbers that took effect.
     package var changeset: UInt64
     package var ingest: UInt64
-    /// The first batch of asymmetric objects whose refusals the client may not have heard; nil when there is none.
+    /// The first batch of asymmetric objects whose rejections the client may not have received; nil if none.
     package var refusedIngest: UInt64?
-    /// When that changeset was made, by the file's clock; zero when that is not known.
+    /// The time of that changeset by the replica's clock; zero if unknown.
     package var time: HybridTime
-    /// How often the file has been opened: writes of a session with an older number are refused.
+    /// The number of sessions opened for the replica. Writes of a session with an older number are rejected.
     package var session: UInt64
-    /// Whether the database is known to have what the file has seen, up to its position; and up to its bootstrap's point.
+    /// `true` if the database is known to contain the history that the replica has seen, up to its position and up to its bootstrap's
+    /// point.
     package var isPositionProven: Bool
     package var isPointProven: Bool
 
@@ -88,15 +91,15 @@ package struct ClientFile: Sendable {
         self.isPointProven = isPointProven
     }
 
-    /// Up to which batch the client needs no acknowledgement any more: one whose refusals it may not have heard it sends again.
+    /// The last batch whose acknowledgement the client no longer needs. The client resends a batch whose rejections it may have missed.
     var toldIngest: UInt64 { refusedIngest.map { min($0 - 1, ingest) } ?? ingest }
 }
 
-/// What a file has seen of the database.
+/// The part of the database's history that a replica has seen.
 package struct SeenHistory: Hashable, Sendable {
-    /// Up to where.
+    /// The position up to which the replica has applied commits.
     package var applied: LSN
-    /// The last transaction that was known there; and one that was over at the point of its last bootstrap.
+    /// The last transaction known at that position, and one that had ended at the point of the last bootstrap.
     package var position: Witness?
     package var point: Witness?
 
@@ -108,33 +111,39 @@ package struct SeenHistory: Hashable, Sendable {
 }
 
 package protocol ClientRegistry: Sendable {
+    /// Registers a new replica for a user.
     func allot(user: String) async throws -> ClientFile
-    /// Begins a session of the file: writes of those before are over or refused from now on.
-    /// Throws `badClientFile` for an unknown pair and a file that has seen what the database has not; `userMismatch` for another user's.
+    /// Begins a session of the replica. Writes of earlier sessions have ended or are rejected from now on.
     /// - Parameters:
-    ///   - oldestBase: no changeset that the file has yet to send has an older base; zero when it does not say.
+    ///   - oldestBase: The lower bound of the bases of the replica's pending changesets; zero if unknown.
+    /// - Throws: `badClientFile` for an unknown pair and for a replica that has seen history which the database lacks; `userMismatch` for
+    ///   another user's replica.
     func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, seen: SeenHistory) async throws -> ClientFile
-    /// Notes that a batch of asymmetric objects took effect.
-    /// - Parameter answer: its acknowledgement, which is kept as long as the client may ask for it again; nil: an empty one will do.
+    /// Records that a batch of asymmetric objects took effect.
+    /// - Parameter answer: The acknowledgement, kept as long as the client may request it again; nil if an empty one suffices.
     func recordIngest(id: ClientID, number: UInt64, answer: [UInt8]?) async throws
-    /// The acknowledgement of a batch that took effect; nil when none is kept.
+    /// Returns the acknowledgement of a batch that took effect; nil if none is kept.
     func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]?
-    /// Rejected writes that the client has not acknowledged, by compensation number: some of those after `last`, none when there are no more.
+    /// Returns write rejections that the client has not acknowledged, by compensation number.
+    /// One call returns some of those after `last`; it returns none if no more exist.
     func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [RejectedWrite])]
+    /// Records that the client has applied the compensations up to a number.
     func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws
 }
 
-/// The app's schema as it stands now; development mode lets it grow.
+/// The current schema of the app. Development mode lets it grow.
 package protocol SchemaAuthority: Sendable {
+    /// Returns the schema version in force.
     func current() -> AppSchema
-    /// Adds what `client` has and the server has not. Throws `invalidSchemaChange` outside development mode, naming it.
+    /// Adds the classes and properties that only `client` has.
+    /// - Throws: `invalidSchemaChange` outside development mode, with the change's name.
     func extend(by client: [ObjectType]) async throws -> AppSchema
-    /// Makes fields queryable (development mode, QF-4).
-    /// - Throws: `queryNotQueryable` for a name that no queryable field may have (QF-9).
+    /// Makes fields queryable, in development mode.
+    /// - Throws: `queryNotQueryable` for a name that no queryable field may have.
     func makeQueryable(_ fields: [String: Set<String>]) async throws -> AppSchema
 }
 
-/// Schema and queryable fields, one version of them.
+/// One version of the schema and its queryable fields.
 package struct AppSchema: Sendable {
     package var version: UInt64
     package var schema: Schema

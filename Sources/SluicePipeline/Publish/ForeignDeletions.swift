@@ -1,13 +1,13 @@
 package import SluiceCore
 
-/// What a transaction of another program deleted: an object, or all of a class.
+/// An external delete: an object, or all objects of a class, deleted by a transaction of another program.
 package struct ForeignDeletion: Equatable, Sendable {
     package var type: String
-    /// Nil: all objects, by TRUNCATE.
+    /// The key of the object; nil for all objects, by TRUNCATE.
     package var key: Value?
-    /// Of the commit record.
+    /// The LSN of the commit record.
     package var lsn: LSN
-    /// Microseconds since 1970, UTC.
+    /// The commit time, in microseconds since 1970, UTC.
     package var commitTime: Int64
 
     package init(type: String, key: Value?, lsn: LSN, commitTime: Int64) {
@@ -15,17 +15,16 @@ package struct ForeignDeletion: Equatable, Sendable {
     }
 }
 
-/// Keeps where other programs deleted objects that devices had written: PostgreSQL forgets a row that is gone, and merging has to know
-/// who has seen that it went (CR-2).
+/// Records external deletes of objects that devices had written.
+/// PostgreSQL keeps no trace of a deleted row, and merging must know which writers had seen the delete.
 package protocol ForeignDeletionStore: Sendable {
-    /// Deletions that are remembered already, and of objects that were written again since, are left out. May be called again with
-    /// the same ones.
-    /// - Parameter deletions: each object once, in the order in which changesets lock objects; then the classes.
+    /// Records deletes. Skips those recorded already and objects written again since, so repeating a call is safe.
+    /// - Parameter deletions: Each object once, in the order in which changesets lock objects; then the classes.
     func remember(_ deletions: [ForeignDeletion]) async throws
 }
 
 extension CaptureBatch {
-    /// What programs other than gateways deleted, of an object the last time. A row that merely ceased to fit its class is not deleted.
+    /// Returns the external deletes of the batch, the last one of each object. A row that only ceased to fit its class is not deleted.
     func foreignDeletions(_ types: [ObjectType]) -> [ForeignDeletion] {
         var objects: [String: [Value: ForeignDeletion]] = [:]
         var classes: [ForeignDeletion] = []
@@ -48,6 +47,7 @@ extension CaptureBatch {
                 }
             }
         }
+        // Sort by class and key text, as changesets do, so that the locks cannot deadlock with theirs.
         let ordered = objects.sorted { $0.key < $1.key }.flatMap { _, deletions in
             deletions.map { (PartitionKey.text(of: $0), $1) }.sorted { $0.0.lexicographicallyPrecedes($1.0) }.map(\.1)
         }

@@ -1,12 +1,12 @@
 package import SluiceCore
 
-/// The text by which a row finds its partition: the canonical text of its indexed queryable field, or of its primary key
-/// where the type lacks the field (DESIGN section 3). It is also the record's Kafka key.
+/// The canonical text that selects a row's partition, from its indexed queryable field.
+/// A class without that field uses the primary key. The text is also the record's Kafka key.
 package enum PartitionKey {
-    /// Null is a key of its own.
+    /// The text of null, which is a key of its own.
     static let null = Array("NULL".utf8)
 
-    /// Appends the text of a cell; allocates only for containers, which no key is.
+    /// Appends the text of a cell. Allocates unless the cell is a string, binary data or null.
     package static func append(_ cell: Cell, of row: RowView, to text: inout [UInt8]) {
         switch cell.tag {
         case .string, .binary: text.append(contentsOf: row.bytes(of: cell))
@@ -15,6 +15,7 @@ package enum PartitionKey {
         }
     }
 
+    /// Returns the canonical text of a value, as bytes.
     package static func text(of value: Value) -> [UInt8] {
         switch value {
         case .null, .list, .dictionary, .link: null
@@ -31,26 +32,27 @@ package enum PartitionKey {
         }
     }
 
+    /// Returns the partition of a value, by Kafka's default partitioner.
     package static func partition(of value: Value, partitions: Int32) -> Int32 {
         Partitioner.partition(of: text(of: value), partitions: partitions)
     }
 }
 
-/// How the types of a schema are spread over topics and partitions.
+/// The topics and partitions of a schema's classes.
 package struct Partitioning: Sendable {
     package struct TypeLayout: Sendable {
         package var topic: String
         package var partitions: Int32
-        /// The property that picks the partition.
+        /// The property that selects the partition.
         package var keyProperty: Int
-        /// Whether that property is the indexed queryable field; otherwise readers need all partitions.
+        /// `true` if that property is the indexed queryable field. Otherwise readers need all partitions.
         package var isIndexed: Bool
     }
 
-    /// By type index; nil for types without a topic (embedded, asymmetric).
+    /// The layouts by class index; nil for classes without a topic (embedded, asymmetric).
     package private(set) var layouts: [TypeLayout?]
 
-    /// The types that clients can read, in schema order.
+    /// The classes that clients can read, in schema order.
     package static func readable(_ schema: Schema) -> [ObjectType] { schema.types.filter { $0.kind == .topLevel } }
 
     package init(schema: AppSchema, topics: Topics, partitions: [String: Int32]) {
@@ -62,7 +64,7 @@ package struct Partitioning: Sendable {
         }
     }
 
-    /// The partitions in which rows of a type with these keys lie; nil keys means all.
+    /// Returns the partitions that hold rows of a class with these keys. Nil keys return all.
     package func partitions(of type: Int, keys: Set<Value>?) -> [LogPartition] {
         guard let layout = layouts[type] else { return [] }
         guard layout.isIndexed, let keys else { return (0..<layout.partitions).map { LogPartition(layout.topic, $0) } }

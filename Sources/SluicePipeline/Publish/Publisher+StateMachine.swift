@@ -1,40 +1,41 @@
 package import SluiceCore
 import SluiceWire
 
-/// What the publisher knows of the log: where each partition stands and what has been promised. Pure.
+/// The publisher's state of the change log: the end of each partition and the announced progress. Pure.
 struct PublisherState {
-    /// The position of the last record of each partition: the chain that makes a loss visible (DESIGN section 3). By slot,
-    /// since finding a partition by its topic's name costs more than the rest of a record's bookkeeping.
+    /// The position of the last record of each partition, by slot: the chain that makes a loss visible.
+    /// Slots avoid a lookup by topic name for each record, which would cost more than the rest of its bookkeeping.
     private var last: [Position?] = []
     private var slots: [LogPartition: Int] = [:]
-    /// What the log had when publishing began, by slot: records up to this position, below this offset. Nil once publishing has passed it.
+    /// The last stored record of each partition when publishing began, by slot, with the end offset. Nil once publishing has passed it.
     private var stored: [(position: Position, partition: LogPartition, end: Int64)?] = []
-    /// Partitions that grew since the last progress record, with their ends.
+    /// The partitions that grew since the last progress record, with their ends.
     private var grown: [LogPartition: Int64] = [:]
     /// The end of each partition that has had records.
     private var ends: [LogPartition: Int64]
-    /// Progress records until the next one that names every partition.
+    /// The number of progress records until the next one that names every partition.
     private var untilWhole = 0
-    /// The highest LSN that an earlier publisher promised.
+    /// The highest LSN that an earlier publisher announced.
     private let promised: LSN
     /// `true` if partitions lost records since the last progress record.
     private var isCut = false
     /// The LSN of the last progress record.
     private(set) var announced: LSN = .zero
-    /// What the next progress record follows on.
+    /// The LSN that the next progress record continues from.
     private var since: LSN
-    /// Nothing after this is missing in the log.
+    /// The LSN after which no change is missing in the log.
     private var completeSince: LSN
-    /// Everything before this is in Kafka.
+    /// The LSN up to which the log has everything.
     private(set) var reached: LSN = .zero
+    /// The time of the last committed transaction, in microseconds since 1970.
     private(set) var commitTime: Int64 = 0
-    /// The last transaction that is known before that.
+    /// The last transaction known before `reached`.
     private var witness: Witness?
 
     /// - Parameters:
-    ///   - start: from where on the source gives everything.
-    ///   - promise: the progress records of the publishers before.
-    ///   - ends: the offset after the last record of each partition.
+    ///   - start: The LSN from which the source delivers every change.
+    ///   - promise: The progress records of earlier publishers.
+    ///   - ends: The offset after the last record of each partition.
     init(
         last: [LogPartition: Position], start: LSN, after promise: LogPromise = LogPromise(), ends: [LogPartition: Int64] = [:]
     ) {
@@ -42,6 +43,7 @@ struct PublisherState {
         since = start
         promised = promise.highest
         self.ends = ends.filter { $0.value > 0 }
+        // The log is continuous only if this source starts no later than the earlier publisher's last announcement.
         let isJoined = before.map { $0.completeSince > .zero && start <= $0.lsn } ?? false
         completeSince = isJoined ? before?.completeSince ?? start : start
         witness = before?.witness
@@ -52,13 +54,14 @@ struct PublisherState {
         }
         for partition in promise.lost(in: ends) {
             isCut = true
+            // Announce the lower end, so that readers notice it and read again from there.
             self.ends[partition] = ends[partition] ?? 0
-            // No record has this position, so that a reader of what comes next misses the one before.
+            // No record has this position, so a reader of the next record detects that one is missing.
             self.last[slot(of: partition)] = Position(lsn: promised, ordinal: .max)
         }
     }
 
-    /// Where the partition's chain is kept; the same as long as this state lives.
+    /// Returns the chain's slot of a partition, constant for the life of this state.
     mutating func slot(of partition: LogPartition) -> Int {
         if let slot = slots[partition] { return slot }
         slots[partition] = last.count
@@ -67,14 +70,14 @@ struct PublisherState {
         return last.count - 1
     }
 
-    /// The position of the record before this one, which becomes the last.
+    /// Returns the position of the previous record and makes `position` the last.
     mutating func link(_ slot: Int, _ position: Position) -> Position? {
         let previous = last[slot]
         last[slot] = position
         return previous
     }
 
-    /// Takes the ends of partitions after a batch. Records were lost if an end is not behind the one before.
+    /// Records the ends of partitions after a batch. An end at or below the previous one means lost records.
     /// - Returns: the partitions that lost records.
     @discardableResult
     mutating func appended(_ new: [LogPartition: Int64]) -> [LogPartition] {
@@ -85,13 +88,14 @@ struct PublisherState {
         return lost
     }
 
-    /// Returns `true` if a publisher before this one has appended the record, which is promised with the next progress then.
+    /// Returns `true` if an earlier publisher has appended the record. The next progress record announces it then.
     ///
-    /// A partition has its records in the order of their positions. If one is missing before the last, the chain tells readers so, and they
-    /// would take no later copy of it.
+    /// Records of a partition are in position order. If one is missing before the last, the chain shows that to readers, which would skip
+    /// a later copy.
     mutating func isStored(_ slot: Int, _ position: Position) -> Bool {
         guard let known = stored[slot] else { return false }
         guard position <= known.position else {
+            // Publishing has passed the stored records of this partition.
             stored[slot] = nil
             return false
         }
@@ -99,13 +103,14 @@ struct PublisherState {
         return true
     }
 
-    /// Changes from before this are missing, wherever the log was.
+    /// Records that changes before `lsn` are missing.
     mutating func lost(before lsn: LSN) {
         since = max(since, lsn)
         completeSince = max(completeSince, lsn)
     }
 
-    /// - Parameter transaction: the one that ended there, if any did.
+    /// Records that the log has everything up to `lsn`.
+    /// - Parameter transaction: The transaction that ended there, if any.
     mutating func passed(_ lsn: LSN, _ transaction: Witness? = nil) {
         reached = max(reached, lsn)
         guard let transaction else { return }
@@ -113,13 +118,14 @@ struct PublisherState {
         witness = transaction
     }
 
-    /// The progress to write now, if there is any.
+    /// Returns the progress record to write now; nil without progress.
     mutating func takeProgress() -> ProgressRecord? {
         guard reached > announced else { return nil }
         announced = reached
-        // Readers pass over what was promised before: what follows on it has to lie behind.
+        // Readers skip LSNs announced before, so the cut must be beyond every earlier announcement.
         if isCut { lost(before: max(reached, LSN(rawValue: promised.rawValue + 1))) }
         isCut = false
+        // Regular complete records bound the distance that a new reader must read back.
         if untilWhole == 0 { grown.merge(ends) { end, _ in end } }
         untilWhole = (untilWhole == 0 ? LogPromise.wholeEvery : untilWhole) - 1
         defer {
@@ -131,16 +137,16 @@ struct PublisherState {
     }
 }
 
-/// *Up to this LSN everything is in Kafka, below these offsets.*
+/// A progress record: "up to this LSN the log has everything, below these offsets".
 package struct ProgressRecord: Sendable {
     package var lsn: LSN
     package var commitTime: Int64
     package var grown: [LogPartition: Int64]
-    /// From here on nothing is missing; zero when that is not said.
+    /// The LSN from which no change is missing; zero if unknown.
     package var since: LSN
-    /// Nothing that was committed between this and `lsn` is missing; zero when that is not said.
+    /// The start of the range up to `lsn` in which no commit is missing; zero if unknown.
     package var completeSince: LSN
-    /// The last transaction that is known up to `lsn`.
+    /// The last transaction known up to `lsn`.
     package var witness: Witness?
 
     package init(

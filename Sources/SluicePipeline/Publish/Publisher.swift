@@ -2,11 +2,11 @@ package import Logging
 package import SluiceCore
 import SluiceWire
 
-/// Carries the write-ahead log into the message log: capture, remember what others deleted, encode, append, announce, confirm.
+/// Publishes the WAL to the change log: captures, records external deletes, encodes, appends, announces, confirms.
 ///
-/// One gateway of an app does this at a time, the one that holds the replication slot; the others wait for it here. An LSN is
-/// confirmed to PostgreSQL only when the log has everything before it and the progress record that says so. Memory is two
-/// batches (`Limits.captureBatchBytes` each): one being read while the other is appended.
+/// Only the gateway that holds the replication slot publishes; the others wait here. An LSN is confirmed to PostgreSQL only after the log
+/// has everything before it and the progress record. Memory is bounded by two batches of `Limits.captureBatchBytes`: one being read while
+/// the other is appended.
 package final class Publisher: Sendable {
     private let source: any ChangeSource
     private let deletions: any ForeignDeletionStore
@@ -20,9 +20,8 @@ package final class Publisher: Sendable {
     private let report: @Sendable (PublisherReport) -> Void
 
     /// - Parameters:
-    ///   - catchUp: has the authority take up what has been announced or recorded of the schema; when it cannot, it says so and the
-    ///     rows are read as they were.
-    ///   - report: called on each step, for metrics and the quarantine.
+    ///   - catchUp: Adopts announced or recorded schema changes. If that fails, it logs the failure and rows are read as before.
+    ///   - report: Receives each step, for metrics and the quarantine.
     package init(
         source: any ChangeSource, deletions: any ForeignDeletionStore, log: any MessageLog, authority: any SchemaAuthority,
         layouts: any LayoutProvider,
@@ -42,8 +41,8 @@ package final class Publisher: Sendable {
         self.report = report
     }
 
-    /// Publishes until the task is cancelled. After a failure it starts again, with a pause that grows until progress is announced.
-    /// - Throws: `logAhead` when the database was restored and the log was not: no waiting helps.
+    /// Publishes until the task is cancelled. After a failure it restarts with a back-off, which resets once progress is announced.
+    /// - Throws: `logAhead` if the database was restored and the log was not. Retrying cannot help.
     package func run() async throws {
         var pause = PublishPause()
         while !Task.isCancelled {
@@ -51,7 +50,7 @@ package final class Publisher: Sendable {
                 let schema = authority.current()
                 let start = try await source.open(schema.schema)
                 report(.holding)
-                // What was announced to another publisher is not announced again.
+                // A schema announced to another publisher is not announced again, so adopt the recorded one.
                 try await catchUp([])
                 try await publish(schema, from: start, pause: &pause)
                 await source.close()
@@ -76,7 +75,7 @@ package final class Publisher: Sendable {
         await source.close()
     }
 
-    /// Publishes until there is another schema.
+    /// Publishes until the schema changes.
     private func publish(_ schema: AppSchema, from start: LSN, pause: inout PublishPause) async throws {
         guard !isOutdated(schema) else { return }
         let layout = try await layouts.layout(of: schema)
@@ -87,10 +86,10 @@ package final class Publisher: Sendable {
         while !Task.isCancelled {
             capture = try await source.next(capture, milliseconds: 1_000)
             if !capture.schemas.isEmpty { try await catchUp(capture.schemas) }
-            // What was read may have been written for a session that knows more, and been read without it: the caller reads it again.
-            // Nobody can wait for more of what was read before the schema changed than a snapshot gives.
+            // Rows decoded with an outdated schema may lack properties, so the caller reads them again.
+            // Rows published before the change are in the snapshot that a session with the new schema starts from.
             if isOutdated(schema) { return }
-            // Before anybody can see them: who makes an object anew because it is gone finds that it was deleted before.
+            // Record deletes before any reader can see them: a client that creates the object again must find the earlier delete.
             let gone = capture.foreignDeletions(schema.schema.types)
             if !gone.isEmpty { try await deletions.remember(gone) }
             batch.removeAll()
@@ -104,10 +103,11 @@ package final class Publisher: Sendable {
         }
     }
 
-    /// Returns the state to go on from: what was promised by the publishers before, and where each partition ends.
+    /// Returns the state to continue from: earlier announcements and the end of each partition.
     private func stateOfLog(_ layout: Partitioning, start: LSN) async throws -> PublisherState {
         let promise = try await LogPromise.read(from: log, progress: LogPartition(topics.progress, 0), environment)
         if let witness = promise.last?.witness { try await compare(witness) }
+        // After the announcements: ends only grow, so an end below its announcement proves a loss.
         let ends = try await log.ends(of: layout.layouts.indices.flatMap { layout.partitions(of: $0, keys: nil) })
         note(lost: Array(promise.lost(in: ends)))
         return PublisherState(last: try await lastPositions(ends), start: start, after: promise, ends: ends)
@@ -120,7 +120,7 @@ package final class Publisher: Sendable {
             metadata: ["partitions": "\(partitions)", "code": "\(ErrorCode.logGap.rawValue)"])
     }
 
-    /// Appends a batch without the records that the log refuses for good, which are reported.
+    /// Appends a batch without the records that the log rejects for good. Reports those.
     private func append(
         _ batch: LogBatch, of capture: CaptureBatch, _ encoder: inout ChangeEncoder, _ state: inout PublisherState
     ) async throws {
@@ -133,7 +133,8 @@ package final class Publisher: Sendable {
         if !refused.standIns.isEmpty { note(lost: state.appended(try await log.append(refused.standIns))) }
     }
 
-    /// Ends with `logAhead` when the log has what never was in this database's history: publishing on would mix the two.
+    /// Compares the log's last transaction with the database.
+    /// - Throws: `logAhead` if the transaction never was in this database's history. Publishing would mix two histories.
     private func compare(_ last: Witness) async throws {
         guard try await source.hasSeen(last) == false else { return }
         throw SluiceError(
@@ -155,18 +156,20 @@ package final class Publisher: Sendable {
             if let end = transaction.end { state.passed(end, Witness(transaction)) }
         }
         if capture.gap > .zero { state.lost(before: capture.gap) }
+        // An unfinished transaction must not advance the position.
         if capture.transactions.last?.end != nil || capture.transactions.isEmpty { state.passed(capture.reached) }
     }
 
     private func announce(_ progress: ProgressRecord) async throws {
         var batch = LogBatch(topics: [topics.progress])
         batch.append(topic: 0, partition: 0, key: [], value: ProgressCodec.encode(progress.message))
+        // The order matters: the slot may forget WAL only after the progress record is durable.
         _ = try await log.append(batch)
         try await source.confirm(progress.lsn)
         report(.announced(progress.lsn))
     }
 
-    /// The positions at the ends of all partitions, so that the chain goes on where the publisher before left off.
+    /// Returns the position of the last record of each partition, so that the chain continues an earlier publisher's.
     private func lastPositions(_ ends: [LogPartition: Int64]) async throws -> [LogPartition: Position] {
         let ends = ends.filter { $0.value > 0 }
         guard !ends.isEmpty else { return [:] }
@@ -186,23 +189,24 @@ package final class Publisher: Sendable {
             fetch = try await reader.next(fetch, milliseconds: 200)
             for entry in fetch.entries {
                 let position = headers.read(fetch.arena[entry.value])?.position ?? .zero
+                // Records appended meanwhile are read too, so the highest position wins. An unreadable record counts as zero.
                 found[entry.partition] = max(found[entry.partition] ?? .zero, position)
             }
-            // What was truncated away meanwhile has no end to link to: its chain starts anew.
+            // A record truncated meanwhile has no position to link to; its chain starts anew.
             for gap in fetch.gaps { found[gap] = found[gap] ?? .zero }
         }
         return found
     }
 }
 
-/// What the publisher tells those who watch it.
+/// A step of the publisher, for metrics and the quarantine.
 package enum PublisherReport: Sendable {
     case holding
     case waiting
     case failed(SluiceError)
     case batch(changes: Int, bytes: Int, unfit: [UnfitRow])
-    /// The log refused records of these rows for good.
-    /// - Parameter sizes: bytes of the smallest one that was too large, by type.
+    /// Rows whose records the log rejected for good.
+    /// - Parameter sizes: The size of the smallest record that was too large, in bytes, by class index.
     case refused([UnfitRow], sizes: [Int: Int])
     case announced(LSN)
 }

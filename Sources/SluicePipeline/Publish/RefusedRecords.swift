@@ -1,18 +1,18 @@
 import SluiceCore
 
-/// Records of a batch that the log refuses for good: what is reported of them, and what is appended in their place.
+/// The records of a batch that the log rejects for good: their reports and their stand-ins.
 ///
-/// Records that follow in a partition link to the refused one, so that its readers find it missing and resynchronise. Where none follows, a
-/// stand-in says so at once. Resynchronising removes the row from devices, since a bootstrap leaves quarantined rows out too.
+/// Later records of a partition link to the rejected one, so readers detect the loss and resynchronise. If none follows, a stand-in
+/// triggers that at once. The bootstrap leaves quarantined rows out and so removes the row from devices.
 struct RefusedRecords {
     private(set) var rows: [UnfitRow] = []
-    /// Bytes of the smallest record that was too large, by type.
+    /// The size of the smallest record that was too large, in bytes, by class index.
     private(set) var sizes: [Int: Int] = [:]
     private(set) var standIns: LogBatch
 
     /// - Parameters:
-    ///   - refused: the log's reasons, by index of the batch's entries.
-    ///   - capture: what the batch was made of.
+    ///   - refused: The log's reasons, by index of the batch's entries.
+    ///   - capture: The source of the batch.
     init(_ refused: [Int: SluiceError], of batch: LogBatch, _ capture: CaptureBatch, encoder: inout ChangeEncoder) {
         standIns = LogBatch(topics: batch.topics)
         let ends = Dictionary(
@@ -28,6 +28,7 @@ struct RefusedRecords {
             }
             let key = String(decoding: PartitionKey.text(of: encoder.primaryKey(of: change, capture.rows)), as: UTF8.self)
             rows.append(UnfitRow(position: position, type: change.type, key: key, reason: error.message))
+            // Only the last entry of its partition needs a stand-in: any later record already reveals the loss.
             guard ends[LogPartition(batch.topics[Int(entry.topic)], entry.partition)] == index else { continue }
             encoder.appendStandIn(for: change, of: transaction, rows: capture.rows, partition: entry.partition, to: &standIns)
         }

@@ -1,13 +1,13 @@
 package import Logging
 package import SluiceCore
 
-/// Tells sessions that come back what the log has since they went, so that nothing is read from the tables for them.
+/// Returns the log's changes to reconnecting sessions, so that they read nothing from the tables.
 ///
-/// What the feed still has in memory is asked first: then nobody waits for the log either. From the log one client at a time is
-/// served, by one reader, and few wait: whoever comes then has a difference bootstrap, which costs the database instead. Memory is what
-/// `LogTailReader` holds for one client.
+/// The feed's memory is asked first, which needs no wait for the log. Otherwise one reader serves one client at a time, and at most
+/// `most` clients wait. Further clients get a difference bootstrap, which costs the database instead. Memory is bounded by
+/// `LogTailReader`'s limits for one client.
 package actor LogResume {
-    /// How many wait at most.
+    /// The maximum number of waiting clients.
     static let most = 64
 
     private let log: any MessageLog
@@ -16,7 +16,7 @@ package actor LogResume {
     private let logger: Logger
     private let turns = OneAfterAnother()
     private var waiting = 0
-    /// When the log last failed.
+    /// The time of the log's last failure, in monotonic nanoseconds.
     private var failed: UInt64?
     private var reader: (any LogReader)?
 
@@ -27,7 +27,8 @@ package actor LogResume {
         self.logger = logger
     }
 
-    /// - Returns: nil when the log does not say, or is too busy.
+    /// Returns the changes of a view after a position.
+    /// - Returns: nil if the log does not reach back that far, cannot be read, or is too busy.
     func tail(of view: View, after lsn: LSN, client: ClientID, schema: Schema) async throws -> LogTail? {
         let promised = await feed.promised(of: view.partitions)
         let tailReader = LogTailReader(view: view, schema: schema, client: client, after: lsn, promised: promised)
@@ -42,9 +43,9 @@ package actor LogResume {
         return try await turns.run { try await self.read(tailReader, asked: asked) }
     }
 
-    /// Only as one of `turns`.
+    /// Reads from the log. Runs only inside `turns`.
     private func read(_ tailReader: LogTailReader, asked: UInt64) async throws -> LogTail? {
-        // It would take its deadline from each who waits.
+        // The log has failed since the request: every queued client would wait for its own deadline.
         if let failed, failed > asked { return nil }
         do {
             let reader = try await open()
@@ -54,6 +55,7 @@ package actor LogResume {
         } catch {
             failed = environment.monotonicNanoseconds()
             logger.warning("The log could not be read for a client that came back.", metadata: ["error": "\(error)"])
+            // A reader after a failure may have leftover assignments, so the next client opens another.
             await close()
             return nil
         }
@@ -66,7 +68,7 @@ package actor LogResume {
         return made
     }
 
-    /// Gives the reader back; the next client makes another.
+    /// Closes the reader; the next client opens another.
     package func close() async {
         let open = reader.take()
         await open?.close()

@@ -3,22 +3,22 @@ import SluiceCore
 import SluiceWire
 
 extension Session {
-    /// Goes on where the client's last session ended, with what the log has since.
-    /// - Returns: the live subscriber; nil when a bootstrap is needed.
+    /// Resumes the client's last session with the log's changes since.
+    /// - Returns: the live subscriber; nil if a bootstrap is needed.
     func resume(_ view: View, _ runner: BootstrapRunner) async throws -> Fanout.Handle? {
         guard let greeting = greeting.take(), let held, held.isAll(of: view), greeting.held.lsn > 0,
             greeting.applied.rawValue >= greeting.held.lsn
         else { return nil }
         let (lsn, point) = try await services.snapshots.place()
         guard point.cluster == held.point.cluster else { return nil }
-        // Like any bootstrap it brings what was committed before it was asked for. A gateway may also be behind the one that the
-        // client has been with.
+        // Like any bootstrap, this must include everything committed before the request.
+        // This gateway may also be behind the client's previous one.
         try await services.fanout.passed(max(lsn, greeting.applied), milliseconds: BootstrapRunner.patience)
-        // Not before: a gateway that has just begun knows it when it has read the log, and this is when all come back.
+        // Not earlier: a starting gateway knows it only after reading the log, and that is when every client reconnects.
         guard let complete = await services.feed.completeSince, greeting.applied >= complete else { return nil }
         let now = HeldView(view, at: point)
-        // From the transaction that is known to be the same on. Behind it the client has seen none; but a position is no more than a
-        // number, and in a restored database something else may have happened before it.
+        // Start from the anchor transaction, because the client has seen none after it.
+        // A position alone is only a number: in a restored database, other commits may precede it.
         let id = try await runner.resume(view, replacing: subscriber, held: now, after: greeting.witness.lsn, services.resume) {
             self.writable = view
         }

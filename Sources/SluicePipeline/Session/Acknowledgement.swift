@@ -1,17 +1,17 @@
 import SluiceCore
 
-/// A changeset that is committed and is to be acknowledged when it will outlive a crash.
+/// A committed changeset that is acknowledged once it survives a crash.
 struct Acknowledgement {
     var changeset: UInt64
-    /// At or after its commit.
+    /// A position at or after its commit.
     var lsn: LSN
-    /// Whether this session has just committed it, so that its commit will come through the log.
+    /// `true` if this session has just committed it, so that its commit will pass the log.
     var isCommit: Bool
-    /// The message that tells what of it was refused.
+    /// The encoded compensating write; nil if no write was rejected.
     var compensation: [UInt8]?
-    /// Objects that are deleted, so that nothing came of what it wrote to them.
+    /// Deleted objects, for which its writes have no effect.
     var futile: [ObjectKey] = []
 
-    /// How many of a session may wait for the disk while it goes on.
+    /// The number of acknowledgements of a session that may wait for the disk before uploads block.
     static let most = 1_024
 }

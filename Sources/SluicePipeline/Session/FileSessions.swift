@@ -1,12 +1,13 @@
 import SluiceCore
 import Synchronization
 
-/// The sessions of this gateway by their client files, of each the newest. A client comes back before the gateway has noticed that the
-/// connection before is dead: what that one holds would be delivered to nobody until then.
+/// The newest session of each client replica on this gateway.
+/// A client may reconnect before the gateway detects that its previous connection is dead. Until then the dead session would hold its
+/// leases for no reader.
 package final class FileSessions: Sendable {
     private struct Entry {
         weak var session: Session?
-        /// Which session of the file it is.
+        /// The session number of the replica.
         var number: UInt64
     }
 
@@ -16,18 +17,19 @@ package final class FileSessions: Sendable {
 
     package var count: Int { newest.withLock(\.count) }
 
-    /// - Returns: the session that is over because of another of its file: the one before, or this one when it is the older of two that
-    ///   began at once.
+    /// Registers a session.
+    /// - Returns: the session to end: the previous one, or `session` itself if it is the older of two that began concurrently.
     func begin(_ session: Session, of file: ClientFile) -> Session? {
         newest.withLock { newest in
             let other = newest[file.id]
+            // Two sessions of a replica may register out of order; the higher number wins.
             if let other, let newer = other.session, newer !== session, other.number > file.session { return session }
             newest[file.id] = Entry(session: session, number: file.session)
             return other?.session === session ? nil : other?.session
         }
     }
 
-    /// Forgets a session that is over, unless a newer one of its file has taken its place.
+    /// Removes an ended session unless a newer one of its replica has replaced it.
     func end(_ session: Session, of file: ClientFile) {
         newest.withLock { newest in
             if newest[file.id]?.session === session { newest[file.id] = nil }
@@ -36,7 +38,7 @@ package final class FileSessions: Sendable {
 }
 
 extension Session {
-    /// Ends the session before of the same client file, if this gateway has it: nobody reads on there.
+    /// Ends the previous session of the same client replica on this gateway, which no client reads any more.
     func replaceOlder(of file: ClientFile) async {
         await services.files.begin(self, of: file)?.end(
             user: nil, SluiceError(.resync, "Client file \(file.id) has begun another session."))

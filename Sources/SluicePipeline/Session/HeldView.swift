@@ -3,25 +3,25 @@ import SluiceQuery
 import SluiceWire
 import SwiftProtobuf
 
-/// What a client's file has: of each type the rows of a view as one point saw them, or newer.
+/// A client view record: for each class, the rows of a view as one point saw them, or newer.
 ///
-/// The next bootstrap sends only what that lacks (docs/decisions/0005). The session knows the conditions themselves; the client
-/// keeps a `Held` for its next session, in which fingerprints stand for them, and they are sealed where they are not long.
+/// The next bootstrap sends only the difference; see docs/decisions/0005-difference-bootstrap.md. The session knows the predicates. The
+/// client keeps a `Held` message for its next session, with a hash of each predicate and, if short, its sealed text.
 struct HeldView: Sendable {
     struct Part: Sendable {
         var form: Fingerprint
         var condition: Fingerprint
-        /// Nil when only its fingerprint is known; and what was asked for when the rules made it that.
+        /// The predicate, and the requested one before the rules narrowed it; nil if only the hash is known.
         var predicate: Predicate?
         var asked: Predicate?
     }
 
     var point: SnapshotPoint
-    /// Whether it is of an earlier session: what has been written since the client may not have.
+    /// `true` if the record is from an earlier session. The client may lack writes since its point.
     private let isEarlier: Bool
     private var parts: [String: Part]
 
-    /// What a client has after the bootstrap of a view.
+    /// Creates the record of a client after the bootstrap of `view`.
     init(_ view: View, at point: SnapshotPoint) {
         self.point = point
         isEarlier = false
@@ -34,7 +34,7 @@ struct HeldView: Sendable {
             }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// What a client says that it has; nil when it says nothing, or what cannot be.
+    /// Decodes a client's record; nil if it is empty or impossible.
     init?(_ message: PBHeld, user: String, _ sealer: any Sealer, _ schema: Schema) {
         guard !message.cluster.isEmpty, let transaction = SnapshotPoint.transaction(told: message.transaction) else { return nil }
         point = SnapshotPoint(cluster: message.cluster, transaction: transaction)
@@ -52,7 +52,7 @@ struct HeldView: Sendable {
             }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// What the client keeps.
+    /// Encodes the record for the client to keep.
     func message(user: String, _ sealer: any Sealer) -> PBHeld {
         let sealed = SealedCondition(sealer: sealer, user: user, point: point)
         return .with { held in
@@ -70,7 +70,7 @@ struct HeldView: Sendable {
         }
     }
 
-    /// Whether it is all of a view, and nothing else.
+    /// Returns `true` if the record covers exactly the classes and predicates of a view.
     func isAll(of view: View) -> Bool {
         parts.count == view.types.count
             && view.types.allSatisfy { type in
@@ -79,26 +79,28 @@ struct HeldView: Sendable {
             }
     }
 
-    /// What the client has of a type that a new view asks for and the rules do not show any more; nil when the rules are not what
-    /// changed, or nobody knows.
+    /// Returns the client's rows of a class that a new view still requests but the rules now hide.
+    /// - Returns: nil if the rules are not the cause of the change, or if the earlier predicate is unknown.
     func lost(of type: TypeView) -> SnapshotQuery.Lost? {
         guard let asked = type.asked, let part = parts[type.predicate.type.name], let known = part.predicate, part.asked == asked,
             known != type.predicate
         else { return nil }
+        // After a gap the client may lack rows written since the point, and must not receive their keys.
         return SnapshotQuery.Lost(predicate: .and(known, .and(asked, !type.predicate)), before: isEarlier ? point : nil)
     }
 
-    /// What the client has of a type of a new view; nil when nothing of it can be told apart.
+    /// Returns the client's known rows of a class of a new view; nil if the record does not identify them.
     func known(of type: TypeView) -> SnapshotQuery.Known? {
         guard let part = parts[type.predicate.type.name], part.form == type.form else { return nil }
         if let predicate = part.predicate { return SnapshotQuery.Known(predicate: predicate, point: point) }
+        // Without the predicate's text, only an equal hash identifies the known rows.
         guard part.condition == Fingerprint(type.predicate.canonicalText) else { return nil }
         return SnapshotQuery.Known(predicate: type.predicate, point: point)
     }
 }
 
 extension View {
-    /// What a client has of it that a view with other members does not have.
+    /// Returns the rows of this view that the same view with other members lacks.
     func displaced(by type: TypeView) -> SnapshotQuery.Lost? {
         guard let old = self.type(type.type)?.predicate, old != type.predicate else { return nil }
         return SnapshotQuery.Lost(predicate: .and(old, !type.predicate))

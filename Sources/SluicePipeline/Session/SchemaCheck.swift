@@ -1,9 +1,11 @@
 import SluiceCore
 
-/// Holds the schema that a client states against the server's (SCH-10, SCH-11).
+/// Checks a client's schema against the server's.
 enum SchemaCheck {
-    /// The schema to work with: a client may use a subset of classes and properties; what the server has not is added in
-    /// development mode and `invalidSchemaChange` otherwise. A different type of a property always is.
+    /// Returns the schema for the session.
+    /// A client may use a subset of classes and properties. In development mode, unknown ones are added.
+    /// - Throws: `invalidSchemaChange` for unknown ones outside development mode and for a property of another type; `badChangeset` for a
+    ///   class of another kind.
     static func accept(_ client: [ObjectType], authority: any SchemaAuthority) async throws -> AppSchema {
         let current = authority.current()
         var isMissing = false
@@ -27,7 +29,7 @@ enum SchemaCheck {
         guard client.kind == server.kind else {
             throw SluiceError(.badChangeset, "Class \(client.name) is \(client.kind) in the app and \(server.kind) on the server.")
         }
-        // A client that works with a part of a class need not name its key.
+        // A client that uses a part of a class need not name its key.
         if let key = client.primaryKey.map({ client.properties[$0].name }), key != server.primaryKey.map({ server.properties[$0].name }) {
             throw SluiceError(.invalidSchemaChange, "Class \(client.name) has the primary key \(key) in the app and another on the server.")
         }

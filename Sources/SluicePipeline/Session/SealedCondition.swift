@@ -2,16 +2,16 @@ import SluiceCore
 import SluiceQuery
 import SluiceWire
 
-/// The condition of a view of one class, and what was asked for, as the client keeps them for its next session.
+/// The predicate of a view of one class and the requested predicate, sealed for the client's next session.
 ///
-/// It is sealed for its user and for the point that it is of: whoever could make one up, or carry one to a later point, would be
-/// told keys of objects that they never had.
+/// The seal binds them to a user and a point. A client that could forge a predicate, or move it to a later point, would receive keys of
+/// objects that it never had.
 struct SealedCondition {
     let sealer: any Sealer
     let user: String
     let point: SnapshotPoint
 
-    /// Bytes of both texts together; longer ones are left to their fingerprint.
+    /// The maximum size of both texts together, in bytes. For longer ones the client keeps only the hash.
     static let maximumBytes = 8 << 10
 
     func seal(_ predicate: Predicate, asked: Predicate) -> [UInt8] {
@@ -21,7 +21,7 @@ struct SealedCondition {
         return sealer.seal(withUnsafeBytes(of: length, Array.init) + condition + asked, context: context(predicate.type.name))
     }
 
-    /// - Returns: nil for what is not to be trusted, or does not fit the class any more.
+    /// Returns the two predicates; nil if the seal is invalid or they no longer fit the class.
     func open(_ sealed: [UInt8], of type: ObjectType) -> (predicate: Predicate, asked: Predicate)? {
         guard !sealed.isEmpty, let content = sealer.open(sealed, context: context(type.name)), content.count >= 4 else { return nil }
         let length = content.prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
@@ -35,6 +35,7 @@ struct SealedCondition {
         return (predicate, wanted)
     }
 
+    /// The authenticated context. NUL terminators keep adjacent texts apart.
     private func context(_ type: String) -> [UInt8] {
         var context: [UInt8] = []
         for text in [user, point.cluster, String(point.transaction), type] { context += Array(text.utf8) + [0] }

@@ -6,26 +6,28 @@ import SluiceWire
 struct WaitingBatch {
     var number: UInt64
     var objects: [ObjectChange]
-    /// Those of its objects that were refused, once the others cannot be lost any more; and whether they are kept, too. What is done is not
-    /// done again when what comes after it fails: the log would get another copy each time, and other rules could refuse what it has.
+    /// The rejected objects, once the others are durable; nil before.
+    /// Completed steps are not repeated if a later step fails. Otherwise the log would receive another copy, and other rules could reject
+    /// stored objects.
     var refused: [RejectedWrite]?
+    /// `true` once the rejected objects are stored.
     var isRefusalKept = false
 }
 
-/// How a session takes asymmetric objects: one batch after the other, beside its other messages.
+/// The ingest of asymmetric objects: one batch at a time, beside the session's other messages.
 ///
-/// Whether objects can be taken may depend on plugins and on Kafka, on which nothing else depends that the client sends. So a batch
-/// waits by itself until they are back, unacknowledged, and the session goes on.
+/// Ingest may depend on plugins and on Kafka, which no other message needs. A batch waits unacknowledged until both are available, and
+/// the session continues.
 extension Session {
     func ingest(_ batch: PBIngest) async throws {
         guard file != nil else { return }
         let objects = try SessionMessages.objects(batch.objects, schema: services.authority.current().schema)
-        // Who sends more than the protocol allows waits with everything else.
+        // Backpressure: a client that exceeds the protocol's window blocks its other messages too.
         while batches.count >= Limits.ingestWindow, let ingesting { await ingesting.value }
         guard state.phase == .open else { return }
         batches.append(WaitingBatch(number: batch.number, objects: objects))
         guard ingesting == nil else { return }
-        // Unstructured because: what comes after it does not wait for it; it ends when no batch waits, or with the session.
+        // Unstructured because: later messages must not wait for it; it ends when no batch waits, or with the session.
         ingesting = Task { await self.ingestWaiting() }
     }
 
@@ -45,28 +47,31 @@ extension Session {
         }
     }
 
-    /// Tries again with growing pauses what may pass by itself.
-    /// - Returns: the acknowledgement; nil when the session is over.
+    /// Takes a batch and retries transient failures with a growing back-off.
+    /// - Returns: the acknowledgement; nil once the session has ended.
     private func patientlyTake(_ batch: WaitingBatch) async throws -> [UInt8]? {
         var batch = batch
         var pause = Doubt.firstPause
         while true {
+            // Each attempt needs the current permissions, which may change during a pause.
             await settleDoubt()
             guard state.phase == .open, !channel.isClosed, !Task.isCancelled else { return nil }
             do { return try await take(&batch) } catch let error as SluiceError where error.code.sessionAction == .transient {
                 logger.warning(
                     "Asymmetric objects of a device wait.", metadata: ["batch": "\(batch.number)", "error": .string(error.description)])
             } catch is CancellationError {
-                // Of this task, or of something that is tried again.
+                // Of this task, or of a step that is retried.
             }
             guard (try? await services.environment.sleep(nanoseconds: pause)) != nil else { return nil }
             pause = min(pause * 2, Doubt.longestPause)
         }
     }
 
-    /// - Returns: the acknowledgement, also of a batch that was taken before.
+    /// Takes a batch unless it was taken before.
+    /// - Returns: the acknowledgement, also of a batch taken before.
     private func take(_ batch: inout WaitingBatch) async throws -> [UInt8] {
         guard let file else { return [] }
+        // A resend: return the stored acknowledgement, which lists the rejected objects.
         guard batch.number > file.ingest else {
             let kept = try await services.clients.ingestAnswer(id: file.id, number: batch.number)
             return kept ?? SessionMessages.ingestAck(number: batch.number, rejected: [])
@@ -85,6 +90,7 @@ extension Session {
             batch.isRefusalKept = true
         }
         let answer = SessionMessages.ingestAck(number: batch.number, rejected: refused)
+        // Last: once the number is recorded, a resend is answered and not taken again.
         try await services.clients.recordIngest(id: file.id, number: batch.number, answer: refused.isEmpty ? nil : answer)
         self.file?.ingest = batch.number
         return answer

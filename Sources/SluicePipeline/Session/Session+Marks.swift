@@ -1,34 +1,35 @@
 import SluiceCore
 import SluiceWire
 
-/// What tells a client that it has everything up to the moment at which it asked.
+/// Barriers: they notify a client that it has everything committed before its request.
 extension Session {
-    /// Marks that may wait for their answer before no more messages are handled.
+    /// The number of pending barriers above which the session stops reading messages.
     private static let mostMarks = 1_024
 
-    /// Has a mark answered; messages behind it are handled meanwhile.
+    /// Queues a barrier. Later messages are handled meanwhile.
     func reach(_ mark: PBMark) async {
         marks.append(mark.id)
         if marking == nil {
-            // Unstructured because: later messages need not wait for the mark. It ends with the bootstrap that it waits for, or by
-            // the deadline of what was delivered.
+            // Unstructured because: later messages need not wait for the barrier.
+            // It ends with the bootstrap that it waits for, or by the deadline of the delivery.
             marking = Task { await self.answerMarks() }
         }
         if marks.count >= Self.mostMarks { await marking?.value }
     }
 
-    /// Answers all marks that wait at a time together.
+    /// Answers all pending barriers together.
     private func answerMarks() async {
         defer { marking = nil }
         while !marks.isEmpty, state.phase == .open {
             let ids = marks
             marks = []
             do {
+                // The position is read after the request, so that everything committed before the request precedes it.
                 let lsn = try await services.snapshots.currentLSN()
                 try await services.fanout.passed(lsn, milliseconds: 30_000)
                 await settled()
                 await announce(lsn, isCommit: false)
-                // What was uploaded before the mark is acknowledged before it is answered.
+                // Changesets uploaded before the barrier are acknowledged before its answer.
                 await acknowledging?.value
             } catch {
                 return fail(error as? SluiceError ?? SluiceError(.timeout, "A mark was not reached.", detail: "\(error)"))
@@ -37,8 +38,8 @@ extension Session {
         }
     }
 
-    /// Returns when the view has the members that what was delivered by now decides on: it waits for one look at them that began
-    /// later, however many follow.
+    /// Waits until the view's members reflect everything delivered so far.
+    /// One search that began after the call suffices, however many follow.
     private func settled() async {
         let begun = looks.begun
         while state.phase == .open {

@@ -1,10 +1,11 @@
 import SluiceCore
 import SluiceWire
 
-/// A session's first message.
+/// The first message of a session.
 extension Session {
-    /// Verifies the token of a first message before anything else in it is decoded.
-    /// - Returns: `false` if the message was a token alone.
+    /// Verifies the token of a first message before decoding anything else in it.
+    /// - Returns: `false` if the message was a token only.
+    /// - Throws: `wrongProtocolVersion`, `badMessageOrder`, `unknownMessage`, `limitsExceeded`, and the errors of the authenticator.
     func prove(_ bytes: [UInt8]) async throws -> Bool {
         let opening = try OpeningMessage(bytes)
         switch opening.kind {
@@ -14,6 +15,7 @@ extension Session {
                     .wrongProtocolVersion, "The client speaks version \(opening.version); this gateway speaks \(WireProtocol.version).")
             }
             try await open(token: opening.token)
+            // A decoded class takes many times its encoded size, so bound the counts before decoding.
             try opening.checkCounts(of: bytes)
             return true
         case .refreshToken:
@@ -25,7 +27,7 @@ extension Session {
     }
 
     private static func misplaced(_ field: UInt32) -> SluiceError {
-        // By their fields in ClientMessage.
+        // Maps field numbers of ClientMessage.
         let names: [UInt32: SessionState.Message] = [2: .subscribe, 3: .upload, 4: .ingest, 5: .mark, 7: .reportError]
         guard let name = names[field] else {
             return SluiceError(.unknownMessage, "The first message is of a kind that this gateway does not know.")

@@ -3,14 +3,13 @@ import SluiceCore
 import SluiceQuery
 import SluiceWire
 
-/// What a session does when the rules or its user's data change, and while a plugin that should tell does not answer.
+/// The reaction of a session to changed rules or user data, and to a plugin that does not answer.
 ///
-/// A session is never ended for a plugin's failure. While it does not know what its user may, it is *in doubt*: nothing is sent of
-/// its view, and what the client asks for waits. What is on the device stays there: it was allowed when it was sent.
+/// A plugin's failure never ends an open session. While the permissions are unknown, the session is in *doubt*: it sends nothing of its
+/// view, and requests of the client wait. Objects on the device stay there, because they were allowed when sent.
 extension Session {
-    /// Takes up what the rules and the user's data say now: the session goes on, and the client gets what it makes of its view
-    /// as a difference (PERM-3). Where they say what they said before, nothing happens.
-    /// - Parameter id: the user whose data changed; nil: the rules did.
+    /// Re-evaluates the rules for this session. If the permissions changed, the client receives the difference of its view.
+    /// - Parameter id: The user with new data; nil if the rules changed.
     package func reconsider(user id: String?) async {
         guard state.phase == .open, let user = user?.user, id == nil || id == user.id else { return }
         reviews += 1
@@ -18,18 +17,19 @@ extension Session {
     }
 
     private func takeUp(newData: Bool) async {
-        // Who is in doubt asks again anyway.
+        // A session in doubt asks again by itself.
         guard state.phase == .open, doubt == nil else { return }
         do {
             let next = try await ask(withNewData: newData)
-            // A look at the members may have had no answer meanwhile. Who is in doubt then decides, and asks later than this did.
+            // A member search may have failed meanwhile. The session is in doubt then and asks again later.
             guard doubt == nil, let next else { return }
             guard !next.selectsSame(as: target) || next.writable != target.writable else {
-                // What comes of the members later on comes under these rules.
+                // Later members are found under these rules.
                 if next.selectsSame(as: view) { view.ruling = next.ruling }
                 return
             }
             logger.info("What the user may see has changed.", metadata: ["version": "\(set.version)"])
+            // Stop first: nothing may be sent under the old permissions while the new view is built.
             await stopSending()
             if doubt == nil { await bring(next) }
         } catch let error as SluiceError where error.code.isPluginFailure {
@@ -39,8 +39,9 @@ extension Session {
         }
     }
 
-    /// Asks once for a session in doubt, which stays so when there is no answer, or one to what is not the question any more.
+    /// Asks once for a session in doubt. The doubt remains if no plugin answers, or if the question has changed meanwhile.
     private func resolve() async {
+        // An answer to an older question must not end the doubt: it may predate the newest rules.
         let (asked, version) = (reviews, set.version)
         do {
             let next = try await ask(withNewData: true)
@@ -56,7 +57,7 @@ extension Session {
         }
     }
 
-    /// The rules' answer leaves no view.
+    /// Handles an answer of the rules that allows no view.
     private func refuse(_ error: any Error) {
         guard let error = error as? SluiceError else {
             return fail(SluiceError(.resync, "The new rules could not be asked.", detail: "\(error)"))
@@ -65,7 +66,7 @@ extension Session {
         fail(SluiceError(.resync, "The subscriptions do not fit the new rules: \(error.message)", detail: error.detail))
     }
 
-    /// What the user may now, and the view that comes of it; nil when nothing has been subscribed to.
+    /// Asks for the current permissions and the view under them; nil without subscriptions.
     private func ask(withNewData: Bool) async throws -> View? {
         guard let user = user?.user else { return nil }
         let now = withNewData ? try await services.authenticator.user(id: user.id) : user
@@ -73,7 +74,7 @@ extension Session {
         do {
             plan = try await services.rules.openSession(user: now, types: clientTypes.map(\.name))
         } catch let error as SluiceError where error.code == .pluginRefused {
-            // That is an answer: the user may do nothing.
+            // This is an answer: the user has no permissions.
             logger.info("The rules deny the user everything.", metadata: ["reason": .string(error.operatorText)])
             plan = SessionPlan(types: [:])
         }
@@ -86,7 +87,7 @@ extension Session {
         }
     }
 
-    /// A view of the same types in which there is nothing.
+    /// Returns a view of the same classes that matches no object.
     private func nothing() throws -> View {
         let types = try target.types.map { type in
             let never = try Query.parse("FALSEPREDICATE").bind(to: type.predicate.type)
@@ -96,7 +97,7 @@ extension Session {
         return View(version: set.version, types: types, partitions: [])
     }
 
-    /// Asks again until there is an answer, one task for a session.
+    /// Puts the session in doubt: stops sending and asks again until an answer arrives. One task a session.
     func beInDoubt(_ error: SluiceError) {
         guard doubt == nil else { return }
         logger.warning("A session waits for its rules.", metadata: ["error": .string(error.description)])
@@ -107,43 +108,43 @@ extension Session {
         }
     }
 
-    /// Sends nothing of the view that is live or under way.
+    /// Stops the live view and cancels its bootstrap.
     private func stopSending() async {
         guard set.version > 0 else { return }
         await silence()
         await endBootstrap()
-        // A bootstrap may have come to its end meanwhile.
+        // A bootstrap may have ended meanwhile and left a live subscriber.
         await silence()
     }
 
-    /// Asks with growing pauses until there is an answer.
+    /// Asks with a growing back-off until an answer arrives.
     private func askAgain() async {
         var pause = Doubt.firstPause
         while doubt != nil {
             let asked = reviews
             let slept = (try? await services.environment.sleep(nanoseconds: pause)) != nil
             guard slept, !Task.isCancelled, state.phase == .open, !channel.isClosed else {
-                // What waited is not judged by rules that may be over.
+                // Waiting requests must not be judged by outdated rules.
                 state.close()
                 return doubt = nil
             }
-            // Somebody changed something meanwhile, which may be what was wrong.
+            // A change meanwhile may have fixed the cause, so retry soon.
             pause = reviews == asked ? min(pause * 2, Doubt.longestPause) : Doubt.firstPause
             await services.reviews.pass { await self.resolve() }
         }
     }
 
-    /// Returns when the session knows what its user may.
+    /// Waits until the session's permissions are known.
     func settleDoubt() async {
         while let doubt { await doubt.value }
     }
 
-    /// Builds a view; a plugin that does not answer is asked again for a while.
+    /// Builds a view. Retries a plugin that does not answer until `Doubt.patience`.
     func patientlyBuild(_ set: PBSubscribe) async throws -> View {
         try await patiently(after: { $0.isPluginFailure }) { try await build(set) }
     }
 
-    /// What a user may who says hello; while there is no plugin to ask, it is tried again for a while.
+    /// Returns the permissions of a user who opens a session. Retries until `Doubt.patience` while no plugin is available.
     func patientlyOpen(_ user: UserContext, _ types: [String]) async throws -> SessionPlan {
         try await patiently(after: { $0 == .pluginUnavailable }) { try await services.rules.openSession(user: user, types: types) }
     }
@@ -163,12 +164,14 @@ extension Session {
     }
 }
 
-/// How a session asks a plugin again that gave no answer.
+/// The back-off for asking a plugin again.
 enum Doubt {
+    /// The first pause, in nanoseconds.
     static let firstPause: UInt64 = 100_000_000
+    /// The longest pause, in nanoseconds.
     static let longestPause: UInt64 = 5_000_000_000
-    /// For how long a subscription set, or the opening of a session, is tried before it fails.
+    /// The time after which a subscription set or the opening of a session fails, in nanoseconds.
     static let patience: UInt64 = 10_000_000_000
-    /// When a client whose session failed over it is to come back at the earliest.
+    /// The earliest time at which a client returns after such a failure, in milliseconds.
     static let backoffMilliseconds: UInt32 = 2_000
 }

@@ -1,6 +1,6 @@
 package import SluiceCore
 
-/// What a session may do when: pure, so that every (state, message) pair can be tried.
+/// The protocol state of a session. Pure, so that tests can try every pair of state and message.
 package struct SessionState: Sendable {
     package enum Phase: Hashable, Sendable {
         case awaitingHello
@@ -13,20 +13,21 @@ package struct SessionState: Sendable {
     }
 
     package private(set) var phase: Phase = .awaitingHello
-    /// The newest subscription version asked for.
+    /// The newest requested subscription version.
     package private(set) var requested: UInt64 = 0
-    /// The version whose view is live.
+    /// The version of the live view.
     package private(set) var active: UInt64 = 0
     private var lastChangeset: UInt64 = 0
-    /// `true` once a token has been given ahead of a Hello.
+    /// `true` once a token has arrived ahead of a Hello.
     private var hasToken = false
     private var reports = 0
-    /// How many of a session's reports are logged.
+    /// The number of client reports that a session logs.
     package static let reports = 16
 
     package init() {}
 
-    /// Throws `badMessageOrder` for a message that has no place here.
+    /// Checks a message against the phase and advances the phase.
+    /// - Throws: `badMessageOrder` for a message that is invalid in this phase.
     package mutating func receive(_ message: Message) throws(SluiceError) {
         switch (phase, message) {
         case (.awaitingHello, .hello):
@@ -35,7 +36,7 @@ package struct SessionState: Sendable {
             (.open, .reportError):
             break
         case (.awaitingHello, .refreshToken) where !hasToken:
-            // A Hello that is too large for a peer that has not authenticated is sent behind its token.
+            // A Hello too large for an unauthenticated peer follows its token.
             hasToken = true
         case (.awaitingHello, _):
             throw SluiceError(.badMessageOrder, "The first message was \(message.rawValue), not hello.")
@@ -46,10 +47,11 @@ package struct SessionState: Sendable {
         }
     }
 
+    /// Sets the number of the last changeset that took effect.
     package mutating func begin(changeset: UInt64) { lastChangeset = changeset }
 
-    /// Takes a new subscription version.
-    /// - Throws: `badMessageOrder` unless it is higher than those before, `badSyntax` beyond the 63 bits that JSON and databases have.
+    /// Accepts a new subscription version.
+    /// - Throws: `badMessageOrder` unless it is higher than all before; `badSyntax` beyond the 63 bits of JSON and databases.
     package mutating func request(_ version: UInt64) throws(SluiceError) {
         guard version <= UInt64(Int64.max) else { throw SluiceError(.badSyntax, "No subscription set has the version \(version).") }
         guard version > requested else {
@@ -58,18 +60,18 @@ package struct SessionState: Sendable {
         requested = version
     }
 
-    /// A bootstrap ended, of the newest version or of one before it.
+    /// Records the end of a bootstrap, of the newest version or of an earlier one.
     package mutating func complete(_ version: UInt64) { if phase == .open { active = version } }
 
-    /// Whether what the client reports is logged: one that reports without end fills no log.
+    /// Returns `true` if another client report may be logged. The bound keeps a client from filling the log.
     package mutating func takeReport() -> Bool {
         reports += 1
         return reports <= Self.reports
     }
 
-    /// Whether a changeset is new (UP-3: a resend is recognised by its number).
-    /// - Throws: `badClientFile` when numbers are missing: the client has heard that they took effect, and the database, restored from an
-    ///   older backup, does not have them (RST-1).
+    /// Returns `true` if a changeset is new. A resend is identified by its number.
+    /// - Throws: `badClientFile` if numbers are missing. The client has received their acknowledgements, so the database was restored
+    ///   from an older backup.
     package mutating func take(changeset number: UInt64) throws(SluiceError) -> Bool {
         guard number > lastChangeset else { return false }
         guard number == lastChangeset + 1 else {

@@ -2,29 +2,30 @@ package import SluiceCore
 package import SluiceQuery
 import SluiceWire
 
-/// What a session asks for of a class, and what it is given: for explanations.
+/// The subscriptions of a session on one class and the resulting view, for explanations.
 package struct SessionStatus: Sendable {
     package var client: ClientID
-    /// Of the set that was asked for last, 0 before the first.
+    /// The version of the set requested last; 0 before the first.
     package var version: UInt64
-    /// Whether the view of that version is live.
+    /// `true` if the view of that version is live.
     package var isLive: Bool
-    /// The set's queries on the class.
+    /// The queries of the set on the class.
     package var queries: [String]
-    /// What the rules are asked about all of the set.
+    /// The questions to the rules about the whole set.
     package var inquiry: [(type: String, query: String)]
-    /// Where in it the queries on the class are.
+    /// The indices in `inquiry` of the queries on the class.
     package var own: [Int]
-    /// Where in it the class is asked about because objects of it come along by links; nil when none do.
+    /// The index in `inquiry` of the question about the class as a link target; nil if no query includes it.
     package var included: Int?
-    /// The objects of the class that the client has; nil: none.
+    /// The predicate of the client's objects of the class; nil for none.
     package var view: Predicate?
 }
 
 extension Session {
-    /// - Parameter type: its index in the schema.
-    /// - Returns: nil when the session belongs to somebody else, or has not begun.
-    /// - Throws: an error of the query language when the set does not fit the schema as it is now.
+    /// Returns the status for one class.
+    /// - Parameter type: The index in the schema.
+    /// - Returns: nil if the session belongs to another user or is not open.
+    /// - Throws: a query error if the set does not fit the current schema.
     package func status(of type: Int, named name: String, user: String) throws -> SessionStatus? {
         guard state.phase == .open, self.user?.user.id == user, let file else { return nil }
         let inquiry = try ViewBuilder.inquiry(about: set, services.authority.current())

@@ -3,12 +3,12 @@ package import SluiceCore
 import SluiceWire
 import SwiftProtobuf
 
-/// The messages that a session sends, as bytes, and how it reads what it is sent.
+/// Encodes a session's messages and decodes the client's.
 package enum SessionMessages {
     static func encode(_ fill: (inout PBServerMessage) -> Void) -> [UInt8] {
         var message = PBServerMessage()
         fill(&message)
-        // A message over 2 GiB is the only one that cannot be written; every one of ours is bounded far below.
+        // Encoding fails only beyond 2 GiB. Every message here is bounded far below.
         return (try? WireProtocol.encode(message)) ?? []
     }
 
@@ -30,8 +30,7 @@ package enum SessionMessages {
         }
     }
 
-    /// The server's schema with its property numbers, as far as the client named it; a class named without properties is told
-    /// whole.
+    /// Returns the server's schema with property numbers, restricted to the client's. A class without properties is returned whole.
     private static func cut(_ schema: Schema, to client: [ObjectType]) -> Schema {
         Schema(
             client.compactMap { wanted in
@@ -52,9 +51,10 @@ package enum SessionMessages {
         try messages.map { message throws(SluiceError) in try ObjectChange(message, schema: schema) }
     }
 
+    /// Encodes an acknowledgement.
     /// - Parameters:
-    ///   - changesets: ascending.
-    ///   - lsn: at or after the commits of all.
+    ///   - changesets: The acknowledged changesets, in ascending order.
+    ///   - lsn: A position at or after all of their commits.
     static func uploadAck(of changesets: [Acknowledgement], lsn: LSN) -> [UInt8] {
         encode { message in
             message.uploadAck = .with {
@@ -65,7 +65,7 @@ package enum SessionMessages {
         }
     }
 
-    /// The client keeps the server's state of objects with pending writes, so the report needs no rows.
+    /// Encodes a compensating write. The client keeps the server's state of objects with pending writes, so it needs no rows.
     static func compensation(id: UInt64, writes: [RejectedWrite]) -> [UInt8] {
         encode { message in
             message.compensation = .with {
@@ -108,13 +108,13 @@ package enum SessionMessages {
 }
 
 extension ErrorCode {
-    /// What the client does about an error that ends its session.
+    /// The client's action after an error that ends its session.
     var sessionAction: SessionAction {
         switch self {
         case .tokenExpired: .refreshUser
         case .badAuthentication, .userDisabled, .invalidSession: .logOutUser
         case .badClientFile: .clientReset
-        // What one user wrote is not to be sent in another's name.
+        // One user's writes must not be sent in another's name.
         case .userMismatch: .clientResetNoRecovery
         case .unknownMessage, .badSyntax, .limitsExceeded, .helloTooLarge, .wrongProtocolVersion, .badMessageOrder, .badChangeset,
             .invalidSchemaChange, .unknownType, .unknownProperty, .wrongValueType, .invalidName, .permissionDenied:
@@ -125,7 +125,7 @@ extension ErrorCode {
 }
 
 extension PBHeldType {
-    /// `sealed` without its container.
+    /// The field `sealed` as bytes.
     var sealedBytes: [UInt8] {
         get { Array(sealed) }
         set { sealed = Data(newValue) }
@@ -133,7 +133,7 @@ extension PBHeldType {
 }
 
 extension PBHeld {
-    /// `witness` and `committed`.
+    /// The fields `witness` and `committed`, decoded.
     var position: Witness? {
         get { Witness(witness) }
         set { witness = Data(newValue?.bytes ?? []) }
@@ -145,7 +145,7 @@ extension PBHeld {
 }
 
 extension PBCheckpoint {
-    /// `committed`.
+    /// The field `committed`, decoded.
     var point: Witness? {
         get { Witness(committed) }
         set { committed = Data(newValue?.bytes ?? []) }
@@ -153,7 +153,7 @@ extension PBCheckpoint {
 }
 
 extension PBHello {
-    /// What the file has seen.
+    /// The history that the replica has seen.
     var history: SeenHistory {
         SeenHistory(
             applied: LSN(rawValue: appliedLsn), position: witness.isEmpty ? held.position : Witness(witness), point: held.point)

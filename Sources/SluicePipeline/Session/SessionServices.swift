@@ -1,7 +1,7 @@
 package import Logging
 package import SluiceCore
 
-/// What every session of a gateway works with.
+/// The services shared by all sessions of a gateway.
 package struct SessionServices: Sendable {
     package var app: String
     package var authenticator: any Authenticator
@@ -18,13 +18,13 @@ package struct SessionServices: Sendable {
     package var frames: any FrameMaker
     package var environment: any Environment
     package var logger: Logger
-    /// Whether a client may upload in a client reset what it had not uploaded before.
+    /// `true` if a client may upload its pending changesets after a client reset.
     package var isRecoveryAllowed: Bool
     package var observer: any SessionObserver
-    /// Seals what clients keep of their views.
+    /// Seals the view records that clients keep.
     package var sealer: any Sealer
     package let files = FileSessions()
-    /// After a change of the rules so many sessions at a time ask the plugins anew, whose queues are bounded.
+    /// Limits the sessions that ask the plugins concurrently after a rule change, because the plugins' queues are bounded.
     package let reviews = Turnstile(width: 16)
 
     package init(
@@ -54,8 +54,8 @@ package struct SessionServices: Sendable {
     }
 }
 
-/// How the types of the present schema lie in the log.
+/// Provides the mapping of the current schema's classes to topics and partitions.
 package protocol LayoutProvider: Sendable {
-    /// Makes missing topics; cheap when there are none.
+    /// Creates missing topics and returns the layout. Cheap if no topic is missing.
     func layout(of schema: AppSchema) async throws -> Partitioning
 }

@@ -2,27 +2,28 @@ import SluiceCore
 import SluiceQuery
 import SluiceWire
 
-/// Turns a subscription set into a view: parsed, bound, checked, narrowed by the rules, and cut to what the session may
-/// read (DESIGN section 6).
+/// Builds a view from a subscription set: parsed, bound, checked, narrowed by the rules and restricted to readable rows.
 struct ViewBuilder {
     let services: SessionServices
     let user: UserContext?
     let plan: SessionPlan
-    /// The classes as the client has them.
+    /// The classes as the client declares them.
     let clientTypes: [ObjectType]
 
-    /// Throws an error of the query language, which fails this version only.
+    /// Builds a view.
+    /// - Throws: a query error, which fails this version only; an error of the rules.
     func build(_ set: PBSubscribe) async throws -> View {
         try Subscription.checkSize(ofSet: set.queries.lazy.map(\.text))
         let schema = services.authority.current()
         var predicates: [Int: Predicate] = [:]
         var wanted: [Int: Predicate] = [:]
+        // Ask the rules first: a refused set must not cost any reading.
         let narrowing = try await narrow(try Self.questions(of: set, schema), schema.schema)
         var parts = MemberParts(cuts: narrowing.included)
         for (question, cut) in zip(narrowing.questions, narrowing.cuts) {
             let (query, index) = (question.query, question.type)
             let type = schema.schema.types[index]
-            // What the user may not read is null in their queries too: which rows come must not tell what it holds (G5).
+            // Unreadable fields are null in the user's queries too: the set of matching rows must not reveal their values.
             let asked = question.predicate.hiding(plan[type.name].hidden(of: type))
             let whole = Predicate.and(asked, cut)
             guard MemberQuery.isNeeded(query) else {
@@ -36,9 +37,11 @@ struct ViewBuilder {
             }
             try await parts.add(members, whole, resolver(schema.schema, narrowing.included), schema.schema)
         }
+        // An object of a plain query stays writable even if a limited query of its class leaves it out.
         for (index, predicate) in predicates where parts.writable[index] != nil {
             parts.writable[index]?.join(.and(predicate, try resolver(schema.schema, narrowing.included).readable(index)))
         }
+        // Only now, so that the loop above sees the predicates of plain queries alone.
         for part in parts.readable {
             predicates.join(part.predicate, part.type)
             wanted.join(part.wanted, part.type)
@@ -49,12 +52,14 @@ struct ViewBuilder {
             let type = schema.schema.types[index]
             let view = try typeView(index, type, predicate, wanted: wanted[index] ?? predicate)
             let entries = view.predicate.indexForm(indexedProperty: schema.fields.indexedProperty(of: type))
+            // Indexed keys limit the partitions to read. Without them the class is read in full.
             partitions.formUnion(layout.partitions(of: index, keys: keys(of: entries)))
             return view
         }
         let watched = parts.watched.sorted { $0.key < $1.key }.map { index, predicate in
             let entries = predicate.indexForm(indexedProperty: schema.fields.indexedProperty(of: schema.schema.types[index]))
             partitions.formUnion(layout.partitions(of: index, keys: keys(of: entries)))
+            // Watched objects are never sent, so they need neither mask nor form.
             return TypeView(type: index, predicate: predicate, mask: nil)
         }
         var view = View(
@@ -64,9 +69,8 @@ struct ViewBuilder {
         return view
     }
 
-    /// A predicate that the rules answer with.
-    /// - Throws: the query error's code if the text is no query, with the text and the place in `detail`: they are of the rules, not of the
-    ///   client.
+    /// Binds a predicate returned by the rules.
+    /// - Throws: the query error's code if the text is no query. Its `detail` has the text and the place, for operators only.
     private static func ruled(_ text: String, _ type: ObjectType) throws(SluiceError) -> Predicate {
         do throws(SluiceError) {
             return try Query.parse(text).bind(to: type)
@@ -94,10 +98,12 @@ struct ViewBuilder {
             let hidden = allowed.hidden(of: type)
             return type.properties.indices.map { !hidden.contains($0) }
         }
+        // Kept only if the rules narrow the query: it identifies a later leave as lost permission.
         let asked = readable == wanted ? nil : wanted
         return TypeView(type: index, predicate: readable, mask: mask, form: try form(of: type, mask), asked: asked)
     }
 
+    /// Hashes the properties that the client receives of a class. A changed hash invalidates the client's known rows.
     private func form(of type: ObjectType, _ mask: [Bool]?) throws -> Fingerprint {
         var form = Fingerprint(try services.snapshots.source(of: type))
         let client = clientTypes.first { $0.name == type.name }
@@ -109,7 +115,7 @@ struct ViewBuilder {
         return form
     }
 
-    /// Nil when some entry reads all keys.
+    /// Returns the indexed keys of the entries; nil if an entry reads all keys.
     private func keys(of entries: [IndexEntry]) -> Set<Value>? {
         var keys: Set<Value> = []
         for entry in entries {
@@ -119,11 +125,11 @@ struct ViewBuilder {
         return keys
     }
 
-    /// What the member queries of a set make of its view.
+    /// The contribution of a set's member queries to its view.
     private struct MemberParts {
-        /// What the rules narrow the classes by that come along.
+        /// The rules' restrictions on included classes.
         let cuts: [Int: Predicate]
-        /// What was wanted is the same without what the rules cut off.
+        /// The parts of the view. `wanted` is the predicate without the rules' restriction.
         var readable: [(type: Int, predicate: Predicate, wanted: Predicate)] = []
         var writable: [Int: Predicate] = [:]
         var watched: [Int: Predicate] = [:]
@@ -131,6 +137,7 @@ struct ViewBuilder {
         mutating func add(_ query: MemberQuery, _ whole: Predicate, _ resolver: MemberResolver, _ schema: Schema) async throws {
             let members = try await resolver.resolve(query)
             writable.join(query.predicate, query.type)
+            // The keys are ANDed to the query, so that a member that ceases to match leaves at once.
             let own = try members.own.map { Predicate.and(whole, try MemberResolver.keys($0, of: schema.types[query.type])) }
             readable.append((query.type, own ?? whole, own ?? whole))
             for (type, keys) in members.included.sorted(by: { $0.key < $1.key }) {
@@ -142,7 +149,7 @@ struct ViewBuilder {
         }
     }
 
-    /// A query of the set, checked.
+    /// A checked query of the set.
     private struct Question {
         var query: PBQuery
         var type: Int
@@ -164,14 +171,14 @@ struct ViewBuilder {
         return Question(query: query, type: index, predicate: predicate)
     }
 
-    /// What the rules narrow a set by.
+    /// The restriction of a set by the rules.
     private struct Narrowing {
         var questions: [Question]
-        /// Of each question.
+        /// The restriction of each question.
         var cuts: [Predicate]
-        /// Of the classes that come along by links.
+        /// The restrictions of the included classes.
         var included: [Int: Predicate] = [:]
-        /// Stands for all of it as the rules said it.
+        /// A hash of the rules' texts.
         var texts = Fingerprint()
     }
 
@@ -183,6 +190,7 @@ struct ViewBuilder {
         let inquiry = try Self.inquiry(questions, schema)
         let texts = try await services.rules.checkSubscription(user: user, queries: inquiry.all)
         var narrowing = Narrowing(questions: questions, cuts: try zip(texts, questions).map { try cut($0, $1.type) })
+        // The answers follow the order of the inquiry: queries first, then included classes.
         for (text, type) in zip(texts.dropFirst(questions.count), inquiry.included) { narrowing.included[type] = try cut(text, type) }
         for text in texts { narrowing.texts.add(text) }
         return narrowing
@@ -196,12 +204,13 @@ struct ViewBuilder {
         return Inquiry(all: asked + included.map { (type: schema.types[$0].name, query: "TRUEPREDICATE") }, included: included)
     }
 
-    /// - Throws: an error of the query language when the set does not fit the schema.
+    /// Returns the questions to the rules about a set.
+    /// - Throws: a query error if the set does not fit the schema.
     static func inquiry(about set: PBSubscribe, _ schema: AppSchema) throws -> Inquiry {
         try inquiry(try questions(of: set, schema), schema.schema)
     }
 
-    /// The fields that a set names and that are not queryable, by class.
+    /// Returns the fields of a set that are not queryable, by class.
     static func unqueryable(_ set: PBSubscribe, _ schema: AppSchema) throws -> [String: Set<String>] {
         try Subscription.checkSize(ofSet: set.queries.lazy.map(\.text))
         var missing: [String: Set<String>] = [:]
@@ -215,16 +224,16 @@ struct ViewBuilder {
     }
 }
 
-/// What the rules are asked about a set: each query, then all of each class of which objects come along by links, as these are as good as
-/// subscribed to.
+/// The questions to the rules about a set: each query, then each included class as a whole, because its objects are as good as
+/// subscribed.
 struct Inquiry {
     var all: [(type: String, query: String)]
-    /// The classes at its end, by their index in the schema.
+    /// The included classes at the end of `all`, by index in the schema.
     var included: [Int]
 }
 
 extension Dictionary where Key == Int, Value == Predicate {
-    /// Adds to what there is of a type.
+    /// Widens the predicate of a class.
     fileprivate mutating func join(_ predicate: Predicate, _ type: Int) {
         self[type] = self[type].map { .or($0, predicate) } ?? predicate
     }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A number that closures on several tasks add to.
+/// A counter that closures in several tasks increment.
 final class Counter: Sendable {
     private let count = Atomic<UInt64>(0)
 

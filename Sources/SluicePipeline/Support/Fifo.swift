@@ -1,6 +1,6 @@
-/// First in, first out; both in constant time.
+/// A first-in, first-out queue. Appending and removing take amortized constant time.
 struct Fifo<Element> {
-    /// Before `head` they are gone.
+    /// Holds nil at every index before `head`.
     private var items: [Element?] = []
     private var head = 0
 
@@ -9,7 +9,7 @@ struct Fifo<Element> {
     var first: Element? { isEmpty ? nil : items[head] }
     var last: Element? { isEmpty ? nil : items[items.count - 1] }
 
-    /// - Parameter index: from the first on, below `count`.
+    /// - Parameter index: The distance from the first element, below `count`.
     subscript(_ index: Int) -> Element {
         guard let element = items[head + index] else { preconditionFailure("\(index) is gone") }
         return element
@@ -30,6 +30,7 @@ struct Fifo<Element> {
         guard !isEmpty else { return nil }
         let element = items[head].take()
         head += 1
+        // Compact only when half of the storage is empty, so that the copies cost amortized constant time.
         if head >= 64, 2 * head >= items.count {
             items.removeFirst(head)
             head = 0

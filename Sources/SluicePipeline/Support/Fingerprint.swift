@@ -1,5 +1,5 @@
-/// 64 bits that stand for texts, the same in every process: FNV-1a (Fowler, Noll, Vo). Not made against an adversary; whoever makes
-/// two texts of one fingerprint deceives himself only.
+/// A 64-bit hash of texts, equal in every process: FNV-1a (Fowler, Noll, Vo).
+/// It is not collision-resistant against an adversary. A client that forges a collision harms only itself.
 package struct Fingerprint: Hashable, Sendable {
     package private(set) var rawValue: UInt64 = 0xCBF2_9CE4_8422_2325
 
@@ -7,7 +7,7 @@ package struct Fingerprint: Hashable, Sendable {
     package init(rawValue: UInt64) { self.rawValue = rawValue }
     package init(_ text: String) { add(text) }
 
-    /// Adds a text and its end.
+    /// Adds a text and a terminator.
     package mutating func add(_ text: String) {
         for byte in text.utf8 { add(byte) }
         add(0xFF)

@@ -1,20 +1,21 @@
-/// Runs what suspends one after another, in the order of the calls: each looks at what the one before left.
+/// Runs asynchronous bodies one at a time, in call order. Each body sees the effects of the previous one.
 ///
-/// Nobody is refused: those who wait are as many as those who call at a time, which for a gateway are its sessions at most.
+/// The queue has no bound of its own. Its length is at most the number of concurrent callers, which in a gateway is the number of
+/// sessions.
 package actor OneAfterAnother {
     private var last: Task<Void, Never>?
 
     package init() {}
 
-    /// The body ends also when whoever waits for it is cancelled.
+    /// Runs `body` after all earlier bodies. The body runs to its end even if the caller is cancelled.
     package func run<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
         let before = last
-        // Unstructured because: the next one waits for it, which may belong to somebody else.
+        // Unstructured because: the next body waits for this task, and that body may belong to another caller.
         let task = Task {
             await before?.value
             return try await body()
         }
-        // Unstructured because: it only says when `task` is over.
+        // Unstructured because: it only reports the end of `task`.
         last = Task { _ = try? await task.value }
         return try await task.value
     }

@@ -1,17 +1,17 @@
 package import SluiceCore
 import Synchronization
 
-/// Wakes those who wait for something to have happened since they last looked, or for a count to have reached a value.
+/// Wakes waiters once an event has fired since their last look, or once a count has reached a value.
 ///
-/// Looking and waiting are two steps, so a waiter hands in the count it saw: an event in between is not missed.
+/// Looking and waiting are two steps. A waiter passes the count that it saw, so it cannot miss an event in between.
 package final class Signal: Sendable {
     fileprivate struct State {
         var count: UInt64 = 0
         var nextID: UInt64 = 0
         var waiting: [UInt64: (value: UInt64, continuation: CheckedContinuation<Void, Never>)] = [:]
-        /// No value that somebody waits for is lower.
+        /// A lower bound of the values that are waited for.
         var lowest = UInt64.max
-        /// Waits that have begun and not ended, so that a late timer leaves nothing behind.
+        /// Waits that have begun and not ended, so that a late timer leaves no state behind.
         var begun: Set<UInt64> = []
         var cancelled: Set<UInt64> = []
     }
@@ -21,25 +21,26 @@ package final class Signal: Sendable {
 
     package init(environment: any Environment) { self.environment = environment }
 
-    /// Numbers kept for waits: none when nobody waits.
+    /// The number of entries kept for waits; 0 without waiters.
     package var remembered: Int { state.withLock { $0.waiting.count + $0.begun.count + $0.cancelled.count } }
 
-    /// How often `fire` was called, or what `reach` was called with.
+    /// The number of calls of `fire`, or the highest value passed to `reach`.
     package var count: UInt64 { state.withLock { $0.count } }
 
+    /// Increments the count and wakes its waiters.
     package func fire() { resume(state.withLock { $0.advance(to: $0.count + 1) }) }
 
-    /// The count is at least `value` from now on.
+    /// Raises the count to at least `value`.
     package func reach(_ value: UInt64) { resume(state.withLock { $0.advance(to: value) }) }
 
     private func resume(_ woken: [CheckedContinuation<Void, Never>]) {
         for continuation in woken { continuation.resume() }
     }
 
-    /// Returns when `fire` has been called since `seen`, when the time is over, or when the task is cancelled.
+    /// Waits until `fire` is called after `seen`, the time has passed, or the task is cancelled.
     package func wait(after seen: UInt64, milliseconds: Int) async { await wait(until: seen + 1, milliseconds: milliseconds) }
 
-    /// Returns when the count has reached `value`, when the time is over, or when the task is cancelled.
+    /// Waits until the count has reached `value`, the time has passed, or the task is cancelled.
     package func wait(until value: UInt64, milliseconds: Int) async {
         if count >= value { return }
         let id = state.withLock { state in
@@ -56,6 +57,7 @@ package final class Signal: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let now = state.withLock { state in
+                    // The check and the registration share one lock, so an event or a cancellation between them cannot be missed.
                     if state.count >= value || state.cancelled.remove(id) != nil { return true }
                     state.waiting[id] = (value, continuation)
                     state.lowest = min(state.lowest, value)
@@ -76,6 +78,7 @@ package final class Signal: Sendable {
     private func wake(_ id: UInt64) {
         let continuation = state.withLock { state in
             guard let (_, continuation) = state.waiting.removeValue(forKey: id) else {
+                // The waiter has not registered yet: leave a note so that it returns at once.
                 if state.begun.contains(id) { state.cancelled.insert(id) }
                 return nil as CheckedContinuation<Void, Never>?
             }
@@ -86,7 +89,8 @@ package final class Signal: Sendable {
 }
 
 extension Signal.State {
-    /// - Returns: who has waited for that; others sleep on.
+    /// Raises the count.
+    /// - Returns: the continuations whose value is reached; the others stay registered.
     fileprivate mutating func advance(to value: UInt64) -> [CheckedContinuation<Void, Never>] {
         count = max(count, value)
         guard count >= lowest else { return [] }

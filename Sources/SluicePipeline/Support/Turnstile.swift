@@ -1,15 +1,16 @@
-/// Lets so many through at a time, in the order in which they come.
+/// A semaphore that admits `width` callers at a time, in arrival order.
 ///
-/// Nobody is refused: those who wait are as many as those who call at a time.
+/// The queue has no bound of its own. Its length is at most the number of concurrent callers.
 package actor Turnstile {
     private let width: Int
     private var inside = 0
     private var waiting: [CheckedContinuation<Void, Never>] = []
-    /// Of `waiting`: those before this one are through.
+    /// The index of the first waiter in `waiting` that has not been admitted.
     private var first = 0
 
     package init(width: Int) { self.width = width }
 
+    /// Runs `body` once a slot is free and releases the slot afterwards.
     package func pass<R: Sendable>(_ body: @Sendable () async throws -> R) async rethrows -> R {
         await enter()
         defer { leave() }
@@ -31,7 +32,7 @@ package actor Turnstile {
             inside -= 1
             return
         }
-        // Its place goes to the next.
+        // The slot passes directly to the next waiter, so `inside` stays the same.
         let next = waiting[first]
         first += 1
         if first >= 1_024 {

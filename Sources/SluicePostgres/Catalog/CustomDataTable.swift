@@ -1,28 +1,33 @@
 import SluiceCore
 
-/// Users' custom data as a table has them: App Services' *custom user data collection*.
+/// The users' custom data as a table holds them: App Services' *custom user data collection*.
 ///
-/// Triggers keep `sluice.user_account.custom_data` equal to the row whose field names the user, whoever writes it; what happens to
-/// users is noticed as ever (`UserChangeStore`). They are extended JSON by the types of the columns, as App Services' had their BSON
-/// types, so that rules compare an ObjectId with ObjectIds; NULLs are left out. A row over `bytes` counts as empty, so that it gives
-/// no rights. Accounts of server keys, whose custom data are set by the admin API, stay as they are.
+/// Triggers keep `sluice.user_account.custom_data` equal to the row whose field names the user, for every writer of the table.
+/// Sessions learn of the change by `UserChangeStore`.
+///
+/// The data are extended JSON by the types of the columns, as App Services' had their BSON types: rules compare an ObjectId with
+/// ObjectIds. NULLs are omitted. A row over `bytes` counts as empty, so that it grants no rights. Accounts of server keys keep
+/// their custom data, which the admin API sets.
 package struct CustomDataTable: Sendable {
-    /// Of a row as JSON.
+    /// The maximum size of a row as JSON, in bytes.
     package static let bytes = 16 << 10
 
-    /// Of the triggers: those of another form are made anew.
+    /// The version of the triggers. Triggers of another version are replaced.
     private static let form = "2"
 
     private let pool: PostgresPool
 
     package init(pool: PostgresPool) { self.pool = pool }
 
-    /// Makes custom data follow a table, and no other. Cheap when they do; else the table is locked for a moment.
-    /// - Parameter field: the column that has the user's id.
-    /// - Returns: false when there is no such table or column; they follow none then.
+    /// Makes custom data follow a table, and no other. Cheap if they do; otherwise writers of the table wait until all users are
+    /// updated.
+    ///
+    /// - Parameter field: The column with the user's id.
+    /// - Returns: `false` if the table or column does not exist. Custom data then follow no table.
     package func follow(schema: String, table: String, userID field: String) async throws -> Bool {
         let name = "\(SQLQuote.identifier(schema)).\(SQLQuote.identifier(table))"
         return try await pool.transact { session in
+            // One gateway at a time changes the triggers.
             try session.query("SELECT pg_advisory_xact_lock(hashtextextended('sluice.custom_data', 0))")
             let column = try session.query(
                 "SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = $2 AND NOT attisdropped",
@@ -36,6 +41,7 @@ package struct CustomDataTable: Sendable {
                 SELECT FROM pg_trigger WHERE tgname = 'sluice_custom_data' AND tgrelid = to_regclass($1)
                     AND tgargs = convert_to($2, 'UTF8') || '\\x00' || convert_to($3, 'UTF8') || '\\x00'
                 """, [.text(name), .text(field), .text(Self.form)])
+            // The triggers of this table, column and version exist.
             if followed.count == 1 { return true }
             try Self.drop(session)
             try session.script(Self.extendedJSON + Self.functions)
@@ -57,7 +63,7 @@ package struct CustomDataTable: Sendable {
         }
     }
 
-    /// Returns the columns of such a table: the members that custom data can have. Nil if it has no such column, or does not exist.
+    /// Returns the columns of such a table: the members that custom data can have. Nil if the table or the column does not exist.
     package func columns(schema: String, table: String, userID field: String) async throws -> [String]? {
         let name = "\(SQLQuote.identifier(schema)).\(SQLQuote.identifier(table))"
         return try await pool.perform { session in
@@ -68,7 +74,7 @@ package struct CustomDataTable: Sendable {
         }
     }
 
-    /// Leaves custom data to the admin API.
+    /// Removes the triggers and leaves custom data to the admin API.
     package func unfollow() async throws { try await pool.transact { try Self.drop($0) } }
 
     private static func drop(_ session: PostgresSession) throws {
@@ -79,7 +85,9 @@ package struct CustomDataTable: Sendable {
         }
     }
 
-    /// Whoever writes the table need not be allowed to write users. The lock is for a user who is made beside the row.
+    /// The functions of the triggers. Those on the table run with their owner's rights, since its writers need none on users.
+    ///
+    /// The advisory lock orders a row and its user if both are created at the same time.
     private static let functions = """
         CREATE OR REPLACE FUNCTION sluice.custom_data(doc jsonb, relation oid) RETURNS jsonb LANGUAGE sql STABLE AS $$
             SELECT CASE WHEN octet_length(typed::text) <= \(bytes) THEN jsonb_strip_nulls(typed) ELSE '{}' END
@@ -129,8 +137,10 @@ package struct CustomDataTable: Sendable {
         END $$;
         """
 
-    /// What `to_jsonb` makes of a column's value, as `ExtendedJSON` has it. It never fails, since the row's writer would then, too: a time
-    /// that no date of ours is, such as infinity, stays a text.
+    /// The function that converts a column's value, as `to_jsonb` returns it, into `ExtendedJSON`.
+    ///
+    /// It must never fail, because the row's writer would fail, too. A time outside the range of dates, such as infinity, stays a
+    /// text.
     private static let extendedJSON = """
         CREATE OR REPLACE FUNCTION sluice.extended_json(value jsonb, type oid) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
         DECLARE

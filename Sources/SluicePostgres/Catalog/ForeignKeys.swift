@@ -2,7 +2,7 @@ import SluiceCore
 
 /// The foreign keys between the app's tables, as the catalog has them now.
 package enum ForeignKeys {
-    /// Returns the keys between the catalog's tables, by name. A key on a column that no property has is left out.
+    /// Returns the keys between the catalog's tables, by name. A key on a column without a property is omitted.
     static func load(_ session: PostgresSession, _ catalog: TableCatalog) throws -> [ForeignKey] {
         let mappings = Dictionary(catalog.tables.map { ($0.sqlName, $0) }) { first, _ in first }
         let result = try session.query(sql, [.text(StoreText.array(mappings.keys.sorted()))])
@@ -34,12 +34,13 @@ package enum ForeignKeys {
         WHERE c.contype = 'f' AND c.conparentid = 0 ORDER BY 1
         """
 
-    /// The keys that no order of rows may satisfy, and that cannot be deferred: those on a cycle of classes, or of a class to itself.
+    /// Returns the keys that no order of rows may satisfy and that cannot be deferred: those on a cycle of classes, or within one
+    /// class.
     package static func undeferrable(_ keys: [ForeignKey]) -> [ForeignKey] {
         keys.filter { key in !key.isDeferrable && reaches(key.child, from: key.parent, keys) }
     }
 
-    /// `true` if the class is, or refers over any number of keys to, the other.
+    /// Returns `true` if `start` is the class, or refers to it over any number of keys.
     private static func reaches(_ type: String, from start: String, _ keys: [ForeignKey]) -> Bool {
         var (seen, next): (Set<String>, [String]) = ([start], [start])
         while let name = next.popLast() {
@@ -51,7 +52,7 @@ package enum ForeignKeys {
 }
 
 extension TableCatalog {
-    /// Returns the foreign keys that lead a transaction of a device into a refusal that neither the device nor the rules can avoid.
+    /// Returns the foreign keys that can fail a device's transaction although neither the device nor its rows are at fault.
     func foreignKeyFindings(_ session: PostgresSession) throws -> [TableFinding] {
         try ForeignKeys.undeferrable(ForeignKeys.load(session, self)).compactMap { key in
             guard let mapping = self[key.child] else { return nil }
@@ -65,7 +66,7 @@ extension TableCatalog {
         }
     }
 
-    /// The foreign keys between the tables.
+    /// Returns the foreign keys between the tables.
     package func foreignKeys(_ connection: PostgresConnection) async throws -> [ForeignKey] {
         try await connection.withSession { try ForeignKeys.load($0, self) }
     }

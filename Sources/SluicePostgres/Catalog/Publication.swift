@@ -1,25 +1,27 @@
 import SluiceCore
 
-/// The publication: which tables' changes the slot's reader receives, with their old rows.
+/// The publication: the tables whose changes, with their old rows, the slot's reader receives.
 ///
-/// A table that is made anew under its name is another one to PostgreSQL, and in no publication: nothing tells of the rows that went
-/// with the old one, and its own may be older than what devices have seen. The same holds of partitions that are attached and
-/// detached, and of one that is truncated by itself: with `publish_via_partition_root` that is in no log either. So what was published is
-/// written down (`sluice.published_table`): the numbers of the table and its partitions, of each of these with its file's, which another
-/// takes the place of when it is truncated (or written anew, by VACUUM FULL for one); and since when it is these.
+/// A table that is recreated under its name is a new one to PostgreSQL, and in no publication. The WAL does not show the loss of
+/// the old rows, and the new rows may be older than those on devices. The same applies to partitions that are attached or detached.
+/// It also applies to a partition that is truncated alone: with `publish_via_partition_root` its reader is not notified.
+///
+/// Therefore `sluice.published_table` records the OIDs of each published table and its partitions, and the transaction since which
+/// they are valid. For a partition it also records the file number, which changes by TRUNCATE and by a rewrite such as VACUUM FULL.
 package enum Publication {
-    /// What was done about a table.
+    /// The change that was made for a table.
     package struct Work: Hashable, Sendable {
         package var table: TableMapping
-        /// Whether changes of it are missing in the log: who reads it starts again (`LogGap`).
+        /// `true` if the WAL lacks changes of the table, so that its reader starts again (`LogGap`).
         package var isGap: Bool
     }
 
-    /// Publishes tables, with their old rows (REPLICA IDENTITY FULL, also of partitions), where they are not or are others than those
-    /// that were; tables that the publication has beyond these stay.
+    /// Publishes tables with their old rows (REPLICA IDENTITY FULL, also of partitions), if they are unpublished or were replaced.
     ///
-    /// Each table takes a transaction, in which nobody writes to it: what a transaction writes before its table is published is in no log,
-    /// also when it commits after. It gives up after five seconds of waiting for a lock.
+    /// Other tables of the publication remain. Each table takes one transaction, and adding one blocks its writers. Changes that a
+    /// transaction made before the table was published never reach the reader, even if it commits later. A wait for a lock fails
+    /// after 5 s.
+    /// - Returns: The changes that were made.
     package static func ensure(_ connection: PostgresConnection, name: String, tables: [TableMapping]) async throws -> [Work] {
         try await connection.withSession { session in
             try session.inTransaction { try make(name, session) }
@@ -29,7 +31,7 @@ package enum Publication {
         }
     }
 
-    /// The tables that `ensure` would do something about. Changes nothing.
+    /// Returns the tables that `ensure` would change. Changes nothing.
     package static func missing(_ connection: PostgresConnection, name: String, tables: [TableMapping]) async throws -> [TableMapping] {
         try await connection.withSession { try missing(name, tables, $0) }
     }
@@ -38,6 +40,7 @@ package enum Publication {
         zip(tables, try standings(name, tables, session)).filter { !$1.isRight }.map(\.0)
     }
 
+    /// Drops the publication. Does nothing if it does not exist.
     package static func drop(_ connection: PostgresConnection, name: String) async throws {
         try await connection.script("DROP PUBLICATION IF EXISTS \(SQLQuote.identifier(name))")
     }
@@ -57,16 +60,22 @@ package enum Publication {
         }
     }
 
-    /// - Returns: nil when another gateway has done it meanwhile.
+    /// Publishes one table.
+    ///
+    /// - Returns: Nil if another gateway has done so meanwhile.
+    /// - Throws: `tableUnfit` if the table does not exist.
     private static func publish(_ table: TableMapping, in name: String, _ session: PostgresSession) throws -> Work? {
         try TableCatalog.lock(session)
+        // Checked again under the lock, because another gateway may have published the table.
         guard let now = try standings(name, [table], session).first, !now.isRight else { return nil }
         guard let parts = now.parts else {
             throw PostgresFailure(.tableUnfit, "The table \(table.displayName) of type \(table.type) does not exist.")
         }
         try session.script("SET LOCAL lock_timeout = '5s'")
+        // Set before the table is published, so that no change lacks its old row.
         _ = try TableCatalog.setFullIdentity(table, session)
         if !now.isPublished {
+            // The lock waits for transactions that have written the table already.
             try session.script(
                 """
                 LOCK TABLE \(table.sqlName) IN SHARE ROW EXCLUSIVE MODE;
@@ -74,7 +83,7 @@ package enum Publication {
                 """)
         }
         try LogGap.write(table, session)
-        // What an earlier release published is what devices have seen.
+        // A table that an earlier release published has no record; its rows are those that devices have seen.
         try session.execute(
             """
             INSERT INTO sluice.published_table AS known (table_name, parts, since)
@@ -84,14 +93,15 @@ package enum Publication {
         return Work(table: table, isGap: now.known != nil)
     }
 
-    // MARK: Looking
+    // MARK: State
 
+    /// The state of one table, as it is and as it was published.
     private struct Standing {
         var isPublished: Bool
         var isFull: Bool
-        /// The numbers of the table and its partitions; nil when there is none.
+        /// The OIDs of the table and its partitions; nil if the table does not exist.
         var parts: String?
-        /// Those that were published.
+        /// The recorded value of `parts`; nil if the table was never published.
         var known: String?
 
         var isRight: Bool { isPublished && isFull && parts != nil && parts == known }

@@ -1,31 +1,31 @@
 package import SluiceCore
 
-/// What PostgreSQL says of a replication slot.
+/// The state of a replication slot, as PostgreSQL reports it.
 package struct SlotState: Hashable, Sendable {
     package var name: String
-    /// Whether somebody reads it now, and the server process that serves them.
+    /// `true` if a client reads the slot now; `activeProcess` is the server process that serves it.
     package var isActive: Bool
     package var activeProcess: Int?
-    /// From here on the server keeps the log for this slot.
+    /// The position from which the server keeps the WAL for this slot.
     package var restart: LSN?
-    /// Everything before this has been confirmed.
+    /// The position before which everything has been confirmed.
     package var confirmed: LSN?
-    /// Bytes of log between the confirmed place and the server's end.
+    /// The bytes of WAL between the confirmed position and the server's current end.
     package var bytesBehind: Int64
-    /// Bytes of log that the server keeps because of this slot.
+    /// The bytes of WAL that the server keeps because of this slot.
     package var bytesKept: Int64
-    /// Bytes that may still be written before the slot can be lost (`max_slot_wal_keep_size`); nil when there is no such bound.
+    /// The bytes that may still be written before the slot can be lost (`max_slot_wal_keep_size`); nil without such a limit.
     package var bytesLeft: Int64?
-    /// `reserved`, `extended`, `unreserved` or `lost`.
+    /// The status: `reserved`, `extended`, `unreserved` or `lost`.
     package var status: String
 
-    /// Whether the slot can never be read again.
+    /// `true` if the slot can never be read again.
     package var isLost: Bool { status == "lost" || restart == nil }
 }
 
-/// The replication slot: the server's memory of how far the app's changes have been taken.
+/// The replication slot, which records in the server how far the app's changes have been read.
 package enum ReplicationSlot {
-    /// Nil when there is no slot of this name.
+    /// Returns the state of the slot; nil if it does not exist.
     package static func state(_ connection: PostgresConnection, name: String) async throws -> SlotState? {
         let result = try await connection.query(
             """
@@ -43,12 +43,12 @@ package enum ReplicationSlot {
             status: result[0, 7] ?? "lost")
     }
 
-    /// Makes the slot if there is none.
+    /// Creates the slot if it does not exist.
     ///
-    /// The server waits for the transactions that are running to end, hence the generous limit.
-    /// - Returns: its state, and whether it was made now.
-    /// - Throws: `slotLost` when there is one that can no longer be read: drop it, make a new one, and let clients
-    ///   resynchronise. `postgresSetting` when all of the server's slots are taken.
+    /// The server waits until the running transactions have ended, hence the long limit.
+    /// - Returns: The state of the slot, and `true` if it is new.
+    /// - Throws: `slotLost` if the slot can no longer be read. The operator must drop it, create a new one and let clients
+    ///   resynchronize. The error is `postgresSetting` if all slots of the server are in use.
     package static func ensure(
         _ connection: PostgresConnection, name: String, within limit: Duration = .seconds(60)
     ) async throws -> (state: SlotState, isNew: Bool) {
@@ -66,7 +66,7 @@ package enum ReplicationSlot {
                 fix: "Drop a slot that nobody uses (pg_replication_slots), or raise max_replication_slots and restart PostgreSQL.",
                 sqlState: failure.sqlState)
         } catch let failure as PostgresFailure where failure.sqlState == "42710" {
-            // Another gateway made it at the same moment.
+            // duplicate_object: another gateway has created it at the same time.
         }
         guard let state = try await state(connection, name: name) else {
             throw PostgresFailure(.slotLost, "The slot “\(name)” was dropped while it was being made.")
@@ -74,7 +74,9 @@ package enum ReplicationSlot {
         return (state, true)
     }
 
-    /// Drops the slot if it is there. - Throws: `slotBusy` while somebody reads it.
+    /// Drops the slot if it exists.
+    ///
+    /// - Throws: `slotBusy` while a client reads it.
     package static func drop(_ connection: PostgresConnection, name: String) async throws {
         do {
             try await connection.query(

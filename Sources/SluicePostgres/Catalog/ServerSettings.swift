@@ -1,14 +1,14 @@
 import SluiceCore
 
-/// What the server's configuration must allow.
+/// The requirements on the server's configuration.
 package enum ServerSettings {
     /// The oldest release with logical messages in pgoutput, as `server_version_num`.
     static let oldestVersion = 140_000
 
-    /// Compares the settings with what capture needs.
+    /// Compares the settings with the needs of capture.
     ///
-    /// - Parameter slot: our slot; when it is already there, no free slot is asked for.
-    /// - Returns: all that does not fit, each a `postgresSetting` naming the setting, the found and the wanted value.
+    /// - Parameter slot: The app's slot. If it exists, no free slot is required.
+    /// - Returns: A `postgresSetting` for each unmet requirement, with the setting, the found and the wanted value.
     package static func check(_ connection: PostgresConnection, slot: String) async throws -> [PostgresFailure] {
         let result = try await connection.query(
             """

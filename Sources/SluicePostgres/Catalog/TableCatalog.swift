@@ -1,11 +1,12 @@
 package import SluiceCore
 
-/// The app's tables beside its schema: checks them, and in development mode makes what is missing.
+/// The app's tables beside its schema: checks them, and creates missing tables and columns.
 package struct TableCatalog: Sendable {
     package let schema: Schema
-    /// One for each type that has a table: top-level and asymmetric ones.
+    /// The mappings of the classes that have a table: top-level and asymmetric ones.
     package let tables: [TableMapping]
-    /// Classes that no schema in use has. A table of theirs that has rows gets no required column: `TableCheck.isAdopted`.
+    /// The classes that no schema in use has. If a table of theirs has rows, it receives no required column
+    /// (`TableCheck.isAdopted`).
     package var adopted: Set<String> = []
 
     package init(schema: Schema, tables: [TableMapping]) {
@@ -13,27 +14,27 @@ package struct TableCatalog: Sendable {
         self.tables = tables
     }
 
-    /// Every type in a table of its own name in one schema.
+    /// Creates a catalog in which each class has a table of its own name in one schema.
     package init(schema: Schema, in sqlSchema: String = "public") {
         self.init(schema: schema, tables: schema.types.filter { $0.kind != .embedded }.map { TableMapping($0, schema: sqlSchema) })
     }
 
     package func type(of mapping: TableMapping) -> ObjectType? { schema[mapping.type] }
 
-    /// The mapping of a type; nil for embedded and unknown ones.
+    /// Returns the mapping of a class; nil for an embedded or unknown one.
     package subscript(type: String) -> TableMapping? { tables.first { $0.type == type } }
 
-    /// Compares the tables with the types: missing tables, columns and keys, columns of a wrong type. Columns that no
-    /// property has are nobody's business.
+    /// Compares the tables with the classes: missing tables, columns and keys, and columns of a wrong type.
     ///
-    /// - Returns: all that does not fit, each a `tableUnfit` naming table, column, expected and found type.
+    /// Columns without a property are ignored.
+    /// - Returns: A `tableUnfit` for each mismatch, with the table, the column, the expected and the found type.
     package func check(_ connection: PostgresConnection) async throws -> [PostgresFailure] {
         try await connection.withSession { session in
             try checks(session).flatMap { try $0.failures() }
         }
     }
 
-    /// Returns the trouble that tables which fit will give.
+    /// Returns the problems that fitting tables will cause.
     package func findings(_ connection: PostgresConnection) async throws -> [TableFinding] {
         try await connection.withSession { session in try findings(session) }
     }
@@ -50,12 +51,12 @@ package struct TableCatalog: Sendable {
         }
     }
 
-    /// Checks, and throws all that does not fit as one error.
+    /// Checks the tables, and throws all mismatches as one error.
     package func requireFit(_ connection: PostgresConnection) async throws {
         if let failure = Self.summary(try await check(connection)) { throw failure }
     }
 
-    /// One failure for all: each with its own fix where there are several.
+    /// Returns one failure for all. If there are several, the text includes the fix of each.
     private static func summary(_ failures: [PostgresFailure]) -> PostgresFailure? {
         guard failures.count > 1 else { return failures.first }
         return PostgresFailure(.tableUnfit, failures.map { "\n  - \($0.message) \($0.fix)" }.joined() + "\n")
@@ -63,7 +64,7 @@ package struct TableCatalog: Sendable {
 
     private static let objectIdDomain = #"sluice.objectid AS text COLLATE "C" CHECK (VALUE ~ '^[0-9a-f]{24}$')"#
 
-    /// The schema `sluice` and its domain, where they are missing.
+    /// SQL that creates the schema `sluice` and its domain, if they are missing.
     private static let makeDomain = """
         CREATE SCHEMA IF NOT EXISTS sluice;
         DO $$ BEGIN
@@ -73,16 +74,16 @@ package struct TableCatalog: Sendable {
         END $$
         """
 
-    /// What `apply` would do to the tables.
+    /// The changes that `apply` would make to the tables.
     package struct Plan: Sendable {
-        /// In order.
+        /// The statements, in order.
         package var statements: [String] = []
-        /// What of the tables that are there would still not fit; `apply` then runs nothing.
+        /// The mismatches that would remain in existing tables; `apply` then runs nothing.
         package var misfits: [PostgresFailure] = []
         package var findings: [TableFinding] = []
     }
 
-    /// Returns what `apply` would run now. Changes nothing.
+    /// Returns the changes that `apply` would make now. Changes nothing.
     package func plan(_ connection: PostgresConnection) async throws -> Plan {
         try await connection.withSession { session in
             var plan = Plan()
@@ -95,6 +96,7 @@ package struct TableCatalog: Sendable {
                 plan.statements += tables.map { "ALTER TABLE \($0) REPLICA IDENTITY FULL" }
             }
             plan.findings = try findings(session)
+            // The domain must exist before the statements that use it.
             if plan.statements.contains(where: { $0.contains("sluice.objectid") }),
                 try session.query("SELECT to_regtype('sluice.objectid') IS NULL").bool(0, 0) == true
             {
@@ -104,10 +106,10 @@ package struct TableCatalog: Sendable {
         }
     }
 
-    /// Makes missing tables and adds missing columns. Existing columns are never changed.
+    /// Creates missing tables and adds missing columns, in one transaction. Existing columns never change.
     ///
-    /// A required property that comes later gets its type's zero in the rows that are there.
-    /// - Returns: the statements that were run, for the log.
+    /// A required property that is added later receives its type's zero in existing rows.
+    /// - Returns: The statements that were run, for the log.
     package func create(_ connection: PostgresConnection) async throws -> [String] {
         try await connection.withSession { session in
             try session.inTransaction {
@@ -118,12 +120,12 @@ package struct TableCatalog: Sendable {
         }
     }
 
-    /// Makes missing tables and columns and sets REPLICA IDENTITY FULL, which changes need so that they come with their old rows. One
-    /// transaction: when anything fails nothing has been changed.
+    /// Creates missing tables and columns, and sets REPLICA IDENTITY FULL, so that changes carry their old rows.
     ///
-    /// Takes short exclusive locks, and gives up after five seconds of waiting for one.
-    /// - Parameter record: runs last in the transaction.
-    /// - Throws: `tableUnfit` for what no statement mends.
+    /// All of it is one transaction. It takes short exclusive locks; a wait for one fails after 5 s.
+    /// - Parameter record: Runs last in the transaction.
+    /// - Returns: The result of `record`.
+    /// - Throws: `tableUnfit` for mismatches that no statement fixes.
     package func apply<R: Sendable>(_ connection: PostgresConnection, record: @Sendable (PostgresSession) throws -> R) async throws -> R {
         try await connection.withSession { session in
             try session.inTransaction {
@@ -131,17 +133,18 @@ package struct TableCatalog: Sendable {
                 try session.script("SET LOCAL lock_timeout = '5s'")
                 try session.script(Self.makeDomain)
                 let checks = checks(session)
-                // Rows that come between the look and the statement would get values that nobody was asked about.
+                // A row that arrived between the check and the statement would get a default that the check has ruled out.
                 for check in checks {
                     guard try check.relationKind() != nil, try !check.missing().isEmpty else { continue }
                     try session.script("LOCK TABLE \(check.mapping.sqlName) IN ACCESS EXCLUSIVE MODE", within: .seconds(60))
                 }
+                // Checked under the locks, before any statement changes a table.
                 if let failure = Self.summary(try checks.flatMap { try $0.misfits() }) { throw failure }
                 for check in checks {
                     _ = try Self.run(check.missing(), session)
                     guard check.type.kind == .topLevel else { continue }
                     let changed = try Self.setFullIdentity(check.mapping, session)
-                    // Its changes may have come without their old rows while it was published.
+                    // While the table was published, its changes may have lacked their old rows.
                     if !changed.isEmpty { try LogGap.write(check.mapping, session) }
                 }
                 return try record(session)
@@ -154,12 +157,12 @@ package struct TableCatalog: Sendable {
         return statements
     }
 
-    /// Gateways that start at once must not trip over each other, until the end of the transaction.
+    /// Serializes gateways that start at once, until the end of the transaction.
     static func lock(_ session: PostgresSession) throws {
         try session.query("SELECT pg_advisory_xact_lock(8317708086)", within: .seconds(60))
     }
 
-    /// Notes which tables are cut by time and how, so that their partitions are kept.
+    /// Records the tables that are partitioned by time, so that their partitions are maintained.
     package func notePartitions(_ connection: PostgresConnection) async throws {
         try await connection.withSession { session in
             for mapping in tables {
@@ -180,14 +183,16 @@ package struct TableCatalog: Sendable {
         }
     }
 
-    /// - Returns: the table, or those of its partitions, that were changed.
+    /// Sets REPLICA IDENTITY FULL for a table and its partitions.
+    ///
+    /// - Returns: The table, or those of its partitions, that were changed.
     static func setFullIdentity(_ mapping: TableMapping, _ session: PostgresSession) throws -> [String] {
         let names = try withoutFullIdentity(mapping, session)
         for name in names { try session.script("ALTER TABLE \(name) REPLICA IDENTITY FULL") }
         return names
     }
 
-    /// The table, or those of its partitions, whose changes come without their old rows.
+    /// Returns the table, or those of its partitions, whose changes lack their old rows.
     private static func withoutFullIdentity(_ mapping: TableMapping, _ session: PostgresSession) throws -> [String] {
         try session.query(
             """

@@ -1,9 +1,10 @@
 import SluiceCore
 
 extension TableCheck {
-    /// Returns the statements that make the table, or its missing columns.
+    /// Returns the statements that create the table, or its missing columns.
     ///
-    /// A table that exists gets no key column: a constant in all of its rows is no key. `misfits` then says so, and nothing else is added.
+    /// An existing table receives no key column, because a constant in all rows is no key. In that case `misfits` reports it, and
+    /// no column is added.
     func missing() throws -> [String] {
         guard let kind = try relationKind() else {
             var columns = type.properties.indices.map { definition($0, isNew: true) }
@@ -27,7 +28,8 @@ extension TableCheck {
         return ["ALTER TABLE \(mapping.sqlName) " + added.map { "ADD COLUMN \(definition($0, isNew: false))" }.joined(separator: ", ")]
     }
 
-    /// A column as CREATE TABLE writes it; in a table that has rows (`isNew` false) required columns need a default.
+    /// Returns a column's definition for CREATE TABLE. In a table that has rows (`isNew` is `false`), required columns need a
+    /// default.
     func definition(_ index: Int, isNew: Bool) -> String {
         let property = type.properties[index]
         let form = ColumnForm(property, in: schema)
@@ -56,16 +58,16 @@ extension TableCheck {
         }
     }
 
-    // MARK: What is refused
+    // MARK: Rejected columns
 
-    /// The missing columns that would put made-up values into the rows of a table which the app does not have yet.
+    /// Returns the missing columns that would put invented values into the rows of an adopted table.
     private func refused(of missing: [Int]) throws -> [Int] {
         guard isAdopted else { return [] }
         let required = missing.filter { $0 != type.primaryKey && type.properties[$0].isRequired && type.properties[$0].collection == .none }
         return try required.isEmpty || !hasRows() ? [] : required
     }
 
-    /// Returns a failure for each required property that the rows of an adopted table have no column for.
+    /// Returns a failure for each required property without a column in an adopted table that has rows.
     func missingRequired(_ columns: [String: Column]) throws -> [PostgresFailure] {
         let missing = type.properties.indices.filter { columns[mapping.columns[$0]] == nil }
         let unused = columns.keys.filter { !mapping.columns.contains($0) }
@@ -82,7 +84,7 @@ extension TableCheck {
         }
     }
 
-    /// Returns the failure of a table that lacks columns and cannot get them.
+    /// Returns the failure of a table that lacks columns and cannot receive them; nil for any other table.
     func unalterable(_ columns: [String: Column]) throws -> PostgresFailure? {
         let missing = mapping.columns.indices.filter { columns[mapping.columns[$0]] == nil }
         guard !missing.isEmpty, let owner = try columnsOwner() else { return nil }

@@ -1,30 +1,30 @@
 import SluiceCore
 
-/// One table beside its type, on a connection's queue.
+/// The comparison of one table with its class, on a connection's queue.
 struct TableCheck {
     let session: PostgresSession
     let schema: Schema
     let type: ObjectType
     let mapping: TableMapping
-    /// `true` if no schema in use has the class. A required property without a column is then a mismatch with a table that other
-    /// programs made, not growth.
+    /// `true` if no schema in use has the class. A required property without a column is then a mismatch with a table of other
+    /// programs, not growth.
     var isAdopted = false
 
     struct Column {
         /// The type as declared, without its modifiers.
         var declared: String
-        /// What it is made of: the domain's base type, or the array's element type.
+        /// The base type of a domain, or the element type of an array.
         var base: String
         var isArray: Bool
         var isGenerated: Bool
     }
 
-    // MARK: What does not fit
+    // MARK: Mismatches
 
-    /// What does not fit of what is there: no statement of `missing` mends it.
+    /// Returns the mismatches of existing parts, which no statement of `missing` fixes.
     func misfits() throws -> [PostgresFailure] { try failures(isWhole: false) }
 
-    /// All that does not fit; what is missing too.
+    /// Returns all mismatches, including missing parts.
     func failures() throws -> [PostgresFailure] { try failures(isWhole: true) }
 
     private func failures(isWhole: Bool) throws -> [PostgresFailure] {
@@ -41,6 +41,7 @@ struct TableCheck {
         }
         let columns = try columns()
         var failures = try missingKey(columns, kind) ?? missingRequired(columns)
+        // A table that cannot be altered needs one fix for all of its columns.
         if failures.isEmpty, let failure = try unalterable(columns) { return [failure] }
         failures += type.properties.indices.compactMap { index -> PostgresFailure? in
             let column = columns[mapping.columns[index]]
@@ -88,9 +89,9 @@ struct TableCheck {
 
     func failure(_ message: String, fix: String? = nil) -> PostgresFailure { PostgresFailure(.tableUnfit, message, fix: fix) }
 
-    // MARK: What is there
+    // MARK: Catalog queries
 
-    /// `pg_class.relkind`; nil when there is no such relation.
+    /// Returns `pg_class.relkind`; nil if the relation does not exist.
     func relationKind() throws -> String? {
         try session.query("SELECT relkind FROM pg_class WHERE oid = to_regclass($1)", [.text(mapping.sqlName)])[0, 0]
     }
@@ -114,7 +115,8 @@ struct TableCheck {
         return columns
     }
 
-    /// The table whose columns this one has, so that it gets none of its own: one that it is a partition of, or a type.
+    /// Returns the relation that this table has its columns from, so that it cannot receive its own: a partitioned table, or a
+    /// type.
     func columnsOwner() throws -> String? {
         try session.query(
             """
@@ -141,7 +143,7 @@ struct TableCheck {
         ).bool(0, 0) ?? false
     }
 
-    /// Whether the column alone is the primary key, or unique and never null.
+    /// Returns `true` if the column alone is a key: unique and never null.
     private func hasKey(_ column: String) throws -> Bool {
         try session.query(
             """

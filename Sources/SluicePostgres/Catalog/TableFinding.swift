@@ -1,17 +1,17 @@
 package import SluiceCore
 
-/// Trouble that a table which fits its class will give: a warning for the operator, with the statements to choose from.
+/// A problem that a fitting table will cause: a warning for the operator, with the statements to choose from.
 package struct TableFinding: Hashable, Sendable {
     package var code: ErrorCode
     /// The class.
     package var type: String
-    /// `public.orders`, for people.
+    /// The name for people, such as `public.orders`.
     package var table: String
     /// The column or constraint at fault.
     package var subject: String
     /// One or two sentences, without the statements.
     package var message: String
-    /// Each mends it; without a semicolon.
+    /// The alternatives, each of which fixes the problem, without a semicolon.
     package var statements: [String]
 
     package init(_ code: ErrorCode, of mapping: TableMapping, subject: String, message: String, statements: [String]) {
@@ -25,10 +25,11 @@ package struct TableFinding: Hashable, Sendable {
 }
 
 extension TableCheck {
-    /// Returns the columns that refuse every row a device inserts: they are never null, have no value of their own, and no property
-    /// gives them one; or a property does, and the column takes only the sequence's.
+    /// Returns the columns because of which PostgreSQL rejects every row that a device inserts.
     ///
-    /// A trigger before the insert may give the value, so a table with one has no finding of the first kind.
+    /// Such a column is never null, has no default, and no property provides its value. Or a property does, and the column accepts
+    /// only values of its sequence. A trigger before the insert may provide the value, so a table with one has no finding of the
+    /// first kind.
     func insertFindings() throws -> [TableFinding] {
         let result = try session.query(Self.refusing, [.text(mapping.sqlName), .text(StoreText.array(mapping.columns))])
         return (0..<result.count).map { row in
@@ -54,7 +55,7 @@ extension TableCheck {
         }
     }
 
-    /// Name, whether it is an identity, type, a default that its type has, whether NOT NULL can be dropped.
+    /// SQL for the columns: the name, identity or not, the type, a default of that type, and NOT NULL removable or not.
     private static let refusing = """
         SELECT a.attname, a.attidentity = 'a' AND a.attname = ANY ($2::text[]), format_type(a.atttypid, a.atttypmod),
             CASE WHEN t.oid = 'uuid'::regtype OR t.typbasetype = 'uuid'::regtype THEN 'gen_random_uuid()'

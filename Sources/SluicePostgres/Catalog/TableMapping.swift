@@ -1,19 +1,21 @@
 package import SluiceCore
 
-/// Where an object type lives: its table, and the column of each property.
+/// The table of a class, and the column of each property.
 package struct TableMapping: Hashable, Sendable {
-    /// The object type's name.
+    /// The name of the class.
     package let type: String
     package let schema: String
     package let table: String
-    /// By property index.
+    /// The columns, by property index.
     package let columns: [String]
-    /// The names of the properties.
+    /// The names of the properties, by index.
     let properties: [String]
-    /// Nil for a table in one piece.
+    /// The partitioning by time; nil for an unpartitioned table.
     package let partitions: TimePartitions?
 
-    /// - Parameter columns: column names by property name; a property that is not in it has a column of its own name.
+    /// Creates a mapping.
+    ///
+    /// - Parameter columns: Column names by property name. A property without an entry has a column of its own name.
     package init(
         _ type: ObjectType, schema: String = "public", table: String? = nil, columns: [String: String] = [:],
         partitions: TimePartitions? = nil
@@ -26,16 +28,16 @@ package struct TableMapping: Hashable, Sendable {
         properties = type.properties.map(\.name)
     }
 
-    /// `"public"."Todo"`, for statements.
+    /// The quoted name for statements: `"public"."Todo"`.
     package var sqlName: String { "\(SQLQuote.identifier(schema)).\(SQLQuote.identifier(table))" }
 
-    /// `public.Todo`, for people.
+    /// The name for people: `public.Todo`.
     package var displayName: String { "\(schema).\(table)" }
 
     /// The columns in property order, quoted and separated by commas.
     package var sqlColumns: String { columns.map(SQLQuote.identifier).joined(separator: ", ") }
 
-    /// What identifies a row: the key's column, and the time's where the table is cut by time.
+    /// Returns the quoted columns that identify a row: the key, and the time if the table is partitioned by time.
     package func sqlKey(_ type: ObjectType) -> String {
         let key = type.primaryKey.map { [columns[$0]] } ?? []
         let time = partitions.flatMap { type.index(of: $0.property) }.map { [columns[$0]] } ?? []

@@ -1,17 +1,17 @@
 import SluiceCore
 
-/// How the table of an asymmetric class is cut by time (PostgreSQL, Table Partitioning).
+/// The partitioning by time of an asymmetric class's table (PostgreSQL, Table Partitioning).
 ///
-/// The time belongs to the table's primary key, as it must in PostgreSQL: an object that comes again with its key and its time is
-/// known and passed over, one with the same key and another time is another row.
+/// The time belongs to the primary key, as PostgreSQL requires. An object that arrives again with its key and time is recognized
+/// and skipped. The same key with another time is another row.
 package struct TimePartitions: Hashable, Sendable {
-    /// The length of a partition; each begins at midnight UTC, on a Monday or the first of a month.
+    /// The length of a partition. Each begins at midnight UTC; a week on Monday, a month on its first day.
     package enum Period: String, CaseIterable, Sendable { case day, week, month }
 
-    /// The property that says when: a required date.
+    /// The property with the time: a required date.
     package var property: String
     package var period: Period
-    /// Days after which a partition is dropped; nil keeps all.
+    /// The number of days after which a partition is dropped; nil keeps all.
     package var keepDays: Int?
 
     package init(property: String, period: Period, keepDays: Int? = nil) {
@@ -21,31 +21,31 @@ package struct TimePartitions: Hashable, Sendable {
     }
 }
 
-/// What was done to one table.
+/// The changes that were made to one table.
 package struct PartitionWork: Hashable, Sendable {
     package var table: String
     package var made: [String] = []
     package var dropped: [String] = []
-    /// Rows older than what is kept that were in no partition of their own.
+    /// The number of expired rows that were deleted from the default partition.
     package var deleted = 0
 }
 
-/// The partitions of the tables in `sluice.time_partition`: makes those that are due and drops those that are too old.
+/// The maintenance of the partitions of the tables in `sluice.time_partition`: creates due ones and drops expired ones.
 package struct TimePartitionStore: Sendable {
-    /// Partitions that one look makes of one table, for rows that came late.
+    /// The maximum number of partitions that one pass creates for a table, such as for late rows.
     private static let mostMade = 100
 
     private let pool: PostgresPool
 
     package init(pool: PostgresPool) { self.pool = pool }
 
-    /// Looks at every table once.
+    /// Maintains every table once.
     ///
-    /// There are partitions from now on to two periods ahead; rows of other times lie in the default partition, and move to
-    /// partitions of their own when they are not in the future. Each table is locked for the moment that it takes, and left for the next
-    /// look when the lock is not to be had within five seconds.
-    /// - Parameter now: seconds since 1970.
-    /// - Returns: what was done, and what went wrong, by table.
+    /// Partitions exist from the current period to two periods ahead. Rows of other times are in the default partition. Unless they
+    /// are in the future, they move to partitions of their own. Each table is locked only for that time. If its lock is not
+    /// available within 5 s, the table is left to the next pass.
+    /// - Parameter now: The current time, in seconds since 1970.
+    /// - Returns: The changes, or the error, of each table.
     package func keep(now: Int64) async throws -> [(table: String, outcome: Result<PartitionWork, any Error>)] {
         let tables = try await pool.perform { session in
             let result = try session.query("SELECT table_name, column_name, period, keep_days FROM sluice.time_partition ORDER BY 1")
@@ -67,7 +67,7 @@ package struct TimePartitionStore: Sendable {
     }
 }
 
-/// One table and how it is cut, at one moment, on a connection's queue.
+/// A partitioned table at one moment, on a connection's queue.
 private struct Cut: Sendable {
     let table: String
     let column: String
@@ -78,6 +78,7 @@ private struct Cut: Sendable {
     func keep(_ session: PostgresSession, most: Int) throws -> PartitionWork {
         var work = PartitionWork(table: table)
         try session.script("SET LOCAL lock_timeout = '5s'; SET LOCAL timezone = 'UTC'")
+        // One gateway at a time maintains a table.
         try session.query("SELECT pg_advisory_xact_lock(hashtextextended('sluice.partitions ' || $1::text, 0))", [.text(table)])
         guard let rest = try session.query(Self.defaultPartition, [.text(table)])[0, 0] else { return work }
         let missing = try missing(rest, session, most: most)
@@ -91,6 +92,7 @@ private struct Cut: Sendable {
             try session.script("DROP TABLE \(name)")
             work.dropped.append(name)
         }
+        // Expired rows that had no partition of their own are in the default partition.
         if let keepDays {
             let sql = "DELETE FROM \(rest) WHERE \(name) < to_timestamp($1) - make_interval(days => $2::int)"
             work.deleted = try session.execute(sql, [.int(now), .int(keepDays)])
@@ -111,7 +113,7 @@ private struct Cut: Sendable {
         WHERE i.inhparent = to_regclass($1) AND pg_get_expr(c.relpartbound, c.oid) = 'DEFAULT'
         """
 
-    /// The bounds of the partitions that are there.
+    /// SQL for the bounds of the existing partitions.
     private static let bounds = """
         SELECT c.oid::regclass AS name, m[1]::timestamptz AS low, m[2]::timestamptz AS high
         FROM pg_class c JOIN pg_inherits i ON i.inhrelid = c.oid,
@@ -119,7 +121,8 @@ private struct Cut: Sendable {
         WHERE i.inhparent = to_regclass($1) AND m IS NOT NULL
         """
 
-    /// Periods from now to two ahead, and those of rows in the default partition that are over, which no partition has.
+    /// Returns the missing partitions: the current period and two ahead, and past periods of unexpired rows in the default
+    /// partition.
     private func missing(_ rest: String, _ session: PostgresSession, most: Int) throws -> [Partition] {
         let result = try session.query(
             """
@@ -138,7 +141,7 @@ private struct Cut: Sendable {
         }
     }
 
-    /// Partitions that end before what is kept.
+    /// Returns the partitions that end before the retention limit.
     private func old(_ session: PostgresSession) throws -> [String] {
         guard let keepDays else { return [] }
         return try session.query(
@@ -147,7 +150,8 @@ private struct Cut: Sendable {
         ).column(0)
     }
 
-    /// Made beside the table and attached with the rows that lay in the default partition; nobody writes there meanwhile.
+    /// Creates a partition beside the table, moves its rows there from the default partition, and attaches it. The lock excludes
+    /// writers meanwhile.
     private func make(_ partition: Partition, _ rest: String, _ session: PostgresSession) throws {
         let own =
             try session.query(

@@ -11,10 +11,13 @@ import SluiceCore
 
 /// Opens connections with a deadline.
 enum ConnectionOpener {
-    /// - Returns: the connection, owned by the caller, and its name for errors.
+    /// Opens a connection. Blocks the calling thread until it is ready or the limit has passed.
+    ///
+    /// - Returns: The connection, owned by the caller, and its name for errors.
+    /// - Throws: `postgresUnreachable`, or `configInvalid` for a malformed string.
     static func open(_ conninfo: String, replication: Bool, within limit: Duration) throws -> (OpaquePointer, String) {
         let name = try name(of: conninfo)
-        // Entries before `dbname` are defaults that the connection string may override, those after it are not.
+        // The connection string may override entries before `dbname`, but not those after it.
         var entries = [
             ("fallback_application_name", "sluice"), ("keepalives_idle", "30"), ("keepalives_interval", "10"),
             ("keepalives_count", "3"), ("tcp_user_timeout", "60000"), ("dbname", conninfo), ("client_encoding", "UTF8"),
@@ -34,6 +37,7 @@ enum ConnectionOpener {
     }
 
     private static func finish(_ handle: OpaquePointer, _ name: String, _ deadline: ContinuousClock.Instant) throws {
+        // libpq connects in steps. Each step states the direction in which the socket must be ready for the next.
         var status = PGRES_POLLING_WRITING
         while status != PGRES_POLLING_OK {
             if unsafe status == PGRES_POLLING_FAILED || PQstatus(handle) == CONNECTION_BAD { throw unsafe failure(handle, name) }
@@ -54,7 +58,7 @@ enum ConnectionOpener {
         return PostgresFailure(.postgresUnreachable, "Connecting to \(name) failed: \(reason)")
     }
 
-    /// `host:port/database` of a connection string, without its secrets.
+    /// Returns `host:port/database` of a connection string, without its secrets.
     private static func name(of conninfo: String) throws -> String {
         var message: UnsafeMutablePointer<CChar>?
         guard let options = unsafe PQconninfoParse(conninfo, &message) else {

@@ -1,5 +1,7 @@
-/// Who is answered together with whom, decided without doing anything: first come, first served, in at most `width` runs at a
-/// time of at most `most` questions each. Who has been in line for longer than `patience` when a run ends gets no answer.
+/// The state machine of a `Gatherer`, without effects.
+///
+/// Questions are served in order, in at most `width` concurrent runs of at most `most` questions each. A question that has waited
+/// longer than `patience` when a run ends gets no answer.
 struct GathererStateMachine<Question, Waiter, Worker> {
     struct Run {
         let number: UInt64
@@ -8,25 +10,25 @@ struct GathererStateMachine<Question, Waiter, Worker> {
 
     private struct Work {
         var askers: [UInt64]
-        /// Of the askers those who still wait.
+        /// The number of askers that still wait.
         var left: Int
         var worker: Worker?
     }
 
-    /// What a run may take before the next have fewer questions: each waits for all of its run.
+    /// The duration of a run above which the next runs have fewer questions: each asker waits for the whole run.
     static var slow: Duration { .milliseconds(50) }
 
     private let width: Int
     private let most: Int
     private let patience: Duration
-    /// Questions of the next run at most.
+    /// The maximum number of questions of the next run.
     private(set) var share: Int
     private var line: [(id: UInt64, question: Question, deadline: ContinuousClock.Instant)] = []
-    /// Those in line, with no run, and those in runs.
+    /// The waiters in line, without a run, and those in runs.
     private var waiters: [UInt64: (waiter: Waiter, run: UInt64?)] = [:]
     private var runs: [UInt64: Work] = [:]
     private var runNumber: UInt64 = 0
-    /// Who gave up before they began to wait.
+    /// The askers that were cancelled before they began to wait.
     private var cancelled: Set<UInt64> = []
 
     init(width: Int, most: Int, patience: Duration) {
@@ -36,12 +38,12 @@ struct GathererStateMachine<Question, Waiter, Worker> {
         share = self.most
     }
 
-    /// How many wait for a run to begin.
+    /// The number of questions that wait for a run to begin.
     var waiting: Int { line.count }
 
     enum Asked {
         case waits
-        /// A run begins.
+        /// The question begins a run.
         case begins(Run)
         case cancelled
     }
@@ -50,32 +52,35 @@ struct GathererStateMachine<Question, Waiter, Worker> {
         if cancelled.remove(id) != nil { return .cancelled }
         waiters[id] = (waiter, nil)
         line.append((id, question, now + patience))
-        // Whoever is in line with room for a run is there alone.
+        // Questions wait only while all runs are busy. If a run is free, this question is alone in line.
         return next().map { .begins($0) } ?? .waits
     }
 
-    /// Somebody works on a run now.
-    /// - Returns: whether nobody waits for it any more.
+    /// Records the worker of a run.
+    ///
+    /// - Returns: `true` if no asker of the run waits any more.
     mutating func began(_ number: UInt64, by worker: Worker) -> Bool {
         runs[number]?.worker = worker
         return runs[number]?.left == 0
     }
 
     struct End {
-        /// Who gets the answer to each question of the run, nil for those who gave up.
+        /// The waiter of each question of the run; nil for askers that were cancelled.
         var waiters: [Waiter?]
-        /// Who has been in line for too long.
+        /// The waiters that have been in line for too long.
         var late: [Waiter]
-        /// What begins in its place.
+        /// The run that begins in place of the ended one.
         var next: Run?
     }
 
-    /// A run is over.
-    /// - Parameter duration: how long its questions took, all together.
+    /// Ends a run.
+    ///
+    /// - Parameter duration: The time that all its questions took together.
     mutating func end(_ number: UInt64, after duration: Duration, now: ContinuousClock.Instant) -> End {
+        // A slow run halves the size of the next ones, a fast run doubles it.
         share = duration > Self.slow ? max(1, share / 2) : min(most, share * 2)
         let askers = runs.removeValue(forKey: number)?.askers ?? []
-        // They are in line in the order of their deadlines.
+        // All have the same patience, so the line is in the order of the deadlines.
         let late = line.prefix { $0.deadline <= now }.map(\.id)
         line.removeFirst(late.count)
         return End(
@@ -83,8 +88,9 @@ struct GathererStateMachine<Question, Waiter, Worker> {
             late: late.compactMap { waiters.removeValue(forKey: $0)?.waiter }, next: next())
     }
 
-    /// Somebody gives up, perhaps before they began to wait.
-    /// - Returns: the waiter, and the worker on a run that nobody waits for any more.
+    /// Cancels an asker, possibly before it began to wait.
+    ///
+    /// - Returns: The waiter to resume, and the worker to cancel if its run has no waiting asker left.
     mutating func cancel(_ id: UInt64) -> (waiter: Waiter?, worker: Worker?) {
         guard let (waiter, run) = waiters.removeValue(forKey: id) else {
             cancelled.insert(id)
@@ -94,13 +100,15 @@ struct GathererStateMachine<Question, Waiter, Worker> {
             line.removeAll { $0.id == id }
             return (waiter, nil)
         }
+        // The run continues for its other askers.
         runs[run]?.left -= 1
         return (waiter, runs[run]?.left == 0 ? runs[run]?.worker : nil)
     }
 
-    /// Forgets somebody who has an answer.
+    /// Forgets the cancellation of an asker that has been answered.
     mutating func forget(_ id: UInt64) { cancelled.remove(id) }
 
+    /// Begins a run if one is free and a question waits.
     private mutating func next() -> Run? {
         guard !line.isEmpty, runs.count < width else { return nil }
         let asked = Array(line.prefix(share))

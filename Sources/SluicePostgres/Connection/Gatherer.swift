@@ -1,18 +1,21 @@
 import SluiceCore
 import Synchronization
 
-/// What came of a run.
+/// The result of a run.
 struct Gathered<Answer: Sendable>: Sendable {
-    /// One for each question, in their order.
+    /// The answers, one for each question, in the same order.
     var answers: [Result<Answer, any Error>]
-    /// How long the questions took, without what came before; zero when that is not known.
+    /// The time that the questions took, without the preparation; zero if unknown.
     var duration: Duration = .zero
 }
 
-/// Answers together what is asked at the same time. Who asks while enough runs are under way waits until one has ended, and
-/// shares the next with the others who wait; who asks alone is answered at once, alone.
+/// A coalescer of concurrent requests.
 ///
-/// In line are as many as ask at a time, and nobody is refused before ten seconds. Runs that take long are shared by fewer.
+/// While fewer than `width` runs are active, a question starts a run at once, alone. Otherwise it waits until a run ends, and
+/// shares the next one with the others in line.
+///
+/// The line holds one question per waiting caller. A question fails with `timeout` after 10 s at the earliest. If runs take longer
+/// than 50 ms, fewer questions share them.
 final class Gatherer<Question: Sendable, Answer: Sendable>: Sendable {
     typealias Run = @Sendable ([Question]) async -> Gathered<Answer>
     private typealias Waiter = CheckedContinuation<Result<Answer, any Error>, Never>
@@ -24,17 +27,20 @@ final class Gatherer<Question: Sendable, Answer: Sendable>: Sendable {
     private let numbers = Atomic<UInt64>(0)
 
     /// - Parameters:
-    ///   - width: runs at a time.
-    ///   - most: questions of one run.
+    ///   - width: The maximum number of concurrent runs.
+    ///   - most: The maximum number of questions of one run.
     init(width: Int, most: Int) { state = Mutex(Machine(width: width, most: most, patience: Self.patience)) }
 
-    /// How many wait for a run to begin.
+    /// The number of questions that wait for a run to begin.
     var waiting: Int { state.withLock(\.waiting) }
 
-    /// Who is cancelled gets a `CancellationError` at once; a run is cancelled when all of its askers are.
-    /// - Parameter run: answers the questions of others too, where it is this one that begins a run.
+    /// Returns the answer to a question.
+    ///
+    /// A cancelled caller receives `CancellationError` at once. A run is cancelled when all its askers are.
+    /// - Parameter run: Answers the questions of a run that this call begins, or a later one that follows it.
     func ask(_ question: Question, _ run: @escaping Run) async throws -> Answer {
         let id = numbers.add(1, ordering: .relaxed).newValue
+        // The cancellation handler may run after the answer, and its trace must not remain.
         defer { state.withLock { $0.forget(id) } }
         return try await withTaskCancellationHandler {
             await withCheckedContinuation { (waiter: Waiter) in
@@ -52,14 +58,16 @@ final class Gatherer<Question: Sendable, Answer: Sendable>: Sendable {
     }
 
     private func begin(_ begun: Machine.Run, _ run: @escaping Run) {
-        // Unstructured because: it answers all who wait, whichever of them gives up; it is cancelled when all have.
+        // Unstructured because: it answers all waiting callers, even if one is cancelled; it is cancelled when all are.
         let worker = Task { await self.work(begun, run) }
+        // All askers may have been cancelled before the worker was recorded.
         if state.withLock({ $0.began(begun.number, by: worker) }) { worker.cancel() }
     }
 
     private func work(_ begun: Machine.Run, _ run: @escaping Run) async {
         let gathered = await run(begun.questions)
         let end = state.withLock { $0.end(begun.number, after: gathered.duration, now: .now) }
+        // The next run begins before the answers are delivered, so that no time is lost between runs.
         if let next = end.next { begin(next, run) }
         for (number, waiter) in end.waiters.enumerated() {
             waiter?.resume(returning: gathered.answers.indices.contains(number) ? gathered.answers[number] : .failure(Self.unanswered))

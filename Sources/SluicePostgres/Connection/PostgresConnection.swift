@@ -1,10 +1,10 @@
 import SluiceCore
 
-/// A connection to PostgreSQL on a queue of its own; calls run one after another.
+/// A connection to PostgreSQL with a serial queue of its own. Calls run one after another.
 ///
-/// Cancelling the calling task cancels the statement on the server and ends the call in `CancellationError`.
-/// Other failures are `PostgresFailure`s. Transactions belong to the connection, not to a task: share a connection
-/// between tasks only through a `PostgresPool`.
+/// If the calling task is cancelled, the statement is cancelled on the server and the call throws `CancellationError`. Other
+/// failures are `PostgresFailure`s. Transactions belong to the connection, not to a task: share a connection between tasks only
+/// through a `PostgresPool`.
 package actor PostgresConnection {
     private nonisolated let executor: QueueExecutor
     private var opened: PostgresSession?
@@ -15,8 +15,8 @@ package actor PostgresConnection {
 
     /// Connects. `conninfo` is libpq's: `host=… port=… dbname=… user=… password=…` or a `postgresql://` URI.
     ///
-    /// Ends in `postgresUnreachable` when the server does not answer within the limit or refuses, and in `configInvalid`
-    /// when the string cannot be read. No error shows the password.
+    /// - Throws: `postgresUnreachable` if the server refuses or does not answer within the limit, `configInvalid` if the string is
+    ///   malformed. No error shows the password.
     package static func connect(_ conninfo: String, within limit: Duration = .seconds(10)) async throws -> PostgresConnection {
         let connection = PostgresConnection(QueueExecutor("sluice.postgres"))
         try await connection.open(conninfo, limit)
@@ -27,13 +27,15 @@ package actor PostgresConnection {
         opened = try PostgresSession(conninfo, within: limit)
     }
 
-    /// Ends the connection; later calls fail. Dropping the last reference does the same.
+    /// Closes the connection; later calls fail. Dropping the last reference does the same.
     package func close() { opened = nil }
 
-    /// Whether further statements make sense.
+    /// `true` if the connection can run further statements. Reads the socket without waiting.
     package var isUsable: Bool { opened.map { !$0.isBroken && !$0.hasClosed } ?? false }
 
-    /// Gives the connection back to a clean state; false when that is not possible.
+    /// Rolls back an open transaction and resets the time limit.
+    ///
+    /// - Returns: `false` if the connection is broken.
     func tidy() -> Bool {
         guard let opened else { return false }
         opened.rollback()
@@ -41,7 +43,7 @@ package actor PostgresConnection {
         return !opened.isBroken
     }
 
-    /// Runs one statement and returns its rows. `cached` prepares the text once per connection.
+    /// Runs one statement and returns its rows. With `cached`, the text is prepared once per connection.
     @discardableResult
     package func query(
         _ sql: String, _ parameters: [PostgresParameter] = [], cached: Bool = false, within limit: Duration? = nil
@@ -49,7 +51,7 @@ package actor PostgresConnection {
         try await withSession { try $0.query(sql, parameters, cached: cached, within: limit) }
     }
 
-    /// Runs one statement and returns the number of rows it touched.
+    /// Runs one statement and returns the number of rows that it affected.
     @discardableResult
     package func execute(
         _ sql: String, _ parameters: [PostgresParameter] = [], cached: Bool = false, within limit: Duration? = nil
@@ -57,26 +59,31 @@ package actor PostgresConnection {
         try await withSession { try $0.execute(sql, parameters, cached: cached, within: limit) }
     }
 
-    /// Runs several statements separated by semicolons; no parameters. - Returns: the result of the last.
+    /// Runs several statements separated by semicolons, without parameters.
+    ///
+    /// - Returns: The result of the last statement.
     @discardableResult
     package func script(_ sql: String, within limit: Duration? = nil) async throws -> PostgresResult {
         try await withSession { try $0.script(sql, within: limit) }
     }
 
-    /// Runs `COPY … FROM STDIN` with the given pieces of data. - Returns: the number of rows copied.
+    /// Runs `COPY … FROM STDIN` with the given chunks of data.
+    ///
+    /// - Returns: The number of copied rows.
     @discardableResult
     package func copyIn(_ sql: String, _ chunks: [[UInt8]], within limit: Duration? = nil) async throws -> Int {
         try await withSession { try $0.copyIn(sql, within: limit, chunks) }
     }
 
-    /// Runs the body on the connection's queue, where statements are plain blocking calls: one hop for many statements.
+    /// Runs the body on the connection's queue, where statements are blocking calls: one hop for many statements.
     ///
-    /// Nothing else may be waited for in there.
+    /// The body must wait for nothing else, because it blocks the queue.
     package func withSession<R: Sendable>(_ body: @Sendable (PostgresSession) throws -> R) async throws -> R {
         let session = try idleSession()
+        // Each call has a scope of its own, so that a late cancellation cannot hit the next call.
         let scope = session.canceller.open()
-        // The closure must capture `self`: it is isolated to this actor only if it does, and would otherwise leave the
-        // queue and block a thread of the cooperative pool.
+        // Only a closure that captures `self` is isolated to this actor. Otherwise it would leave the queue and block a thread of
+        // the cooperative pool.
         return try await withTaskCancellationHandler {
             try self.run(session, body)
         } onCancel: { [canceller = session.canceller] in
@@ -84,16 +91,17 @@ package actor PostgresConnection {
         }
     }
 
-    /// What came of lending a session to a pool's borrower.
+    /// The result of lending a session to a borrower of the pool.
     enum Lent<R: Sendable>: Sendable {
+        /// The body has run, and the connection is clean.
         case done(Result<R, any Error>)
-        /// The same, and the connection cannot be used again.
+        /// The body has run, but the connection cannot be used again.
         case broke(Result<R, any Error>)
-        /// The server had ended the connection before; the body has not run.
+        /// The server had closed the connection before; the body has not run.
         case wasClosed
     }
 
-    /// `isUsable`, `withSession` and `tidy` for the price of one hop.
+    /// Combines `isUsable`, `withSession` and `tidy` in one hop.
     func lend<R: Sendable>(_ body: @Sendable (PostgresSession) throws -> R) async -> Lent<R> {
         guard isUsable else { return .wasClosed }
         let result: Result<R, any Error>
@@ -112,14 +120,15 @@ package actor PostgresConnection {
         return try body(session)
     }
 
+    /// Ends the scope of cancellation. If a request is still in flight, the connection counts as broken.
     private func close(_ canceller: StatementCanceller) {
         if !canceller.close() { opened?.markBroken() }
     }
 
-    /// Runs a SELECT of any size in pieces: `row` fills a chunk on the connection's queue and returns true when it is
-    /// full; `deliver` takes it, and the next rows are read only when it returns.
+    /// Runs a SELECT of any size in chunks.
     ///
-    /// No other statement can run on this connection until the stream has ended.
+    /// On the connection's queue, `row` fills a chunk and returns `true` when it is full. Then `deliver` receives the chunk, and
+    /// the next rows are read after it returns. No other statement can run on this connection until the stream has ended.
     package func stream<Chunk: Sendable>(
         _ sql: String, _ parameters: [PostgresParameter] = [], within limit: Duration? = nil,
         chunk makeChunk: @Sendable () -> Chunk,
@@ -132,6 +141,7 @@ package actor PostgresConnection {
             defer { self.close(session.canceller) }
             try Task.checkCancellation()
             try self.begin(session, sql, parameters, limit)
+            // Every exit ends the stream, so that the connection stays usable.
             defer { session.abandonStream() }
             while let chunk = try self.fill(session, sql, limit, makeChunk, row) {
                 try await deliver(chunk)
@@ -147,7 +157,7 @@ package actor PostgresConnection {
         try session.beginStream(sql, parameters, limit)
     }
 
-    /// - Returns: the next chunk, or nil when the stream is over.
+    /// Returns the next chunk, or nil at the end of the stream.
     private func fill<Chunk>(
         _ session: PostgresSession, _ sql: String, _ limit: Duration?, _ makeChunk: () -> Chunk,
         _ row: (PostgresRow, inout Chunk) throws -> Bool
@@ -163,8 +173,8 @@ package actor PostgresConnection {
         return isEmpty ? nil : chunk
     }
 
-    /// Runs the body in a transaction on this connection: committed when it returns, rolled back when it throws or the
-    /// task is cancelled.
+    /// Runs the body in a transaction on this connection. It commits when the body returns, and rolls back when the body throws or
+    /// the task is cancelled.
     package nonisolated(nonsending) func inTransaction<R>(
         _ mode: TransactionMode = .readCommitted, _ body: nonisolated(nonsending) () async throws -> R
     ) async throws -> R {

@@ -1,11 +1,11 @@
 package import SluiceCore
 
 extension PostgresFailure {
-    /// The refusal of a write: a fixed text for the client, PostgreSQL's own words for operators.
+    /// Returns the rejection of a write: a fixed text for the client, PostgreSQL's message for operators.
     ///
-    /// The server's message quotes rows, also fields that the client's role hides. At most the name of a constraint gets into the
-    /// client's text, and only of a constraint on a table that the client writes.
-    /// - Parameter tables: those of the classes that the transaction writes.
+    /// The server's message quotes rows, including fields that the client's role hides. The client's text contains at most the name
+    /// of a constraint, and only of one on a table that the client writes.
+    /// - Parameter tables: The tables of the classes that the transaction writes.
     package func refusal(of tables: [TableMapping]) -> SluiceError {
         let name = constraintName(on: tables).map { " (constraint \($0))" } ?? ""
         return SluiceError(
@@ -13,7 +13,7 @@ extension PostgresFailure {
             fix: "Keep to the constraints of the class, or ask the operator for the reason.", detail: message)
     }
 
-    /// The kind of a refusal, without a value.
+    /// The kind of rejection, without a value.
     private var reason: String {
         switch sqlState {
         case "23502"?: "a required value is missing"
@@ -28,12 +28,13 @@ extension PostgresFailure {
         }
     }
 
-    /// Bytes of a table's name that a constraint's default name keeps at least, however long the table's and column's names are.
+    /// The number of bytes of a name that a default constraint name keeps at least, however long the table's and column's names
+    /// are.
     private static let keptBytes = 24
 
-    /// The constraint's name, unless it is another table's or may be made of names that the client does not know.
+    /// Returns the constraint's name; nil if it belongs to another table or may contain names that the client does not know.
     ///
-    /// PostgreSQL's default names begin with the table's name and go on with columns.
+    /// PostgreSQL's default names consist of the table's name and names of columns.
     private func constraintName(on tables: [TableMapping]) -> String? {
         guard let constraint, let own = tables.first(where: { $0.table == table && $0.schema == schema }) else { return nil }
         let hidden = [own.table] + own.columns.filter { !own.properties.contains($0) }

@@ -1,14 +1,14 @@
 /// A parameter of a statement. PostgreSQL derives its type from the statement, except for `bytes`, which is `bytea`.
 package enum PostgresParameter: Hashable, Sendable {
     case null
-    /// The text form of whatever type the statement expects. A NUL character is refused with SQLSTATE 22021: PostgreSQL
-    /// has no text with it.
+    /// The text form of the type that the statement expects. A NUL character is rejected with SQLSTATE 22021, because PostgreSQL
+    /// cannot store it.
     case text(String)
     case bytes([UInt8])
 
     package static func int(_ value: some BinaryInteger) -> Self { .text(String(value)) }
     package static func bool(_ value: Bool) -> Self { .text(value ? "t" : "f") }
-    /// Whether it is a text that PostgreSQL cannot hold.
+    /// `true` for a text that PostgreSQL cannot store.
     var hasNUL: Bool { if case .text(let text) = self { text.utf8.contains(0) } else { false } }
 
     package static func optional(_ text: String?) -> Self { text.map { .text($0) } ?? .null }
@@ -20,7 +20,7 @@ extension PostgresParameter: ExpressibleByStringLiteral, ExpressibleByIntegerLit
     package init(nilLiteral: ()) { self = .null }
 }
 
-/// The parameters of one statement as libpq wants them, in buffers that are used again for the next.
+/// The parameters of one statement in libpq's form, in buffers that the next statement reuses.
 struct ParameterBuffer {
     private var content: [UInt8] = []
     private var offsets: [Int] = []
@@ -57,6 +57,7 @@ struct ParameterBuffer {
         types.append(isBinary ? Self.byteaType : 0)
     }
 
+    /// The parameters as C arrays, valid only inside `withLent`.
     @unsafe struct Lent {
         var count: Int32
         var values: UnsafePointer<UnsafePointer<CChar>?>?

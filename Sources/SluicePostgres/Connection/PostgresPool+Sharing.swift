@@ -1,8 +1,8 @@
 extension PostgresPool {
-    /// Runs a statement in one round trip, and one commit, with those that others ask for at the same time.
+    /// Runs a statement in one round trip, and one commit, with those of concurrent callers.
     ///
-    /// For quick statements alone that wait for nobody's lock: each has its answer when all have. One that the server refuses is
-    /// refused alone. Failures come out as `SluiceError`.
+    /// For single quick statements that wait for no lock: each has its answer only when all have. If the server rejects one, each
+    /// runs again alone. Failures are thrown as `SluiceError`.
     package func share(_ statement: PostgresStatement) async throws -> PostgresResult {
         do {
             return try await shared.ask(statement) { await self.run($0) }
@@ -19,7 +19,7 @@ extension PostgresPool {
                     let answers = try session.pipeline(statements)
                     return Gathered(answers: answers.map { .success($0) }, duration: .now - begin)
                 } catch {
-                    // Where the server has refused one, none of them has taken effect.
+                    // The pipeline is one implicit transaction: if the server rejected one statement, none has taken effect.
                     guard statements.count > 1, (error.error as? PostgresFailure)?.sqlState != nil, !session.isBroken else {
                         throw error.error
                     }

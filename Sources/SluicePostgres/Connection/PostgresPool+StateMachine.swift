@@ -1,4 +1,4 @@
-/// What a borrower receives: a connection, or leave to open one.
+/// The grant for a borrower: a connection, or the permission to open one.
 enum PoolGrant<Connection> {
     case use(Connection)
     case open
@@ -6,7 +6,7 @@ enum PoolGrant<Connection> {
 
 extension PoolGrant: Sendable where Connection: Sendable {}
 
-/// Who gets which connection, decided without doing anything: first come, first served, at most `size` connections.
+/// The state machine of a `PostgresPool`, without effects: first come, first served, at most `size` connections.
 struct PoolStateMachine<Connection, Waiter> {
     typealias Grant = PoolGrant<Connection>
 
@@ -18,10 +18,10 @@ struct PoolStateMachine<Connection, Waiter> {
 
     let size: Int
     private var idle: [Connection] = []
-    /// Connections that are open or being opened.
+    /// The number of connections that are open or being opened.
     private(set) var taken = 0
     private var waiters: [(id: UInt64, waiter: Waiter, limit: Duration, deadline: ContinuousClock.Instant)] = []
-    /// When somebody looks whose time is over; nil: nobody will. One look serves all, as most have what they want long before.
+    /// The time of the next `expire`; nil if none is scheduled. One timer serves all, because most waiters are served long before.
     private var nextLook: ContinuousClock.Instant?
     /// Waiters that were cancelled before they began to wait.
     private var cancelled: Set<UInt64> = []
@@ -34,20 +34,22 @@ struct PoolStateMachine<Connection, Waiter> {
     mutating func acquire() -> Acquire {
         if isClosed { return .refuse }
         if let connection = idle.popLast() { return .grant(.use(connection)) }
+        // A new borrower does not overtake waiters.
         guard waiters.isEmpty, taken < size else { return .wait }
         taken += 1
         return .grant(.open)
     }
 
-    /// Puts a waiter in line.
+    /// The result of adding a waiter to the line.
     enum Enqueue {
-        /// `look`: `expire` is to be called then.
+        /// The waiter is in line. Unless `look` is nil, the caller must call `expire` at that time.
         case waits(look: ContinuousClock.Instant?)
         case grant(Grant)
         case cancelled
         case refuse
     }
 
+    /// Adds a waiter to the line, unless a connection has become free since `acquire`.
     mutating func enqueue(_ id: UInt64, _ waiter: Waiter, within limit: Duration, now: ContinuousClock.Instant) -> Enqueue {
         if cancelled.remove(id) != nil { return .cancelled }
         switch acquire() {
@@ -56,15 +58,18 @@ struct PoolStateMachine<Connection, Waiter> {
         case .wait:
             let deadline = now + limit
             waiters.append((id, waiter, limit, deadline))
+            // The scheduled call is early enough for this waiter, too.
             if let nextLook, nextLook <= deadline { return .waits(look: nil) }
             nextLook = deadline
             return .waits(look: deadline)
         }
     }
 
-    /// A connection comes back in good order.
-    /// - Returns: the waiter that gets it; else, with `close`, that it is to be closed.
+    /// Takes back a connection in good order.
+    ///
+    /// - Returns: The waiter that receives it. Without a waiter, `close` is `true` if the caller must close the connection.
     mutating func release(_ connection: Connection) -> (waiter: Waiter?, close: Bool) {
+        // The connection goes to the first waiter directly and remains taken.
         if !waiters.isEmpty { return (waiters.removeFirst().waiter, false) }
         if isClosed {
             taken -= 1
@@ -74,37 +79,44 @@ struct PoolStateMachine<Connection, Waiter> {
         return (nil, false)
     }
 
-    /// A connection is gone, or could not be opened.
-    /// - Returns: the waiter that may open one in its place.
+    /// Records that a connection was lost or could not be opened.
+    ///
+    /// - Returns: The waiter that may open one in its place.
     mutating func discard() -> Waiter? {
+        // The waiter opens a connection in its place, so the number stays the same.
         if !waiters.isEmpty { return waiters.removeFirst().waiter }
         taken -= 1
         return nil
     }
 
-    /// Takes out those whose time is over at `look`, a moment that has come.
-    /// - Returns: them and how long they have waited; and when to look again, nil when nobody waits or somebody else looks.
+    /// Removes the waiters whose deadline is not after `look`, the current time.
+    ///
+    /// - Returns: The waiters with their limits, and the time of the next call. It is nil if no waiter is left or another call is
+    ///   scheduled.
     mutating func expire(
         at look: ContinuousClock.Instant
     ) -> (waiters: [(waiter: Waiter, limit: Duration)], next: ContinuousClock.Instant?) {
         let expired = waiters.filter { $0.deadline <= look }.map { ($0.waiter, $0.limit) }
         waiters.removeAll { $0.deadline <= look }
+        // An earlier call has been scheduled since and takes care of the rest.
         guard look == nextLook else { return (expired, nil) }
         nextLook = waiters.map(\.deadline).min()
         return (expired, nextLook)
     }
 
-    /// A waiter's task was cancelled, perhaps before it began to wait.
+    /// Removes a waiter whose task was cancelled, possibly before it began to wait.
     mutating func cancel(_ id: UInt64) -> Waiter? {
         if let index = waiters.firstIndex(where: { $0.id == id }) { return waiters.remove(at: index).waiter }
         cancelled.insert(id)
         return nil
     }
 
-    /// Forgets a waiter that has what it wanted.
+    /// Forgets the cancellation of a waiter that has been served.
     mutating func forget(_ id: UInt64) { cancelled.remove(id) }
 
-    /// - Returns: idle connections to close, and waiters to refuse.
+    /// Closes the pool.
+    ///
+    /// - Returns: Idle connections to close, and waiters to refuse.
     mutating func close() -> (connections: [Connection], waiters: [Waiter]) {
         isClosed = true
         defer {

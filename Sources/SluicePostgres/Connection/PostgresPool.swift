@@ -2,10 +2,10 @@ import Dispatch
 import SluiceCore
 import Synchronization
 
-/// A bounded number of connections to one database, lent for the time of a closure.
+/// A bounded number of connections to one database, each lent for the length of a closure.
 ///
-/// Whoever finds none free waits in line, at most for its limit, then `timeout` names the pool and its size. A
-/// connection that broke is replaced; a transaction that was left open is rolled back before the next borrower.
+/// If none is free, a borrower waits in line for at most its limit. Then it receives `timeout` with the pool's name and size. A
+/// broken connection is replaced, and an open transaction is rolled back before the next borrower.
 package final class PostgresPool: Sendable {
     private typealias Grant = PoolGrant<PostgresConnection>
     private typealias Waiter = CheckedContinuation<Grant, any Error>
@@ -16,10 +16,12 @@ package final class PostgresPool: Sendable {
     private let conninfo: String
     private let state: Mutex<Machine>
     private let numbers = Atomic<UInt64>(0)
-    /// Statements that are run together with those of others.
+    /// The statements that run together with those of concurrent callers.
     let shared = Gatherer<PostgresStatement, PostgresResult>(width: 2, most: 64)
 
-    /// - Parameter size: connections at most, at least 1; they are opened when they are needed.
+    /// Creates a pool without opening a connection.
+    ///
+    /// - Parameter size: The maximum number of connections, at least 1. They are opened on demand.
     package init(_ conninfo: String, name: String = "postgres", size: Int = 8) {
         self.conninfo = conninfo
         self.name = name
@@ -27,9 +29,9 @@ package final class PostgresPool: Sendable {
         state = Mutex(Machine(size: max(1, size)))
     }
 
-    /// Lends a connection to the body. Nested borrowing can wait for itself: do not.
+    /// Lends a connection to the body. Do not nest calls: the inner one may wait for a connection that the outer one holds.
     ///
-    /// - Parameter limit: how long to wait for a connection, and how long opening one may take.
+    /// - Parameter limit: The maximum wait for a connection, and the maximum time for opening one.
     package nonisolated(nonsending) func withConnection<R>(
         within limit: Duration = .seconds(10), _ body: nonisolated(nonsending) (PostgresConnection) async throws -> R
     ) async throws -> R {
@@ -44,8 +46,8 @@ package final class PostgresPool: Sendable {
         }
     }
 
-    /// Runs the body on a connection's queue: what `withConnection` and the connection's `withSession` do, for a third of the
-    /// hops between threads.
+    /// Runs the body on a connection's queue. Equals `withConnection` with the connection's `withSession`, for a third of the
+    /// thread hops.
     package func withSession<R: Sendable>(
         within limit: Duration = .seconds(10), _ body: @Sendable (PostgresSession) throws -> R
     ) async throws -> R {
@@ -60,23 +62,26 @@ package final class PostgresPool: Sendable {
                 discard()
                 return try result.get()
             case .wasClosed:
+                // The body has not run, so a new connection may run it.
                 await connection.close()
                 connection = try await open(limit)
             }
         }
     }
 
-    /// Closes idle connections now and lent ones when they come back; later calls end in `shutting-down`.
+    /// Closes idle connections now and lent ones on their return; later calls throw `shuttingDown`.
     package func close() async {
         let (connections, waiters) = state.withLock { $0.close() }
         for waiter in waiters { waiter.resume(throwing: refusal) }
         for connection in connections { await connection.close() }
     }
 
-    /// How many wait in line now.
+    /// The number of borrowers that wait in line.
     package var waiting: Int { state.withLock(\.waiting) }
 
-    /// - Parameter checks: whether a connection that the server has ended is replaced.
+    /// Returns a connection, or opens one.
+    ///
+    /// - Parameter checks: `true` to replace a connection that the server has closed.
     private func borrow(_ limit: Duration, checks: Bool = true) async throws -> PostgresConnection {
         let grant: Grant
         switch state.withLock({ $0.acquire() }) {
@@ -85,6 +90,7 @@ package final class PostgresPool: Sendable {
         case .wait: grant = try await wait(limit)
         }
         if case .use(let connection) = grant {
+            // `lend` checks the connection in its own hop.
             guard checks else { return connection }
             if await connection.isUsable { return connection }
             await connection.close()
@@ -92,7 +98,7 @@ package final class PostgresPool: Sendable {
         return try await open(limit)
     }
 
-    /// Opens a connection in the place of one that the machine counts already.
+    /// Opens a connection in place of one that the state machine already counts.
     private func open(_ limit: Duration) async throws -> PostgresConnection {
         do {
             return try await PostgresConnection.connect(conninfo, within: limit)
@@ -119,6 +125,7 @@ package final class PostgresPool: Sendable {
         }
     }
 
+    /// Ends expired waits at `look`, and schedules the next such call.
     private func expire(at look: ContinuousClock.Instant) {
         DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(Int((look - .now).pollMilliseconds))) { [weak self] in
             guard let self else { return }

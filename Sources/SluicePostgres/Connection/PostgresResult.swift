@@ -1,12 +1,12 @@
 import CLibPQ
 
-/// The rows of a finished statement, in text form, as libpq holds them (nothing is copied until it is asked for).
+/// The rows of a finished statement, in text form. libpq holds them; a value is copied when it is read.
 @safe
-// Sendable because: a result is complete when it comes here, nobody changes it, and libpq's accessors only read it.
+// Sendable because: a result is complete when it arrives here, is never changed, and libpq's accessors only read it.
 package final class PostgresResult: @unchecked Sendable {
     private let handle: OpaquePointer?
 
-    /// Takes ownership.
+    /// Takes ownership of the handle.
     init(_ handle: OpaquePointer?) { unsafe self.handle = handle }
 
     deinit { unsafe PQclear(handle) }
@@ -17,13 +17,13 @@ package final class PostgresResult: @unchecked Sendable {
 
     package func columnName(_ column: Int) -> String { unsafe PQfname(handle, Int32(column)).map { unsafe String(cString: $0) } ?? "" }
 
-    /// Rows that INSERT, UPDATE, DELETE, COPY or SELECT touched; 0 for other statements.
+    /// The number of rows that INSERT, UPDATE, DELETE, COPY or SELECT affected; 0 for other statements.
     package var affected: Int { unsafe Int(String(cString: PQcmdTuples(handle))) ?? 0 }
 
     /// The command tag, such as `INSERT 0 1`.
     package var tag: String { unsafe String(cString: PQcmdStatus(handle)) }
 
-    /// A value's text; nil for NULL and outside the result.
+    /// Returns a value's text; nil for NULL and outside the result.
     package subscript(row: Int, column: Int) -> String? {
         guard row < count, column < columnCount else { return nil }
         return unsafe PostgresRow(handle: handle, row: Int32(row)).string(column)
@@ -32,16 +32,16 @@ package final class PostgresResult: @unchecked Sendable {
     package func int(_ row: Int, _ column: Int) -> Int64? { self[row, column].flatMap { Int64($0) } }
     package func bool(_ row: Int, _ column: Int) -> Bool? { self[row, column].map { $0 == "t" } }
 
-    /// Lends each row in turn.
+    /// Passes each row to the body, in order.
     package func forEach(_ body: (PostgresRow) throws -> Void) rethrows {
         for row in 0..<Int32(count) { try unsafe body(PostgresRow(handle: handle, row: row)) }
     }
 
-    /// All values of a column, NULL left out.
+    /// Returns all values of a column, without NULLs.
     package func column(_ column: Int) -> [String] { (0..<count).compactMap { self[$0, column] } }
 }
 
-/// One row of a result, lent: valid only inside the closure that receives it.
+/// One row of a result, valid only inside the closure that receives it.
 @safe
 package struct PostgresRow {
     private let handle: OpaquePointer?
@@ -54,7 +54,7 @@ package struct PostgresRow {
 
     package var columnCount: Int { unsafe Int(PQnfields(handle)) }
 
-    /// A value's bytes in text form; nil for NULL and for a column that is not there.
+    /// Returns a value's bytes in text form; nil for NULL and for a missing column.
     @unsafe package func bytes(_ column: Int) -> UnsafeBufferPointer<UInt8>? {
         guard unsafe PQgetisnull(handle, row, Int32(column)) == 0, let start = unsafe PQgetvalue(handle, row, Int32(column)) else {
             return nil

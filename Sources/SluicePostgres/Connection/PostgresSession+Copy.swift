@@ -2,8 +2,9 @@ import CLibPQ
 import SluiceCore
 
 extension PostgresSession {
-    /// Runs `COPY … FROM STDIN` with the given pieces of its data, which may be cut anywhere.
-    /// - Returns: the number of rows copied. When `chunks` throws, nothing is copied and its error comes back.
+    /// Runs `COPY … FROM STDIN` with chunks of data, which may be cut anywhere.
+    ///
+    /// - Returns: The number of copied rows.
     @discardableResult
     package func copyIn(
         _ sql: String, within limit: Duration? = nil, _ chunks: some Sequence<[UInt8]>
@@ -12,11 +13,13 @@ extension PostgresSession {
         return try copyIn(sql, within: limit) { iterator.next() }
     }
 
-    /// The same with a source that may fail; nil ends the data.
+    /// Runs `COPY … FROM STDIN` with a source of chunks; nil ends the data. If the source throws, nothing is copied and its error
+    /// is rethrown.
     @discardableResult
     package func copyIn(_ sql: String, within limit: Duration? = nil, from next: () throws -> [UInt8]?) throws -> Int {
         let deadline = try begin(sql, limit)
         guard unsafe PQsendQuery(handle, sql) == 1 else { throw broke(sql) }
+        // The first result is the server's readiness for data, or its rejection.
         let first = unsafe try nextResult(sql, deadline)
         let status = unsafe PQresultStatus(first)
         let refusal = unsafe failure(of: first, sql)
@@ -33,6 +36,7 @@ extension PostgresSession {
             while let chunk = try next() { try put(chunk, sql, deadline) }
         } catch {
             if !isBroken {
+                // This message makes the server abort the COPY, so that the connection remains usable.
                 unsafe PQputCopyEnd(handle, "the source of the data failed")
                 drain()
             }
@@ -58,7 +62,7 @@ extension PostgresSession {
             if sent > 0 { break }
             try flush(sql, deadline)
         }
-        // libpq queues without bound: what was given goes to the socket before more is taken.
+        // libpq queues without bound, so each chunk is sent before the next one is taken.
         try flush(sql, deadline)
     }
 

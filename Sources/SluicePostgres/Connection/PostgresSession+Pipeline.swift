@@ -12,20 +12,21 @@ package struct PostgresStatement: Hashable, Sendable {
     }
 }
 
-/// Which of several statements failed, and how. Those after it were not run.
+/// The failure of one of several statements, by its index. Later statements were not run.
 package struct PipelineFailure: Error {
     package let statement: Int
     package let error: any Error
 }
 
 extension PostgresSession {
-    /// Runs statements one after another for the price of one round trip (or one for each 128), each prepared once per connection. The first that
-    /// fails ends the run, and what was done outside of a transaction until then is undone.
+    /// Runs statements in order in one round trip per 128, each prepared once per connection.
     ///
+    /// The first failure ends the run. Outside a transaction it rolls back the statements of its round trip, but not those of
+    /// earlier ones.
     /// - Parameters:
-    ///   - limit: for all of them; with `row` for each.
-    ///   - row: is lent each row as it comes, with the number of its statement; the results have none then.
-    /// - Returns: the result of each.
+    ///   - limit: The time limit of each round trip; with `row`, of each statement.
+    ///   - row: Receives each row as it arrives, with the index of its statement. The results then have no rows.
+    /// - Returns: The result of each statement.
     @discardableResult
     package func pipeline(
         _ statements: [PostgresStatement], within limit: Duration? = nil, row: ((Int, PostgresRow) -> Void)? = nil
@@ -42,17 +43,18 @@ extension PostgresSession {
         return results
     }
 
-    /// Statements of one round trip: fewer than can be prepared at once.
+    /// The maximum number of statements of one round trip, below the number that can be prepared at once.
     private static let pipelined = 128
 
     private func roundTrip(
         _ statements: [PostgresStatement], _ limit: Duration?, _ row: ((Int, PostgresRow) -> Void)?
     ) throws(PipelineFailure) -> [PostgresResult] {
         let deadline = try at(0) { try begin(statements[0].sql, limit) }
+        // One statement of this run must not deallocate another.
         try at(0) { try makeRoom(for: statements.count, deadline) }
         var names: [String] = []
         for (number, statement) in statements.enumerated() {
-            // Before any is sent: those before it would take effect.
+            // Checked before any is sent, because the statements before it would take effect.
             try at(number) { try check(statement.sql, statement.parameters) }
             names.append(try at(number) { try prepare(statement.sql, deadline) })
         }
@@ -60,13 +62,14 @@ extension PostgresSession {
         var failure = queue(statements, names)
         let sent = failure?.statement ?? statements.count
         do {
+            // Sent even after a failure, because the sync message ends the pipeline on the server.
             guard unsafe PQpipelineSync(handle) == 1 else { throw broke(statements[0].sql) }
             let (results, refused) = try collect(statements[..<sent], deadline, limit, row)
             if let refused { failure = refused }
             guard unsafe PQexitPipelineMode(handle) == 1 else { throw broke(statements[0].sql) }
             if failure == nil { return results }
         } catch {
-            // What is still to come of the others would be taken for answers to the next.
+            // Unread answers to these statements would be taken for answers to the next one.
             markBroken()
             throw PipelineFailure(statement: 0, error: error)
         }
@@ -77,7 +80,9 @@ extension PostgresSession {
         do { return try body() } catch { throw PipelineFailure(statement: statement, error: error) }
     }
 
-    /// - Returns: the first that could not be sent.
+    /// Queues the statements for sending.
+    ///
+    /// - Returns: The first that could not be sent.
     private func queue(_ statements: [PostgresStatement], _ names: [String]) -> PipelineFailure? {
         for (number, statement) in statements.enumerated() {
             do {
@@ -91,7 +96,7 @@ extension PostgresSession {
         return nil
     }
 
-    /// Reads the answers to what was sent, and that to the end of it.
+    /// Reads the answers to the sent statements, and the sync message that ends them.
     private func collect(
         _ statements: ArraySlice<PostgresStatement>, _ deadline: ContinuousClock.Instant, _ limit: Duration?,
         _ row: ((Int, PostgresRow) -> Void)?
@@ -101,10 +106,11 @@ extension PostgresSession {
         for (number, statement) in statements.enumerated() {
             var deadline = deadline
             if row != nil, failure == nil {
+                // Single-row mode applies to one statement, so it is set for each.
                 guard unsafe PQsetSingleRowMode(handle) == 1 else { throw broke(statement.sql) }
                 deadline = .now + (limit ?? self.limit)
             }
-            // After each statement's result libpq says nil once.
+            // libpq returns nil once after each statement's result.
             while let result = unsafe try nextResult(statement.sql, deadline) {
                 if let row, unsafe PQresultStatus(result) == PGRES_SINGLE_TUPLE {
                     unsafe row(number, PostgresRow(handle: result, row: 0))

@@ -2,10 +2,10 @@ import CLibPQ
 import SluiceCore
 
 extension PostgresSession {
-    /// Runs a SELECT and lends each row as it arrives; memory does not grow with the number of rows.
+    /// Runs a SELECT and passes each row as it arrives. Memory does not grow with the number of rows.
     ///
-    /// When `row` throws, the statement is cancelled and the error comes back.
-    /// - Parameter cached: as in `query`.
+    /// If `row` throws, the statement is cancelled and the error is rethrown.
+    /// - Parameter cached: See `query`.
     package func stream(
         _ sql: String, _ parameters: [PostgresParameter] = [], cached: Bool = false, within limit: Duration? = nil,
         row: (PostgresRow) throws -> Void
@@ -20,7 +20,7 @@ extension PostgresSession {
         {}
     }
 
-    /// Sends the statement of a stream. `continueStream` or `abandonStream` must follow until the stream is over.
+    /// Sends the statement of a stream. The caller must then call `continueStream` or `abandonStream` until the stream has ended.
     func beginStream(_ sql: String, _ parameters: [PostgresParameter], cached: Bool = false, _ limit: Duration?) throws {
         let deadline = try begin(sql, limit)
         try check(sql, parameters)
@@ -35,10 +35,10 @@ extension PostgresSession {
         isStreaming = true
     }
 
-    /// Lends rows until `row` returns true, or there are no more.
+    /// Passes rows until `row` returns `true` or none is left.
     ///
-    /// The limit holds for each wait, not for the whole: the consumer's time does not count.
-    /// - Returns: whether there may be more.
+    /// The limit applies to each wait, not to the whole: the consumer's time does not count.
+    /// - Returns: `true` if more rows may follow.
     func continueStream(_ sql: String, _ limit: Duration?, row: (PostgresRow) throws -> Bool) throws -> Bool {
         do {
             while let result = unsafe try nextResult(sql, .now + (limit ?? self.limit)) {
@@ -56,7 +56,7 @@ extension PostgresSession {
         }
     }
 
-    /// Ends a stream early.
+    /// Ends a stream early: cancels its statement and discards the remaining rows.
     func abandonStream() {
         guard isStreaming else { return }
         isStreaming = false

@@ -1,24 +1,24 @@
 import SluiceCore
 
-/// How a transaction begins.
+/// The isolation with which a transaction begins.
 package enum TransactionMode: String, Sendable {
     case readCommitted = "BEGIN ISOLATION LEVEL READ COMMITTED"
     case repeatableRead = "BEGIN ISOLATION LEVEL REPEATABLE READ"
     case serializable = "BEGIN ISOLATION LEVEL SERIALIZABLE"
-    /// A snapshot for reading.
+    /// A read-only snapshot.
     case readOnly = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 }
 
 extension PostgresSession {
-    /// Runs the body in a transaction: committed when it returns, rolled back when it throws.
+    /// Runs the body in a transaction. It commits when the body returns, and rolls back when the body throws.
     ///
-    /// When COMMIT itself fails with `mayHaveTakenEffect`, the outcome is unknown.
+    /// If COMMIT itself fails with `mayHaveTakenEffect`, the outcome is unknown.
     package func inTransaction<R>(_ mode: TransactionMode = .readCommitted, _ body: () throws -> R) throws -> R {
         try query(mode.rawValue)
         return try completeTransaction(body)
     }
 
-    /// The same with a first statement that costs no round trip of its own; the body has its result.
+    /// Runs a transaction whose first statement shares the round trip of BEGIN. The body receives its result.
     package func inTransaction<R>(
         _ mode: TransactionMode, first statement: PostgresStatement, _ body: (PostgresResult) throws -> R
     ) throws -> R {
@@ -32,10 +32,10 @@ extension PostgresSession {
         return try completeTransaction { try body(results[1]) }
     }
 
-    /// A transaction in two round trips: a first statement, and those that come of its result together with the COMMIT.
+    /// Runs a transaction in two round trips: a first statement, then the statements derived from its result with the COMMIT.
     ///
-    /// - Parameter row: is lent each row of the others as it comes, with the number of its statement.
-    /// - Throws: `PipelineFailure` with the number of the one that failed, when it was one of the others.
+    /// - Parameter row: Receives each row of the derived statements as it arrives, with the index of its statement.
+    /// - Throws: `PipelineFailure` with the index of the statement, if a derived statement or the COMMIT failed.
     package func inTransaction(
         _ mode: TransactionMode, first statement: PostgresStatement, then others: (PostgresResult) throws -> [PostgresStatement],
         row: (Int, PostgresRow) -> Void
@@ -51,6 +51,7 @@ extension PostgresSession {
             let results = try withoutActuallyEscaping(row) {
                 try pipeline(statements + [PostgresStatement("COMMIT")], row: $0)
             }
+            // PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK.
             if results.last?.tag != "COMMIT" { throw rolledBack }
         } catch {
             rollback()
@@ -70,7 +71,7 @@ extension PostgresSession {
         return result
     }
 
-    /// Commits; a transaction that had failed before ends in an error instead of PostgreSQL's silent rollback.
+    /// Commits. For a transaction that had failed before, it throws an error instead of PostgreSQL's silent rollback.
     func commit() throws {
         let result = try query("COMMIT")
         if result.tag != "COMMIT" { throw rolledBack }
@@ -81,11 +82,13 @@ extension PostgresSession {
             .postgresStatement, "The transaction on \(name) had failed before its COMMIT and was rolled back.", sqlState: "25P02")
     }
 
-    /// Rolls back whatever is open, also for a cancelled task; a connection that cannot even do that is broken.
+    /// Rolls back an open transaction, even for a cancelled task. If the server does not do so, the connection is broken.
     func rollback() {
         abandonStream()
         guard !isBroken, isInTransaction else { return }
+        // A cancel request in flight would hit the ROLLBACK.
         guard canceller.settle() else { return markBroken() }
+        // A requested cancellation would prevent the ROLLBACK, so it is suspended and restored.
         let isCancelled = canceller.isRequested
         if isCancelled { canceller.forget() }
         do { try script("ROLLBACK", within: .seconds(5)) } catch { markBroken() }

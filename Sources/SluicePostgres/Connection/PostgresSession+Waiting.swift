@@ -10,10 +10,12 @@ import SluiceCore
 #endif
 
 extension PostgresSession {
-    /// How long a cancelled statement may take to say that it was.
+    /// The time within which a cancelled statement must end.
     static let graceAfterCancel: Duration = .seconds(2)
 
-    /// The checks before every statement. - Returns: its deadline.
+    /// Checks that a statement may be sent.
+    ///
+    /// - Returns: The deadline of the statement.
     func begin(_ sql: String, _ limit: Duration?) throws -> ContinuousClock.Instant {
         if isBroken {
             throw PostgresFailure(.postgresUnreachable, "The connection to \(name) is broken; “\(sql.shortened)” was not sent.")
@@ -23,7 +25,7 @@ extension PostgresSession {
                 .postgresStatement, "“\(sql.shortened)” cannot run while the rows of another statement are being read.",
                 fix: "Use another connection of the pool.")
         }
-        // libpq reads a statement up to its first NUL: the rest of a quoted name, and what follows it, would be missing.
+        // libpq reads a statement up to its first NUL and would omit the rest.
         if sql.utf8.contains(0) {
             throw PostgresFailure(
                 .postgresStatement, "A statement contains a NUL character, which PostgreSQL cannot read (SQLSTATE 22021).",
@@ -33,7 +35,10 @@ extension PostgresSession {
         return .now + (limit ?? self.limit)
     }
 
-    /// Reads all results of what was sent. - Returns: the last; throws the first error.
+    /// Reads all results of the statements that were sent.
+    ///
+    /// - Returns: The last result.
+    /// - Throws: The first error.
     func finish(_ sql: String, _ deadline: ContinuousClock.Instant) throws -> PostgresResult {
         var last: OpaquePointer?
         var failure: (any Error)?
@@ -42,6 +47,7 @@ extension PostgresSession {
                 unsafe PQclear(last)
                 unsafe last = result
                 if let error = unsafe self.failure(of: result, sql), failure == nil { failure = error }
+                // The server now expects COPY data, so the connection is out of step.
                 if unsafe PQresultStatus(result).isCopy {
                     markBroken()
                     throw PostgresFailure(.postgresStatement, "“\(sql.shortened)” is a COPY; use copyIn.")
@@ -58,7 +64,10 @@ extension PostgresSession {
         return unsafe PostgresResult(last)
     }
 
-    /// The next result, or nil when there is none; throws when the deadline passes or the connection breaks.
+    /// Returns the next result, or nil if none is left. When the deadline passes, it cancels the statement.
+    ///
+    /// - Throws: `timeout` if the statement was cancelled. The error is `postgresUnreachable` if the connection breaks or the
+    ///   server does not react to the cancellation.
     func nextResult(_ sql: String, _ deadline: ContinuousClock.Instant) throws -> OpaquePointer? {
         var deadline = deadline
         var isCancelling = false
@@ -66,6 +75,7 @@ extension PostgresSession {
             do {
                 try pump(deadline)
             } catch is DeadlinePassed {
+                // The second deadline has passed: the server does not react to the cancellation either.
                 if isCancelling { throw unanswered(sql) }
                 isCancelling = true
                 canceller.send()
@@ -89,7 +99,7 @@ extension PostgresSession {
     struct DeadlinePassed: Error {}
     struct ConnectionBroke: Error {}
 
-    /// Sends what waits to be sent and reads what there is; waits for either until the deadline.
+    /// Sends pending output and reads available input. Waits for either until the deadline.
     func pump(_ deadline: ContinuousClock.Instant) throws {
         let unsent = unsafe PQflush(handle)
         if unsent < 0 { throw ConnectionBroke() }
@@ -98,15 +108,16 @@ extension PostgresSession {
         if unsafe PQconsumeInput(handle) == 0 { throw ConnectionBroke() }
     }
 
-    /// Returns when everything that waited has been sent, which the server need not answer: `pump` would wait for an answer where the
-    /// last of it goes out with its own look.
+    /// Returns when all pending output has been sent, which the server need not answer.
+    ///
+    /// In that case `pump` would wait for an answer if its own flush sent the last of the output.
     func waitToSend(_ deadline: ContinuousClock.Instant) throws {
         while true {
             let unsent = unsafe PQflush(handle)
             if unsent < 0 { throw ConnectionBroke() }
             if unsent == 0 { return }
             try waitForSocket(Int16(POLLIN | POLLOUT), deadline)
-            // A server that sends and is not read takes nothing.
+            // A server whose output is not read stops reading.
             if unsafe PQconsumeInput(handle) == 0 { throw ConnectionBroke() }
         }
     }
@@ -117,9 +128,9 @@ extension PostgresSession {
         try SocketWait.wait(descriptor, events, until: deadline)
     }
 
-    /// Whether the server has closed the connection while nothing was asked of it.
+    /// `true` if the server has closed the idle connection.
     var hasClosed: Bool {
-        // A server that ends a connection says so first: the end itself is only seen by reading on.
+        // A server sends an error before it closes a connection. The end is visible only after that has been read.
         for _ in 0..<8 {
             var entry = unsafe pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
             if entry.fd < 0 { return true }
@@ -129,7 +140,7 @@ extension PostgresSession {
         return false
     }
 
-    /// Throws away what is left of a statement, so that the connection can be used again.
+    /// Discards the remaining results of a statement, so that the connection can be reused.
     func drain() {
         let deadline = ContinuousClock.now + Self.graceAfterCancel
         while true {
@@ -141,7 +152,7 @@ extension PostgresSession {
         }
     }
 
-    /// The error a result carries; nil when it carries none.
+    /// Returns the error of a result; nil if it has none.
     func failure(of result: OpaquePointer?, _ sql: String) -> (any Error)? {
         switch unsafe PQresultStatus(result) {
         case PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE: break
@@ -149,11 +160,12 @@ extension PostgresSession {
         }
         func field(_ code: Int32) -> String? { unsafe PQresultErrorField(result, code).map { unsafe String(cString: $0) } }
         guard let state = field(Self.field("C")) else { return broke(sql) }
+        // query_canceled: the task's own cancellation.
         if state == "57014", canceller.isRequested { return CancellationError() }
         if unsafe PQstatus(handle) == CONNECTION_BAD { markBroken() }
         var message = "PostgreSQL (\(name)) refused “\(sql.shortened)”: \(field(Self.field("M")) ?? "") (SQLSTATE \(state))."
         if let detail = field(Self.field("D")) { message += " \(detail)" }
-        // A server that shuts down or starts says so in answer to whatever it was asked.
+        // A server that shuts down or starts answers every statement with these codes.
         let isLeaving = ["57P01", "57P02", "57P03"].contains(state)
         let code: ErrorCode = isLeaving ? .postgresUnreachable : .postgresStatement
         var failure = PostgresFailure(code, message, fix: field(Self.field("H")), sqlState: state)
@@ -161,13 +173,14 @@ extension PostgresSession {
         failure.schema = field(Self.field("s"))
         failure.table = field(Self.field("t"))
         failure.column = field(Self.field("c"))
+        // An answer on a working connection is definite.
         failure.mayHaveTakenEffect = isBroken
         return failure
     }
 
     private static func field(_ letter: Unicode.Scalar) -> Int32 { Int32(letter.value) }
 
-    /// The failure of a connection that libpq has given up.
+    /// Marks the connection as broken and returns the failure, with libpq's reason.
     func broke(_ sql: String) -> PostgresFailure {
         markBroken()
         let reason = unsafe String(cString: PQerrorMessage(handle)).shortened
@@ -187,7 +200,7 @@ extension ExecStatusType {
     var isCopy: Bool { [PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH].contains(self) }
 }
 
-/// `poll(2)` on one descriptor.
+/// A wait for one descriptor by `poll(2)`.
 enum SocketWait {
     static func wait(_ descriptor: Int32, _ events: Int16, until deadline: ContinuousClock.Instant) throws {
         var entry = pollfd(fd: descriptor, events: events, revents: 0)
@@ -202,7 +215,7 @@ enum SocketWait {
 }
 
 extension Duration {
-    /// Rounded up, so that a wait does not end just before its deadline and spin.
+    /// The duration in milliseconds, rounded up: a wait that ended just before its deadline would spin. At most 10⁹.
     var pollMilliseconds: Int32 {
         let (seconds, attoseconds) = components
         if seconds > 1_000_000 { return 1_000_000_000 }

@@ -1,38 +1,43 @@
 import CLibPQ
 import SluiceCore
 
-/// One connection, blocking: what runs inside the queue of a `PostgresConnection`. Not thread-safe and not for tasks.
+/// A blocking connection for use inside the queue of a `PostgresConnection`. It is not thread-safe.
 ///
-/// A batch of statements through `PostgresConnection.withSession` costs one hop to the queue instead of one each.
-/// Every call has a limit in time. When it passes, the statement is cancelled and the call ends in `timeout`; when the
-/// server does not even answer that, the connection is broken and the call ends in `postgresUnreachable`.
+/// A batch of statements through `PostgresConnection.withSession` costs one hop to the queue instead of one each. Every call has a
+/// time limit. When it passes, the statement is cancelled and the call throws `timeout`. If the server does not react to the
+/// cancellation, the connection is broken and the call throws `postgresUnreachable`.
 @safe
 package final class PostgresSession {
     var handle: OpaquePointer
     let canceller: StatementCanceller
-    /// Whom errors name: `host:port/database`.
+    /// The connection's name in errors: `host:port/database`.
     package let name: String
     package private(set) var isBroken = false
-    /// The limit of calls that give none of their own.
+    /// The time limit of calls that specify none.
     package var limit: Duration = .seconds(30)
     var isStreaming = false
     var parameters = ParameterBuffer()
     private var prepared: [String: String] = [:]
-    /// Statements prepared so far: a name is not used again, because one that was forgotten may still be there.
+    /// The number of statements prepared so far. A name is never reused, because a forgotten statement may still exist on the
+    /// server.
     private var preparations = 0
     private static let preparedBound = 256
-    /// Runs of prepared statements since all of them were planned anew.
+    /// The number of runs of prepared statements since all plans were discarded.
     private var plannedRuns = 0
-    /// A plan that was made while a table was small is kept until its statistics are renewed, a minute later or never: a table that grows
-    /// quickly would be read from end to end for each row meanwhile.
+    /// The number of runs after which all plans are discarded.
+    ///
+    /// A plan made while a table was small is kept until the table's statistics are renewed, a minute later or never. A quickly
+    /// growing table would be scanned in full for each row meanwhile.
     package static let plannedBound = 2_000
 
-    /// Connects, and sets what this module relies on: UTC, ISO dates, hexadecimal bytea, floats that read
-    /// back the same, and commits that wait for the disk.
+    /// Connects, and applies the settings that this module relies on.
+    ///
+    /// They are UTC, ISO dates, hexadecimal bytea, floats that read back the same, and commits that wait for the disk.
     package init(_ conninfo: String, replication: Bool = false, within limit: Duration = .seconds(10)) throws {
         (unsafe handle, name) = try unsafe ConnectionOpener.open(conninfo, replication: replication, within: limit)
         canceller = unsafe StatementCanceller(connection: handle)
         unsafe PQsetNoticeReceiver(handle, ignoreNotice, nil)
+        // All waits go through `SocketWait` and have a deadline.
         unsafe PQsetnonblocking(handle, 1)
         try script(
             """
@@ -44,7 +49,7 @@ package final class PostgresSession {
 
     deinit { unsafe PQfinish(handle) }
 
-    /// Whether a transaction is open, failed ones included.
+    /// `true` if a transaction is open, including a failed one.
     package var isInTransaction: Bool {
         unsafe [PQTRANS_INTRANS, PQTRANS_INERROR].contains(PQtransactionStatus(handle))
     }
@@ -52,15 +57,15 @@ package final class PostgresSession {
     package var serverVersion: Int { unsafe Int(PQserverVersion(handle)) }
     package var processIdentifier: Int { unsafe Int(PQbackendPID(handle)) }
 
-    /// A setting that the server reports by itself, such as `server_encoding`; nil when it does not.
+    /// Returns a setting that the server reports unasked, such as `server_encoding`; nil if it does not.
     package func reported(_ setting: String) -> String? {
         unsafe PQparameterStatus(handle, setting).map { unsafe String(cString: $0) }
     }
 
     /// Runs one statement and returns its rows in text form.
     ///
-    /// - Parameter cached: prepares the statement once per connection: for texts that come again and again (not for
-    ///   texts with values in them).
+    /// - Parameter cached: `true` to prepare the statement once per connection. For texts that recur, not for texts with values in
+    ///   them.
     @discardableResult
     package func query(
         _ sql: String, _ parameters: [PostgresParameter] = [], cached: Bool = false, within limit: Duration? = nil
@@ -85,7 +90,7 @@ package final class PostgresSession {
         return try finish(sql, deadline)
     }
 
-    /// Runs one statement and returns the number of rows it touched.
+    /// Runs one statement and returns the number of rows that it affected.
     @discardableResult
     package func execute(
         _ sql: String, _ parameters: [PostgresParameter] = [], cached: Bool = false, within limit: Duration? = nil
@@ -93,8 +98,10 @@ package final class PostgresSession {
         try query(sql, parameters, cached: cached, within: limit).affected
     }
 
-    /// Runs several statements separated by semicolons, as one transaction unless they say otherwise; no parameters.
-    /// - Returns: the result of the last.
+    /// Runs several statements separated by semicolons, without parameters. They are one transaction unless they contain its
+    /// commands.
+    ///
+    /// - Returns: The result of the last statement.
     @discardableResult
     package func script(_ sql: String, within limit: Duration? = nil) throws -> PostgresResult {
         let deadline = try begin(sql, limit)
@@ -102,7 +109,7 @@ package final class PostgresSession {
         return try finish(sql, deadline)
     }
 
-    /// Refuses parameters that cannot be sent: whoever sends asks it first.
+    /// Rejects parameters that cannot be sent. Every sender must call it first.
     func check(_ sql: String, _ parameters: [PostgresParameter]) throws {
         guard let index = parameters.firstIndex(where: \.hasNUL) else { return }
         throw PostgresFailure(
@@ -116,6 +123,7 @@ package final class PostgresSession {
         guard unsafe self.parameters.withLent({ unsafe call($0) }) == 1 else { throw broke(sql) }
     }
 
+    /// Returns the name of the prepared statement for a text. Prepares it if necessary.
     func prepare(_ sql: String, _ deadline: ContinuousClock.Instant) throws -> String {
         plannedRuns += 1
         if plannedRuns > Self.plannedBound { try planAnew(deadline) }
@@ -130,14 +138,14 @@ package final class PostgresSession {
     }
 
     private func planAnew(_ deadline: ContinuousClock.Instant) throws {
-        // A transaction that has failed takes nothing but its end.
+        // A failed transaction accepts only its end.
         guard unsafe PQtransactionStatus(handle) != PQTRANS_INERROR else { return }
         guard unsafe PQsendQuery(handle, "DISCARD PLANS") == 1 else { throw broke("DISCARD PLANS") }
         _ = try finish("DISCARD PLANS", deadline)
         plannedRuns = 0
     }
 
-    /// Sees to it that so many statements can be prepared without one of them ending another.
+    /// Ensures that `count` statements can be prepared without one of them deallocating another.
     func makeRoom(for count: Int, _ deadline: ContinuousClock.Instant) throws {
         guard prepared.count + count > Self.preparedBound else { return }
         guard unsafe PQsendQuery(handle, "DEALLOCATE ALL") == 1 else { throw broke("DEALLOCATE ALL") }
@@ -145,20 +153,20 @@ package final class PostgresSession {
         prepared.removeAll()
     }
 
-    /// Has a stale plan prepared afresh next time.
+    /// Removes a statement with a stale plan, so that its next run prepares it again.
     func forget(_ sql: String, after error: any Error) {
         if (error as? PostgresFailure)?.isStalePlan == true { prepared[sql] = nil }
     }
 
-    /// Notes that nothing more can be done with this connection.
+    /// Records that the connection cannot be used any more.
     func markBroken() { isBroken = true }
 }
 
-/// What PostgreSQL says beside its answers is for people at a terminal; its errors come with the results.
+/// Ignores PostgreSQL's notices, which are for interactive users. Errors arrive with the results.
 private func ignoreNotice(_ context: UnsafeMutableRawPointer?, _ result: OpaquePointer?) {}
 
 extension String {
-    /// The first words of a statement, for error texts.
+    /// The text on one line, cut after 200 characters, for errors.
     var shortened: String {
         let words = split(whereSeparator: \.isWhitespace).joined(separator: " ")
         return words.utf8.count <= 200 ? words : words.prefix(200) + "…"

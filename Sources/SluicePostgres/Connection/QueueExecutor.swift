@@ -1,7 +1,7 @@
 package import Dispatch
 
-/// A serial Dispatch queue as an actor's executor: blocking calls of that actor hold up this queue and no thread of the
-/// cooperative pool.
+/// A serial Dispatch queue as an actor's executor. Blocking calls of the actor block this queue, but no thread of the cooperative
+/// pool.
 package final class QueueExecutor: SerialExecutor {
     package let queue: DispatchQueue
 

@@ -2,11 +2,11 @@ import CLibPQ
 import Dispatch
 import Synchronization
 
-/// Stops the statement that a connection is running, from any thread, and makes sure that a late request for one
-/// statement cannot hit the next.
+/// A canceller of the statement that a connection is running, usable from any thread. A late request for one statement cannot hit
+/// the next.
 @safe
-// Sendable because: `PQcancel` may be called from any thread on its own copy of the connection's address, which is never
-// changed after `init`; everything else is behind the mutex or is a Dispatch object.
+// Sendable because: `PQcancel` may run on any thread with its own copy of the connection's address, which never changes after
+// `init`. The mutex guards the state, and Dispatch groups are thread-safe.
 final class StatementCanceller: @unchecked Sendable {
     private let handle: OpaquePointer?
     private let state = Mutex(State())
@@ -22,7 +22,7 @@ final class StatementCanceller: @unchecked Sendable {
 
     deinit { unsafe PQfreeCancel(handle) }
 
-    /// Begins a scope of statements that are cancelled together.
+    /// Begins a scope of statements that are cancelled together, and returns its number.
     func open() -> UInt64 {
         state.withLock { state in
             state.scope += 1
@@ -32,8 +32,9 @@ final class StatementCanceller: @unchecked Sendable {
         }
     }
 
-    /// Ends the scope. - Returns: false when a request is still on its way after two seconds: the connection must not be
-    /// used again.
+    /// Ends the scope.
+    ///
+    /// - Returns: `false` if a request is still in flight after 2 s. The connection must not be used again.
     func close() -> Bool {
         let requested = state.withLock { state in
             state.isOpen = false
@@ -42,17 +43,18 @@ final class StatementCanceller: @unchecked Sendable {
         return requested ? settle() : true
     }
 
-    /// Waits until the server has been told what it was to be told.
+    /// Waits until all requests have reached the server, at most 2 s. Blocks the thread; returns `false` after that time.
     func settle() -> Bool { requests.wait(timeout: .now() + .seconds(2)) == .success }
 
-    /// Whether the scope's task has been cancelled.
+    /// `true` if the scope's task has been cancelled.
     var isRequested: Bool { state.withLock(\.isRequested) }
 
-    /// Lets a rollback through although the task is cancelled.
+    /// Clears the cancellation, so that a rollback can run for a cancelled task.
     func forget() { state.withLock { $0.isRequested = false } }
+    /// Restores the cancellation after `forget`.
     func remember() { state.withLock { $0.isRequested = true } }
 
-    /// Cancels a scope; nothing happens when it is over.
+    /// Cancels a scope. Does nothing if the scope has ended or is cancelled already.
     func cancel(scope: UInt64) {
         let isOurs = state.withLock { state in
             guard state.isOpen, state.scope == scope, !state.isRequested else { return false }
@@ -62,10 +64,10 @@ final class StatementCanceller: @unchecked Sendable {
         if isOurs { send() }
     }
 
-    /// Asks the server to stop the statement now running. Returns at once; `settle` waits.
+    /// Asks the server to cancel the running statement. Returns at once; `settle` waits.
     func send() {
         requests.enter()
-        // PQcancel opens a connection of its own and blocks meanwhile.
+        // PQcancel opens a connection of its own and blocks.
         DispatchQueue.global().async {
             var message: [CChar] = Array(repeating: 0, count: 256)
             unsafe message.withUnsafeMutableBufferPointer { buffer in

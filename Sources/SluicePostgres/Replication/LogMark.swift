@@ -1,13 +1,15 @@
-/// A logical message without content, whose transaction's end comes through the replication slot at once.
+/// A WAL heartbeat: a logical message without content. The end of its transaction arrives through the replication slot at once.
 package enum LogMark {
     static let prefix = "sluice-mark"
 
-    /// Writes one. It belongs to a transaction because only a transaction's end has the server write its log out now; outside of
-    /// one the message waits for the server's log writer, up to a fifth of a second.
+    /// Writes a heartbeat.
+    ///
+    /// It is transactional, because only a commit makes the server flush its WAL at once. Otherwise the message waits for the WAL
+    /// writer, up to 200 ms.
     package static func write(_ pool: PostgresPool) async throws {
         do {
             try await pool.perform { session in
-                // Constant because: the prefix is this file's.
+                // Constant because: the prefix is defined in this file.
                 _ = try session.query("SELECT pg_logical_emit_message(true, '\(prefix)', '')", cached: true)
             }
         } catch {

@@ -5,7 +5,7 @@ package struct MalformedMessage: Error, Hashable, Sendable {
     package var reason: String
 }
 
-/// Reads big-endian fields of one message and never past its end.
+/// A reader of the big-endian fields of one message. It never reads past the message's end.
 @safe
 struct MessageReader {
     private var next: UnsafePointer<UInt8>?
@@ -51,7 +51,7 @@ struct MessageReader {
         unsafe UnsafeBufferPointer(start: try take(count), count: count)
     }
 
-    /// A text that ends in a zero byte.
+    /// Reads a text that ends in a zero byte.
     mutating func string() throws(MalformedMessage) -> String {
         guard let start = unsafe next else { throw MalformedMessage(reason: "a name has no end") }
         let rest = unsafe UnsafeBufferPointer(start: start, count: left)
@@ -61,6 +61,6 @@ struct MessageReader {
         return text
     }
 
-    /// Everything that is left.
+    /// The unread bytes.
     var rest: UnsafeBufferPointer<UInt8> { unsafe UnsafeBufferPointer(start: next, count: left) }
 }

@@ -1,27 +1,27 @@
 import SluiceCore
 
-/// How the columns of a table, as a Relation message lists them, become the properties of a type.
+/// The mapping from the columns of a table, as a Relation message lists them, to the properties of a class.
 struct RelationMap: Sendable {
-    /// Index into `Schema.types`; -1 for a table that no type has.
+    /// The index into `Schema.types`; -1 for a table without a class.
     var type: Int32 = -1
     var name = ""
-    /// Property index by column; -1 for a column that no property has.
+    /// The property index of each column; -1 for a column without a property.
     var properties: [Int32] = []
-    /// The simple form by column, for the quick way.
+    /// The simple form of each column, for the fast path.
     var codes: [ColumnForm.Code] = []
-    /// By property index.
+    /// The form of each property.
     var forms: [ColumnForm] = []
-    /// Columns that are not in the table, as property indices, with their cells.
+    /// Properties without a column in the table, by index, and the cells that stand in for them.
     var missing: [(Int32, CellTag)] = []
-    /// The column and the property of the primary key; -1 when the table lacks it.
+    /// The column and the property of the primary key. The column is -1 if the table lacks it.
     var keyColumn = -1
     var keyProperty = 0
-    /// Of the type's rows.
+    /// The bound of the class's rows.
     let bound: SharedRowBound
 
     var propertyCount: Int { forms.count }
 
-    /// A table that no type has: its changes are only counted.
+    /// Creates the map of a table without a class, whose changes are only counted.
     init(unmapped name: String) {
         self.name = name
         bound = SharedRowBound()
@@ -41,7 +41,7 @@ struct RelationMap: Sendable {
         }
         keyColumn = columns.firstIndex(of: mapping.columns[keyProperty]) ?? -1
         for property in forms.indices where !properties.contains(Int32(property)) {
-            // A column that the table got later: null where the property has it, else not there at all.
+            // A column that the table received later: null if the property allows it, else absent.
             missing.append((Int32(property), forms[property].property.isRequired ? .absent : .null))
         }
     }

@@ -1,22 +1,22 @@
 import SluiceCore
 import Synchronization
 
-/// What the thread that reads the socket and the task that takes the batches share: one batch ready, one taken back.
+/// The state shared by the thread that reads the socket and the task that takes batches: one ready batch, one buffer in return.
 final class ReplicationMailbox: Sendable {
     typealias Waiter = CheckedContinuation<Void, any Error>
 
     struct State: Sendable {
-        /// The batch that is full or complete and waits to be taken.
+        /// The full or complete batch that waits to be taken.
         var ready: CaptureBatch?
-        /// Buffers to be filled again.
+        /// The buffers to be filled again.
         var spare: [CaptureBatch] = []
-        /// Everything before this has been taken or is in `ready`.
+        /// The position before which everything has been taken or is in `ready`.
         var reached: LSN = .zero
         var confirmed: LSN = .zero
         var waiter: Waiter?
         var deadline: ContinuousClock.Instant?
         var isClosing = false
-        /// Whether the thread has stopped reading because `ready` is not taken.
+        /// `true` if the thread has stopped reading because `ready` has not been taken.
         var isStalled = false
         var end: (any Error)?
         var hasEnded = false
@@ -35,19 +35,24 @@ final class ReplicationMailbox: Sendable {
         case nothing
     }
 
-    /// Swaps a ready batch with the caller's; else reports how far the stream has come.
+    /// Swaps a ready batch with the caller's. Without one, the batch is empty and its `reached` is the position read so far.
+    ///
+    /// - Throws: The error of the stream, once it has ended and no batch is left.
     func take(_ batch: inout CaptureBatch) throws -> Take {
         batch.removeAll()
         let buffer = batch
         let (taken, reached, wasStalled) = try state.withLock { state -> (CaptureBatch?, LSN, Bool) in
             if let ready = state.ready.take() {
+                // The caller's buffer returns to the thread, so that batches are not reallocated.
                 state.spare.append(buffer)
                 defer { state.isStalled = false }
                 return (ready, ready.reached, state.isStalled)
             }
+            // The stream's error follows only after its last batch.
             if let end = state.end { throw end }
             return (nil, state.reached, false)
         }
+        // The thread stops reading while `ready` is full.
         if wasStalled { pipe.wake() }
         guard let taken else {
             batch.reached = reached
@@ -57,7 +62,7 @@ final class ReplicationMailbox: Sendable {
         return .taken
     }
 
-    /// Waits until there is something to take, the deadline has passed, or the stream has ended.
+    /// Waits until a batch is ready, the deadline has passed, or the stream has ended.
     func wait(until deadline: ContinuousClock.Instant) async throws {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { (waiter: Waiter) in
@@ -68,7 +73,8 @@ final class ReplicationMailbox: Sendable {
                     return false
                 }
                 if isImmediate { return waiter.resume() }
-                // Cancelled between the handler's start and the registration: nobody else would resume it.
+                // After a cancellation before the registration no other code resumes the waiter. The wake-up makes the thread heed
+                // the deadline.
                 if Task.isCancelled { resumeWaiter(throwing: CancellationError()) } else { pipe.wake() }
             }
         } onCancel: {
@@ -84,6 +90,7 @@ final class ReplicationMailbox: Sendable {
         if let error { waiter?.resume(throwing: error) } else { waiter?.resume() }
     }
 
+    /// Records a confirmed position, which the thread then reports. Ignores one that is not greater than the last.
     func confirm(_ lsn: LSN) {
         let isNews = state.withLock { state in
             guard lsn > state.confirmed else { return false }
@@ -107,7 +114,9 @@ final class ReplicationMailbox: Sendable {
 
     // MARK: For the thread
 
-    /// Hands a batch over; the place must be free. - Returns: the buffer to fill next.
+    /// Hands over a batch; `ready` must be empty.
+    ///
+    /// - Returns: The buffer to fill next.
     func offer(_ batch: CaptureBatch) -> CaptureBatch {
         let (next, waiter) = state.withLock { state -> (CaptureBatch, Waiter?) in
             state.ready = batch
@@ -119,7 +128,9 @@ final class ReplicationMailbox: Sendable {
         return next
     }
 
-    /// Tells everybody that there is no more. - Parameter error: what later `take`s throw.
+    /// Ends the stream for the waiting task and for all callers of `close`.
+    ///
+    /// - Parameter error: The error that later calls of `take` throw.
     func finish(_ error: any Error) {
         let (waiter, closers) = state.withLock { state in
             state.end = error

@@ -10,7 +10,7 @@ import Synchronization
     import Darwin
 #endif
 
-/// The loop of a replication thread: socket → decoder → batch → mailbox, and status messages back. Lives on its thread.
+/// The loop of a replication thread: socket → decoder → batch → mailbox, and status messages back. Used only on its thread.
 @safe
 final class ReplicationReader {
     private let configuration: ReplicationConfiguration
@@ -18,7 +18,7 @@ final class ReplicationReader {
     private let session: PostgresSession
     private var decoder: PgOutputDecoder
     private var batch = CaptureBatch()
-    /// Everything before this has been decoded.
+    /// The position before which everything has been decoded.
     private var reached: LSN = .zero
     private var reported: LSN = .zero
     private var isStatusWanted = false
@@ -27,7 +27,7 @@ final class ReplicationReader {
     private let statusInterval: Duration
 
     private static let longestInterval: Duration = .seconds(10)
-    /// Silence after which the server is asked for a sign of life, and after which it is given up.
+    /// The silence after which the server is asked for a reply, and the silence after which the connection counts as lost.
     private static let silenceBeforeAsking: Duration = .seconds(20)
     private static let silenceBeforeGivingUp: Duration = .seconds(60)
 
@@ -38,6 +38,7 @@ final class ReplicationReader {
         decoder = PgOutputDecoder(schema: configuration.schema, tables: configuration.tables, bounds: configuration.bounds)
         session = try PostgresSession(configuration.conninfo, replication: true)
         let timeout = try session.script("SELECT setting FROM pg_settings WHERE name = 'wal_sender_timeout'").int(0, 0) ?? 0
+        // Four status messages in the server's timeout, and at least one every 10 s.
         statusInterval = timeout > 0 ? min(Self.longestInterval, .milliseconds(timeout / 4)) : Self.longestInterval
         nextStatus = .now
         lastReceived = .now
@@ -59,7 +60,9 @@ final class ReplicationReader {
         }
     }
 
-    /// Runs until the stream is closed or fails. - Returns: why it ended.
+    /// Runs until the stream is closed or fails. Blocks the thread.
+    ///
+    /// - Returns: The reason for the end.
     func run() -> any Error {
         do {
             try loop()
@@ -76,7 +79,7 @@ final class ReplicationReader {
             try readAvailable()
             let step = handOver()
             try reportStatus(confirmed)
-            // libpq may hold messages that the full batch had no room for: the socket says nothing about those.
+            // libpq may hold messages for which the full batch had no room. The socket does not report those.
             if step != .readOn { try wait(readingSocket: step == .waitForBoth) }
         }
     }
@@ -88,7 +91,7 @@ final class ReplicationReader {
             || batch.unfit.count >= configuration.batchChanges || batch.transactions.count >= configuration.batchChanges
     }
 
-    /// Decodes what libpq has received, until the batch is full.
+    /// Decodes the data that libpq has received, until the batch is full.
     private func readAvailable() throws {
         while !isFull {
             var start: UnsafeMutablePointer<CChar>?
@@ -105,6 +108,7 @@ final class ReplicationReader {
             var reader = unsafe MessageReader(message)
             switch try reader.byte() {
             case UInt8(ascii: "w"):
+                // The header: the start and the end of the data, and the server's time.
                 _ = unsafe try reader.bytes(24)
                 unsafe try decoder.decode(reader.rest, into: &batch)
                 if !decoder.isInTransaction { reached = max(reached, batch.reached) }
@@ -112,7 +116,7 @@ final class ReplicationReader {
                 let end = try reader.lsn()
                 _ = try reader.uint64()
                 if try reader.byte() == 1 { isStatusWanted = true }
-                // Inside a transaction the server's place is ahead of what we have.
+                // Inside a transaction the server's position is ahead of the decoded data.
                 if !decoder.isInTransaction { reached = max(reached, end) }
             case let kind: throw MalformedMessage(reason: "its kind \(kind) is unknown")
             }
@@ -127,21 +131,22 @@ final class ReplicationReader {
     private enum Step {
         case readOn
         case waitForBoth
-        /// Nothing can be read before the batch that is ready has been taken.
+        /// No data may be read before the ready batch has been taken.
         case waitForTaker
     }
 
-    /// Gives the batch to the mailbox when it is full or at the end of a transaction.
+    /// Hands the batch to the mailbox if it is full or at the end of a transaction.
     private func handOver() -> Step {
         let isFull = isFull
         if batch.isEmpty, !decoder.isInTransaction {
-            // Rows that cancel out leave bytes behind.
+            // Rows that cancel each other out leave bytes behind.
             batch.removeAll()
+            // While a batch is pending, its own position counts.
             mailbox.state.withLock { if $0.ready == nil { $0.reached = max($0.reached, reached) } }
             return isFull ? .readOn : .waitForBoth
         }
         guard isFull || !decoder.isInTransaction else { return .waitForBoth }
-        // Whether the place is free is found out before the transaction is cut.
+        // The mailbox is checked before the transaction is cut, since a cut cannot be undone.
         let isTaken = mailbox.state.withLock { state in
             state.isStalled = isFull && state.ready != nil
             return state.ready != nil
@@ -155,8 +160,12 @@ final class ReplicationReader {
 
     // MARK: Waiting
 
+    /// Waits for the socket, a wake-up, the next status or the task's deadline.
+    ///
+    /// - Parameter readingSocket: `false` for backpressure: the server waits until the ready batch has been taken.
     private func wait(readingSocket: Bool) throws {
         let deadline = mailbox.state.withLock(\.deadline)
+        // The next status bounds the wait, and so does the task's deadline.
         let until = min(nextStatus, deadline ?? nextStatus)
         let unsent = unsafe PQflush(session.handle)
         if unsent < 0 { throw session.broke("START_REPLICATION") }
@@ -177,6 +186,7 @@ final class ReplicationReader {
                 if unsafe PQconsumeInput(session.handle) == 0 { throw session.broke("START_REPLICATION") }
             }
         } else {
+            // Under backpressure the server's silence is no fault of its own.
             lastReceived = .now
         }
         if let deadline, deadline <= .now { mailbox.resumeWaiter() }
@@ -184,6 +194,9 @@ final class ReplicationReader {
 
     // MARK: Status
 
+    /// Sends a status if the server wants one, the confirmed position has grown, or the interval is over.
+    ///
+    /// - Throws: `postgresUnreachable` after 60 s of silence.
     private func reportStatus(_ confirmed: LSN) throws {
         let now = ContinuousClock.now
         let silence = now - lastReceived
@@ -200,6 +213,7 @@ final class ReplicationReader {
     private func sendStatus(_ confirmed: LSN, wantsReply: Bool) throws {
         var message: [UInt8] = [UInt8(ascii: "r")]
         let wall = SystemEnvironment().wallMilliseconds() * 1_000 - PgOutputDecoder.epoch
+        // The written, flushed and applied positions, and the time since 2000 in microseconds.
         for field in [max(reached, confirmed).rawValue, confirmed.rawValue, confirmed.rawValue, UInt64(bitPattern: wall)] {
             for shift in stride(from: 56, through: 0, by: -8) { message.append(UInt8(truncatingIfNeeded: field >> UInt64(shift))) }
         }
@@ -212,11 +226,11 @@ final class ReplicationReader {
         if unsafe PQflush(session.handle) < 0 { throw session.broke("START_REPLICATION") }
     }
 
-    /// The last status, the end of the copy, and the server's answer to that: then the slot is free.
+    /// Sends the last status and the end of the copy, and waits up to 2 s for the server's answer. After it the slot is free.
     private func sayGoodbye(_ confirmed: LSN) throws {
         try sendStatus(confirmed, wantsReply: false)
         unsafe PQputCopyEnd(session.handle, nil)
-        // A server in the middle of a long transaction does not answer; it notices the closed socket instead.
+        // A server inside a long transaction does not answer. It notices the closed socket instead.
         let deadline = ContinuousClock.now + .seconds(2)
         while true {
             var start: UnsafeMutablePointer<CChar>?
@@ -243,10 +257,11 @@ final class ReplicationReader {
         var code: ErrorCode?
         switch state {
         case "55006": code = .slotBusy
-        // The slot does not exist; later on this state means a publication.
+        // The slot does not exist. After the start this state refers to a publication.
         case "42704" where isStarting: code = .slotLost
-        // Invalidated. 55000 also stands for settings that forbid decoding, which are checked before.
+        // The slot was invalidated. 55000 also reports settings that forbid decoding, which are checked before.
         case "55000" where failure.message.contains("slot"): code = .slotLost
+        // undefined_file: the server has removed WAL that the slot needs.
         case "58P01": code = .slotLost
         default: break
         }

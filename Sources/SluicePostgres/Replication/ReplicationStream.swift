@@ -9,18 +9,18 @@ import Synchronization
     import Darwin
 #endif
 
-/// Which slot to read and what for.
+/// The slot to read, and the schema for decoding it.
 package struct ReplicationConfiguration: Sendable {
     package var conninfo: String
     package var slot: String
     package var publications: [String]
     package var schema: Schema
     package var tables: [TableMapping]
-    /// Of rows.
+    /// The bounds of rows.
     package var bounds: RowBounds
-    /// Where to begin; the slot's own place when it is behind that, and by default.
+    /// The position to start at. If the slot is ahead of it, the slot's own position is used, as by default.
     package var start: LSN = .zero
-    /// Bounds of one batch.
+    /// The bounds of one batch, in changes and bytes.
     package var batchChanges = Limits.captureBatchChanges
     package var batchBytes = Limits.captureBatchBytes
 
@@ -36,40 +36,44 @@ package struct ReplicationConfiguration: Sendable {
     }
 }
 
-/// A replication slot being read: committed transactions in their order, in batches.
+/// A replication slot being read: committed transactions in commit order, in batches.
 ///
-/// A thread of its own waits at the socket, decodes, and answers the server's keep-alives, also while nobody takes
-/// batches. At most two batches exist inside (one ready, one being filled); when both are full the socket is not read and the server
-/// waits. Transactions that do not fit into one batch come in pieces. A stream that has ended throws its error from every
-/// later `next`: `slotBusy`, `slotLost`, `postgresUnreachable` or `postgresStatement`.
+/// A thread of its own waits for the socket, decodes, and answers the server's keep-alives, even while no batch is taken. At most
+/// two batches exist inside (one ready, one being filled). If both are full, the socket is not read and the server waits. A
+/// transaction that does not fit into one batch arrives in pieces.
+///
+/// A stream that has ended throws its error from every later `next`: `slotBusy`, `slotLost`, `postgresUnreachable`,
+/// `postgresStatement`, or `shuttingDown` after `close`.
 package final class ReplicationStream: Sendable {
     private let mailbox: ReplicationMailbox
 
     private init(_ mailbox: ReplicationMailbox) { self.mailbox = mailbox }
 
     deinit {
-        // The thread ends by itself; who wants to wait for it calls `close`.
+        // The thread ends asynchronously; only `close` waits for it.
         mailbox.state.withLock { $0.isClosing = true }
         mailbox.pipe.wake()
     }
 
     /// Connects and starts reading.
-    /// - Throws: `slotBusy` while another process reads the slot, `slotLost` when the slot is missing or invalidated.
+    ///
+    /// - Throws: `slotBusy` while another process reads the slot, `slotLost` if the slot is missing or invalidated.
     package static func open(_ configuration: ReplicationConfiguration) async throws -> ReplicationStream {
         guard let pipe = WakePipe() else {
             throw PostgresFailure(.internalError, "The process has no file descriptor left for reading the slot “\(configuration.slot)”.")
         }
         let mailbox = ReplicationMailbox(pipe: pipe)
+        // The thread resumes `started` once the replication runs or has failed.
         try await withCheckedThrowingContinuation { started in
             ReplicationThread.start(ReplicationThread.Order(configuration: configuration, mailbox: mailbox, started: started))
         }
         return ReplicationStream(mailbox)
     }
 
-    /// Replaces the batch's content by what came next, waiting for it at most so long.
+    /// Replaces the batch's content with the next data, and waits for it at most `limit`.
     ///
-    /// When nothing came, the batch is empty and its `reached` says how far the log has been read. The batch's buffers
-    /// are used again: pass the same one each time. One task at a time.
+    /// If no data arrived, the batch is empty and its `reached` is the position read so far. The buffers of the batch are reused,
+    /// so pass the same one each time. Only one task may call it at a time.
     package func next(into batch: inout CaptureBatch, waitingAtMost limit: Duration) async throws {
         if try mailbox.take(&batch) == .taken { return }
         try Task.checkCancellation()
@@ -77,17 +81,18 @@ package final class ReplicationStream: Sendable {
         _ = try mailbox.take(&batch)
     }
 
-    /// The same with the batch handed over and back, for callers that cannot lend a stored property.
+    /// Takes a batch and returns it with the next data, for callers that cannot lend a stored property.
     package func next(_ batch: consuming CaptureBatch, waitingAtMost limit: Duration) async throws -> CaptureBatch {
         var batch = batch
         try await next(into: &batch, waitingAtMost: limit)
         return batch
     }
 
-    /// Everything before `lsn` is safe elsewhere: PostgreSQL may forget it. Told to the server at once.
+    /// Confirms that everything before `lsn` is stored elsewhere, so that PostgreSQL may discard it. The server is notified at
+    /// once.
     package func confirm(_ lsn: LSN) { mailbox.confirm(lsn) }
 
-    /// Ends the stream, tells the server the last confirmed position, and waits until the slot's connection is closed.
+    /// Ends the stream, sends the last confirmed position, and waits until the slot's connection is closed.
     package func close() async { await mailbox.close() }
 }
 
@@ -117,6 +122,7 @@ enum ReplicationThread {
         let failed = unsafe pthread_create(&thread, &attributes, replicationThread, box.toOpaque())
         unsafe pthread_attr_destroy(&attributes)
         if failed != 0 {
+            // The thread never ran, so its reference is released here.
             unsafe box.release()
             order.started.resume(
                 throwing: PostgresFailure(.internalError, "No thread could be made for reading the slot “\(order.configuration.slot)”."))
@@ -124,7 +130,7 @@ enum ReplicationThread {
     }
 
     static func run(_ order: Order) {
-        // The connection is closed when `serve` returns, and only then does anybody hear of the end.
+        // The connection is closed when `serve` returns. Only then are waiting tasks resumed, so that the slot is free for them.
         order.mailbox.finish(serve(order))
     }
 

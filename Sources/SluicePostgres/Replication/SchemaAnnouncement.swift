@@ -1,14 +1,15 @@
 package import SluiceCore
 
-/// An announcement in the write-ahead log that the app's schema has grown. It lies there before every row that somebody who
-/// knows of the growth can be waiting for: whoever publishes takes up the schema before it reads on.
+/// An announcement in the WAL that the app's schema has grown.
+///
+/// It precedes every row that a client of the new schema can wait for, because the publisher adopts the schema before it reads on.
 package struct SchemaAnnouncement: Sendable {
     /// The prefix of the logical message; its content is JSON.
     static let prefix = "sluice-schema"
 
-    /// The number under which the schema is recorded; nil when it is nowhere but here.
+    /// The version in `sluice.app_schema`; nil if the schema is not recorded there.
     package var version: UInt64?
-    /// As `sluice.app_schema` keeps it.
+    /// The schema, as `sluice.app_schema` stores it.
     package var definition: JSON
 
     package init(version: UInt64? = nil, definition: JSON) {
@@ -16,7 +17,7 @@ package struct SchemaAnnouncement: Sendable {
         self.definition = definition
     }
 
-    /// Reads what a capture batch has of it; nil for what this release did not write.
+    /// Creates the announcement from its text in a capture batch; nil if this release did not write it.
     package init?(_ text: String) {
         guard let json = try? JSON.parse(text), let definition = json["schema"] else { return nil }
         self.init(version: json["version"]?.int.flatMap { UInt64(exactly: $0) }, definition: definition)
@@ -27,6 +28,7 @@ package struct SchemaAnnouncement: Sendable {
         return json.text
     }
 
+    /// Writes the announcement as a message of the session's transaction.
     func write(_ session: PostgresSession) throws {
         try session.query("SELECT pg_logical_emit_message(true, $1, $2)", [.text(Self.prefix), .text(text)])
     }

@@ -6,12 +6,12 @@
     import Darwin
 #endif
 
-/// A descriptor that becomes readable when somebody wants attention: what a thread in `poll(2)` also watches.
+/// A descriptor that becomes readable on request, for a thread that waits in `poll(2)`.
 final class WakePipe: Sendable {
     let readEnd: Int32
     private let writeEnd: Int32
 
-    /// Nil when the process has no descriptors left.
+    /// Creates the pipe; nil if the process has no descriptors left.
     init?() {
         var ends: (Int32, Int32) = (-1, -1)
         let made = unsafe withUnsafeMutableBytes(of: &ends) { unsafe pipe($0.baseAddress?.assumingMemoryBound(to: Int32.self)) }
@@ -30,7 +30,7 @@ final class WakePipe: Sendable {
 
     func wake() {
         var byte: UInt8 = 1
-        // A full pipe is already readable: nothing to do then.
+        // A full pipe is readable already.
         _ = unsafe write(writeEnd, &byte, 1)
     }
 

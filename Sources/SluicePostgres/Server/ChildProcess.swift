@@ -10,12 +10,12 @@ import Synchronization
     import Darwin
 #endif
 
-/// A program that we started, watched by a thread of its own until it ends.
+/// A child process, watched by a thread of its own until it ends.
 ///
-/// The thread is also the child's parent in the eyes of Linux's parent-death signal, which fires when the *thread* ends
-/// that made the child: it must live as long as the child, which no thread of a pool does.
+/// That thread is also the child's parent for Linux's parent-death signal, which fires when the creating *thread* ends. It must
+/// live as long as the child, unlike the threads of a pool.
 final class ChildProcess: Sendable {
-    /// What to run: program and arguments, environment, and the file that takes its output (appended).
+    /// The program with its arguments, its environment, and the file to which its output is appended.
     struct Command: Sendable {
         var arguments: [String]
         var environment: [String]
@@ -24,7 +24,7 @@ final class ChildProcess: Sendable {
 
     private struct State {
         var identifier: pid_t = 0
-        /// The wait status; nil while the child lives.
+        /// The wait status; nil while the child runs.
         var status: Int32?
         var waiters: [UInt64: CheckedContinuation<Int32?, Never>] = [:]
         var nextWaiter: UInt64 = 0
@@ -34,7 +34,9 @@ final class ChildProcess: Sendable {
 
     private init() {}
 
-    /// Starts the program. - Throws: `internalError` naming the program and the system's reason.
+    /// Starts the program.
+    ///
+    /// - Throws: `internalError` with the program and the system's reason.
     static func start(_ command: Command) async throws -> ChildProcess {
         let child = ChildProcess()
         try await withCheckedThrowingContinuation { (started: CheckedContinuation<Void, any Error>) in
@@ -59,24 +61,26 @@ final class ChildProcess: Sendable {
 
     var identifier: Int32 { state.withLock(\.identifier) }
 
-    /// The wait status when it has ended.
+    /// The wait status; nil while the child runs.
     var status: Int32? { state.withLock(\.status) }
 
-    /// Sends a signal, unless the child has ended: its number may be somebody else's by then.
+    /// Sends a signal, unless the child has ended: its process id may belong to another process by then.
     func signal(_ number: Int32) {
         state.withLock { state in
             if state.status == nil, state.identifier > 0 { kill(state.identifier, number) }
         }
     }
 
-    /// Sends a signal to the child and to what it has started.
+    /// Sends a signal to the child's process group, unless the child has ended.
     func signalGroup(_ number: Int32) {
         state.withLock { state in
             if state.status == nil, state.identifier > 0 { kill(-state.identifier, number) }
         }
     }
 
-    /// Waits for the end. - Returns: the wait status; nil when the child is still alive after the limit.
+    /// Waits for the end of the child.
+    ///
+    /// - Returns: The wait status; nil if the child still runs after the limit.
     func wait(_ limit: Duration) async -> Int32? {
         await withCheckedContinuation { (waiter: CheckedContinuation<Int32?, Never>) in
             let (status, number) = state.withLock { state -> (Int32?, UInt64) in
@@ -95,14 +99,16 @@ final class ChildProcess: Sendable {
         let (identifier, problem) = unsafe Spawn.spawn(command)
         guard problem == 0 else {
             let reason = unsafe String(cString: strerror(problem))
+            // Without a child `signal` must do nothing, and `wait` must return.
             state.withLock { $0.status = 0 }
             return started.resume(throwing: PostgresFailure(.internalError, "“\(command.arguments[0])” could not be started: \(reason)."))
         }
         state.withLock { $0.identifier = identifier }
         started.resume()
-        // Waits without reaping, so that nobody can signal a number that has been given to another process.
+        // Waits without reaping, so that the process id is not reused yet.
         var information = unsafe siginfo_t()
         while unsafe waitid(P_PID, id_t(identifier), &information, Int32(WEXITED) | Int32(WNOWAIT)) < 0, errno == EINTR {}
+        // Reaped under the lock, so that `signal` never meets a reused process id.
         let (status, waiters) = state.withLock { state in
             var status: Int32 = 0
             while unsafe waitpid(identifier, &status, 0) < 0, errno == EINTR {}
@@ -140,9 +146,11 @@ private final class ChildOrder: Sendable {
     }
 #endif
 
-/// `posix_spawn` with everything that a child must not inherit put right.
+/// A `posix_spawn` that resets everything that a child must not inherit.
 private enum Spawn {
-    /// - Returns: the child's number, and the error's when it could not be started.
+    /// Starts the program.
+    ///
+    /// - Returns: The process id, and the error number; 0 if the program was started.
     @unsafe
     static func spawn(_ command: ChildProcess.Command) -> (pid_t, Int32) {
         #if canImport(Darwin)
@@ -161,7 +169,7 @@ private enum Spawn {
         unsafe posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         unsafe posix_spawn_file_actions_addopen(&actions, 1, command.logPath, O_WRONLY | O_CREAT | O_APPEND, 0o644)
         unsafe posix_spawn_file_actions_adddup2(&actions, 1, 2)
-        // A process group of its own: Ctrl-C is for us, and we stop the child in order.
+        // A process group of its own: Ctrl-C reaches only this process, which then stops the child in order.
         var mask = sigset_t()
         unsafe sigemptyset(&mask)
         unsafe posix_spawnattr_setsigmask(&attributes, &mask)

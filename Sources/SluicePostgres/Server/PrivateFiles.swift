@@ -12,11 +12,11 @@ import SluiceCore
 /// The folder of a private server, and the commands that work in it.
 struct PrivateFiles: Sendable {
     let folder: String
-    /// Whom the server runs as; nil for ourselves.
+    /// The user that the server runs as; nil for the current user.
     let user: ServerUser?
 
     var data: String { folder + "/data" }
-    /// Where initdb works until it has made everything.
+    /// The folder in which initdb works until it has finished.
     private var unfinished: String { folder + "/data.new" }
     var log: String { folder + "/postgres.log" }
     private var passwordPath: String { folder + "/password" }
@@ -24,12 +24,12 @@ struct PrivateFiles: Sendable {
     private var portPath: String { folder + "/port" }
     private var lockPath: String { data + "/postmaster.pid" }
 
-    /// The log is begun anew when it is larger.
+    /// The size in bytes above which the log is deleted before a start.
     private static let logBound = 16 << 20
 
     // MARK: Files
 
-    /// The version that the data was made with; nil when there is none yet.
+    /// The major version that created the data; nil without data.
     var majorVersion: Int? {
         text(data + "/PG_VERSION").flatMap { Int($0.split(whereSeparator: \.isWhitespace).first ?? "") }
     }
@@ -47,7 +47,7 @@ struct PrivateFiles: Sendable {
         }
     }
 
-    /// Removes what an initdb that was ended has left.
+    /// Removes the remains of an initdb that was stopped.
     func removeUnfinished() throws {
         guard FileManager.default.fileExists(atPath: unfinished) else { return }
         do { try FileManager.default.removeItem(atPath: unfinished) } catch {
@@ -55,7 +55,7 @@ struct PrivateFiles: Sendable {
         }
     }
 
-    /// Makes what initdb has made the server's data, in one step: a folder that is there is whole.
+    /// Renames the folder that initdb has filled, in one step: an existing data folder is always complete.
     func finish() throws {
         guard unsafe rename(unfinished, data) == 0 else {
             throw PostgresFailure(.configInvalid, "\(unfinished) cannot be renamed to \(data): \(unsafe String(cString: strerror(errno))).")
@@ -64,7 +64,7 @@ struct PrivateFiles: Sendable {
 
     func makePassword() throws { try makePassword(passwordPath) }
 
-    /// The password of the gateway's role, made on first use.
+    /// Returns the password of the gateway's role, created on first use.
     func gatewayPassword() throws -> String {
         if !FileManager.default.fileExists(atPath: gatewayPasswordPath) { try makePassword(gatewayPasswordPath) }
         return try password(gatewayPasswordPath)
@@ -83,7 +83,7 @@ struct PrivateFiles: Sendable {
         try user?.own(path)
     }
 
-    /// The superuser's password.
+    /// Returns the superuser's password.
     func password() throws -> String { try password(passwordPath) }
 
     private func password(_ path: String) throws -> String {
@@ -95,7 +95,7 @@ struct PrivateFiles: Sendable {
         return String(word)
     }
 
-    /// The end of the server's log, for errors.
+    /// The last four lines of the server's log, for errors.
     var lastWords: String {
         guard let text = text(log) else { return "no log" }
         return text.split(separator: "\n").suffix(4).joined(separator: " ")
@@ -105,14 +105,16 @@ struct PrivateFiles: Sendable {
         FileManager.default.contents(atPath: path).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// Removes the lock file of a server that was killed: its number may belong to another process by now, which would keep
-    /// PostgreSQL from starting for ever. Waits for one that is just ending, and for what one that was killed had started: each of those
-    /// goes on until it waits for something, and keeps the memory that they share.
-    /// - Parameter patience: for how long, before the deadline.
-    /// - Throws: `configInvalid` when a server still runs on this data.
+    /// Removes the lock file of a server that was killed. Its process id may have been reused, and PostgreSQL would never start.
+    ///
+    /// It waits for a server that is ending, and for the children of a killed one. Each child runs until its next wait and keeps
+    /// the shared memory.
+    /// - Parameter patience: The maximum wait, within the deadline.
+    /// - Throws: `configInvalid` if a server still runs on this data.
     func removeStaleLock(_ deadline: ContinuousClock.Instant, patience: Duration = .seconds(10)) async throws {
         let end = min(deadline, .now + patience)
         while let line = text(lockPath)?.split(separator: "\n").first {
+            // The lock file names the main process. Its children are found by their working directory.
             let first = pid_t(line).flatMap { serves($0) ? $0 : nil }
             guard let number = first ?? processes().first(where: serves) else {
                 try? FileManager.default.removeItem(atPath: lockPath)
@@ -123,12 +125,12 @@ struct PrivateFiles: Sendable {
                     .configInvalid, "A PostgreSQL server (process \(number)) already runs on \(data).",
                     fix: "Stop it, or use another folder.")
             }
-            // The end of a process that is not our child has no portable event.
+            // The end of a process that is not a child has no portable event.
             try await Task.sleep(for: .milliseconds(50))
         }
     }
 
-    /// Whether the process is a server of this data: PostgreSQL makes its data folder its working directory.
+    /// Returns `true` if the process is a server of this data: PostgreSQL's working directory is its data folder.
     private func serves(_ number: pid_t) -> Bool {
         guard number > 1, kill(number, 0) == 0 || errno == EPERM else { return false }
         #if os(Linux)
@@ -139,7 +141,7 @@ struct PrivateFiles: Sendable {
         #endif
     }
 
-    /// The numbers of all processes, where the system tells them.
+    /// Returns the ids of all processes, if the system has `/proc`.
     private func processes() -> [pid_t] {
         ((try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []).compactMap { pid_t($0) }
     }
@@ -153,7 +155,7 @@ struct PrivateFiles: Sendable {
     // MARK: Commands
 
     func initialise(_ binaries: ServerBinaries) -> ChildProcess.Command {
-        // It notes other signals and goes on for a while.
+        // On other signals, initdb continues for a while.
         command(
             [
                 binaries.initdb, "-D", unfinished, "-U", "sluice", "-E", "UTF8", "--locale=C", "--auth=scram-sha-256",
@@ -175,7 +177,7 @@ struct PrivateFiles: Sendable {
         return command(arguments, deathSignal: "SIGQUIT")
     }
 
-    /// The command as the unprivileged user, tied to our life.
+    /// Returns the command as the unprivileged user, tied to the life of this process.
     private func command(_ arguments: [String], deathSignal: String) -> ChildProcess.Command {
         var wrapped: [String] = []
         #if os(Linux)
@@ -191,7 +193,7 @@ struct PrivateFiles: Sendable {
 
     // MARK: The port
 
-    /// The port of the run before, if it is free, so that the address stays; else any free one.
+    /// Returns the port of the previous run if it is free, so that the address stays; otherwise any free one.
     func choosePort() throws -> Int {
         let wanted = text(portPath).flatMap { Int($0.split(whereSeparator: \.isWhitespace).first ?? "") } ?? 0
         guard let port = freePort(wanted) ?? freePort(0) else {
@@ -209,7 +211,7 @@ struct PrivateFiles: Sendable {
         #endif
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        // Like the server does: a port whose last connections linger is free.
+        // As for the server, a port whose last connections linger is free.
         var yes: Int32 = 1
         _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
         var address = sockaddr_in()

@@ -9,18 +9,19 @@ import SluiceCore
     import Darwin
 #endif
 
-/// A PostgreSQL server of our own in a folder, for `sluice dev`, demos and tests: made on first use, started with what
-/// Sluice needs, reachable on the loopback interface with a generated password, and gone when we are.
+/// A private PostgreSQL server in a folder, for `sluice dev`, demos and tests.
 ///
-/// The folder holds `data`, `password` and `gateway-password` (mode 0600), `port` and `postgres.log`. When this process is root, the server runs
-/// as `postgres` or `nobody`, who then own the folder and must be able to reach it.
+/// It is created on first use, has the settings that Sluice needs, and listens on the loopback interface with a generated password.
 ///
-/// The server does not outlive this process, however that ends: on Linux it is started through `setpriv --pdeathsig
-/// SIGQUIT`, so the kernel stops it when the thread that made it is gone, SIGKILL included. Elsewhere only `stop` does.
+/// The folder holds `data`, `password` and `gateway-password` (mode 0600), `port` and `postgres.log`. If this process is root, the
+/// server runs as an unprivileged user (`ServerUser`). That user then owns the folder and must be able to reach it.
+///
+/// The server does not outlive this process. On Linux it is started through `setpriv --pdeathsig SIGQUIT`: the kernel stops it when
+/// the thread that created it has ended, even by SIGKILL. Elsewhere only `stop` does.
 package final class PrivatePostgres: Sendable {
-    /// The gateway's connection string for the database: the role owns the database and may replicate, and is no superuser.
+    /// The gateway's connection string for the database. The role owns the database and may replicate, but is no superuser.
     package let conninfo: String
-    /// The superuser's connection string for the database, for the server's administration.
+    /// The superuser's connection string for the database, for administration.
     package let administration: String
     package let port: Int
     private let child: ChildProcess
@@ -34,14 +35,14 @@ package final class PrivatePostgres: Sendable {
 
     package var processIdentifier: Int { Int(child.identifier) }
 
-    /// Whether the server process has ended, by itself or by `stop`.
+    /// `true` if the server process has ended, on its own or by `stop`.
     package var hasEnded: Bool { child.status != nil }
 
-    /// Starts the server, and makes its files and the database first where they are missing.
+    /// Starts the server. Creates its files and the database first if they are missing.
     ///
-    /// - Parameter settings: more settings for the server, which win over ours.
-    /// - Throws: `configMissing` without an installed server, `configInvalid` when the folder cannot be used,
-    ///   `postgresUnreachable` when the server does not come up; the message then ends with its last words.
+    /// - Parameter settings: Additional settings of the server, which override the defaults.
+    /// - Throws: `configMissing` without an installed server, `configInvalid` if the folder cannot be used, `postgresUnreachable`
+    ///   if the server does not start. That message ends with the last lines of its log.
     package static func start(
         in folder: String, database: String = "sluice", settings: [String: String] = [:], within limit: Duration = .seconds(60)
     ) async throws -> PrivatePostgres {
@@ -53,7 +54,7 @@ package final class PrivatePostgres: Sendable {
         try await files.removeStaleLock(deadline)
         let password = try files.password()
         var lastProblem: (any Error)?
-        // A free port may be taken between our look and the server's.
+        // A free port may be taken before the server binds it.
         for _ in 0..<3 {
             let port = try files.choosePort()
             let child = try await ChildProcess.start(files.serve(binaries, port: port, settings: settings))
@@ -66,16 +67,18 @@ package final class PrivatePostgres: Sendable {
                 return PrivatePostgres(
                     conninfo: "\(address) \(role.credentials)", administration: "\(server) \(role.place)", port: port, child: child)
             } catch {
+                // SIGQUIT ends the server at once, so that the next attempt finds its data unlocked.
                 child.signal(SIGQUIT)
                 _ = await child.wait(.seconds(5))
                 lastProblem = error
+                // Only a port that was taken is worth another attempt.
                 guard files.lastWords.contains("could not bind") else { throw error }
             }
         }
         throw lastProblem ?? PostgresFailure(.postgresUnreachable, "PostgreSQL found no free port.")
     }
 
-    /// Stops the server: open transactions are rolled back and data is flushed; without that when it takes too long.
+    /// Stops the server. It rolls back open transactions and flushes its data; after the limit it is killed instead.
     package func stop(within limit: Duration = .seconds(20)) async {
         child.signal(SIGINT)
         if await child.wait(limit) != nil { return }
@@ -89,6 +92,7 @@ package final class PrivatePostgres: Sendable {
         try files.removeUnfinished()
         try files.makePassword()
         let child = try await ChildProcess.start(files.initialise(binaries))
+        // initdb has children, so the whole group must end with a cancelled task.
         let ending = await withTaskCancellationHandler {
             await child.wait(deadline - .now)
         } onCancel: {

@@ -1,9 +1,9 @@
 import SluiceCore
 
-/// The role and the database that a gateway has in a private server.
+/// The role and the database of a gateway in a private server.
 ///
-/// The role owns its database and may replicate, which is all that capture and development need. It is no superuser, so that no statement
-/// of its sessions reaches files or programs of the machine.
+/// The role owns its database and may replicate, which is all that capture and development need. It is no superuser, so that no
+/// statement of its sessions reaches files or programs of the machine.
 struct PrivateRole: Sendable {
     static let name = "sluice_gateway"
 
@@ -12,13 +12,14 @@ struct PrivateRole: Sendable {
     let database: String
     let password: String
 
-    /// The database, for a connection string.
+    /// The database's part of a connection string.
     var place: String { "dbname=\(SQLQuote.connectionValue(database))" }
 
-    /// The role's part of a connection string.
+    /// The role and the database, for a connection string.
     var credentials: String { "user=\(Self.name) password=\(password) \(place)" }
 
-    /// Makes role and database where they are missing, and gives the role what an earlier release's superuser owns.
+    /// Creates the role and the database if they are missing. The role receives the objects that an earlier release's superuser
+    /// owns.
     func prepare(_ deadline: ContinuousClock.Instant) async throws {
         let found = try await connected("dbname=postgres", deadline) { try await makeRole($0) }
         if found { try await connected(place, deadline) { _ = try await $0.script(Self.handOver, within: .seconds(60)) } }
@@ -34,11 +35,14 @@ struct PrivateRole: Sendable {
         return try outcome.get()
     }
 
-    /// - Returns: `true` if the database was there.
+    /// Creates or alters the role and the database.
+    ///
+    /// - Returns: `true` if the database existed.
     private func makeRole(_ connection: PostgresConnection) async throws -> Bool {
         let role = SQLQuote.identifier(Self.name)
         let known = try await connection.query("SELECT 1 FROM pg_roles WHERE rolname = $1", [.text(Self.name)])
         let attributes = "LOGIN REPLICATION NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS"
+        // The password is set at every start, so that it matches the file.
         try await connection.execute(
             "\(known.isEmpty ? "CREATE" : "ALTER") ROLE \(role) \(attributes) PASSWORD \(SQLQuote.postgresLiteral(password))")
         let name = SQLQuote.identifier(database)
@@ -51,8 +55,9 @@ struct PrivateRole: Sendable {
         return !found.isEmpty
     }
 
-    /// REASSIGN OWNED refuses the role that initdb has made. Sequences of columns and types of tables follow their tables; what belongs to
-    /// an extension stays.
+    /// SQL that gives the superuser's objects to the role. REASSIGN OWNED rejects the role that initdb has created.
+    ///
+    /// Sequences of columns and types of tables follow their tables. Objects of an extension stay.
     private static let handOver = """
         DO $hand_over$ DECLARE statement text; BEGIN
             FOR statement IN

@@ -9,16 +9,18 @@ import SluiceCore
     import Darwin
 #endif
 
-/// Where the PostgreSQL server's programs are.
+/// The folder of the PostgreSQL server's programs.
 struct ServerBinaries {
     let folder: String
 
     var initdb: String { folder + "/initdb" }
     var postgres: String { folder + "/postgres" }
 
-    /// The folder that the variable `PGBIN` names; else that of the major version that the data was made with; else the
-    /// newest of the usual places; else what `PATH` has.
-    /// - Throws: `configMissing` when there is none.
+    /// Finds the programs.
+    ///
+    /// The folder in the variable `PGBIN` comes first. The usual places follow: the major version that created the data, or without
+    /// data the newest one. The last is `PATH`.
+    /// - Throws: `configMissing` if none is found, `configInvalid` if `PGBIN` lacks the programs.
     static func find(majorVersion: Int?, environment: [String: String] = ProcessInfo.processInfo.environment) throws -> ServerBinaries {
         if let named = environment["PGBIN"] {
             guard isComplete(named) else {
@@ -51,14 +53,15 @@ struct ServerBinaries {
     }
 }
 
-/// Whom the server runs as: PostgreSQL refuses to run as root.
+/// The user that the server runs as, because PostgreSQL refuses to run as root.
 struct ServerUser {
     let name: String
     let user: uid_t
     let group: gid_t
 
-    /// Nil when this process is not root: then the server runs as we do.
-    /// - Throws: `configMissing` when there is neither a user `postgres` nor `nobody`.
+    /// Returns the user; nil if this process is not root, because the server then runs as the same user.
+    ///
+    /// - Throws: `configMissing` if the system has no suitable user.
     static func unprivileged() throws -> ServerUser? {
         guard geteuid() == 0 else { return nil }
         for name in ["postgres", "nobody"] {
@@ -71,7 +74,7 @@ struct ServerUser {
             fix: "Start this program as an ordinary user.")
     }
 
-    /// Gives a file or folder to the user.
+    /// Makes the user the owner of a file or folder.
     func own(_ path: String) throws {
         guard unsafe chown(path, user, group) == 0 else {
             let reason = unsafe String(cString: strerror(errno))

@@ -1,12 +1,12 @@
 import SluiceCore
 
-/// An API key without its secret, of which only the hash is kept.
+/// An API key without its secret. The database keeps only the secret's hash.
 package struct APIKeyRecord: Hashable, Sendable {
     package var id: String
     package var user: String
     package var name: String
     package var isDisabled: Bool
-    /// Made by an operator, for a program; with an account of its own.
+    /// `true` for a server key, which an operator creates for a program and which has an account of its own.
     package var isServer: Bool
 
     package init(id: String, user: String, name: String, isDisabled: Bool = false, isServer: Bool) {
@@ -25,12 +25,14 @@ package struct APIKeyStore: Sendable {
 
     package init(pool: PostgresPool) { self.pool = pool }
 
-    /// - Parameter most: keys that the user may have, and server keys the app.
-    /// - Throws: `nameInUse`, `limitsExceeded`.
+    /// Adds a key.
+    ///
+    /// - Parameter most: The maximum number of keys of the user, or of server keys of the app.
+    /// - Throws: `limitsExceeded` at the maximum, `nameInUse` if a key with this name exists.
     package func add(_ key: APIKeyRecord, hash: [UInt8], most: Int) async throws {
         try await pool.change(.apiKey(key.id), inTransaction: true) { session in
             let scope = key.isServer ? "is_server" : "NOT is_server AND user_id = $1"
-            // One after the other, so that the count is right.
+            // The advisory lock serializes additions, so that the count still holds at the commit.
             _ = try session.query(
                 "SELECT pg_advisory_xact_lock(hashtextextended('sluice.api_key ' || $1::text, 0))", [.text(key.isServer ? "" : key.user)])
             let count =
@@ -50,23 +52,26 @@ package struct APIKeyStore: Sendable {
         }
     }
 
-    /// The key with a secret of this hash.
+    /// Returns the key whose secret has this hash, or nil.
     package func find(hash: [UInt8]) async throws -> APIKeyRecord? {
         try await records("hash = $1", [.bytes(hash)]).first
     }
 
-    /// The keys of a user, or without one the server keys, by id.
+    /// Returns the keys of a user, or the server keys if `user` is nil. Ordered by id.
     package func list(user: String?) async throws -> [APIKeyRecord] {
         if let user { return try await records("NOT is_server AND user_id = $1", [.text(user)]) }
         return try await records("is_server", [])
     }
 
-    /// - Parameter user: whose it must be; nil for a server key.
-    /// - Throws: `apiKeyNotFound`, as the next.
+    /// Disables or enables a key.
+    ///
+    /// - Parameter user: The owner of the key; nil for a server key.
+    /// - Throws: `apiKeyNotFound` if the owner has no such key.
     package func setDisabled(id: String, user: String?, _ isDisabled: Bool) async throws {
         try await change("UPDATE sluice.api_key SET disabled = \(isDisabled)", id, user)
     }
 
+    /// Deletes a key. Parameters and errors are those of `setDisabled`.
     package func delete(id: String, user: String?) async throws { try await change("DELETE FROM sluice.api_key", id, user) }
 
     private func change(_ statement: String, _ id: String, _ user: String?) async throws {

@@ -1,12 +1,12 @@
 package import SluiceCore
 
-/// The operator's request on whose behalf a change runs.
+/// The operator's request that causes a change.
 package struct AuditAuthor: Hashable, Sendable {
-    /// `token ops`, `unix socket` or `loopback`.
+    /// The operator's identity: `token ops`, `unix socket` or `loopback`.
     package var actor: String
     /// The client's address; empty on a Unix socket.
     package var address: String
-    /// Method and path, as `PUT /admin/v1/users/65a0…/disable`.
+    /// The method and path, such as `PUT /admin/v1/users/65a0…/disable`.
     package var action: String
 
     package init(actor: String, address: String, action: String) {
@@ -15,18 +15,18 @@ package struct AuditAuthor: Hashable, Sendable {
         self.action = action
     }
 
-    /// The author of changes that the current task makes; nil for those of users themselves and of the gateway.
+    /// The author of the changes that the current task makes; nil for changes by users and by the gateway.
     @TaskLocal package static var current: AuditAuthor?
 }
 
 /// An entry of the audit log.
 package struct AuditEntry: Hashable, Sendable {
     package var id: Int64
-    /// UTC.
+    /// The time of the change, in UTC.
     package var at: String
     package var author: AuditAuthor
     package var subject: String
-    /// Null: there was none, or it is not known.
+    /// The state before the change; null if there was none or it is unknown.
     package var before: JSON
     package var after: JSON
 }
@@ -37,8 +37,9 @@ package struct AuditLog: Sendable {
 
     package init(pool: PostgresPool) { self.pool = pool }
 
-    /// Entries, the newest first.
-    /// - Parameter id: only older ones than this.
+    /// Returns entries, newest first.
+    ///
+    /// - Parameter id: Only entries with a smaller id are returned.
     package func list(before id: Int64 = .max, limit: Int) async throws -> [AuditEntry] {
         try await pool.perform { session in
             let result = try session.query(
@@ -55,12 +56,15 @@ package struct AuditLog: Sendable {
         }
     }
 
-    /// Runs a change of many rows that cannot be one transaction. Its entry is written before it, and completed with the outcome.
-    /// - Parameter outcome: the JSON that the entry has as `after`.
+    /// Runs a change of many rows that cannot be one transaction.
+    ///
+    /// The entry is committed before the change and completed afterwards. If the change throws, `after` stays null.
+    /// - Parameter outcome: Converts the result into the JSON stored as `after`.
     package func noting<R: Sendable>(
         _ subject: String, outcome: (R) -> JSON, _ body: () async throws -> R
     ) async throws -> R {
         guard let author = AuditAuthor.current else { return try await body() }
+        // Committed first, so that a crash during the change leaves a trace.
         let id = try await pool.perform { session in
             try Self.insert(author, subject, before: nil, after: nil, session)
         }
@@ -72,7 +76,9 @@ package struct AuditLog: Sendable {
         return result
     }
 
-    /// Deletes the oldest of more entries than are kept. - Returns: how many, at most `RefusalPruning.batch`.
+    /// Deletes the oldest entries beyond `count`.
+    ///
+    /// - Returns: The number of deleted entries, at most `RefusalPruning.batch`.
     package func prune(keeping count: Int64) async throws -> Int {
         try await RefusalPruning.delete(from: "sluice.admin_audit", where: "true", keeping: count, pool)
     }
@@ -90,6 +96,7 @@ package struct AuditLog: Sendable {
         return result.int(0, 0) ?? 0
     }
 
+    /// Returns the text, or only its size as JSON if it exceeds `Limits.auditValueBytes`.
     private static func bounded(_ text: String) -> String {
         let count = text.utf8.count
         return count <= Limits.auditValueBytes ? text : JSON.object([.init("bytes", .int(Int64(count)))]).text
@@ -100,7 +107,7 @@ package struct AuditLog: Sendable {
 enum AuditSubject: Sendable {
     case user(String)
     case apiKey(String)
-    /// The refresh tokens of a user.
+    /// All refresh tokens of a user.
     case sessions(String)
 
     var text: String {
@@ -111,7 +118,7 @@ enum AuditSubject: Sendable {
         }
     }
 
-    /// The state now as JSON, without secrets; nil if there is none. Locks the row.
+    /// Returns the current state as JSON without secrets; nil if the object does not exist. Locks the row of a user or key.
     fileprivate func state(_ session: PostgresSession) throws -> String? {
         switch self {
         case .user(let id):
@@ -130,13 +137,15 @@ enum AuditSubject: Sendable {
 }
 
 extension PostgresPool {
-    /// Runs a change, and writes its entry of the audit log in the same transaction if an operator makes it.
-    /// - Parameter inTransaction: `true` if the body has several statements.
+    /// Runs a change. If an operator makes it, its audit entry is written in the same transaction.
+    ///
+    /// - Parameter inTransaction: `true` if the body has several statements that must commit together.
     func change<R: Sendable>(
         _ subject: AuditSubject, inTransaction: Bool = false, _ body: @escaping @Sendable (PostgresSession) throws -> R
     ) async throws -> R {
         guard let author = AuditAuthor.current else { return try await inTransaction ? transact(body) : perform(body) }
         return try await transact { session in
+            // The row stays locked between the two states, so that no other change is made in between.
             let before = try subject.state(session)
             let result = try body(session)
             try AuditLog.insert(author, subject.text, before: before, after: try subject.state(session), session)

@@ -1,18 +1,23 @@
 import SluiceCore
 
-/// Many rows of one type, written by COPY; when one of them is there already or does not fit, by a statement that passes over the
-/// first kind; and when PostgreSQL refuses that too, by halves, so that only those at fault are left out.
+/// An insertion of many rows of one class.
 ///
-/// An error that says nothing of values counts as a refusal of one row only when others go in: else it is the table's, and to be mended.
+/// COPY is tried first. If a row exists already or does not fit, an INSERT that skips existing keys follows. If PostgreSQL rejects
+/// it, the batch is halved repeatedly, so that only the rows at fault are left out.
+///
+/// An error that does not concern values counts as the rejection of one row only if other rows are accepted. Otherwise the table is
+/// at fault, and the error is thrown.
 struct BulkInsert: Sendable {
-    /// How the rows went in.
+    /// The statement that inserted the rows.
     enum Way { case copy, insert }
 
-    /// Statements that may fail before one goes through when the error says nothing of values: what no row can be put into is not asked about each.
+    /// The number of statements that may fail, before any succeeds, with errors that do not concern values. More make `takesAny`
+    /// probe the table: it bounds the cost for a table that accepts no row.
     private static let vainStatements = 64
-    /// Rows that are tried by themselves before the table counts as at fault: those that fail may all stand at the beginning.
+    /// The approximate number of rows probed one by one. They are spread over the batch, because failing rows may cluster at its
+    /// start.
     private static let probes = 8
-    /// Bytes that are handed to libpq at a time.
+    /// The size at which a chunk is handed to libpq, in bytes. Its last row may exceed it.
     private static let pieceBytes = 65_536
 
     private let shape: TableShape
@@ -25,15 +30,19 @@ struct BulkInsert: Sendable {
 
     var type: String { shape.type.name }
 
-    /// Writes the rows; keys that are there already are passed over. Those that PostgreSQL refuses join `refused`.
-    /// - Parameter copies: whether to try COPY first: in vain where keys repeat.
-    /// - Returns: how many rows were new, and how they went in.
+    /// Inserts the rows and skips existing keys. Rows that PostgreSQL rejects are appended to `refused`.
+    ///
+    /// - Parameter copies: `false` to omit COPY, which fails if keys repeat.
+    /// - Returns: The number of new rows, and the statement that inserted them.
+    /// - Throws: The first error that does not concern values, if no statement succeeds; errors that a retry may resolve.
     func run(_ session: PostgresSession, copies: Bool = true, refused: inout [RefusedRecord]) throws -> (written: Int, way: Way) {
         if copies {
+            // COPY cannot skip a row, so any lasting error leads to the INSERT below.
             do { return (try guarded(session) { try copy(session) }, .copy) } catch let failure where Self.isLasting(failure) {}
         }
         var outcome = Outcome()
         try insert(rows.rows.indices, sql, session, &outcome)
+        // No statement succeeded, and an error did not concern values: the table is at fault.
         if let failure = outcome.other, !outcome.hasTaken { throw failure }
         refused += outcome.refused
         return (outcome.written, .insert)
@@ -41,15 +50,16 @@ struct BulkInsert: Sendable {
 
     private struct Outcome {
         var written = 0
-        /// Whether a statement went through, with rows that were there already too.
+        /// `true` once a statement has succeeded, even if all of its rows existed already.
         var hasTaken = false
         var refused: [RefusedRecord] = []
-        /// The first error that says nothing of values, and how often there was one.
+        /// The first error that does not concern values, and the number of such errors.
         var other: PostgresFailure?
         var others = 0
     }
 
-    /// The earlier rows first, whatever is halved: of two that exclude each other the first stands.
+    /// Inserts a range and halves it on failure. The earlier half goes first: of two rows that exclude each other, the first is
+    /// kept.
     private func insert(_ range: Range<Int>, _ sql: String, _ session: PostgresSession, _ outcome: inout Outcome) throws {
         do {
             outcome.written += try guarded(session) { try session.execute(sql, parameters(range), cached: true) }
@@ -58,13 +68,14 @@ struct BulkInsert: Sendable {
             if !failure.isRefusedWrite {
                 outcome.other = outcome.other ?? failure
                 outcome.others += 1
+                // So many rows may be at fault. If PostgreSQL accepts none of a few probes, the table is.
                 if !outcome.hasTaken, outcome.others > Self.vainStatements {
                     guard try takesAny(sql, session) else { throw failure }
                     outcome.hasTaken = true
                 }
             }
             guard range.count > 1 else {
-                // It may have waited for another's row, and go in with the next batch.
+                // The row may have waited for another transaction's lock. The caller retries it with the next batch.
                 if failure.isOutOfTime { throw failure }
                 outcome.refused.append(
                     RefusedRecord(source: rows.source(range.lowerBound), code: .ingestRejected, reason: failure.message))
@@ -76,7 +87,8 @@ struct BulkInsert: Sendable {
         }
     }
 
-    /// Whether one of a few rows from all over the batch, the last first, goes in. None stays, as it is not its turn.
+    /// Returns `true` if one of a few rows, spread over the batch and tried from its end, can be inserted. All of them are rolled
+    /// back: an earlier row may exclude them.
     private func takesAny(_ sql: String, _ session: PostgresSession) throws -> Bool {
         for index in stride(from: rows.rows.count - 1, through: 0, by: -max(1, rows.rows.count / Self.probes)) {
             do {
@@ -87,8 +99,9 @@ struct BulkInsert: Sendable {
         return false
     }
 
-    /// Runs the body so that its failure does not end the transaction.
-    /// - Parameter keeps: whether what it did stays.
+    /// Runs the body in a savepoint, so that a lasting failure does not abort the transaction.
+    ///
+    /// - Parameter keeps: `false` to roll the body back even if it succeeds.
     private func guarded<R>(_ session: PostgresSession, keeps: Bool = true, _ body: () throws -> R) throws -> R {
         let undo = "ROLLBACK TO SAVEPOINT bulk; RELEASE SAVEPOINT bulk"
         try session.script("SAVEPOINT bulk")
@@ -104,7 +117,7 @@ struct BulkInsert: Sendable {
 
     private static func isLasting(_ error: any Error) -> Bool { (error as? PostgresFailure)?.isLasting == true }
 
-    /// The next rows are made while PostgreSQL works on those before.
+    /// Sends the rows by COPY. PostgreSQL processes a chunk while the next one is encoded.
     private func copy(_ session: PostgresSession) throws -> Int {
         var next = 0
         var piece: [UInt8] = []

@@ -1,36 +1,38 @@
 package import SluiceCore
 
-/// A client file as the gateway knows it.
+/// A client replica as the gateway knows it.
 package struct ClientRecord: Hashable, Sendable {
     package var id: ClientID
     package var user: String
     package var secret: [UInt8]
-    /// The highest changeset and ingest numbers that took effect.
+    /// The highest changeset number that has taken effect.
     package var lastChangeset: UInt64
+    /// The highest ingest number that has taken effect.
     package var lastIngest: UInt64
-    /// The first batch of asymmetric objects whose acknowledgement is kept; nil when there is none.
+    /// The lowest ingest number whose acknowledgement is stored; nil if none is.
     package var refusedIngest: UInt64?
-    /// When the last changeset was made, by the file's clock; zero when that is not known.
+    /// The time of the last changeset, by the client's clock; zero if unknown.
     package var lastTime = HybridTime.zero
-    /// How often the file has been opened: writes of a session with an older number are refused.
+    /// The number of times that the client has been opened. Writes of a session with a lower number are rejected.
     package var session: UInt64
-    /// What the database knows of what the file has seen.
+    /// The finding for the `position` passed to `open`.
     package var position = History.Finding.forgotten
+    /// The finding for the `point` passed to `open`.
     package var point = History.Finding.forgotten
 }
 
-/// Client files (`sluice.client`).
+/// The store of client replicas (`sluice.client`).
 package struct ClientStore: Sendable {
     private let pool: PostgresPool
 
-    /// How long a session that begins waits for a write of the one before. Meanwhile it has a connection for a moment at a time, as what
-    /// such a write waits for may take long.
+    /// The time for which a new session waits for a running write of the previous one. Each attempt holds a connection for at most
+    /// `moment`, because the lock that such a write waits for may be held for long.
     private static let patience = Duration.seconds(60)
     private static let moment = "200ms"
 
     package init(pool: PostgresPool) { self.pool = pool }
 
-    /// Allots a number to a new client file.
+    /// Allots an identifier to a new client replica.
     package func allot(user: String, secret: [UInt8]) async throws -> ClientRecord {
         let result = try await pool.share(
             PostgresStatement(
@@ -40,15 +42,19 @@ package struct ClientStore: Sendable {
         return ClientRecord(id: id, user: user, secret: secret, lastChangeset: 0, lastIngest: 0, session: 0)
     }
 
-    /// Finds a client file, notes that it was seen, and begins a session of it. It waits for a write of the session before that is
-    /// under way, so that what it answers, and what is read after it, holds that write; later ones are refused.
-    /// - Parameter oldestBase: No changeset that the file has yet to send has an older base; zero when it does not say.
+    /// Opens a client replica: checks secret and user, records the time and begins a session.
+    ///
+    /// It waits for a running write of the previous session, so that the record and later reads include it. Later writes of that
+    /// session are rejected.
     /// - Parameters:
-    ///   - applied: what the file has seen. A database that is not there yet has been restored from an older backup (RST-1).
-    ///   - position: the last transaction before that; one that the database never had says the same, also when it has grown since.
-    ///   - point: a transaction that the file's last bootstrap has seen.
-    /// - Throws: `badClientFile` for an unknown number or a wrong secret, and for a file that has seen what the database has not;
-    ///   `userMismatch` for another user's file.
+    ///   - oldestBase: A lower bound for the bases of all changesets that the client has yet to send; zero if unknown.
+    ///   - applied: The position that the client has seen. If the WAL ends before it, the database was restored from an older
+    ///     backup.
+    ///   - position: The history anchor of the last transaction before `applied`. It detects a restored database even after the WAL
+    ///     has grown past `applied`.
+    ///   - point: The history anchor of a transaction that the client's last bootstrap includes.
+    /// - Throws: `badClientFile` for an unknown id, a wrong secret, or a client that has seen more than the database. Another
+    ///   user's client throws `userMismatch`. The error is `timeout` if a write of the previous session still runs after 60 s.
     package func open(
         id: ClientID, secret: [UInt8], user: String, oldestBase: LSN = .zero, applied: LSN = .zero, position: Witness? = nil,
         point: Witness? = nil
@@ -61,16 +67,19 @@ package struct ClientStore: Sendable {
             guard ContinuousClock.now < end else {
                 throw SluiceError(.timeout, "A write of the session before of client file \(id) is under way for \(Self.patience).")
             }
+            // The connection is free between two attempts, so that waiting clients occupy none.
             try await Task.sleep(for: .milliseconds(200))
         }
     }
 
-    /// - Returns: nil while a write of the session before is under way.
+    /// Tries once to open a client replica.
+    ///
+    /// - Returns: Nil while a write of the previous session is running.
     private func openAtOnce(
         id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, applied: LSN, position: Witness?, point: Witness?
     ) async throws -> ClientRecord? {
         try await pool.perform { session in
-            // What a crash could take from it, the sessions that a crash ends do not need.
+            // A crash may lose this update without harm, because it also ends the sessions that the update separates.
             let begin = [
                 PostgresStatement(
                     "SELECT set_config('synchronous_commit', 'off', true), set_config('lock_timeout', $1, true)", [.text(Self.moment)]),
@@ -90,9 +99,11 @@ package struct ClientStore: Sendable {
             ]
             let opened: PostgresResult
             do throws(PipelineFailure) { opened = try session.pipeline(begin)[1] } catch {
+                // lock_not_available: a write of the previous session holds the row.
                 if (error.error as? PostgresFailure)?.sqlState == "55P03" { return nil }
                 throw error.error
             }
+            // The update matched no row; a second query finds the reason.
             guard !opened.isEmpty else { throw try Self.refusal(id: id, secret: secret, user: user, applied: applied, position, session) }
             return ClientRecord(
                 id: id, user: user, secret: secret, lastChangeset: UInt64(clamping: opened.int(0, 0) ?? 0),
@@ -110,7 +121,7 @@ package struct ClientStore: Sendable {
         witness?.parameters.map { .text($0) } ?? [.null, .null]
     }
 
-    /// Why a client file was not opened.
+    /// Returns the reason why a client was not opened.
     private static func refusal(
         id: ClientID, secret: [UInt8], user: String, applied: LSN, _ position: Witness?, _ session: PostgresSession
     ) throws -> SluiceError {
@@ -128,7 +139,7 @@ package struct ClientStore: Sendable {
             "Client file \(id) has seen \(seen), the database has not; its log ends at \(end): it was restored from an older backup.")
     }
 
-    /// The user's files, those first that began a session or wrote last, with when that was (UTC, ISO 8601).
+    /// Returns the user's clients, each with the time (UTC, ISO 8601) at which it last began a session or wrote. Newest first.
     package func seen(of user: String, limit: Int) async throws -> [(id: ClientID, at: String)] {
         let result = try await pool.share(
             PostgresStatement(
@@ -139,14 +150,16 @@ package struct ClientStore: Sendable {
         return (0..<result.count).map { (ClientID(rawValue: UInt64(clamping: result.int($0, 0) ?? 0)), result[$0, 1] ?? "") }
     }
 
-    /// See `ClientHorizon.advance`. To be called every ten minutes.
+    /// Advances the horizon, see `ClientHorizon.advance`. The caller runs it every ten minutes.
     package func advanceHorizon(days: Int = Limits.clientMemoryDays) async throws {
         try await pool.perform { try ClientHorizon.advance($0, days: days) }
     }
 
-    /// Notes that the ingest message of a number took effect; smaller numbers change nothing, nor does it of a file that is gone. It waits
-    /// for no changeset of the file.
-    /// - Parameter answer: its acknowledgement, kept while the client may ask for it again; nil keeps none.
+    /// Records that the ingest message with this number took effect. It waits for no changeset of the client.
+    ///
+    /// A smaller number does not lower the recorded one. For a deleted client the call does nothing. Acknowledgements that are
+    /// `Limits.ingestWindow` or more numbers older are deleted.
+    /// - Parameter answer: The acknowledgement, stored while the client may ask for it again; nil stores none.
     package func recordIngest(id: ClientID, number: UInt64, answer: [UInt8]? = nil) async throws {
         try await pool.perform { session in
             _ = try session.execute(
@@ -166,7 +179,7 @@ package struct ClientStore: Sendable {
         }
     }
 
-    /// The acknowledgement of an ingest message, when it is kept.
+    /// Returns the stored acknowledgement of an ingest message, or nil.
     package func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]? {
         let result = try await pool.share(
             PostgresStatement(

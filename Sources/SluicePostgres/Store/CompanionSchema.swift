@@ -1,16 +1,18 @@
 import SluiceCore
 
-/// The schema `sluice`: what the gateway keeps beside the app's own tables (DESIGN section 4). No app table is touched.
+/// The schema `sluice`, which holds the gateway's own data. Migrations change no app table.
 package enum CompanionSchema {
-    /// The version that this release writes. Versions only add; one step each.
+    /// The schema version that this release writes. Each step adds one version.
     package static var version: Int { steps.count }
 
-    /// Makes the schema, or brings an older one up to date; does nothing when it is. Gateways that start at once wait for
-    /// each other.
-    /// - Throws: `configInvalid` when a newer release has been here.
+    /// Creates the schema or migrates an older version; does nothing if it is current. Gateways that start at once wait for each
+    /// other, up to 60 s.
+    ///
+    /// - Throws: `configInvalid` if a newer release has migrated the schema.
     package static func migrate(_ connection: PostgresConnection) async throws {
         try await connection.withSession { session in
             try session.inTransaction {
+                // Gateways that start at once migrate one after another, in one transaction each.
                 try session.query("SELECT pg_advisory_xact_lock($1)", [.int(lock)], within: .seconds(60))
                 try session.script(
                     """
@@ -25,6 +27,7 @@ package enum CompanionSchema {
                 }
                 for step in steps.dropFirst(Int(found)) {
                     try session.script(step)
+                    // This table is filled by code, within the same transaction.
                     if step == EmailForms.table { try EmailForms.migrate(session) }
                 }
                 try session.execute(
@@ -34,19 +37,19 @@ package enum CompanionSchema {
         }
     }
 
-    /// The advisory lock of migrations: the letters "sluice" as a number.
+    /// The advisory lock of migrations: the letters "sluice" as a number. `lock + 1` serializes user changes.
     static let lock: Int64 = 0x736C_7569_6365
 
-    /// Step n leads from version n to n + 1. Never change one that was released.
+    /// Step n migrates version n to n + 1. A released step must never be edited.
     private static let steps = [
         core + users + ingest, horizon, session, appSchema, userChange, deadLetters, timePartitions, ingestRequest, refusalRule,
         refusalObject, refusalCause, deadLettersOnce, changesetTime, deadLetterTurn, publishedTable,
         ingestAnswer, ingestNumber, adminAudit, EmailForms.table,
     ]
 
-    /// Clients, clocks, property numbers, refusals.
+    /// Clients, clocks, property numbers and write rejections.
     ///
-    /// Keys are texts of primary keys, compared byte by byte; a class has one type of key, so its texts are unique.
+    /// Keys are the texts of primary keys, compared byte by byte. A class has one type of key, so its texts are unique.
     private static let core = """
         DO $$ BEGIN
             IF to_regtype('sluice.objectid') IS NULL THEN
@@ -113,7 +116,7 @@ package enum CompanionSchema {
 
         """
 
-    /// What is needed to send a refused object again, and to tell the dead-letter topic of it.
+    /// The data for sending a rejected object again and for publishing it to the dead-letter topic.
     private static let deadLetters = """
         ALTER TABLE sluice.ingest_rejected
             ADD COLUMN log_offset bigint, ADD COLUMN bytes bytea, ADD COLUMN published boolean NOT NULL DEFAULT false;
@@ -121,9 +124,11 @@ package enum CompanionSchema {
 
         """
 
-    /// An object that is refused again as it was, because whoever sent it had no answer, is the same letter; what cannot be read is one for
-    /// each record of the log. One that is being sent again is none: what becomes of it is new. It is gone when it has been sent; its row
-    /// waits until the topic has it.
+    /// The uniqueness of dead letters.
+    ///
+    /// An object that is rejected again unchanged, because its sender received no answer, is the same letter. Unreadable records
+    /// (code 801) are one letter each. A letter that is being sent again (`replayed`) is exempt: its next rejection is a new
+    /// letter. The column `gone` marks a letter that has been sent again and whose row waits until the dead-letter topic has it.
     private static let deadLettersOnce = """
         ALTER TABLE sluice.ingest_rejected
             ADD COLUMN replayed boolean NOT NULL DEFAULT false, ADD COLUMN gone boolean NOT NULL DEFAULT false;
@@ -135,7 +140,7 @@ package enum CompanionSchema {
 
         """
 
-    /// The tables that are cut by time.
+    /// The tables that are partitioned by time.
     private static let timePartitions = """
         CREATE TABLE sluice.time_partition (
             table_name text COLLATE "C" PRIMARY KEY, column_name text NOT NULL, period text NOT NULL CHECK (period IN ('day', 'week', 'month')),
@@ -144,7 +149,7 @@ package enum CompanionSchema {
 
         """
 
-    /// Below the horizon nothing has to be remembered: no client that counts can write any more without knowing of it.
+    /// The horizon. Deletions below it are forgotten, because each client that counts has seen them.
     private static let horizon = """
         ALTER TABLE sluice.client ADD COLUMN position pg_lsn NOT NULL DEFAULT '0/0';
         CREATE TABLE sluice.horizon (lsn pg_lsn NOT NULL, at timestamptz NOT NULL);
@@ -153,13 +158,13 @@ package enum CompanionSchema {
 
         """
 
-    /// How often a client file has been opened.
+    /// The number of times that a client has been opened.
     private static let session = """
         ALTER TABLE sluice.client ADD COLUMN session bigint NOT NULL DEFAULT 0;
 
         """
 
-    /// Every schema that the app has had: what the next one is compared with, and where running gateways learn of it.
+    /// All schemas that the app has had. The next schema is compared with the newest one, and running gateways read it here.
     private static let appSchema = """
         CREATE TABLE sluice.app_schema (
             version bigint PRIMARY KEY, definition jsonb NOT NULL, at timestamptz NOT NULL DEFAULT now()
@@ -167,9 +172,9 @@ package enum CompanionSchema {
 
         """
 
-    /// What happened to users whose sessions may have to notice, on whichever gateway they are; also when somebody else than a
-    /// gateway changed them. One transaction after the other takes numbers, so a number that can be seen has none below it that
-    /// will be.
+    /// Changes of users that sessions on any gateway may have to react to, including changes by other SQL writers.
+    ///
+    /// An advisory lock serializes the transactions that take numbers. If a number is visible, no smaller one can appear later.
     private static let userChange = """
         CREATE TABLE sluice.user_change (
             number bigserial PRIMARY KEY, user_id text COLLATE "C" NOT NULL, kind text NOT NULL, at timestamptz NOT NULL DEFAULT now()
@@ -199,7 +204,7 @@ package enum CompanionSchema {
 
         """
 
-    /// Ingest by HTTP: requests that can be told from their repetitions, and keys that programs log in with.
+    /// Ingest by HTTP: requests with idempotency keys, and API keys with which programs log in.
     private static let ingestRequest = """
         CREATE TABLE sluice.ingest_request (
             user_id text COLLATE "C" NOT NULL, key text COLLATE "C" NOT NULL, owner text NOT NULL, type text COLLATE "C" NOT NULL,
@@ -218,28 +223,28 @@ package enum CompanionSchema {
 
         """
 
-    /// What decided on a refusal, for operators.
+    /// The rule that decided a write rejection, for operators.
     private static let refusalRule = "ALTER TABLE sluice.rejected_write ADD COLUMN rule text"
 
-    /// What was refused of one object, for `sluice why`.
+    /// The index of write rejections by object, for `sluice why`.
     private static let refusalObject = "CREATE INDEX rejected_write_object ON sluice.rejected_write (type, key, id)"
 
-    /// When the last changeset was made, by its file's clock: tells it from another of that number.
+    /// The time of a client's last changeset, by its own clock. It distinguishes two changesets with the same number.
     private static let changesetTime = "ALTER TABLE sluice.client ADD COLUMN last_time bigint NOT NULL DEFAULT 0"
 
-    /// Whose turn it is to tell the dead-letter topic, and until when what was sent may arrive; one row.
+    /// The current turn to publish to the dead-letter topic, and the time until which published letters may still arrive. One row.
     private static let deadLetterTurn = """
         CREATE TABLE sluice.dead_letter_turn (number bigint NOT NULL, until timestamptz NOT NULL);
         CREATE UNIQUE INDEX dead_letter_turn_one ON sluice.dead_letter_turn ((true));
 
         """
 
-    /// The tables whose changes are in the write-ahead log: the numbers of each and its partitions, and the transaction since which it
-    /// is these.
+    /// The tables whose changes are in the WAL: the identifiers of each table and its partitions, and the transaction since which
+    /// they are valid.
     private static let publishedTable =
         "CREATE TABLE sluice.published_table (table_name text COLLATE \"C\" PRIMARY KEY, parts text NOT NULL, since xid8 NOT NULL)"
 
-    /// Acknowledgements that say what was refused, as long as the client may not have heard them.
+    /// Acknowledgements with rejections, kept while the client may not have received them.
     private static let ingestAnswer = """
         CREATE TABLE sluice.ingest_answer (
             client bigint NOT NULL REFERENCES sluice.client ON DELETE CASCADE, number bigint NOT NULL, answer bytea NOT NULL,
@@ -248,8 +253,8 @@ package enum CompanionSchema {
 
         """
 
-    /// The highest ingest number of a client file that took effect; earlier releases kept it in the file's line (`last_ingest`), which
-    /// changesets lock.
+    /// The highest ingest number of a client that has taken effect. Earlier releases kept it in `sluice.client.last_ingest`, in a
+    /// row that changesets lock.
     private static let ingestNumber = """
         CREATE TABLE sluice.ingest_number (
             client bigint PRIMARY KEY REFERENCES sluice.client ON DELETE CASCADE, number bigint NOT NULL
@@ -257,7 +262,7 @@ package enum CompanionSchema {
 
         """
 
-    /// Operators' changes by the admin port.
+    /// Changes that operators make through the admin port.
     private static let adminAudit = """
         CREATE TABLE sluice.admin_audit (
             id bigserial PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), actor text NOT NULL, address text NOT NULL,
@@ -266,7 +271,7 @@ package enum CompanionSchema {
 
         """
 
-    /// Why, for programs, and the fields at fault: as the client is told again after a reconnection.
+    /// The cause of a write rejection, for programs, and the fields at fault. The client receives both again after a reconnection.
     private static let refusalCause = """
         ALTER TABLE sluice.rejected_write ADD COLUMN cause text NOT NULL DEFAULT '', ADD COLUMN fields jsonb NOT NULL DEFAULT '[]'
         """

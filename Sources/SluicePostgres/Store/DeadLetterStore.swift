@@ -1,29 +1,29 @@
 import SluiceCore
 
-/// An asymmetric object that was refused, with what is needed to send it again.
+/// A rejected asymmetric object, with the data needed to send it again.
 package struct DeadLetter: Sendable {
     package var id: Int64
     package var type: String
-    /// `topic/partition`, `device/USER/CLIENT`, or `direct`.
+    /// The source: `topic/partition`, `device/USER/CLIENT`, or `direct`.
     package var source: String
-    /// Its place in the partition; nil when it came by no log.
+    /// The offset in the partition; nil if the object came from no log.
     package var offset: Int64?
     package var code: Int
     package var reason: String
-    /// The object as it came, as text.
+    /// The object as received, as text.
     package var object: String
-    /// The same as bytes, where a text cannot hold them.
+    /// The object as received, as bytes; nil if `object` represents it exactly.
     package var bytes: [UInt8]?
     package var at: String
-    /// Whether this is not all of the object.
+    /// `true` if `object` or `bytes` may be truncated.
     package var isCut: Bool
-    /// Whether the dead-letter topic has it.
+    /// `true` once the dead-letter topic has the letter.
     package var isPublished: Bool
 }
 
-/// The table `sluice.ingest_rejected`.
+/// The store of dead letters (`sluice.ingest_rejected`).
 package struct DeadLetterStore: Sendable {
-    /// Which of them.
+    /// A selection of dead letters. A field that is nil matches all.
     package struct Filter: Sendable {
         package var type: String?
         package var code: Int?
@@ -32,8 +32,8 @@ package struct DeadLetterStore: Sendable {
         package var through: Int64
 
         /// - Parameters:
-        ///   - after: the ids up to this one are left out.
-        ///   - through: the ids beyond this one are left out.
+        ///   - after: Ids up to this one are excluded.
+        ///   - through: Ids beyond this one are excluded.
         package init(type: String? = nil, code: Int? = nil, ids: [Int64]? = nil, after: Int64 = 0, through: Int64 = .max) {
             self.type = type
             self.code = code
@@ -43,11 +43,13 @@ package struct DeadLetterStore: Sendable {
         }
     }
 
-    /// A turn at telling the dead-letter topic. Of several gateways that take themselves for the one that tells, the last to take a turn
-    /// is: a lock alone would not do, since its connection may be lost while what its holder sent is still on its way.
+    /// A turn to publish to the dead-letter topic.
+    ///
+    /// If several gateways act as the publisher, only the last to take a turn may begin. A lock would not suffice: its connection
+    /// may break while its holder's records are still in flight.
     package struct Turn: Sendable {
         let number: Int64
-        /// How long what was sent in turns before may still be on its way.
+        /// The time for which records of earlier turns may still be in flight.
         package let rest: Duration
     }
 
@@ -55,17 +57,17 @@ package struct DeadLetterStore: Sendable {
 
     package init(pool: PostgresPool) { self.pool = pool }
 
-    /// The oldest first.
+    /// Returns the selected letters, oldest first.
     package func list(_ filter: Filter, limit: Int) async throws -> [DeadLetter] {
         try await read("\(Self.matches) ORDER BY id LIMIT $6", filter.parameters + [.int(limit)])
     }
 
-    /// The newest first, of each object only the beginning of its text, and no bytes.
+    /// Returns letters, newest first. Each has only the first `characters` characters of its text and no bytes.
     package func newest(_ limit: Int, characters: Int) async throws -> [DeadLetter] {
         try await read("NOT gone ORDER BY id DESC LIMIT $1", [.int(limit)], object: "left(object, \(characters)), NULL::bytea, true")
     }
 
-    /// The greatest id; 0 when there is none.
+    /// Returns the greatest id; 0 if there is no letter.
     package func newest() async throws -> Int64 {
         try await pool.perform { try $0.query("SELECT max(id) FROM sluice.ingest_rejected WHERE NOT gone").int(0, 0) ?? 0 }
     }
@@ -77,10 +79,11 @@ package struct DeadLetterStore: Sendable {
         }
     }
 
-    /// Those that the dead-letter topic does not have yet, the oldest first.
+    /// Returns letters that the dead-letter topic does not have yet, oldest first.
+    ///
     /// - Parameters:
-    ///   - characters: of an object's text, and of its bytes, that are read; the rest is cut.
-    ///   - bytes: beyond which no further letter is begun.
+    ///   - characters: The maximum length of an object's text in characters, and of its bytes. The rest is truncated.
+    ///   - bytes: The total size after which no further letter is added.
     package func unpublished(limit: Int, characters: Int, bytes: Int) async throws -> [DeadLetter] {
         try await read(
             """
@@ -98,17 +101,18 @@ package struct DeadLetterStore: Sendable {
                 """)
     }
 
-    /// The dead-letter topic has them: those that have been sent again leave the table.
+    /// Marks letters that the dead-letter topic has acknowledged, and deletes those that have been sent again.
     ///
-    /// A letter may be sent again in the same moment. Each side says its own first and looks for the other's then, so that one of them
-    /// sees both.
+    /// A letter may be sent again at the same time. Each side first writes its own mark and then reads the other's, so that one of
+    /// them sees both.
     package func markPublished(_ ids: [Int64]) async throws {
         try await write("UPDATE sluice.ingest_rejected SET published = true WHERE id = ANY ($1::bigint[]) AND NOT published", ids)
         try await write("DELETE FROM sluice.ingest_rejected WHERE id = ANY ($1::bigint[]) AND gone", ids)
     }
 
-    /// Takes a turn: who has one of those before begins nothing any more.
-    /// - Parameter longest: the `rest` is no longer, whatever became of the server's clock.
+    /// Takes a turn. The holders of earlier turns cannot begin to publish any more.
+    ///
+    /// - Parameter longest: The upper bound of `rest`, even if the server's clock jumps.
     package func takeTurn(longest: Duration) async throws -> Turn {
         try await pool.perform { session in
             let taken = try session.query(Self.take, [.int(Self.milliseconds(longest))], cached: true)
@@ -116,13 +120,14 @@ package struct DeadLetterStore: Sendable {
         }
     }
 
-    /// What is sent from now on is on its way for as long, at most.
-    /// - Returns: false when somebody has taken a turn since. Then nothing may be sent.
+    /// Announces that records sent from now on may be in flight for at most `time`.
+    ///
+    /// - Returns: `false` if another gateway has taken a turn since. The caller must then send nothing.
     package func begin(_ turn: Turn, for time: Duration) async throws -> Bool {
         try await pool.perform { try $0.query(Self.begin, [.int(turn.number), .int(Self.milliseconds(time))], cached: true).count == 1 }
     }
 
-    /// Nothing is on its way.
+    /// Announces that no record of the turn is in flight.
     package func end(_ turn: Turn) async throws {
         try await pool.perform { session in
             let sql = "UPDATE sluice.dead_letter_turn SET until = clock_timestamp() WHERE number = $1"
@@ -142,22 +147,28 @@ package struct DeadLetterStore: Sendable {
         WHERE number = $1 RETURNING number
         """
 
-    /// They are about to be sent again: what is refused of them is another letter.
+    /// Marks letters that are about to be sent again, so that their next rejection is a new letter.
     package func replay(_ ids: [Int64]) async throws {
         try await write("UPDATE sluice.ingest_rejected SET replayed = true WHERE id = ANY ($1::bigint[])", ids)
     }
 
-    /// They have been sent again, and leave the table.
-    /// - Parameter untold: also those that the dead-letter topic does not have yet; else they leave when it has.
+    /// Removes letters that have been sent again.
+    ///
+    /// - Parameter untold: `true` to remove also letters that the dead-letter topic does not have. Otherwise they remain until it
+    ///   has them.
     package func leave(_ ids: [Int64], untold: Bool) async throws {
+        // This order is the counterpart of `markPublished`: first the own mark, then the other's.
         if !untold { try await write("UPDATE sluice.ingest_rejected SET gone = true WHERE id = ANY ($1::bigint[])", ids) }
         let condition = untold ? "" : "AND published"
         try await write("DELETE FROM sluice.ingest_rejected WHERE id = ANY ($1::bigint[]) \(condition)", ids)
     }
 
-    /// Deletes the oldest, until as many numbers are left.
-    /// - Parameter untold: also those that the dead-letter topic does not have, as where there is none.
-    /// - Returns: how many are gone; `RefusalPruning.batch` when there may be more.
+    /// Deletes the oldest letters, by id.
+    ///
+    /// - Parameters:
+    ///   - count: The number of newest ids that are kept.
+    ///   - untold: `true` to delete also letters that the dead-letter topic does not have, as an app without that topic needs.
+    /// - Returns: The number of deleted letters; `RefusalPruning.batch` if more may remain.
     package func prune(keeping count: Int64, untold: Bool) async throws -> Int {
         try await RefusalPruning.delete(from: "sluice.ingest_rejected", where: untold ? "true" : "published", keeping: count, pool)
     }

@@ -1,38 +1,43 @@
 import SluiceCore
 import Synchronization
 
-/// Waits for PostgreSQL's write-ahead log to be on disk, once for all who wait: a transaction that commits without waiting
-/// costs a tenth of one that does, and what is written out for one is written out for all before it.
+/// A wait until the WAL is on disk, shared by all concurrent callers.
 ///
-/// What is written is a mark, so that the log's readers learn at once how far it is.
+/// A commit without that wait costs a tenth of one with it, and flushing one commit flushes all earlier ones. The write is a WAL
+/// heartbeat, so that the readers of the WAL learn at once how far it extends.
 package final class DurableLog: Sendable {
     private typealias Waiter = CheckedContinuation<Result<Void, any Error>, Never>
 
     private let write: @Sendable () async throws -> Void
     private let state = Mutex<(waiting: [Waiter], isWriting: Bool)>(([], false))
 
-    /// - Parameter pool: of connections that commit when the log is on disk.
+    /// Creates a log that writes heartbeats through a pool. Its connections must wait for the WAL at each commit.
     package convenience init(pool: PostgresPool) { self.init { try await LogMark.write(pool) } }
 
     package init(write: @escaping @Sendable () async throws -> Void) { self.write = write }
 
-    /// Returns once what was committed before the call is on disk.
+    /// Returns once everything committed before the call is on disk.
+    ///
+    /// - Throws: The error of the write, to all callers that shared it.
     package func flush() async throws {
         let result = await withCheckedContinuation { (waiter: Waiter) in
+            // The first caller starts the writer. Later ones join its next round.
             let isFirst = state.withLock { state in
                 state.waiting.append(waiter)
                 defer { state.isWriting = true }
                 return !state.isWriting
             }
-            // Unstructured because: it writes for all who wait, whichever of them gives up; it ends when nobody does.
+            // Unstructured because: it writes for all waiting callers, even if one is cancelled; it ends when none waits.
             if isFirst { Task { await self.serve() } }
         }
         try result.get()
     }
 
-    /// How many wait for the write after the one under way.
+    /// The number of callers that wait for the write after the running one.
     package var waiting: Int { state.withLock(\.waiting.count) }
 
+    /// Writes until no caller waits. A caller that arrives during a write waits for the next one, because its commit may have
+    /// followed the flush.
     private func serve() async {
         while let waiting = take() {
             let result: Result<Void, any Error>
@@ -49,6 +54,7 @@ package final class DurableLog: Sendable {
     private func take() -> [Waiter]? {
         state.withLock { state in
             guard !state.waiting.isEmpty else {
+                // Cleared under the lock that adds waiters, so that no waiter is left without a writer.
                 state.isWriting = false
                 return nil
             }

@@ -1,10 +1,10 @@
 import SluiceCore
 
-/// Brings the e-mail addresses of accounts into their normal form (`EmailAddress`).
+/// A migration of the e-mail addresses of accounts into their normal form (`EmailAddress`).
 ///
-/// Earlier releases stored what was written and compared it byte by byte, so two accounts may have one address. The account whose address
-/// is in normal form already keeps it, otherwise the oldest one. The others keep what they have, which nobody can log in with any more,
-/// and are noted in `sluice.email_conflict` for the operator.
+/// Earlier releases stored addresses as entered and compared them byte by byte, so two accounts may share an address. An account
+/// whose address is already in normal form keeps it, otherwise the oldest one. The others keep their text and can no longer log in
+/// with it. They are listed in `sluice.email_conflict` for the operator.
 package enum EmailForms {
     static let table = """
         CREATE TABLE sluice.email_conflict (
@@ -17,9 +17,9 @@ package enum EmailForms {
     /// An account without a usable address.
     package struct Conflict: Hashable, Sendable {
         package var user: String
-        /// As it was written.
+        /// The address as stored.
         package var email: String
-        /// The account that has the address; nil when the address cannot be one any more.
+        /// The account that keeps the address; nil if the address is no longer valid.
         package var keeper: String?
     }
 
@@ -33,9 +33,11 @@ package enum EmailForms {
             "SELECT id, email FROM sluice.user_account WHERE email IS NOT NULL ORDER BY created_at, id", within: .seconds(600))
         let accounts = (0..<found.count).map { Account(id: found[$0, 0] ?? "", email: found[$0, 1] ?? "") }
         var keepers: [[UInt8]: String] = [:]
+        // First pass: an address that is in normal form already belongs to its account.
         for account in accounts where form(account)?.hasSameBytes(as: account.email) == true {
             keepers[Array(account.email.utf8)] = account.id
         }
+        // Second pass, the oldest account first: it receives an address that is still free.
         for account in accounts {
             guard let email = form(account) else {
                 try note(account, keeper: nil, session)
@@ -53,7 +55,7 @@ package enum EmailForms {
 
     private static func form(_ account: Account) -> String? { (try? EmailAddress(account.email))?.text }
 
-    /// The identity and the data that rules see carry the address, too.
+    /// Stores the normal form in the account's address, in its identities and in the data that rules read.
     private static func rename(_ account: Account, to email: String, _ session: PostgresSession) throws {
         try session.execute(
             """
@@ -72,8 +74,9 @@ package enum EmailForms {
             [.text(account.id), .text(account.email), .optional(keeper)], cached: true)
     }
 
-    /// Accounts that the migration could not give their address, until an operator deletes or renames them.
-    /// - Parameter limit: at most so many.
+    /// Returns accounts that lost their address, ordered by id, until an operator deletes or renames them.
+    ///
+    /// - Parameter limit: The maximum number of conflicts returned.
     package static func conflicts(_ connection: PostgresConnection, limit: Int = 100) async throws -> [Conflict] {
         let found = try await connection.query(
             """

@@ -2,18 +2,18 @@ package import SluiceCore
 
 /// The clocks of objects that other programs deleted (`sluice.row_clock`).
 ///
-/// They become those of a deletion if they were last written before it. An object without clocks, which no device ever wrote, leaves
-/// none. `ClientHorizon` forgets them like those of any deletion.
+/// They become the clocks of a deletion if they were last written before it. An object that no device ever wrote has no clocks and
+/// leaves none. `ClientHorizon` deletes them like those of any deletion.
 package struct ForeignDeletionMemory: Sendable {
     package struct Entry: Sendable {
         package var type: String
-        /// Nil: all of the class.
+        /// The key of the deleted object; nil for all objects of the class.
         package var key: Value?
         /// The encoded clocks of the deletion.
         package var clocks: [UInt8]
-        /// Below which they are forgotten.
+        /// The position of the deletion. Its clocks are deleted when the horizon has passed it.
         package var lsn: LSN
-        /// Microseconds since 1970: what `pg_xact_commit_timestamp` says of the transaction.
+        /// The commit time of the deleting transaction (`pg_xact_commit_timestamp`), in microseconds since 1970.
         package var commitTime: Int64
 
         package init(type: String, key: Value?, clocks: [UInt8], lsn: LSN, commitTime: Int64) {
@@ -25,8 +25,9 @@ package struct ForeignDeletionMemory: Sendable {
 
     package init(pool: PostgresPool) { self.pool = pool }
 
-    /// One statement for all objects, with a look into an index for each, and one for each class.
-    /// - Parameter entries: each object once, in the order in which changesets lock objects; then the classes.
+    /// Records external deletes: one statement with an index lookup per object, and one statement per class.
+    ///
+    /// - Parameter entries: Objects, each once, in the order in which changesets lock objects; then the classes.
     package func remember(_ entries: [Entry]) async throws {
         let objects = entries.compactMap { entry in entry.key.map { (StoreText.key($0), entry) } }
         let classes = entries.filter { $0.key == nil }
@@ -48,7 +49,8 @@ package struct ForeignDeletionMemory: Sendable {
         }
     }
 
-    /// Whether a line of clocks is of before a time. A commit time that PostgreSQL has forgotten is an old one.
+    /// Returns the SQL condition that clocks are of a live object and were written before a time. A commit time that PostgreSQL no
+    /// longer keeps counts as old.
     private static func isOlder(than time: String) -> String {
         """
         deleted_lsn IS NULL
@@ -56,7 +58,8 @@ package struct ForeignDeletionMemory: Sendable {
         """
     }
 
-    /// What is found is locked first, in its order; what another has written meanwhile is looked at again.
+    /// The statement that locks the clocks in the order of the entries and then checks them again. Another transaction may have
+    /// written them while the statement waited.
     private static let markObjects = """
         WITH found AS MATERIALIZED (
             SELECT gone.* FROM unnest($1::text[], $2::text[], $3::bytea[], $4::pg_lsn[], $5::bigint[]) AS gone (type, key, clocks, lsn, time)

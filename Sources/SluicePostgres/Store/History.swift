@@ -1,16 +1,17 @@
 package import SluiceCore
 
-/// What the database knows of transactions that somebody has seen.
+/// The database's knowledge of transactions that a client has seen.
 package enum History {
-    /// What became of a witness.
+    /// The result of a search for a history anchor.
     package enum Finding: Hashable, Sendable {
         case seen
-        /// The database never had it: its number is nobody's yet, or somebody else's.
+        /// The database never had the transaction: its number is unused or belongs to another transaction.
         case unseen
-        /// It is older than the times of commit that are kept, or its number belongs to a transaction that failed.
+        /// The commit time is no longer kept, or the transaction with that number failed.
         case forgotten
     }
 
+    /// Compares a history anchor with the database's commit times.
     package static func find(_ witness: Witness, _ pool: PostgresPool) async throws -> Finding {
         try await pool.perform { session in
             let sql = "SELECT \(finding("$1::text::xid", "$2::bigint"))"
@@ -18,7 +19,7 @@ package enum History {
         }
     }
 
-    /// SQL for a `Finding`, as a number; null when the number is null.
+    /// Returns SQL for a `Finding` as a number; null if the transaction is null.
     static func finding(_ transaction: String, _ commitTime: String) -> String {
         let time = "pg_xact_commit_timestamp(\(transaction))"
         return """
@@ -40,9 +41,9 @@ extension History.Finding {
 }
 
 extension Witness {
-    /// SQL of a time as microseconds since 1970.
+    /// Returns SQL that converts a time into microseconds since 1970.
     static func microseconds(_ time: String) -> String { "(extract(epoch FROM \(time)) * 1000000)::bigint" }
 
-    /// Its number and its time of commit, as texts.
+    /// The transaction's number and commit time, as texts.
     var parameters: [String] { [String(transaction), String(commitTime)] }
 }

@@ -1,14 +1,14 @@
 package import SluiceCore
 
-/// What an object was made from, for the case that it is refused.
+/// The origin of an object, kept in case it is rejected.
 package struct IngestSource: Hashable, Sendable {
-    /// The type that it was sent as.
+    /// The class that the object was sent as.
     package var type: String
-    /// The object as it came.
+    /// The object as received.
     package var bytes: [UInt8]
-    /// Where it came from: `topic/partition`, `device/USER/CLIENT`, or `direct`.
+    /// The source: `topic/partition`, `device/USER/CLIENT`, or `direct`.
     package var origin: String
-    /// Its place in its partition; nil when it came by no log.
+    /// The offset in the partition; nil if the object came from no log.
     package var offset: Int64?
 
     package init(type: String, bytes: [UInt8], origin: String = "direct", offset: Int64? = nil) {
@@ -18,18 +18,18 @@ package struct IngestSource: Hashable, Sendable {
         self.offset = offset
     }
 
-    /// As people read it, and as PostgreSQL can hold it.
+    /// The object as printable text that PostgreSQL can store.
     var text: String { StoreText.printable(String(decoding: bytes, as: UTF8.self)) }
-    /// The bytes where their text does not hold them.
+    /// Returns the bytes if `text` does not represent them exactly, else nil.
     func kept(beside text: String) -> [UInt8]? { text.utf8.elementsEqual(bytes) ? nil : bytes }
 }
 
-/// Objects of one type on their way into its table: flat rows in the order of the type's properties.
+/// Objects of one class on their way into its table: flat rows in the order of the class's properties.
 package struct IngestRows: Sendable {
     package var type: String
     package var buffer: RowBuffer
     package var rows: [RowRef]
-    /// What the row at an index of `rows` was made from; asked only about those that PostgreSQL refuses.
+    /// Returns the source of the row at an index of `rows`. Called only for rows that PostgreSQL rejects.
     package var source: @Sendable (Int) -> IngestSource
 
     package init(type: String, buffer: RowBuffer, rows: [RowRef], source: @escaping @Sendable (Int) -> IngestSource) {
@@ -40,7 +40,7 @@ package struct IngestRows: Sendable {
     }
 }
 
-/// An object that is kept instead of written.
+/// An object that is stored as rejected instead of written.
 package struct RefusedRecord: Hashable, Sendable {
     package var source: IngestSource
     package var code: ErrorCode
@@ -53,12 +53,12 @@ package struct RefusedRecord: Hashable, Sendable {
     }
 }
 
-/// What records of one topic came to.
+/// The result of processing records of one topic.
 package struct IngestBatch: Sendable {
     package var topic: String
-    /// Of each partition the offset of the first record, and the offset after the last.
+    /// The offset of the first record and the offset after the last, for each partition.
     package var offsets: [Int32: Range<Int64>]
-    /// At most one element for each type.
+    /// The accepted objects; at most one element for each class.
     package var accepted: [IngestRows]
     package var refused: [RefusedRecord]
 

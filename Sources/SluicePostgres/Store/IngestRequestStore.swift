@@ -1,12 +1,11 @@
 import SluiceCore
 
-/// Requests to ingest that came with an Idempotency-Key (`sluice.ingest_request`): who leads one just now, and what was answered.
+/// Ingest requests with an Idempotency-Key (`sluice.ingest_request`): the current leader of each, and the stored answer.
 ///
-/// A key belongs to a user. Whoever leads a request holds its key by a lease, which is renewed while the body comes; the key of a
-/// gateway that died is free when the lease is over.
+/// A key belongs to a user. The leader of a request holds the key by a lease and renews it while the body arrives. The keys of a
+/// gateway that has died are free when their leases expire.
 package struct IngestRequestStore: Sendable {
-    /// Seconds that a lease holds without being renewed: more than a request may stand still (a body that does not come, 75; a log
-    /// that does not answer, 30).
+    /// The duration of a lease, in seconds. It exceeds the longest pauses of a request: 75 s for the body, 30 s for the ingest log.
     package static let leaseSeconds = 120
 
     private let pool: PostgresPool
@@ -14,16 +13,17 @@ package struct IngestRequestStore: Sendable {
     package init(pool: PostgresPool) { self.pool = pool }
 
     package enum Claim: Hashable, Sendable {
-        /// The caller leads the request now, and ends it by `finish` or `release`.
+        /// The caller leads the request now, and must end it by `finish` or `release`.
         case mine
-        /// Somebody else does, for so many seconds more unless it is renewed.
+        /// Another caller leads the request. Its lease lasts for so many seconds, at least 1, unless it is renewed.
         case busy(seconds: Int)
+        /// The request has been answered.
         case done(Answer)
     }
 
     package struct Answer: Hashable, Sendable {
         package var type: String
-        /// SHA-256 of the request's body.
+        /// The SHA-256 of the request's body.
         package var body: [UInt8]
         package var status: Int
         package var json: String
@@ -36,11 +36,11 @@ package struct IngestRequestStore: Sendable {
         }
     }
 
-    /// One key of one user.
+    /// An idempotency key of one user.
     package struct Key: Hashable, Sendable {
         package var user: String
         package var key: String
-        /// Whoever leads the request: a text that nobody else has.
+        /// The identity of the request's leader, unique to it.
         package var owner: String
 
         package init(user: String, key: String, owner: String) {
@@ -52,7 +52,7 @@ package struct IngestRequestStore: Sendable {
         fileprivate var parameters: [PostgresParameter] { [.text(user), .text(key), .text(owner)] }
     }
 
-    /// Takes a key that is new, whose lease is over, or whose answer is older than `Limits.idempotencyHours`.
+    /// Claims a key that is new, whose lease has expired, or whose answer is older than `Limits.idempotencyHours`.
     package func claim(_ key: Key, type: String) async throws -> Claim {
         try await pool.transact { session in
             let taken = try session.execute(
@@ -66,6 +66,7 @@ package struct IngestRequestStore: Sendable {
                         OR (r.answer IS NOT NULL AND r.created_at < clock_timestamp() - make_interval(hours => $6))
                 """, key.parameters + [.text(type), .int(Self.leaseSeconds), .int(Limits.idempotencyHours)], cached: true)
             if taken > 0 { return .mine }
+            // The INSERT locked the conflicting row even though it did not update it, so the row still exists.
             let found = try session.query(
                 """
                 SELECT type, body, status, answer, ceil(extract(epoch FROM lease_until - clock_timestamp()))::bigint
@@ -77,7 +78,9 @@ package struct IngestRequestStore: Sendable {
         }
     }
 
-    /// - Throws: `idempotencyKeyInUse` when the lease was over and somebody else leads the request.
+    /// Extends the lease.
+    ///
+    /// - Throws: `idempotencyKeyInUse` if the lease expired and another caller has taken the key over.
     package func renew(_ key: Key) async throws {
         let renewed = try await pool.perform { session in
             try session.execute(
@@ -89,8 +92,9 @@ package struct IngestRequestStore: Sendable {
         if renewed == 0 { throw Self.lost(key) }
     }
 
-    /// Keeps the answer.
-    /// - Throws: `idempotencyKeyInUse` like `renew`.
+    /// Stores the answer.
+    ///
+    /// - Throws: `idempotencyKeyInUse`, as `renew`.
     package func finish(_ key: Key, body: [UInt8], status: Int, json: String) async throws {
         let finished = try await pool.perform { session in
             try session.execute(
@@ -102,7 +106,7 @@ package struct IngestRequestStore: Sendable {
         if finished == 0 { throw Self.lost(key) }
     }
 
-    /// Gives a key back that has no answer, so that the request can come again at once.
+    /// Deletes a key without an answer, so that the request can be sent again at once.
     package func release(_ key: Key) async throws {
         try await pool.perform { session in
             _ = try session.execute(
@@ -111,8 +115,9 @@ package struct IngestRequestStore: Sendable {
         }
     }
 
-    /// Removes what is older than `Limits.idempotencyHours`.
-    /// - Returns: how many.
+    /// Deletes up to 10,000 requests older than `Limits.idempotencyHours` whose lease has expired.
+    ///
+    /// - Returns: The number of deleted requests.
     @discardableResult
     package func prune() async throws -> Int {
         try await pool.perform { session in

@@ -1,22 +1,23 @@
 import SluiceCore
 
-/// Which gateway reads which partitions of the ingest topics, as advisory locks of one connection: what a gateway had is free as
-/// soon as the gateway, or its connection, ends.
+/// The partitions of the ingest topics that this gateway reads, as advisory locks of one connection. The locks end with it.
 ///
-/// Every gateway that reads a topic holds one lock of it together with the others, by which they are counted, and one alone for
-/// each partition that it has. None takes more than its share, ⌈partitions ÷ gateways⌉, and each gives back what it has beyond
-/// that: every partition is read, and the work is spread (PostgreSQL, Explicit Locking, Advisory Locks).
+/// Each gateway that reads a topic holds a shared lock of the topic, by which the gateways are counted. For each of its partitions
+/// it holds an exclusive lock. It takes at most its share, ⌈partitions ÷ gateways⌉, and releases the excess. Thus every partition
+/// is read, and the work is spread (PostgreSQL, Explicit Locking, Advisory Locks).
 actor PartitionLocks {
     private let conninfo: String
     private var connection: PostgresConnection?
-    /// The topics in which this gateway is counted, each with the partitions that it has.
+    /// The topics in which this gateway is counted, with the partitions that it holds.
     private var held: [String: Set<Int32>] = [:]
 
     init(_ conninfo: String) { self.conninfo = conninfo }
 
-    /// Takes, keeps or gives back partitions of a topic so that this gateway has its share. For one caller a topic.
-    /// - Returns: the partitions that it has now.
-    /// - Throws: with the connection given up: what it took and was not told is free for others.
+    /// Takes, keeps or releases partitions of a topic, so that this gateway holds its share. Only one call per topic may run at a
+    /// time.
+    ///
+    /// - Returns: The partitions that are held now.
+    /// - Throws: The error of the connection, which is closed: the partitions of all topics are then free for other gateways.
     func claim(_ topic: String, of partitions: Int32) async throws -> Set<Int32> {
         let connection = try await usable()
         do {
@@ -29,6 +30,7 @@ actor PartitionLocks {
 
     private func claim(_ topic: String, of partitions: Int32, by connection: PostgresConnection) async throws -> Set<Int32> {
         if held[topic] == nil {
+            // The gateway counts itself before it computes its share.
             _ = try await connection.query("SELECT pg_advisory_lock_shared(\(Self.gateways))", [.text(topic)])
             held[topic] = []
         }
@@ -41,6 +43,7 @@ actor PartitionLocks {
             mine.subtract(surplus)
         } else if mine.count < share {
             let free = (0..<partitions).filter { !mine.contains($0) }
+            // Others may still hold more than their share. Then fewer locks are free, and the next call takes the rest.
             let taken = try await connection.query(
                 Self.take, [.text(topic), .text(StoreText.array(free.map(String.init))), .int(share - mine.count)])
             for row in 0..<taken.count { mine.insert(Int32(taken.int(row, 0) ?? 0)) }
@@ -49,7 +52,7 @@ actor PartitionLocks {
         return mine
     }
 
-    /// Gives back all that this gateway has of a topic, and counts no longer.
+    /// Releases all partitions of a topic and leaves its count of gateways.
     func release(_ topic: String) async {
         guard let mine = held.removeValue(forKey: topic), let connection else { return }
         do {
@@ -60,7 +63,7 @@ actor PartitionLocks {
         }
     }
 
-    /// Without an answer locks may be held that nobody knows of; they go with their connection.
+    /// Closes a connection. After a query without an answer it may hold unknown locks, which end with it.
     private func giveUp(_ broken: PostgresConnection) async {
         if connection === broken {
             held.removeAll()
@@ -72,9 +75,9 @@ actor PartitionLocks {
     private static let gateways = "hashtextextended('sluice.ingest ' || $1::text, 0)"
     private static let partition = "hashtextextended('sluice.ingest ' || $1::text || '/' || p, 0)"
     private static let give = "SELECT pg_advisory_unlock(\(partition)) FROM unnest($2::int[]) AS p"
-    /// No more locks are tried than are wanted: a LIMIT ends the scan of the function's rows.
+    /// SQL that locks at most `$3` free partitions. The LIMIT ends the scan, so that no further lock is tried.
     private static let take = "SELECT p FROM unnest($2::int[]) AS p WHERE pg_try_advisory_lock(\(partition)) LIMIT $3"
-    /// A lock's 64 bits are shown in two halves.
+    /// SQL that counts the holders of a topic's shared lock. The view `pg_locks` shows the 64 bits of a key in two halves.
     private static let count = """
         SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -83,9 +86,10 @@ actor PartitionLocks {
 
     private func usable() async throws -> PostgresConnection {
         if let connection, await connection.isUsable { return connection }
+        // The locks of the broken connection have ended.
         held.removeAll()
         let fresh = try await PostgresConnection.connect(conninfo)
-        // Somebody else may have connected meanwhile.
+        // Another call may have connected during the `await`.
         if let connection, await connection.isUsable {
             await fresh.close()
             return connection

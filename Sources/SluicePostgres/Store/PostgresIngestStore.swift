@@ -1,21 +1,23 @@
 import SluiceCore
 import Synchronization
 
-/// Where asymmetric objects land: rows and log offsets in one transaction, so that each object lands once.
+/// The store of asymmetric objects. Rows and log offsets share one transaction, so that each object is written once.
 package struct PostgresIngestStore: Sendable {
     private let pool: PostgresPool
     private let tables: PostgresRowStore.Tables
     private let locks: PartitionLocks
     private let ways = IngestWays()
 
-    /// - Parameter conninfo: For the connection of its own that holds the locks.
+    /// Creates a store.
+    ///
+    /// - Parameter conninfo: The server for a separate connection that holds the partition locks.
     package init(pool: PostgresPool, conninfo: String, tables: @escaping PostgresRowStore.Tables) {
         self.pool = pool
         self.tables = tables
         locks = PartitionLocks(conninfo)
     }
 
-    /// Where to go on reading; 0 for a partition never read.
+    /// Returns the next offset to read of each partition; 0 for a partition that was never read.
     package func offsets(topic: String, partitions: [Int32]) async throws -> [Int32: Int64] {
         try await pool.perform { session in
             var offsets = Dictionary(partitions.map { ($0, Int64(0)) }, uniquingKeysWith: { first, _ in first })
@@ -29,36 +31,43 @@ package struct PostgresIngestStore: Sendable {
         }
     }
 
-    /// Writes the accepted objects, keeps the refused ones and moves the offsets on, all or nothing. A primary key that is there
-    /// already is passed over (ING-5). An object that PostgreSQL refuses joins the refused; the others stand.
+    /// Writes the accepted objects, stores the rejected ones and advances the offsets, in one transaction.
     ///
-    /// - Returns: how many rows were new, and how many objects PostgreSQL refused.
-    /// - Throws: `badMessageOrder` when a partition's stored offset is not the batch's first: another sink has been here.
-    ///   Nothing is written then.
+    /// An object whose primary key exists is skipped. An object that PostgreSQL rejects is stored as rejected; the others are
+    /// written.
+    /// - Returns: The number of new rows, and the number of objects that PostgreSQL rejected.
+    /// - Throws: `badMessageOrder` if a partition's stored offset is not the first of the batch, because another sink has written.
+    ///   Then nothing is written.
     @discardableResult
     package func commit(_ batch: IngestBatch) async throws -> (written: Int, refused: Int) {
         let inserts = try inserts(of: batch.accepted)
         return try await transact { session in
+            // The offsets are locked first: of two sinks, the second waits here and fails before it writes a row.
             try Self.move(batch.topic, batch.offsets.mapValues { ($0.lowerBound, $0.upperBound) }, session)
             return try write(inserts, batch.refused, session)
         }
     }
 
-    /// Sets the stored offset back to 0, for a topic that was made anew.
-    /// - Throws: `badMessageOrder` when the stored offset is not `offset`.
+    /// Resets the stored offset to 0, for a topic that was recreated.
+    ///
+    /// - Throws: `badMessageOrder` if the stored offset is not `offset`.
     package func rewind(topic: String, partition: Int32, from offset: Int64) async throws {
         try await pool.transact { session in try Self.move(topic, [partition: (offset, 0)], session) }
     }
 
-    /// Writes objects that do not come from the log (the embedded log's way), acknowledged on commit.
+    /// Writes objects without log offsets, for the embedded log. They are committed when the call returns.
+    ///
+    /// - Returns: The number of new rows, and the number of objects that PostgreSQL rejected.
     @discardableResult
     package func insert(_ accepted: [IngestRows], refused: [RefusedRecord] = []) async throws -> (written: Int, refused: Int) {
         let inserts = try inserts(of: accepted)
         return try await transact { session in try write(inserts, refused, session) }
     }
 
-    /// Runs the body in one transaction. When that fails only at its COMMIT, one of the rows breaks a deferred constraint, and nobody knows
-    /// which: it is run again with all constraints checked by each statement.
+    /// Runs the body in one transaction.
+    ///
+    /// If only the COMMIT fails permanently, a row violates a deferred constraint, and the error does not name the row. The body
+    /// then runs again, and each statement checks all constraints.
     private func transact<R: Sendable>(_ body: @escaping @Sendable (PostgresSession) throws -> R) async throws -> R {
         try await pool.perform { session in
             var isWritten = false
@@ -69,6 +78,7 @@ package struct PostgresIngestStore: Sendable {
                     return result
                 }
             } catch let failure as PostgresFailure where isWritten && failure.isLasting {
+                // The first run has been rolled back. This one fails at the statement of the row at fault.
                 return try session.inTransaction {
                     try session.script("SET CONSTRAINTS ALL IMMEDIATE")
                     return try body(session)
@@ -95,21 +105,25 @@ package struct PostgresIngestStore: Sendable {
         return (written, kept.count - refused.count)
     }
 
-    /// Says which partitions of a topic are this store's to read now: its share, as all that ask share them. For one caller a
-    /// topic, who asks again and again. Held until `release` or the loss of the connection.
+    /// Returns the partitions of a topic that this store may read now: its share among all stores that claim the topic.
+    ///
+    /// The caller repeats the call regularly, with one call per topic at a time. A claim lasts until `release` or the loss of the
+    /// connection.
     package func claim(topic: String, partitions: Int32) async throws -> Set<Int32> {
         do { return try await locks.claim(topic, of: partitions) } catch { throw PostgresFailure.forPort(error) }
     }
 
+    /// Releases the claimed partitions of a topic.
     package func release(topic: String) async { await locks.release(topic) }
 
-    /// Locks the partitions' offsets, compares them with what the sink believes, and moves them on.
+    /// Locks the partitions' offsets, compares them with the sink's and advances them.
     private static func move(_ topic: String, _ steps: [Int32: (from: Int64, to: Int64)], _ session: PostgresSession) throws {
         guard !steps.isEmpty else { return }
-        // In one order, so that of two sinks with the same partitions one waits for the other.
+        // One order for all sinks: of two with the same partitions, one waits for the other.
         let partitions = steps.keys.sorted()
         let place: [PostgresParameter] = [.text(topic), .text(StoreText.array(partitions.map { String($0) }))]
         var stored = try session.query(lock, place, cached: true)
+        // The first batch of a partition inserts its offset. Another sink may do so at the same time, hence the second read.
         if stored.count < partitions.count {
             try session.execute(
                 "INSERT INTO sluice.ingest_offset (topic, partition, next_offset) SELECT $1::text, p, 0 "
@@ -133,6 +147,7 @@ package struct PostgresIngestStore: Sendable {
         "SELECT partition, next_offset FROM sluice.ingest_offset WHERE topic = $1 AND partition = ANY($2::int[]) "
         + "ORDER BY partition FOR UPDATE"
 
+    /// Stores rejected objects. One that is stored already remains a single letter.
     private static func keep(_ refused: [RefusedRecord], _ session: PostgresSession) throws {
         guard !refused.isEmpty else { return }
         let texts = refused.map(\.source.text)
@@ -156,9 +171,10 @@ package struct PostgresIngestStore: Sendable {
     }
 }
 
-/// Whether COPY is worth trying. Where a batch held keys that were there already, the next ones are likely to.
+/// The choice between COPY and INSERT for each class. If COPY fails for a batch, often because of existing keys, it likely fails
+/// again.
 private final class IngestWays: Sendable {
-    /// How many batches of a type go without COPY after one that had to.
+    /// The number of batches of a class that omit COPY after a failed one.
     private static let patience = 16
     private let left = Mutex<[String: Int]>([:])
 

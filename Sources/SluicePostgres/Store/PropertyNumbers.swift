@@ -1,19 +1,22 @@
 package import SluiceCore
 
-/// The stable numbers of properties (`sluice.property`): allotted once, never used again, also when a property goes.
+/// The stable numbers of properties (`sluice.property`). A number is never reused, even after its property was removed.
 package struct PropertyNumbers: Sendable {
     private let pool: PostgresPool
 
     package init(pool: PostgresPool) { self.pool = pool }
 
-    /// The types with their numbers from the database; properties that have none get the next ones, in the order given.
+    /// Returns the classes with their numbers from the database. A property without one receives the next of its class, in the
+    /// given order.
     package func number(_ types: [ObjectType]) async throws -> [ObjectType] {
         let numbers = try await pool.transact { session in
+            // The lock serializes gateways that number properties at once; it blocks no reader.
             try session.query("LOCK TABLE sluice.property IN SHARE ROW EXCLUSIVE MODE")
             var numbers = Self.read(try session.query("SELECT type, name, id FROM sluice.property"))
             for type in types {
                 var known = numbers[type.name] ?? [:]
                 for property in type.properties where known[property.name] == nil {
+                    // Retired properties are among the known ones, so that their numbers are not reused.
                     let next = (known.values.max() ?? 0) + 1
                     known[property.name] = next
                     try session.execute(

@@ -1,24 +1,25 @@
 package import SluiceCore
 
-/// A row that does not fit its class and is not sent (EXT-3).
+/// A row that does not fit its class and is not sent to clients.
 package struct QuarantinedRow: Hashable, Sendable {
     package var type: String
-    /// PostgreSQL's text of the primary key.
+    /// The primary key, as PostgreSQL's text.
     package var key: String
     package var reason: String
-    /// The change that it was met in; zero when it was met by reading the table.
+    /// The position of the change that carried the row; `0/0` if it was found by reading the table.
     package var lsn: String
-    /// When that was, UTC.
+    /// The time of the record, in UTC.
     package var at: String
 }
 
-/// Rows that do not fit their type (`sluice.quarantine`, EXT-3): the last reason of each, for as long as it does not fit.
+/// The store of rows that do not fit their class (`sluice.quarantine`), with the last reason of each. A row that fits again leaves
+/// it.
 package struct QuarantineStore: Sendable {
     private let pool: PostgresPool
 
     package init(pool: PostgresPool) { self.pool = pool }
 
-    /// Notes rows that do not fit, and forgets those that fit again or are gone, in the order given.
+    /// Records rows that do not fit, and removes those that fit again or were deleted. Rows are processed in the given order.
     package func record(_ rows: [UnfitRow], types: [String]) async throws {
         guard !rows.isEmpty else { return }
         try await pool.transact { session in
@@ -26,6 +27,7 @@ package struct QuarantineStore: Sendable {
                 let subject: [PostgresParameter] = [.text(types[Int(row.type)]), .text(StoreText.printable(row.key))]
                 let lsn = PostgresParameter.text(row.position.lsn.description)
                 guard let reason = row.reason else {
+                    // An older change must not remove the record of a newer one.
                     try session.execute(
                         "DELETE FROM sluice.quarantine WHERE type = $1 AND key = $2 AND lsn <= $3", subject + [lsn], cached: true)
                     continue
@@ -39,7 +41,7 @@ package struct QuarantineStore: Sendable {
         }
     }
 
-    /// Notes a row that was met by reading its table; what a change said of it stays.
+    /// Records a row that was found by reading its table. An existing record stays.
     package func met(type: String, key: String, reason: String) async throws {
         try await pool.perform { session in
             _ = try session.execute(
@@ -48,8 +50,9 @@ package struct QuarantineStore: Sendable {
         }
     }
 
-    /// The newest first, at most `limit`.
-    /// - Parameter type: of this class only.
+    /// Returns records, newest first, at most `limit`.
+    ///
+    /// - Parameter type: Only records of this class; nil for all.
     package func list(type: String? = nil, limit: Int = 100) async throws -> [QuarantinedRow] {
         try await pool.perform { session in
             let result = try session.query(
@@ -65,7 +68,7 @@ package struct QuarantineStore: Sendable {
         }
     }
 
-    /// Why a row is not sent; nil when it is not noted.
+    /// Returns the reason why a row is not sent; nil if it is not recorded.
     package func reason(type: String, key: String) async throws -> String? {
         try await pool.perform { session in
             let result = try session.query(
@@ -83,12 +86,13 @@ package struct QuarantineStore: Sendable {
 
     // MARK: Release
 
-    /// Looks at rows that are noted, any of them when there are more than `limit`, and releases what fits by now.
+    /// Checks up to `limit` records, chosen at random, and releases rows that fit by now.
     ///
-    /// A row that fits is written once more as it is: so its change passes, and devices get it as they would a new row. Rows that
-    /// are locked by others are left for the next time; those that are gone, and those of classes without a table, are forgotten.
-    /// - Parameter shape: the table of a class; nil when it has none.
-    /// - Returns: how many were released or forgotten.
+    /// A row that fits is written once more, unchanged. Its change passes through the WAL, and devices receive it as they would a
+    /// new row. Rows that others have locked remain until the next call. Records of deleted rows, and of classes without a table,
+    /// are removed.
+    /// - Parameter shape: Returns the table of a class; nil if it has none.
+    /// - Returns: The number of records released or removed.
     package func release(_ shape: @escaping @Sendable (String) -> TableShape?, limit: Int) async throws -> Int {
         let rows = try await pool.perform { session in
             let result = try session.query("SELECT type, key FROM sluice.quarantine ORDER BY random() LIMIT $1", [.int(limit)])
@@ -106,10 +110,12 @@ package struct QuarantineStore: Sendable {
             let place = "FROM \(shape.table) WHERE \(shape.keyColumn) = $1"
             let found = try session.query("SELECT \(shape.columnList) \(place) FOR UPDATE SKIP LOCKED", [.text(key)])
             guard !found.isEmpty else {
+                // SKIP LOCKED passes over a locked row, too. Only the record of a row that does not exist is removed.
                 let isThere = try session.query("SELECT EXISTS (SELECT \(place))", [.text(key)]).bool(0, 0) == true
                 return isThere ? false : try Self.forget(entry, session)
             }
             if let reason = Self.misfit(found, shape) {
+                // The row may misfit for another reason by now.
                 try session.execute(
                     "UPDATE sluice.quarantine SET reason = $3 WHERE type = $1 AND key = $2", entry + [.text(StoreText.printable(reason))])
                 return false
@@ -125,7 +131,7 @@ package struct QuarantineStore: Sendable {
         return true
     }
 
-    /// Why the row of a result does not fit; nil when it does.
+    /// Returns the reason why the row of a result does not fit; nil if it does.
     private static func misfit(_ result: PostgresResult, _ shape: TableShape) -> String? {
         var reason: String?
         result.forEach { row in

@@ -1,11 +1,14 @@
-/// Keeps tables of what was refused from growing with the patience of whoever sends it.
+/// The bound of the tables of rejections, which clients could otherwise grow without limit.
 package enum RefusalPruning {
-    /// Rows that one statement deletes.
+    /// The maximum number of rows that one statement deletes.
     package static let batch = 10_000
 
+    /// Deletes the oldest rows that meet the condition.
+    ///
     /// - Parameters:
-    ///   - condition: what has been told, and may go.
-    ///   - count: of numbers, the newest, that stay.
+    ///   - condition: SQL for the rows that may be deleted, such as those that have been delivered.
+    ///   - count: The number of newest ids that are kept.
+    /// - Returns: The number of deleted rows, at most `batch`.
     static func delete(from table: String, where condition: String, keeping count: Int64, _ pool: PostgresPool) async throws -> Int {
         try await pool.perform { session in
             let deleted = try session.execute(

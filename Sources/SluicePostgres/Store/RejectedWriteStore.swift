@@ -1,15 +1,15 @@
 package import SluiceCore
 
-/// A write that was refused and undone, with what the client wanted.
+/// A rejected write, with the values that the client wanted.
 package struct RejectedRecord: Hashable, Sendable {
     package var changeset: UInt64
     package var object: ObjectKey
     package var code: ErrorCode
     package var cause: RefusalCause?
     package var reason: String
-    /// The fields at fault; empty where it is the whole object.
+    /// The fields at fault; empty if the whole object is.
     package var fields: [String]
-    /// What decided, for operators; not read back.
+    /// The rule that decided, for operators. It is not read back.
     package var rule: String?
     package var values: [String: Value]
 
@@ -28,26 +28,28 @@ package struct RejectedRecord: Hashable, Sendable {
     }
 }
 
-/// What operators are told of a refused write.
+/// A write rejection as operators see it.
 package struct Refusal: Hashable, Sendable {
     package var at: String
     package var client: ClientID
     package var code: ErrorCode
     package var reason: String
-    /// Role, view or hook that decided, and the clause that was not met; nil where neither did.
+    /// The role, view or hook that decided, and the clause that was not met; nil if no rule decided.
     package var rule: String?
 }
 
-/// Refused writes (`sluice.rejected_write`). They are kept after they are acknowledged: nothing that a user typed is gone.
+/// The store of write rejections (`sluice.rejected_write`). They remain after their acknowledgement, so that user input is not
+/// lost.
 package struct RejectedWriteStore: Sendable {
     private let pool: PostgresPool
 
     package init(pool: PostgresPool) { self.pool = pool }
 
-    /// What the client has not acknowledged, one element for each compensation, ascending: the first of them, none of which is cut.
+    /// Returns the client's first unacknowledged compensating writes, ascending. Each is complete; at most 1,000 are read.
+    ///
     /// - Parameters:
-    ///   - last: those up to this one are left out.
-    ///   - bytes: of values, beyond which no further compensation is begun.
+    ///   - last: Compensating writes up to this number are excluded.
+    ///   - bytes: The size of values after which no further compensating write is added.
     package func open(
         client: ClientID, after last: UInt64 = 0, bytes: Int = Limits.compensationBytes
     ) async throws -> [(compensation: UInt64, writes: [RejectedRecord])] {
@@ -75,7 +77,7 @@ package struct RejectedWriteStore: Sendable {
         }
     }
 
-    /// Compensations up to this one need not be sent again.
+    /// Marks compensating writes up to this number as acknowledged. They are not sent again.
     package func acknowledge(client: ClientID, upTo compensation: UInt64) async throws {
         try await pool.perform { session in
             _ = try session.execute(
@@ -84,13 +86,15 @@ package struct RejectedWriteStore: Sendable {
         }
     }
 
-    /// Deletes the oldest of those that are acknowledged, until as many numbers are left.
-    /// - Returns: how many are gone; `RefusalPruning.batch` when there may be more.
+    /// Deletes the oldest acknowledged rejections.
+    ///
+    /// - Parameter count: The number of newest ids that are kept.
+    /// - Returns: The number of deleted rejections; `RefusalPruning.batch` if more may remain.
     package func prune(keeping count: Int64) async throws -> Int {
         try await RefusalPruning.delete(from: "sluice.rejected_write", where: "acknowledged", keeping: count, pool)
     }
 
-    /// The user's last refused writes to one object, the newest first, acknowledged or not.
+    /// Returns the user's last write rejections of one object, newest first, acknowledged or not.
     package func last(_ limit: Int, of object: ObjectKey, user: String) async throws -> [Refusal] {
         try await pool.perform { session in
             let result = try session.query(
@@ -123,17 +127,20 @@ package struct RejectedWriteStore: Sendable {
             fields: (try result.json(row, 8).array ?? []).compactMap(\.string), values: values)
     }
 
-    /// Bytes of a key in the table's index, whose entries are bounded; a longer one is told from others by its hash.
+    /// The maximum size of a key in the table's index, in bytes. PostgreSQL bounds index entries; a hash distinguishes longer keys.
     private static let keyBytes = 1_000
 
-    /// The key as the index has it.
+    /// Returns the key as the index holds it.
     private static func key(of object: ObjectKey) -> String {
         let text = StoreText.printable(StoreText.key(object.key))
         guard text.utf8.count > keyBytes else { return text }
+        // A character cut in half decodes to U+FFFD, the same one each time.
         return String(decoding: text.utf8.prefix(keyBytes), as: UTF8.self) + "… \(ValueHash(object.key).rawValue)"
     }
 
-    /// Keeps refusals within a transaction. - Returns: the number of the compensation.
+    /// Stores rejections within a transaction.
+    ///
+    /// - Returns: The number of the compensating write.
     static func insert(_ records: [RejectedRecord], client: ClientID, _ session: PostgresSession) throws -> UInt64 {
         let next = try session.query("SELECT nextval('sluice.compensation')", cached: true).int(0, 0) ?? 0
         for record in records {

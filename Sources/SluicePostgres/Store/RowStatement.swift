@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// One statement that writes a row and its clocks.
+/// A statement that writes a row and its clocks.
 struct RowStatement {
     private let shape: TableShape
     private let key: Value
@@ -13,7 +13,7 @@ struct RowStatement {
         self.key = key
     }
 
-    /// The statement on the row is the main one: it gives the count of rows.
+    /// The SQL of the statement. The write of the row is the main statement, so that the result counts it.
     var sql: String { rowSQL.map { "WITH clock AS (\(clockSQL)) \($0)" } ?? clockSQL }
 
     private mutating func bind(_ parameter: PostgresParameter) -> String {

@@ -1,34 +1,33 @@
 import Glibc
 import SluiceCore
 
-/// Rows of one selection, or some of them.
+/// Rows of one selection, or part of them.
 struct SnapshotChunk: Sendable {
     var buffer = RowBuffer()
     var rows: [RowRef] = []
 }
 
-/// Reads small views whole, and those that are asked for at the same time in one snapshot: one transaction of two round trips
-/// serves all of them.
+/// A reader of small views. Views requested at the same time share one snapshot: one transaction of two round trips.
 struct SmallViews: Sendable {
-    /// Which selections make up a view, depending on the snapshot.
+    /// Returns the selections that make up a view of the given snapshot.
     typealias View = @Sendable (SnapshotIdentity) throws -> [SnapshotSelection]
     /// Decodes a row of a selection into a chunk.
     typealias Append = @Sendable (PostgresRow, SnapshotSelection, inout SnapshotChunk) -> Void
 
     enum Reading: Sendable {
-        /// The snapshot does not see a transaction that it must see.
+        /// The snapshot misses a transaction that it must see.
         case unseen
-        /// All there is, a chunk for each selection.
+        /// All rows, in one chunk per selection.
         case small(SnapshotIdentity, [SnapshotChunk])
-        /// There is more, or it has to be read in another way.
+        /// The view has more rows, or must be read in another way.
         case large
     }
 
-    /// A view of at most so many rows, in at most so many bytes, is small.
+    /// The limits of a small view, in rows and in bytes.
     static let rows = 256
     static let bytes = 1 << 20
-    /// Snapshots at a time: few, since the more wait for the next the less each costs; more where PostgreSQL may have processors
-    /// for them.
+    /// The number of concurrent snapshots: half the processors, from 2 to 8. With fewer, more requests share the next one, at a
+    /// lower cost each.
     static let snapshots = min(max(sysconf(Int32(_SC_NPROCESSORS_ONLN)) / 2, 2), 8)
 
     private let pool: PostgresPool
@@ -40,9 +39,10 @@ struct SmallViews: Sendable {
         self.append = append
     }
 
-    /// How many wait for a snapshot to be taken.
+    /// The number of requests that wait for a snapshot.
     var waiting: Int { together.waiting }
 
+    /// Reads a view in a snapshot that concurrent requests share.
     func read(_ view: @escaping View) async throws -> Reading { try await together.ask(view) { await read($0) } }
 
     private func read(_ views: [View]) async -> Gathered<Reading> {
@@ -52,10 +52,11 @@ struct SmallViews: Sendable {
                 return Gathered(answers: try read(views, session), duration: .now - begin)
             }
         } catch let failure as PostgresFailure where failure.isStalePlan && views.count == 1 {
+            // The path for large views runs its statements without prepared plans.
             return Gathered(answers: [.success(.large)])
         } catch {
             guard views.count > 1, !Task.isCancelled else { return Gathered(answers: views.map { _ in .failure(error) }) }
-            // Nobody's view fails because of another's.
+            // Each view is read again alone, so that none fails because of another.
             var answers: [Result<Reading, any Error>] = []
             for view in views { answers += await read([view]).answers }
             return Gathered(answers: answers)
@@ -65,6 +66,7 @@ struct SmallViews: Sendable {
     private func read(_ views: [View], _ session: PostgresSession) throws -> [Result<Reading, any Error>] {
         var reading: ViewsReading?
         do {
+            // The snapshot's identity decides the statements of the second round trip.
             try session.inTransaction(.readOnly, first: SnapshotIdentity.statement) { result in
                 reading = try SnapshotIdentity(result).map { ViewsReading(views, at: $0) }
                 return reading?.statements ?? []
@@ -78,7 +80,7 @@ struct SmallViews: Sendable {
     }
 }
 
-/// Small views as they are being read.
+/// Small views while they are read.
 private struct ViewsReading {
     private struct View {
         var chunks: [SnapshotChunk] = []
@@ -88,7 +90,7 @@ private struct ViewsReading {
         var error: (any Error)?
     }
 
-    /// Bytes of all of them together. A view that comes to be beyond is read on its own.
+    /// The limit of all views together, in bytes. A view that would exceed it counts as large.
     private static let bytes = 8 * SmallViews.bytes
 
     private let identity: SnapshotIdentity
@@ -103,6 +105,7 @@ private struct ViewsReading {
             var view = View()
             do {
                 let selections = try choose(identity)
+                // One row beyond the limit shows that a view is large.
                 let texts = selections.compactMap { $0.sql(upTo: SmallViews.rows + 1) }
                 view.isLarge = texts.count < selections.count
                 if !view.isLarge {
@@ -119,10 +122,12 @@ private struct ViewsReading {
         }
     }
 
+    /// Adds a row to its view. A view beyond a limit becomes large, and its rows are dropped.
     mutating func take(_ row: PostgresRow, of statement: Int, _ append: SmallViews.Append) {
         let (number, chunk, selection) = parts[statement]
         guard !views[number].isLarge else { return }
         guard views[number].rows < SmallViews.rows, views[number].bytes < SmallViews.bytes, bytes < Self.bytes else {
+            // The memory of its rows is free for the other views.
             bytes -= views[number].bytes
             views[number] = View(isLarge: true)
             return

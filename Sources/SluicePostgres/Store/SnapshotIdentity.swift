@@ -1,41 +1,46 @@
 package import SluiceCore
 
-/// Which snapshot it is.
+/// The identity of a snapshot.
 package struct SnapshotIdentity: Hashable, Sendable {
     package var snapshot: TransactionSnapshot
-    /// The end of the write-ahead log when the snapshot was there: all that it sees lies before.
+    /// The end of the WAL once the snapshot existed. Everything that the snapshot sees precedes it.
     package var lsn: LSN
-    /// Database, server and timeline: transaction numbers mean the same only where these are the same.
+    /// The server, timeline and database. Transaction numbers are comparable only if this value is equal.
     package var cluster: String
-    /// A transaction that was over; nil when the server does not know any.
+    /// The history anchor of the last committed transaction; nil if the server knows none.
     package var witness: Witness?
 }
 
 extension SnapshotIdentity {
-    /// A snapshot with its identity, as SQL. The snapshot is taken when the statement begins, the LSN and the last commit are read while it
-    /// runs: after it. So is the age of a number, which says how many have been given out since; all that the snapshot has not seen are
-    /// among them.
+    /// SQL of a snapshot with its identity.
+    ///
+    /// The snapshot is taken when the statement begins. The LSN and the last commit are read while it runs, that is, later. So is
+    /// the age of a transaction number: it counts the numbers assigned since, which include all that the snapshot does not see.
     private static let fields = "s, pg_current_wal_insert_lsn(), \(cluster), c.xid, \(Witness.microseconds("c.timestamp"))"
     private static let source = "pg_current_snapshot() AS s, pg_last_committed_xact() AS c"
 
-    /// SQL of the database's, the server's and the timeline's name.
+    /// SQL that names the server, the timeline and the database.
     private static let cluster = """
         (SELECT system_identifier FROM pg_control_system()) || '-' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)
         || '-' || (SELECT oid FROM pg_database WHERE datname = current_database())
         """
 
-    /// How many numbers above a snapshot's are looked at, at most: transactions that ran and had not ended, with their subtransactions.
+    /// The maximum number of transaction numbers above a snapshot's that are checked: running transactions with their
+    /// subtransactions.
     private static let numbersAbove = 1_024
 
-    /// - Returns: nil when the snapshot does not see a transaction that was committed before this one began. Its commit record is
-    ///   in the log, and its effects become visible an instant later, or when a synchronous standby has answered: but its time of
-    ///   commit is known before either.
+    /// Creates the identity from the result of `statement` or `place`.
+    ///
+    /// - Returns: Nil if the snapshot does not see a transaction that committed before this one began. Its commit record is in the
+    ///   WAL, and its effects become visible an instant later, or after a synchronous standby has answered. The commit time is
+    ///   known before either.
     init?(_ result: PostgresResult) throws {
         guard let snapshot = result[0, 0].flatMap({ TransactionSnapshot($0) }), let lsn = result[0, 1].flatMap({ LSN($0) }),
             let cluster = result[0, 2]
         else {
             throw SluiceError(.postgresStatement, "PostgreSQL did not tell its snapshot.")
         }
+        // Column 5: a commit from before this transaction is not visible to the snapshot.
         if result[0, 5] == "t" { return nil }
         var witness: Witness?
         if let transaction = result.int(0, 3), let time = result.int(0, 4) {
@@ -44,9 +49,13 @@ extension SnapshotIdentity {
         self.init(snapshot: snapshot, lsn: lsn, cluster: cluster, witness: witness)
     }
 
-    /// The identity of a snapshot of now, whatever it does not see.
+    /// SQL of the identity of a snapshot taken now, without the check for commits that it does not see.
     static let place = "SELECT \(fields), false FROM \(source)"
 
+    /// The statement that takes a snapshot and checks for commits that it does not see.
+    ///
+    /// The check covers the running transactions of the snapshot and the numbers above it, if they have a commit time of before
+    /// this transaction.
     static let statement = PostgresStatement(
         """
         SELECT \(fields),

@@ -1,17 +1,18 @@
 import SluiceCore
 
-/// Rows by the transaction that wrote them last, or since which their table is what it is (`Publication`) if that is later.
+/// A selection of rows by the transaction that last wrote them. If their table was published later (`Publication`), that counts
+/// instead.
 package enum RowAge: Hashable, Sendable {
     case any
-    /// By one with a lower number.
+    /// Written by a transaction with a lower number.
     case before(UInt64)
-    /// By this one or a later one.
+    /// Written by this transaction or a later one.
     case since(UInt64)
-    /// By the first or a later one, and before the second.
+    /// Written by the first transaction or a later one, and before the second.
     case between(UInt64, UInt64)
 }
 
-/// Rows by their key, in the order of `SnapshotSelection.isInOrder`.
+/// A selection of rows by key, in the order of `SnapshotSelection.isInOrder`.
 package enum KeyRange: Hashable, Sendable {
     case all
     case through(PostgresParameter)
@@ -21,20 +22,21 @@ package enum KeyRange: Hashable, Sendable {
 /// Rows of one table that belong to a view.
 package struct SnapshotSelection: Sendable {
     package var shape: TableShape
-    /// A condition on the table's columns with parameters `$1 …`.
+    /// An SQL condition on the table's columns, with parameters `$1 …`.
     package var condition: String
     package var parameters: [PostgresParameter]
     package var age: RowAge
     package var keys: KeyRange
-    /// Whether the rows of a view that is not small come in the order of their keys, texts by their bytes: an order that no release
-    /// of a collation changes.
+    /// `true` if the rows of a large view arrive in the order of their keys, texts by bytes. No new version of a collation changes
+    /// it.
     package var isInOrder: Bool
-    /// Whether a row is read as its key alone, in one cell.
+    /// `true` if only the key of a row is read, into one cell.
     package var keysOnly: Bool
-    /// The first so many in an order of columns and then of the key; nil: all.
+    /// The limit of rows and their order, ties by the key; nil for all rows.
     package var first: First?
-    /// What the planner is asked about when somebody wants to know how many rows there are; nil: they count in another selection.
-    /// Its own condition at first, without the age, of which nobody has statistics.
+    /// The condition for the planner's estimate of the row count; nil if another selection counts these rows.
+    ///
+    /// It is initially the selection's own condition, without the age, for which no statistics exist.
     package var planned: Planned?
 
     package struct Planned: Hashable, Sendable {
@@ -79,7 +81,7 @@ package struct SnapshotSelection: Sendable {
 
     var sql: String { selecting + (isInOrder ? " ORDER BY \(orderedKey)" : ending) }
 
-    /// The same in any order, of which no more than `rows` rows are read; nil when it may be more by itself.
+    /// Returns SQL that reads at most `rows` rows, in any order; nil if the selection's own limit is `rows` or more.
     func sql(upTo rows: Int) -> String? {
         guard let first else { return "\(selecting) LIMIT \(rows)" }
         return first.limit < rows ? sql : nil
@@ -99,6 +101,7 @@ package struct SnapshotSelection: Sendable {
     private var ending: String {
         guard let first else { return "" }
         let columns = first.columns + [First.Column(index: shape.key, isDescending: false)]
+        // Texts by bytes and null as the lowest value, for any collation of the database.
         let order = columns.map { column in
             let isText = shape.type.properties[column.index].type == .string
             return shape.columns[column.index] + (isText ? " COLLATE \"C\"" : "")
@@ -129,9 +132,11 @@ package struct SnapshotSelection: Sendable {
         }
     }
 
-    /// A row's `xmin` has the low 32 bits of the number. Of two numbers less than 2³¹ apart the difference, taken within
-    /// 32 bits, tells which is lower; a row that was last written longer ago may count as new, never the other way round.
-    /// What is not known of a table is as old as it can be.
+    /// Returns the condition that a row is older than a transaction number.
+    ///
+    /// A row's `xmin` has the low 32 bits of the number. If two numbers are less than 2³¹ apart, their difference modulo 2³² shows
+    /// the lower one. A row that was last written longer ago may count as new, never the reverse. A table without a known
+    /// publication counts as oldest.
     private func isBefore(_ parameter: Int) -> String {
         """
         (((xmin::text::bigint - $\(parameter)::bigint) & 4294967295) >= 2147483648 AND coalesce(( \

@@ -1,8 +1,8 @@
 import SluiceCore
 
-/// How the stores reach PostgreSQL: a connection of the pool for the length of one call, and errors as ports want them.
+/// The stores' access to PostgreSQL: a pooled connection for the length of one call, and errors as ports expect them.
 extension PostgresPool {
-    /// Runs the body on a connection's queue. Failures come out as `SluiceError`.
+    /// Runs the body on a connection's queue. Its failures are thrown as `SluiceError`.
     func perform<R: Sendable>(_ body: @escaping @Sendable (PostgresSession) throws -> R) async throws -> R {
         do {
             return try await withSession(body)
@@ -18,14 +18,16 @@ extension PostgresPool {
 }
 
 extension PostgresResult {
-    /// A bytea column of a result; nil for NULL.
+    /// Returns a bytea column; nil for NULL.
     func bytes(_ row: Int, _ column: Int) -> [UInt8]? { self[row, column].flatMap { Hex.decode($0.dropFirst(2)) } }
 
+    /// Returns a JSON column; `null` for NULL.
     func json(_ row: Int, _ column: Int) throws(SluiceError) -> JSON { try JSON.parse(self[row, column] ?? "null") }
 }
 
+/// Texts as the stores exchange them with PostgreSQL.
 enum StoreText {
-    /// Text that PostgreSQL can hold: the NUL character, which it cannot, becomes its picture. For records that people read.
+    /// Returns text that PostgreSQL can store: `␀` replaces the NUL character. For records that operators read.
     static func printable(_ text: String) -> String {
         text.utf8.contains(0) ? String(String.UnicodeScalarView(text.unicodeScalars.map { $0 == "\0" ? "␀" : $0 })) : text
     }
@@ -39,10 +41,10 @@ enum StoreText {
         }
     }
 
-    /// A column of the type `timestamptz` as answers show it: ISO 8601, UTC, milliseconds.
+    /// Returns SQL that formats a column of the type `timestamptz`: ISO 8601, UTC, milliseconds.
     static func time(_ column: String) -> String { #"to_char(\#(column) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"# }
 
-    /// An array literal of texts; nil is NULL.
+    /// Returns an array literal of texts; nil becomes NULL.
     static func array(_ texts: some Sequence<String?>) -> String {
         var bytes: [UInt8] = [UInt8(ascii: "{")]
         for text in texts {
@@ -62,7 +64,7 @@ enum StoreText {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The text of a primary key as the companion tables hold it: PostgreSQL's own text of the value.
+    /// Returns the text of a primary key as the companion tables hold it: PostgreSQL's own text of the value.
     static func key(_ key: Value) -> String {
         switch key {
         case .int(let value): String(value)

@@ -1,23 +1,23 @@
 package import SluiceCore
 
-/// A type's table as the stores read and write it: names quoted, columns in the order of the properties.
+/// A class's table as the stores read and write it. Names are quoted, and columns are in the order of the properties.
 package struct TableShape: Sendable {
     package let type: ObjectType
     let mapping: TableMapping
-    /// Qualified and quoted.
+    /// The qualified and quoted name.
     package let table: String
     package let columns: [String]
     package let forms: [ColumnForm]
     package let key: Int
-    /// What identifies a row, quoted: the key's column, and the time's where the table is cut by time.
+    /// The quoted columns that identify a row: the key, and the time if the table is partitioned by time.
     let identity: String
-    /// Of its rows.
+    /// The bound of the rows.
     let bound: SharedRowBound
 
     /// - Parameters:
-    ///   - mapping: Where the table is; one of the type's own name in `public` when nil.
-    ///   - bound: of its rows. A larger one does not fit.
-    /// - Throws: `tableUnfit` for a type that has no table of its own (an embedded one).
+    ///   - mapping: The place of the table; nil for a table of the class's name in `public`.
+    ///   - bound: The bound of the rows. A larger row does not fit.
+    /// - Throws: `tableUnfit` for a class without a primary key, such as an embedded one.
     package init(
         _ type: ObjectType, in schema: Schema, mapping: TableMapping? = nil, bound: SharedRowBound = SharedRowBound()
     ) throws(SluiceError) {
@@ -35,12 +35,12 @@ package struct TableShape: Sendable {
 
     var keyColumn: String { columns[key] }
 
-    /// `a, b, c`: what a SELECT of whole rows names.
+    /// The columns of a SELECT of whole rows: `a, b, c`.
     var columnList: String { columns.joined(separator: ", ") }
 
-    /// Reads the first columns of a result's row as a row of the type.
+    /// Returns the first columns of a result's row as a row of the class.
     ///
-    /// A value that does not fit reads as its property's empty value, so that a write of the other properties can go on.
+    /// A value that does not fit reads as its property's empty value, so that the other properties can still be written.
     func lenientRow(_ row: PostgresRow, _ buffer: inout RowBuffer) -> Row {
         buffer.removeAll()
         buffer.beginRow()

@@ -1,12 +1,14 @@
 import SluiceCore
 
-/// Refresh tokens, of which only hashes are kept, and the app's signing keys (`sluice.refresh_token`, `sluice.signing_key`).
+/// Refresh tokens, of which only hashes are stored, and the app's signing keys (`sluice.refresh_token`, `sluice.signing_key`).
 package struct TokenStore: Sendable {
     private let pool: PostgresPool
 
     package init(pool: PostgresPool) { self.pool = pool }
 
-    /// - Parameter expires: milliseconds since 1970.
+    /// Adds a token.
+    ///
+    /// - Parameter expires: The time of expiry, in milliseconds since 1970.
     package func add(hash: [UInt8], user: String, expires: Int64) async throws {
         try await pool.perform { session in
             _ = try session.execute(
@@ -15,9 +17,10 @@ package struct TokenStore: Sendable {
         }
     }
 
-    /// The user whom a token belongs to.
-    /// - Parameter now: milliseconds since 1970.
-    /// - Throws: `invalidSession` when it is unknown, expired or revoked, `userDisabled`.
+    /// Returns the user of a token.
+    ///
+    /// - Parameter now: The current time, in milliseconds since 1970.
+    /// - Throws: `invalidSession` if the token is unknown, expired or revoked; `userDisabled`.
     package func user(hash: [UInt8], now: Int64) async throws -> String {
         try await pool.perform { session in
             let result = try session.query(
@@ -33,12 +36,14 @@ package struct TokenStore: Sendable {
         }
     }
 
+    /// Revokes a token. Does nothing if it is unknown.
     package func revoke(hash: [UInt8]) async throws {
         try await pool.perform { session in
             _ = try session.execute("UPDATE sluice.refresh_token SET revoked = true WHERE hash = $1", [.bytes(hash)], cached: true)
         }
     }
 
+    /// Revokes all tokens of a user, and records the change for live sessions.
     package func revokeAll(user: String) async throws {
         try await pool.change(.sessions(user), inTransaction: true) { session in
             _ = try session.execute("UPDATE sluice.refresh_token SET revoked = true WHERE user_id = $1", [.text(user)])
@@ -46,7 +51,10 @@ package struct TokenStore: Sendable {
         }
     }
 
-    /// Removes what can never be used again. - Returns: how many.
+    /// Deletes tokens that are revoked or expired.
+    ///
+    /// - Parameter now: The current time, in milliseconds since 1970.
+    /// - Returns: The number of deleted tokens.
     @discardableResult
     package func prune(now: Int64) async throws -> Int {
         try await pool.perform { session in
@@ -55,9 +63,10 @@ package struct TokenStore: Sendable {
         }
     }
 
-    /// The key of a name; the proposed one becomes it when there is none. All gateways of an app get the same.
+    /// Returns the signing key of a name; stores the proposed one if there is none. All gateways of an app receive the same key.
     package func signingKey(_ name: String, proposed: [UInt8]) async throws -> [UInt8] {
         try await pool.transact { session in
+            // Of two gateways the first insertion wins, and both read its key.
             try session.execute(
                 "INSERT INTO sluice.signing_key (name, key) VALUES ($1, $2) ON CONFLICT DO NOTHING", [.text(name), .bytes(proposed)])
             return try session.query("SELECT key FROM sluice.signing_key WHERE name = $1", [.text(name)]).bytes(0, 0) ?? proposed

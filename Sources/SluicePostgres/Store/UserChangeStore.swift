@@ -1,36 +1,36 @@
 import SluiceCore
 
-/// Something that happened to a user whose sessions may have to notice.
+/// A change of a user that live sessions may have to react to.
 package struct UserChange: Hashable, Sendable {
     package enum Kind: String, Sendable {
-        /// Custom data, provider data or identities.
+        /// A change of custom data, provider data or identities.
         case data
         case disabled, deleted
-        /// All refresh tokens became void.
+        /// A revocation of all refresh tokens.
         case revoked
     }
 
-    /// Grows in the order of the commits.
+    /// The number of the change. It grows in the order of the commits.
     package var number: Int64
     package var user: String
     package var kind: Kind
 }
 
-/// What happened to users (`sluice.user_change`), by whichever gateway or SQL: kept for an hour.
+/// Changes of users by any gateway or SQL (`sluice.user_change`), kept for an hour.
 package struct UserChangeStore: Sendable {
     private let pool: PostgresPool
 
     package init(pool: PostgresPool) { self.pool = pool }
 
-    /// The number of the last change that is kept; 0 when there is none.
+    /// Returns the number of the last change that is kept; 0 if there is none.
     package func last() async throws -> Int64 {
         try await pool.perform { session in try session.query("SELECT max(number) FROM sluice.user_change").int(0, 0) ?? 0 }
     }
 
-    /// How many are read at a time.
+    /// The maximum number of changes that one call reads.
     package static let limit = 1_000
 
-    /// Changes after one, in order, `limit` at most.
+    /// Returns changes after a number, in order, at most `limit`.
     package func changes(after number: Int64) async throws -> [UserChange] {
         try await pool.perform { session in
             let result = try session.query(
@@ -44,7 +44,7 @@ package struct UserChangeStore: Sendable {
         }
     }
 
-    /// Forgets what every gateway has noticed or been away from for too long.
+    /// Deletes changes older than an hour. Each gateway has processed them or was away for too long.
     package func prune() async throws {
         try await pool.perform { session in
             _ = try session.execute("DELETE FROM sluice.user_change WHERE at < now() - interval '1 hour'")

@@ -3,12 +3,12 @@ package import SluiceCore
 /// A user account.
 package struct UserRecord: Hashable, Sendable {
     package var id: String
-    /// The name of an e-mail account, in the normal form of `EmailAddress`.
+    /// The address of an e-mail account, in the normal form of `EmailAddress`.
     package var email: String?
     package var passwordHash: String?
     /// The provider of the first identity: `local-userpass`, `anon-user`, `custom-token`, `api-key`.
     package var provider: String
-    /// `[{"id": external id, "provider_type": …}]`.
+    /// The identities: `[{"id": external id, "provider_type": …}]`.
     package var identities: JSON
     package var data: JSON
     package var customData: JSON
@@ -29,14 +29,16 @@ package struct UserRecord: Hashable, Sendable {
     }
 }
 
-/// User accounts (`sluice.user_account`).
+/// The store of user accounts (`sluice.user_account`).
 package struct UserStore: Sendable {
     private let pool: PostgresPool
     private static let columns = "id, email, password_hash, provider, identities, data, custom_data, disabled"
 
     package init(pool: PostgresPool) { self.pool = pool }
 
-    /// - Throws: `nameInUse` when the e-mail (or the id) is taken.
+    /// Creates an account.
+    ///
+    /// - Throws: `nameInUse` if the e-mail address or the id is taken.
     package func create(_ user: UserRecord) async throws {
         try await pool.change(.user(user.id)) { session in
             let created = try session.execute(
@@ -52,7 +54,7 @@ package struct UserStore: Sendable {
     package func find(id: String) async throws -> UserRecord? { try await find("id = $1", [.text(id)]) }
     package func find(email: String) async throws -> UserRecord? { try await find("email = $1", [.text(email)]) }
 
-    /// The user with an identity of a provider.
+    /// Returns the user with an identity of a provider, or nil.
     package func find(identity: String, provider: String) async throws -> UserRecord? {
         let pattern: JSON = [["id": .string(identity), "provider_type": .string(provider)]]
         return try await find("identities @> $1", [.text(pattern.text)])
@@ -64,7 +66,7 @@ package struct UserStore: Sendable {
         return result.isEmpty ? nil : try Self.record(result, 0)
     }
 
-    /// Accounts in the order of their ids, after the given one.
+    /// Returns accounts after the given id, ordered by id.
     package func list(after id: String = "", limit: Int = 50) async throws -> [UserRecord] {
         try await pool.perform { session in
             let result = try session.query(
@@ -73,13 +75,15 @@ package struct UserStore: Sendable {
         }
     }
 
+    /// Replaces the hash of the password.
+    ///
     /// - Throws: `userNotFound`, as all changes below.
     package func setPassword(id: String, hash: String) async throws { try await set("password_hash", .text(hash), of: id) }
     package func setData(id: String, _ data: JSON) async throws { try await set("data", .text(data.text), of: id) }
     package func setCustomData(id: String, _ data: JSON) async throws { try await set("custom_data", .text(data.text), of: id) }
     package func setIdentities(id: String, _ identities: JSON) async throws { try await set("identities", .text(identities.text), of: id) }
 
-    /// Disabling revokes the user's refresh tokens (AUTH-5); enabling brings none back.
+    /// Disables or enables an account. Disabling revokes the user's refresh tokens; enabling does not restore them.
     package func setDisabled(id: String, _ isDisabled: Bool) async throws {
         try await pool.change(.user(id), inTransaction: true) { session in
             try Self.found(
@@ -88,7 +92,7 @@ package struct UserStore: Sendable {
         }
     }
 
-    /// Deletes the account and its tokens; the user's objects stay (AUTH-5).
+    /// Deletes the account, its tokens and its API keys. The user's objects remain.
     package func delete(id: String) async throws {
         try await pool.change(.user(id)) { session in
             try Self.found(try session.execute("DELETE FROM sluice.user_account WHERE id = $1", [.text(id)]), id)

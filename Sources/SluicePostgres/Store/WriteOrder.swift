@@ -1,6 +1,6 @@
 package import SluiceCore
 
-/// A foreign key between two tables of the app, or of one to itself.
+/// A foreign key between two tables of the app, or within one.
 package struct ForeignKey: Hashable, Sendable {
     /// The constraint's name.
     package var name: String
@@ -28,7 +28,7 @@ package struct ForeignKey: Hashable, Sendable {
     }
 }
 
-/// An object that a changeset names, before and after the changeset. Both are nil where no row is written.
+/// The row of an object that a changeset names, before and after the changeset. Both are nil if no row is written.
 package struct RowImages: Sendable {
     package var type: String
     package var before: Row?
@@ -43,12 +43,12 @@ package struct RowImages: Sendable {
 
 /// The order in which the rows of one changeset satisfy foreign keys.
 ///
-/// A row is written after the rows that it refers to, and taken away after the rows that refer to it. Otherwise the order of the
+/// A row is written after the rows that it refers to, and deleted after the rows that refer to it. Otherwise the order of the
 /// changeset stays, on which unique constraints may depend. O(rows × foreign keys).
 package struct WriteOrder: Sendable {
-    /// Indices of the rows, in the order to write them.
+    /// The indices of the rows, in the order of writing.
     package private(set) var indices: [Int] = []
-    /// Foreign keys to be checked at commit, since no order satisfies them.
+    /// Foreign keys to check at the commit, because no order satisfies them.
     package private(set) var deferred: [ForeignKey] = []
     /// `true` if no order satisfies a foreign key that cannot be deferred.
     package private(set) var isImpossible = false
@@ -65,12 +65,13 @@ package struct WriteOrder: Sendable {
         sort(rows.count, edges, keys)
     }
 
-    /// Adds an edge from each row that has to be written first.
+    /// Adds an edge from each row that must be written first.
     private static func add(_ key: ForeignKey, _ number: Int, _ rows: [RowImages], _ edges: inout Set<Edge>) {
         var made: [[Value]: [Int]] = [:]
         var gone: [[Value]: [Int]] = [:]
         for (index, row) in rows.enumerated() where row.type == key.parent {
             let (before, after) = (tuple(row.before, key.parentProperties), tuple(row.after, key.parentProperties))
+            // A parent whose key stays the same constrains no order.
             guard before != after else { continue }
             if let after { made[after, default: []].append(index) }
             if let before { gone[before, default: []].append(index) }
@@ -78,24 +79,26 @@ package struct WriteOrder: Sendable {
         guard !made.isEmpty || !gone.isEmpty else { return }
         for (index, row) in rows.enumerated() where row.type == key.child {
             let (before, after) = (tuple(row.before, key.childProperties), tuple(row.after, key.childProperties))
+            // A child follows a parent that receives the key.
             for parent in after.flatMap({ made[$0] }) ?? [] where parent != index {
                 edges.insert(Edge(first: parent, second: index, key: number))
             }
             guard before != after else { continue }
+            // A child that stops referring precedes the parent that loses the key.
             for parent in before.flatMap({ gone[$0] }) ?? [] where parent != index {
                 edges.insert(Edge(first: index, second: parent, key: number))
             }
         }
     }
 
-    /// - Returns: nil without a row, or with a null, which refers to nothing (MATCH SIMPLE).
+    /// Returns the values of some properties; nil without a row, or with a null, which refers to nothing (MATCH SIMPLE).
     package static func tuple(_ row: Row?, _ properties: [Int]) -> [Value]? {
         guard let row else { return nil }
         let values = properties.map { row[$0] ?? .null }
         return values.contains { $0.isNull } ? nil : values
     }
 
-    /// Sorts the rows so that each comes after the rows before it in the graph, and as early as it was.
+    /// Sorts the rows so that each follows its predecessors in the graph and otherwise keeps its place.
     private mutating func sort(_ count: Int, _ edges: Set<Edge>, _ keys: [ForeignKey]) {
         var edges = edges
         if let order = Self.sorted(count, edges) { return indices = order }
@@ -107,12 +110,13 @@ package struct WriteOrder: Sendable {
         edges = edges.filter { !numbers.contains($0.key) }
         if let order = Self.sorted(count, edges) { return indices = order }
         isImpossible = true
+        // The remaining cycles are cut, so that all other rows are still in order.
         let impossible = Self.onCycles(count, edges)
         edges = edges.filter { !(impossible.contains($0.first) && impossible.contains($0.second)) }
         indices = Self.sorted(count, edges) ?? Array(0..<count)
     }
 
-    /// - Returns: nil when there is a cycle.
+    /// Returns the rows in topological order; nil if there is a cycle.
     private static func sorted(_ count: Int, _ edges: Set<Edge>) -> [Int]? {
         var (waits, followers) = degrees(count, edges)
         // Rows are taken in their own order. A row that waited is taken as soon as it is free.
@@ -126,7 +130,7 @@ package struct WriteOrder: Sendable {
                 order.append(row)
                 for next in (followers[row] ?? []).sorted(by: >) {
                     waits[next] -= 1
-                    // A later row that is free by now has its own turn.
+                    // The outer loop reaches a later row that is free by now.
                     if waits[next] == 0, next < start { free.append(next) }
                 }
             }
@@ -134,13 +138,13 @@ package struct WriteOrder: Sendable {
         return order.count == count ? order : nil
     }
 
-    /// The rows that a topological sort reaches neither from its beginning nor from its end.
+    /// Returns the rows that a topological sort reaches neither from its start nor from its end.
     private static func onCycles(_ count: Int, _ edges: Set<Edge>) -> Set<Int> {
         let reversed = Set(edges.map { Edge(first: $0.second, second: $0.first, key: $0.key) })
         return stuck(count, edges).intersection(stuck(count, reversed))
     }
 
-    /// The rows that a topological sort never reaches.
+    /// Returns the rows that a topological sort never reaches.
     private static func stuck(_ count: Int, _ edges: Set<Edge>) -> Set<Int> {
         var (waits, followers) = degrees(count, edges)
         var free = (0..<count).filter { waits[$0] == 0 }
@@ -155,6 +159,7 @@ package struct WriteOrder: Sendable {
         return left
     }
 
+    /// Returns the number of predecessors of each row, and its successors. Parallel edges count once.
     private static func degrees(_ count: Int, _ edges: Set<Edge>) -> (waits: [Int], followers: [Int: Set<Int>]) {
         var followers: [Int: Set<Int>] = [:]
         var waits = Array(repeating: 0, count: count)

@@ -1,11 +1,11 @@
 package import SluiceCore
 
 extension ColumnForm {
-    /// Reads PostgreSQL's text form of a value (`DateStyle ISO`, `TimeZone UTC`, `bytea_output hex`) into a cell, longer
-    /// content into the buffer's arena. Scalars allocate nothing.
+    /// Decodes PostgreSQL's text form of a value (`DateStyle ISO`, `TimeZone UTC`, `bytea_output hex`) into a cell.
     ///
-    /// - Parameter bytes: nil for NULL.
-    /// - Throws: when the value does not fit the property; the arena may have grown by then.
+    /// Longer content goes into the buffer's arena. Scalars allocate nothing.
+    /// - Parameter bytes: The text; nil for NULL.
+    /// - Throws: `Misfit` if the value does not fit the property. The arena may have grown by then.
     @unsafe
     package func decode(_ bytes: UnsafeBufferPointer<UInt8>?, into buffer: inout RowBuffer) throws(Misfit) -> Cell {
         guard let bytes = unsafe bytes else { return try null(into: &buffer) }
@@ -16,7 +16,7 @@ extension ColumnForm {
         }
     }
 
-    /// The cell of a scalar; nil when the text is none of its kind, and for containers.
+    /// Returns the cell of a scalar; nil if the text is malformed, and for containers.
     @inline(__always)
     static func quick(_ code: Code, _ bytes: UnsafeBufferPointer<UInt8>, into buffer: inout RowBuffer) -> Cell? {
         switch code {
@@ -42,7 +42,7 @@ extension ColumnForm {
         return cell
     }
 
-    /// Reads a one-dimensional array literal such as `{1,NULL,"a \"b\""}`.
+    /// Decodes a one-dimensional array literal such as `{1,NULL,"a \"b\""}`.
     private func array(_ bytes: UnsafeBufferPointer<UInt8>, into buffer: inout RowBuffer) throws(Misfit) -> Cell {
         var reader = unsafe ArrayLiteral(bytes: bytes)
         guard reader.open() else {
@@ -79,7 +79,7 @@ extension Cell {
 }
 
 extension RowBuffer {
-    /// The cell of bytes copied into the arena.
+    /// Returns the cell of bytes that are copied into the arena.
     @inline(__always)
     mutating func stored(_ tag: CellTag, _ bytes: UnsafeBufferPointer<UInt8>) -> Cell {
         let cell = Cell(tag: tag, length: UInt32(truncatingIfNeeded: bytes.count), bits: UInt64(arena.count))
@@ -88,7 +88,7 @@ extension RowBuffer {
     }
 }
 
-/// The elements of an array literal one by one.
+/// A reader of the elements of an array literal.
 @safe
 private struct ArrayLiteral {
     enum Item {
@@ -108,7 +108,7 @@ private struct ArrayLiteral {
 
     private var current: UInt8? { position < count ? unsafe bytes[position] : nil }
 
-    /// Goes past the bounds (`[0:2]=`) and the opening brace.
+    /// Skips the bounds (`[0:2]=`) and the opening brace. Returns `false` without a brace.
     mutating func open() -> Bool {
         if current == UInt8(ascii: "[") {
             while let byte = current, byte != UInt8(ascii: "=") { position += 1 }
@@ -130,6 +130,7 @@ private struct ArrayLiteral {
         }
         isFirst = false
         switch current {
+        // An array of more dimensions does not fit.
         case nil, UInt8(ascii: "{"): return .malformed
         case UInt8(ascii: "\""): return quoted()
         default: return plain()
@@ -154,6 +155,7 @@ private struct ArrayLiteral {
         let start = position
         while let byte = current, byte != UInt8(ascii: ","), byte != UInt8(ascii: "}") { position += 1 }
         let text = unsafe Array(bytes[start..<position])
+        // Only an unquoted NULL is null.
         return text == Array("NULL".utf8) ? .null : .element(text)
     }
 }

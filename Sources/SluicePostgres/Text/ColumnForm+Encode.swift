@@ -1,15 +1,15 @@
 package import SluiceCore
 
 extension ColumnForm {
-    /// The value as a statement's parameter.
+    /// Returns the value as a statement's parameter.
     ///
-    /// A value of another type than the property's comes out as some text that PostgreSQL refuses.
+    /// A value of another type than the property's becomes text that PostgreSQL rejects.
     package func parameter(_ value: Value) -> PostgresParameter {
         if code == .binary, case .binary(let bytes) = value { return .bytes(bytes) }
         return .optional(text(value))
     }
 
-    /// PostgreSQL's text form of a value, as parameters, literals and COPY take it; nil for NULL.
+    /// Returns PostgreSQL's text form of a value, for parameters, literals and COPY; nil for NULL.
     package func text(_ value: Value) -> String? {
         if value.isNull { return nil }
         switch code {
@@ -21,8 +21,10 @@ extension ColumnForm {
         }
     }
 
-    /// The value as it comes back from PostgreSQL after it has been written: times cut to microseconds, decimals without
-    /// exponents, sets in order. What is hashed or compared with rows from the database goes through this first.
+    /// Returns the value as PostgreSQL returns it after a write: times cut to microseconds, decimals without exponents, sets in
+    /// order.
+    ///
+    /// A value must pass through it before it is hashed or compared with rows from the database.
     package func stored(_ value: Value) -> Value {
         switch (code, value) {
         case (.array, .list(let elements)): return .list(elements.map(Self.storedScalar))
@@ -33,6 +35,7 @@ extension ColumnForm {
     }
 
     private func storedJSON(_ value: Value) -> Value {
+        // Converted to text and back, as by the database.
         guard let text = text(value) else { return value }
         var buffer = RowBuffer()
         var bytes = Array(text.utf8)
@@ -55,7 +58,8 @@ extension ColumnForm {
         }
     }
 
-    /// `numeric` keeps digits and scale; it has no exponent above the point, no negative zero and one NaN.
+    /// Returns a decimal as `numeric` stores it: with its digits and scale, without positive exponent or negative zero, and with
+    /// one NaN.
     private static func storedDecimal(_ value: Decimal128) -> Decimal128 {
         if value.isNaN { return .nan }
         if value.isInfinite { return value.isNegative ? .negativeInfinity : .infinity }

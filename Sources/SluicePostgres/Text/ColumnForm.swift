@@ -1,26 +1,24 @@
 package import SluiceCore
 
-/// Why a value of a table does not fit its property, or a row the log.
+/// The reason why a table's value does not fit its property, or a row does not fit the change log.
 package struct Misfit: Error, Hashable, Sendable {
     package var reason: String
 
-    /// A row that is larger than the log takes.
+    /// Returns the misfit of a row that is larger than the change log accepts.
     static func tooLarge(_ bound: RowBound) -> Misfit {
         let limit = "the row takes more than the \(bound.text) that an object may have in the log"
         return Misfit(reason: bound.bytes < Limits.rowBytes ? "\(limit) (max.message.bytes of its topic limits it)" : limit)
     }
 }
 
-/// How one property lies in its column: the column's type, and the way between PostgreSQL's text and cells.
+/// The form of a property in its column: the column's type, and the conversion between PostgreSQL's text and cells.
 ///
-/// | property | column |
-/// |---|---|
-/// | bool, int, float, double | `boolean`, `bigint`, `real`, `double precision` |
-/// | decimal, string, binary, date, uuid | `numeric`, `text`, `bytea`, `timestamp with time zone`, `uuid` |
-/// | objectId | `sluice.objectid`: text of 24 lower-case hexadecimal digits |
-/// | link | the type of the target's primary key |
-/// | list and set of these | an array; NULL reads as empty |
-/// | mixed, embedded, dictionary, list of mixed or embedded | `jsonb` holding `ExtendedJSON`; a NULL dictionary or list reads as empty |
+/// - bool, int, float, double: `boolean`, `bigint`, `real`, `double precision`.
+/// - decimal, string, binary, date, uuid: `numeric`, `text`, `bytea`, `timestamp with time zone`, `uuid`.
+/// - objectId: `sluice.objectid`, text of 24 lower-case hexadecimal digits.
+/// - link: The type of the target's primary key.
+/// - list and set of these: An array; NULL reads as empty.
+/// - mixed, embedded, dictionary, list of mixed or embedded: `jsonb` with `ExtendedJSON`; a NULL dictionary or list reads as empty.
 package struct ColumnForm: Sendable {
     enum Code: UInt8, Sendable {
         case bool, int, float, double, decimal, string, binary, timestamp, objectId, uuid
@@ -28,11 +26,11 @@ package struct ColumnForm: Sendable {
     }
 
     package let property: Property
-    /// What one text is.
+    /// The kind of a value's text.
     let code: Code
-    /// What the elements of an array are; equal to `code` for scalars.
+    /// The kind of an array's elements; equal to `code` for scalars.
     let element: Code
-    /// Whether NULL has no place in the column (or, for arrays, in its elements).
+    /// `true` if the column (for arrays, its elements) must not be NULL.
     let isRequired: Bool
     private let schema: Schema?
 
@@ -63,7 +61,7 @@ package struct ColumnForm: Sendable {
         case .uuid: return .uuid
         case .mixed, .embedded: return .json
         case .link(let target):
-            // A link whose target is unknown or keyed by a link is refused by the schema's own checks; text holds any key.
+            // The schema's own checks reject a link whose target is unknown or keyed by a link; text holds any key.
             guard depth < 2, let type = schema[target], let key = type.primaryKey else { return .string }
             return code(of: type.properties[key].type, in: schema, depth: depth + 1)
         }
@@ -77,8 +75,9 @@ package struct ColumnForm: Sendable {
         }
     }
 
-    /// The cell of NULL.
-    /// - Throws: when the property has no null.
+    /// Returns the cell of NULL.
+    ///
+    /// - Throws: `Misfit` if the property has no null.
     @inline(__always)
     func null(into buffer: inout RowBuffer) throws(Misfit) -> Cell {
         if property.collection == .none {
@@ -91,6 +90,7 @@ package struct ColumnForm: Sendable {
     func json(_ bytes: UnsafeBufferPointer<UInt8>, into buffer: inout RowBuffer) throws(Misfit) -> Cell {
         do {
             let json = unsafe try JSON.parse(Array(bytes))
+            // JSON's null reads like NULL in the column of a collection.
             if json == .null, property.collection != .none { return try null(into: &buffer) }
             return buffer.encode(try ExtendedJSON.value(json, property: property, schema: schema))
         } catch {
@@ -98,7 +98,7 @@ package struct ColumnForm: Sendable {
         }
     }
 
-    /// A misfit that names the property.
+    /// Returns a misfit that names the property.
     func misfit(_ reason: String) -> Misfit { Misfit(reason: "\(property.name): \(reason)") }
 
     func misfit(_ code: Code, _ bytes: UnsafeBufferPointer<UInt8>) -> Misfit {
@@ -126,8 +126,8 @@ extension ColumnForm.Code {
         }
     }
 
-    /// Types of existing columns that hold every value of this one, besides `typeName`. Integer columns narrower than the
-    /// property are accepted: a value that is too large is refused when it is written.
+    /// The types of existing columns, besides `typeName`, that hold values of this kind. Narrower integer columns are accepted: a
+    /// value that is too large is rejected when it is written.
     var alsoAccepted: [String] {
         switch self {
         case .int: ["integer", "smallint"]

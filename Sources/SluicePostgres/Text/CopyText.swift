@@ -2,7 +2,7 @@ package import SluiceCore
 
 /// Rows in the text format of COPY.
 package enum CopyText {
-    /// Appends one row; nil is NULL.
+    /// Appends one row; nil becomes NULL.
     package static func append(_ values: some Sequence<String?>, to bytes: inout [UInt8]) {
         var isFirst = true
         for value in values {
@@ -13,8 +13,8 @@ package enum CopyText {
         bytes.append(UInt8(ascii: "\n"))
     }
 
-    /// Appends a flat row of the forms' properties, as `append(_:to:)` does the texts of its values. What is absent, and a
-    /// collection that is null, is the property's empty value.
+    /// Appends a flat row of the forms' properties. An absent value, or a collection that is null, becomes the property's empty
+    /// value.
     package static func append(_ row: RowView, _ forms: [ColumnForm], to bytes: inout [UInt8]) {
         for (index, form) in forms.enumerated() {
             if index > 0 { bytes.append(UInt8(ascii: "\t")) }
@@ -24,9 +24,11 @@ package enum CopyText {
         bytes.append(UInt8(ascii: "\n"))
     }
 
-    /// Appends the commonest kinds of scalars without making a text of them.
-    /// - Returns: false, with nothing appended, for the others.
+    /// Appends the commonest kinds of scalars without creating a text.
+    ///
+    /// - Returns: `false`, with nothing appended, for other values.
     private static func append(_ cell: Cell, of row: RowView, _ form: ColumnForm, to bytes: inout [UInt8]) -> Bool {
+        // Arrays and JSON need their text form.
         guard form.code == form.element, form.code != .json, form.property.collection == .none else { return false }
         switch cell.tag {
         case .null: bytes.append(contentsOf: "\\N".utf8)
@@ -46,7 +48,7 @@ package enum CopyText {
         value.withUTF8 { unsafe escape($0, to: &bytes) }
     }
 
-    /// Most texts have nothing to escape and are copied whole.
+    /// Appends a text with its special characters escaped. Most texts have none and are copied whole.
     private static func escape(_ text: UnsafeBufferPointer<UInt8>, to bytes: inout [UInt8]) {
         guard unsafe text.contains(where: isSpecial) else { return unsafe bytes.append(contentsOf: text) }
         for index in text.indices {
@@ -67,7 +69,7 @@ package enum CopyText {
 }
 
 extension ColumnForm {
-    /// The text of a row's value as it is written: nil for NULL. A value that is absent, or a collection that is null, is the
+    /// Returns the text of a row's value as it is written; nil for NULL. An absent value, or a collection that is null, becomes the
     /// property's empty value.
     func written(_ value: Value?) -> String? {
         let value = value ?? property.emptyValue

@@ -1,15 +1,15 @@
 import SluiceCore
 
-/// PostgreSQL's text form of things made of bytes.
+/// Decoders of PostgreSQL's text forms of byte values.
 enum TextBytes {
-    /// 24 hexadecimal digits.
+    /// Decodes 24 hexadecimal digits.
     @inline(__always)
     static func objectId(_ bytes: UnsafeBufferPointer<UInt8>) -> Cell? {
         guard bytes.count == 24, let high = unsafe word(bytes, 0, 16), let low = unsafe word(bytes, 16, 8) else { return nil }
         return Cell(tag: .objectId, length: UInt32(truncatingIfNeeded: low), bits: high)
     }
 
-    /// The 8-4-4-4-12 form.
+    /// Decodes the 8-4-4-4-12 form.
     static func uuid(_ bytes: UnsafeBufferPointer<UInt8>, into buffer: inout RowBuffer) -> Cell? {
         guard bytes.count == 36 else { return nil }
         for dash in [8, 13, 18, 23] where unsafe bytes[dash] != UInt8(ascii: "-") { return nil }
@@ -22,7 +22,7 @@ enum TextBytes {
         return cell
     }
 
-    /// `\x` and hexadecimal digits.
+    /// Decodes `\x` and hexadecimal digits.
     static func binary(_ bytes: UnsafeBufferPointer<UInt8>, into buffer: inout RowBuffer) -> Cell? {
         guard bytes.count >= 2, bytes.count.isMultiple(of: 2), unsafe bytes[0] == UInt8(ascii: "\\"),
             unsafe bytes[1] == UInt8(ascii: "x")
@@ -40,7 +40,7 @@ enum TextBytes {
         return Cell(tag: .binary, length: UInt32(truncatingIfNeeded: buffer.arena.count - start), bits: UInt64(start))
     }
 
-    /// - Returns: the value of `count` digits from `start`.
+    /// Returns the value of `count` digits from `start`; nil if one is no digit.
     @inline(__always)
     private static func word(_ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ count: Int) -> UInt64? {
         var value: UInt64 = 0

@@ -6,9 +6,9 @@
     import Darwin
 #endif
 
-/// PostgreSQL's text form of numbers.
+/// Decoders of PostgreSQL's text forms of numbers.
 enum TextNumbers {
-    /// A decimal integer; nil for anything else and beyond 64 bits.
+    /// Decodes a decimal integer; nil for other text and beyond 64 bits.
     @inline(__always)
     static func integer(_ bytes: UnsafeBufferPointer<UInt8>) -> Int64? {
         var index = 0
@@ -22,7 +22,7 @@ enum TextNumbers {
         while index < bytes.count {
             let digit = unsafe bytes[index] &- UInt8(ascii: "0")
             guard digit <= 9 else { return nil }
-            // At most 19 digits: no overflow of 64 unsigned bits.
+            // At most 19 digits do not overflow 64 unsigned bits.
             value = value &* 10 &+ UInt64(digit)
             index += 1
         }
@@ -42,6 +42,7 @@ enum TextNumbers {
 
     @inline(__always)
     static func float(_ bytes: UnsafeBufferPointer<UInt8>) -> Float? {
+        // As for doubles: a mantissa below 2^24 and a power of ten up to 10^10 are exact.
         if let (mantissa, scale, isNegative) = unsafe short(bytes), mantissa < 1 << 24, scale <= 10 {
             let value = unsafe Float(mantissa) / Float(powers[scale])
             return isNegative ? -value : value
@@ -60,8 +61,9 @@ enum TextNumbers {
         return unsafe table
     }()
 
-    /// Digits with at most one point and no exponent.
-    /// - Returns: the digits as an integer, the number of those behind the point, and the sign.
+    /// Reads digits with at most one point and no exponent.
+    ///
+    /// - Returns: The digits as an integer, the number of digits after the point, and `true` for a minus sign.
     @inline(__always)
     private static func short(_ bytes: UnsafeBufferPointer<UInt8>) -> (UInt64, Int, Bool)? {
         var index = 0
@@ -87,7 +89,7 @@ enum TextNumbers {
         return (mantissa, point < 0 ? 0 : bytes.count - 1 - point, isNegative)
     }
 
-    /// The C library's reading, for exponents, many digits, `NaN` and `Infinity`. The process never leaves the C locale.
+    /// Converts by the C library: exponents, many digits, `NaN` and `Infinity`. The process never leaves the C locale.
     private static func slow<T>(
         _ bytes: UnsafeBufferPointer<UInt8>,
         _ convert: (UnsafePointer<CChar>, UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> T

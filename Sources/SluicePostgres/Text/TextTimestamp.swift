@@ -1,10 +1,11 @@
 package import SluiceCore
 
-/// PostgreSQL's text form of a `timestamptz` in UTC: `2026-03-01 12:30:00.25+00`, years of four to six digits, ` BC` at the end
-/// of dates before the year 1.
+/// The text form of a `timestamptz` in UTC: `2026-03-01 12:30:00.25+00`. Years have four to six digits, and dates before the year 1
+/// end in ` BC`.
 package enum TextTimestamp {
-    /// Microseconds since 1970; nil for `infinity`, `-infinity`, times that 64 bits do not hold (after 10 January 294247) and
-    /// anything else that is no such text.
+    /// Returns the microseconds since 1970.
+    ///
+    /// - Returns: Nil for `infinity`, `-infinity`, times that 64 bits do not hold (after 10 January 294247) and malformed text.
     @unsafe
     package static func microseconds(_ bytes: UnsafeBufferPointer<UInt8>) -> Int64? {
         var reader = unsafe Reader(bytes: bytes)
@@ -18,18 +19,19 @@ package enum TextTimestamp {
             fraction = digits
         }
         guard let offset = reader.offset() else { return nil }
+        // The year 1 BC is the year 0 of `CivilDate`.
         if reader.isBeforeChrist() { year = 1 - year }
         guard reader.isAtEnd, (-290_000...294_247).contains(year) else { return nil }
         let days = CivilDate.days(year: year, month: month, day: day)
         let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second - offset
-        // They end in the year 294247; PostgreSQL's, which count from 2000, thirty years later.
+        // The range of 64 bits ends in the year 294247; PostgreSQL's, which counts from 2000, thirty years later.
         let (whole, isTooLarge) = seconds.multipliedReportingOverflow(by: 1_000_000)
         let (microseconds, isBeyond) = whole.addingReportingOverflow(fraction)
         return isTooLarge || isBeyond ? nil : microseconds
     }
 
-    /// The text of a time, cut to microseconds towards zero as `Timestamp` says. Times that PostgreSQL cannot hold (before
-    /// 4713 BC, after the year 294276) come out as text that it refuses.
+    /// Returns the text of a time, cut to microseconds towards zero like `Timestamp`. A time that PostgreSQL cannot hold (before
+    /// 4713 BC, after the year 294276) becomes text that it rejects.
     package static func text(_ value: Timestamp) -> String {
         var bytes: [UInt8] = []
         append(value, to: &bytes)
@@ -56,7 +58,7 @@ package enum TextTimestamp {
         append(value, count, to: &bytes)
     }
 
-    /// At least so many digits.
+    /// Appends at least `count` digits.
     private static func append(_ value: Int64, _ count: Int, to bytes: inout [UInt8]) {
         var unit: Int64 = 1
         for _ in 1..<count { unit *= 10 }
@@ -107,7 +109,7 @@ package enum TextTimestamp {
             return position - start >= counts.lowerBound ? value : nil
         }
 
-        /// Up to six digits behind the point, as microseconds.
+        /// Reads up to six digits after the point, as microseconds.
         mutating func fraction() -> Int64? {
             let start = position
             guard var value = number(1...6) else { return nil }
@@ -115,7 +117,7 @@ package enum TextTimestamp {
             return value
         }
 
-        /// `+00`, `-03:30`: seconds east of UTC.
+        /// Reads an offset such as `+00` or `-03:30` as seconds east of UTC.
         mutating func offset() -> Int64? {
             let isEast = skip("+")
             guard isEast || skip("-"), var seconds = number(2...2).map({ $0 * 3_600 }) else { return nil }
@@ -132,7 +134,7 @@ package enum TextTimestamp {
 
 /// The proleptic Gregorian calendar; the year 0 is 1 BC.
 enum CivilDate {
-    /// Days since 1970-01-01. Counts in years that begin in March, so that the leap day is the last of its year.
+    /// Returns the days since 1970-01-01. Years are counted from March, so that the leap day is the last of its year.
     static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
         let shifted = month > 2 ? year : year - 1
         let century = shifted >= 0 ? shifted / 400 : (shifted - 399) / 400
@@ -141,6 +143,7 @@ enum CivilDate {
         return century * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
     }
 
+    /// Returns the date of a number of days since 1970-01-01.
     static func date(days: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let shifted = days + 719_468
         let era = shifted >= 0 ? shifted / 146_097 : (shifted - 146_096) / 146_097

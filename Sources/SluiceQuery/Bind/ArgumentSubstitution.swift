@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Puts the values of arguments in the place of `$0` and `$K0`, for the canonical text. What has no literal stays as it is.
+/// Substitutes the values of arguments for `$0` and `$K0`, for the canonical text. An argument without a literal form remains.
 extension SyntaxTree {
     func substituting(_ arguments: [QueryArgument]) -> SyntaxTree {
         if arguments.isEmpty { return self }
@@ -115,7 +115,7 @@ private struct Substitution {
 }
 
 extension SyntaxPath {
-    /// The steps that a `$K` argument stands for: names between dots.
+    /// Returns the steps of the path in a `$K` argument: names between dots.
     static func steps(of text: String, at position: SourcePosition) -> (steps: [PathStep], suffix: PathSuffix?) {
         var steps: [PathStep] = []
         let parts = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)

@@ -1,7 +1,7 @@
 import SluiceCore
 
 extension Binder {
-    /// - Parameters: the sides, where they are known already.
+    /// - Parameters: The bound sides, if the caller already has them.
     func bind(_ comparison: SyntaxComparison, _ left: Side? = nil, _ right: Side? = nil) throws(SluiceError) -> BoundPredicate {
         switch comparison.comparison {
         case .fullText: throw unsupported("TEXT", at: comparison.position)
@@ -14,7 +14,7 @@ extension Binder {
         return try context.bind(comparison)
     }
 
-    /// The property's type is not looked into, since its definition is not at hand: what is no point lies nowhere.
+    /// Does not check the property's type, because a `Binder` has no schema. A value that is not a point is in no shape.
     private func within(_ comparison: SyntaxComparison) throws(SluiceError) -> BoundPredicate {
         guard case .subject(.property(let index), let property) = try side(comparison.left), case .embedded = property.type else {
             throw mismatch("GEOWITHIN takes a property on its left that holds a point", at: comparison.left.position)
@@ -29,7 +29,7 @@ extension Binder {
 }
 
 extension ComparisonOperator {
-    /// The test; nil for BETWEEN, which is two, and for what has no test.
+    /// The test, or nil for operators without one and for BETWEEN, which needs two.
     var test: TestOperator? {
         switch self {
         case .equal: .equal
@@ -48,7 +48,7 @@ extension ComparisonOperator {
     }
 }
 
-/// One comparison with both its sides known.
+/// One comparison with both sides bound.
 private struct Context {
     let binder: Binder
     let comparison: SyntaxComparison
@@ -90,7 +90,7 @@ private struct Context {
         }
     }
 
-    /// A condition that is the same for every value, on the values that a subject has.
+    /// Returns a condition that is the same for every value, applied to the values of a subject.
     private func holds(_ value: Bool, for subject: Subject) -> BoundPredicate {
         guard case .elements(let index, let quantifier) = subject else { return .constant(value) }
         let isEmpty = BoundPredicate.test(.count(index), Test(.equal, .int(0)))
@@ -166,7 +166,7 @@ private struct Context {
         return binder.mismatch("The keypath following 'IN' must contain a list. Found '\(found)'", at: operand.position)
     }
 
-    /// A subject against a list of constants. Nested quantifiers commute when both are ANY or both ALL; NONE is the complement of ANY.
+    /// Compares a subject with a list of constants. Nested quantifiers commute if both are ANY or both ALL. NONE is the complement of ANY.
     private func list(
         _ subject: Subject, _ property: Property, _ test: TestOperator, _ list: Binder.Constants, _ quantifier: Quantifier?
     ) throws(SluiceError) -> BoundPredicate {
@@ -205,6 +205,7 @@ private struct Context {
                 foldsCase = foldsCase || test.foldsCase
             }
         }
+        // No constant fits the property: equality holds for no value.
         guard let first = values.first else { return holds(false, for: subject) }
         if values.count == 1 { return .test(subject, Test(.equal, first, foldsCase: foldsCase)) }
         return .test(subject, Test(.isIn, .list(values.sorted { $0.precedes($1) }), foldsCase: foldsCase))
@@ -238,7 +239,7 @@ private struct Context {
                 "Unsupported comparison between type '\(l.type.name)' of '\(l.name)' and type '\(r.type.name)' of '\(r.name)'",
                 at: comparison.position)
         }
-        // A link property stores a key, which says nothing of the class; a link in a mixed one has both.
+        // A link property stores only a key. A link in a mixed property also stores the class.
         if (l.type == .mixed) != (r.type == .mixed), !l.type.isOrdered || !r.type.isOrdered {
             throw binder.unsupported("comparing a link with a mixed property", at: comparison.position)
         }

@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Resolves the names of a query in an object type, brings its constants to the types they meet, and folds what is then decided.
+/// Resolves the names of a query in a class, converts its constants to the types of their properties, and folds constant conditions.
 struct Binder {
     let type: ObjectType
     let arguments: [Value]
@@ -13,7 +13,7 @@ struct Binder {
         case constants(Constants, Quantifier?)
     }
 
-    /// Constants with the numbers of the arguments that they come from.
+    /// Constants with the numbers of their arguments.
     typealias Constants = [(constant: QueryConstant, argument: Int?)]
 
     func bind(_ query: SyntaxQuery) throws(SluiceError) -> BoundPredicate {

@@ -1,19 +1,19 @@
 package import SluiceCore
 
-/// A condition of the whole language. `and` and `or` are kept as they were written; nothing is folded.
+/// A condition of the whole language. `and` and `or` keep their written structure; nothing is folded.
 package indirect enum BoundCondition: Hashable, Sendable {
     case constant(Bool)
     case and([BoundCondition])
     case or([BoundCondition])
     case not(BoundCondition)
-    /// The second part is the same comparison on one row's own values, where there is one.
+    /// `scalar` is the same comparison on one row's own values, or nil if it needs more.
     case compare(BoundComparison, scalar: BoundPredicate?)
-    /// Any of the values contains the words.
+    /// `true` if any of the values contains the words.
     case fullText(BoundSide, TextSearch)
-    /// Any of the points lies in the shape. The last part is the same of one row's own point, where it is one.
+    /// `true` if any of the points is in the shape. `scalar` is the same test of one row's own point, or nil if it needs more.
     case within(BoundSide, Geometry, scalar: BoundPredicate?)
 
-    /// The whole condition on one row's own values; nil when a part of it needs more.
+    /// The whole condition on one row's own values, or nil if a part of it needs more.
     var predicate: BoundPredicate? {
         switch self {
         case .constant(let value): return .constant(value)
@@ -37,52 +37,52 @@ package indirect enum BoundCondition: Hashable, Sendable {
 
 package struct BoundComparison: Hashable, Sendable {
     package var left: BoundSide
-    /// Never `isIn`, which is equality with any of the right side.
+    /// Never `isIn`, which is equality with any value of the right side.
     package var test: TestOperator
     package var foldsCase: Bool
     package var right: BoundSide
     package var meaning: Meaning
 
     package enum Meaning: Hashable, Sendable {
-        /// Every value of the left side against every value of the right one, by the sides' quantifiers.
+        /// Compares every value of the left side with every value of the right one, by the sides' quantifiers.
         case values(nanIsLowest: Bool)
-        /// Values against names of types; both are masks, see `TypeMask`.
+        /// Compares the types of values with names of types. Both are masks, see `TypeMask`.
         case types
-        /// A list literal against a list without any quantifier: pair by pair; a set in the order of `SortOrder`, as its literal is.
+        /// Compares a list literal with a list without a quantifier, pair by pair. A set is in `SortOrder`, as its literal is.
         case pairs(nanIsLowest: Bool, isSet: Bool)
     }
 }
 
-/// One side of a comparison: what gives its values, and how many of them must hold.
+/// One side of a comparison: the source of its values, and the number of them that must hold.
 package struct BoundSide: Hashable, Sendable {
     package var operand: BoundOperand
-    /// ANY where none was written.
+    /// The written quantifier, or ANY without one.
     package var quantifier: Quantifier
-    /// Whether a quantifier was written.
+    /// `true` if the text has a quantifier.
     package var isQuantified: Bool
     package var type: BoundType
-    /// Whether it may give any number of values; otherwise exactly one.
+    /// `true` if the side may have any number of values. Otherwise it has exactly one.
     package var isMany: Bool
 }
 
 package indirect enum BoundOperand: Hashable, Sendable {
-    /// Brought to the type of the other side. A link is `Value.link`, whatever it is compared with.
+    /// A constant of the other side's type. A link is always `Value.link`.
     case constant(Value)
     case constants([Value])
     case path(BoundPath)
     case aggregate(BoundAggregate)
     case arithmetic(BoundOperand, Arithmetic, BoundOperand)
-    /// How many objects that the path reaches satisfy the condition, in which they are variable `depth`.
+    /// The number of objects at the path that satisfy the condition. They are variable `depth` in it.
     case subqueryCount(BoundPath, depth: Int, BoundCondition)
 }
 
 package struct BoundAggregate: Hashable, Sendable {
-    /// The path of the collections or objects, and of the value within each when it has a property.
+    /// The path of the collections or objects. If it has a property, the path includes the value within each.
     package var collection: BoundPath
     package var function: Aggregate
-    /// The property of the collected objects; nil for values.
+    /// The property of the collected objects, or nil for values.
     package var element: BoundPath?
-    /// The type of the values that are aggregated.
+    /// The type of the aggregated values.
     package var type: PropertyType
 }
 
@@ -90,7 +90,7 @@ package struct BoundAggregate: Hashable, Sendable {
 package enum BoundType: Hashable, Sendable {
     case null
     case value(PropertyType)
-    /// Names of types, `@type`.
+    /// The name of a type, from `@type`.
     case typeName
 
     var name: String {

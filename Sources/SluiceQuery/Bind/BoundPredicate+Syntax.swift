@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Back from a bound condition to a syntax tree, for printing.
+/// Converts a bound condition to a syntax tree, for printing.
 extension BoundPredicate {
     func syntax(in type: ObjectType) -> SyntaxQuery {
         switch self {
@@ -48,7 +48,7 @@ extension SyntaxOperand {
 }
 
 extension Literal {
-    /// The literal of a scalar that is not null.
+    /// Creates the literal of a scalar that is not null. Other values become `null`.
     init(_ value: Value) {
         switch value {
         case .bool(let value): self = .bool(value)
@@ -90,7 +90,7 @@ extension Test {
             type = .int
         }
         let right = SyntaxOperand(value, type: type)
-        // The mixed value of a list in an equality has no literal; only `isIn` lists come here.
+        // A list constant of a mixed property in an equality has no literal. Only lists of `isIn` occur here.
         return SyntaxQuery(
             .compare(
                 SyntaxComparison(
@@ -99,7 +99,7 @@ extension Test {
 }
 
 extension Geometry {
-    /// The shape as a query writes it.
+    /// The shape as a query's text contains it.
     fileprivate var shape: GeoShape {
         func coordinate(_ number: Double) -> GeoCoordinate {
             GeoCoordinate(kind: .literal(Literal(.double(number))), position: .unknown)

@@ -1,28 +1,28 @@
 package import SluiceCore
 
-/// A condition on one row, its names resolved to property indices and its constants to the properties' types.
+/// A condition on one row, with names resolved to property indices and constants of the properties' types.
 ///
-/// `and` and `or` hold two or more parts and none of their own kind. Constants fit their property: an int property meets only
-/// int constants, no NaN is left, -0 is 0, decimals are normalised; a mixed property meets any value.
+/// A conjunction or disjunction holds two or more parts, and none of its own kind. Constants fit their property. An int property compares
+/// only with int constants. NaN does not occur, -0 is 0, and decimals are normalised. A mixed property compares with any value.
 package indirect enum BoundPredicate: Hashable, Sendable {
     case constant(Bool)
     case and([BoundPredicate])
     case or([BoundPredicate])
     case not(BoundPredicate)
-    /// Something of the row against constants.
+    /// A test of a part of the row against constants.
     case test(Subject, Test)
-    /// One scalar property against another.
+    /// A comparison of two scalar properties.
     case properties(Int, TestOperator, Int, foldsCase: Bool)
-    /// The embedded object of a property is a point that lies in the shape; false for null and for what is no point.
+    /// `true` if the property's embedded object is a point in the shape. `false` for null and for other objects.
     case within(Int, Geometry)
 }
 
-/// What of a row is tested.
+/// The tested part of a row.
 package enum Subject: Hashable, Sendable {
     case property(Int)
-    /// The elements of a list or set of scalars; a null list has none. Of no elements ANY is false, ALL and NONE are true.
+    /// The elements of a list or set of scalars. A null list has none. For no elements ANY is false, ALL and NONE are true.
     case elements(Int, Quantifier)
-    /// The number of elements of a list or set, an int; a null list has 0.
+    /// The number of elements of a list or set, an int. A null list has 0.
     case count(Int)
 
     package var property: Int {
@@ -32,12 +32,12 @@ package enum Subject: Hashable, Sendable {
     }
 }
 
-/// The condition on a value. Null is only equal to null; every other operator but `notEqual` is false for a null value.
+/// The condition on a value. Null equals only null. Every operator except `notEqual` is false for a null value otherwise.
 package struct Test: Hashable, Sendable {
     package var comparison: TestOperator
-    /// For `isIn` a list: sorted, without duplicates, two values or more.
+    /// For `isIn` a sorted list of two or more distinct values.
     package var value: Value
-    /// `[c]`; the value is folded already.
+    /// `true` for `[c]`. The value is already folded.
     package var foldsCase: Bool
 
     package init(_ comparison: TestOperator, _ value: Value, foldsCase: Bool = false) {
@@ -50,7 +50,7 @@ package struct Test: Hashable, Sendable {
 package enum TestOperator: UInt8, Hashable, Sendable {
     case equal, notEqual, less, lessOrEqual, greater, greaterOrEqual, isIn, beginsWith, endsWith, contains, like
 
-    /// The operator with its sides exchanged; nil for those that have no mirror image.
+    /// The operator for exchanged sides, or nil if it has none.
     var mirrored: TestOperator? {
         switch self {
         case .equal, .notEqual: self
@@ -128,7 +128,7 @@ extension BoundPredicate {
         }
     }
 
-    /// Comparisons in it.
+    /// The number of comparisons.
     package var leafCount: Int {
         switch self {
         case .constant: 0
@@ -138,7 +138,7 @@ extension BoundPredicate {
         }
     }
 
-    /// Levels of AND, OR and NOT.
+    /// The number of levels of AND, OR and NOT.
     package var depth: Int {
         switch self {
         case .constant, .test, .properties, .within: 0
@@ -147,7 +147,7 @@ extension BoundPredicate {
         }
     }
 
-    /// Adds the indices of all properties that it reads.
+    /// Adds the indices of all properties that the condition reads.
     package func collectProperties(into set: inout Set<Int>) {
         switch self {
         case .constant: break

@@ -1,21 +1,22 @@
 package import SluiceCore
 
 extension BoundQuery {
-    /// Selects every object of a type.
+    /// Returns the query for every object of a class.
     package static func all(_ type: ObjectType, in schema: Schema) -> BoundQuery {
         BoundQuery(
             type: type, schema: schema, condition: .constant(true), suffixes: [],
             tree: SyntaxTree(root: SyntaxQuery(.constant(true)), suffixes: []), arguments: [])
     }
 
-    /// Selects what both select, arranged by this query's suffixes and then by the other's.
-    /// - Precondition: both are bound to the same type of the same schema.
-    /// - Throws: `queryUnsupported` when this query has a LIMIT, which a further condition would change.
+    /// Returns the query for objects that both select, arranged by this query's suffixes and then by the other's.
+    /// - Precondition: Both are bound to the same class of the same schema.
+    /// - Throws: `queryUnsupported` if this query has a LIMIT, because a further condition would change its result.
     package func narrowed(by other: BoundQuery) throws(SluiceError) -> BoundQuery {
         precondition(type.name == other.type.name, "queries of \(type.name) and \(other.type.name) cannot be joined")
         if suffixes.contains(where: { if case .limit = $0 { true } else { false } }) {
             throw SluiceError(.queryUnsupported, "A query with a LIMIT cannot be narrowed.", fix: "Put the LIMIT last.")
         }
+        // Both queries number their arguments from 0, so they are substituted before the trees are joined.
         let (mine, others) = (tree.substituting(arguments), other.tree.substituting(other.arguments))
         return BoundQuery(
             type: type, schema: schema, condition: BoundQuery.both(condition, other.condition), suffixes: suffixes + other.suffixes,
@@ -43,9 +44,9 @@ extension BoundQuery {
         }
     }
 
-    /// One of the suffixes as it is given from outside of a query text: names of properties instead of paths.
+    /// A suffix from an API instead of a query's text, with names of properties in place of paths.
     package enum NamedSuffix: Hashable, Sendable {
-        /// The most significant first.
+        /// The most significant key first.
         case sort([(path: String, ascending: Bool)])
         case distinct([String])
         case limit(Int)
@@ -62,12 +63,12 @@ extension BoundQuery {
             }
         }
 
-        /// Names with dots between them.
+        /// Returns the path of names separated by dots.
         private static func path(_ text: String) -> SyntaxPath { SyntaxPath(steps: SyntaxPath.steps(of: text, at: .unknown).steps) }
     }
 
-    /// The query with one more suffix.
-    /// - Throws: `queryUnknownProperty`, or `queryTypeMismatch` for a path that does not give one value with an order.
+    /// Returns the query with one more suffix.
+    /// - Throws: `queryUnknownProperty`, or `queryTypeMismatch` for a path without exactly one ordered value.
     package func arranged(
         _ arrangement: NamedSuffix, aliases: QueryAliases = QueryAliases()
     ) throws(SluiceError) -> BoundQuery {
@@ -81,6 +82,6 @@ extension BoundQuery {
             tree: SyntaxTree(root: mine.root, suffixes: mine.suffixes + [suffix]), arguments: [])
     }
 
-    /// The text of the condition alone, with the arguments filled in.
+    /// The text of the condition alone, with its arguments substituted.
     package var conditionText: String { tree.substituting(arguments).root.canonicalText }
 }

@@ -1,7 +1,7 @@
 import SluiceCore
 
 extension BoundQuery {
-    /// The bound condition as an indented tree: every comparison with the types of its sides and how it is decided. For people.
+    /// The bound condition as an indented tree, for people: every comparison with the types of its sides and its means of evaluation.
     package var explanation: String {
         let explanation = Explanation(schema: schema, types: [type])
         return (explanation.lines(condition, "") + suffixes.map(explanation.line)).joined(separator: "\n")
@@ -10,7 +10,7 @@ extension BoundQuery {
 
 private struct Explanation {
     let schema: Schema
-    /// Of the row, then of the objects of the SUBQUERYs around.
+    /// The class of the row, then those of the enclosing SUBQUERYs.
     let types: [ObjectType]
 
     func line(_ suffix: BoundSuffix) -> String {

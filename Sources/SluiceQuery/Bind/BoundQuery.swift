@@ -1,14 +1,15 @@
 package import SluiceCore
 
-/// A query of the whole language, bound to an object type of a schema: names resolved, constants brought to the types they meet.
+/// A query of the whole language, bound to a class of a schema: names resolved, and constants converted to the types that they compare
+/// with.
 ///
-/// It is evaluated over an `ObjectGraph`. Where its condition reads nothing but scalars and lists of scalars of the row itself,
-/// `predicate` holds the same condition for the places that have one row and nothing else.
+/// It is evaluated over an `ObjectGraph`. If the condition reads only scalars and lists of scalars of the row itself, `predicate` is the
+/// same condition for callers with a single row.
 package struct BoundQuery: Hashable, Sendable {
     package let type: ObjectType
     package let schema: Schema
     package let condition: BoundCondition
-    /// SORT, DISTINCT and LIMIT, in the order in which they are applied.
+    /// SORT, DISTINCT and LIMIT, in the order of their application.
     package let suffixes: [BoundSuffix]
     let tree: SyntaxTree
     let arguments: [QueryArgument]
@@ -24,14 +25,14 @@ package struct BoundQuery: Hashable, Sendable {
         self.arguments = arguments
     }
 
-    /// The query with its arguments filled in. It binds back to the same query without them, unless an argument has no literal
-    /// (a container, a null among a list's quantified values has one). Printed anew each time.
+    /// The query with its arguments substituted. It binds without arguments to the same query, unless an argument has no literal, as a
+    /// dictionary. Printed at each access.
     package var canonicalText: String { CanonicalPrinter.print(tree.substituting(arguments)) }
 
-    /// The whole condition as a condition on one row; nil when it needs more than that.
+    /// The whole condition as a condition on one row, or nil if it needs more.
     package var predicate: Predicate? { condition.predicate.map { Predicate(type: type, bound: $0) } }
 
-    /// However they were written.
+    /// `true` if both queries have the same meaning, regardless of their spelling.
     package static func == (lhs: BoundQuery, rhs: BoundQuery) -> Bool {
         lhs.condition == rhs.condition && lhs.suffixes == rhs.suffixes && lhs.type == rhs.type && lhs.schema == rhs.schema
     }
@@ -45,7 +46,7 @@ package struct BoundQuery: Hashable, Sendable {
 
 /// A value for `$0`, `$1`, …
 package enum QueryArgument: Hashable, Sendable {
-    /// A list where the query wants one; a string for `$K0`, and for GEOWITHIN if it holds a shape as a query writes it.
+    /// A list is permitted if the query expects one. A string replaces `$K0`, or is the text of a shape for GEOWITHIN.
     case value(Value)
     case shape(GeoShape)
 }
@@ -63,11 +64,11 @@ package enum BoundSuffix: Hashable, Sendable {
 }
 
 extension Query {
-    /// Resolves names and types over links, collections and embedded objects, and checks everything that the language checks.
+    /// Resolves names and types over links, collections and embedded objects, and applies all checks of the language.
     ///
     /// - Parameters:
-    ///   - type: a type of the schema; the rows that the query selects are its.
-    ///   - aliases: other names for classes and properties; the canonical text keeps them.
+    ///   - type: The class of the selected rows, a class of the schema.
+    ///   - aliases: Other names for classes and properties. The canonical text keeps them.
     /// - Throws: `queryUnknownProperty`, `queryTypeMismatch`, `queryArgument`, `queryShape` or `queryUnsupported`, with the place.
     package func bind(
         to type: ObjectType, in schema: Schema, arguments: [QueryArgument] = [], aliases: QueryAliases = QueryAliases()

@@ -1,10 +1,10 @@
 import SluiceCore
 
-/// Brings a constant to the type of what it is compared with, without changing the comparison's meaning: values that do not fit the type
-/// exactly keep their own, and numbers of two types compare by value.
+/// Converts a constant to the type that it compares with, without a change of the comparison's meaning. A value that does not fit the type
+/// exactly keeps its own type. Numbers of two types compare by value.
 struct ConstantAdaptation {
     let type: PropertyType
-    /// Whether a string may stand for a number: in the query's text, not as an argument.
+    /// `true` if a string may represent a number: in the query's text, not as an argument.
     let readsNumbers: Bool
 
     enum Result {

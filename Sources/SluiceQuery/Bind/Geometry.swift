@@ -1,20 +1,20 @@
 package import SluiceCore
 
-/// A shape on the sphere that has been found to be one.
+/// A valid shape on the sphere.
 package enum Geometry: Hashable, Sendable {
-    /// Between two parallels and two meridians, eastward from the first to the second; the edges are in.
+    /// The area between two parallels and two meridians, eastward from the first to the second, including its edges.
     case box(Place, Place)
-    /// No further than so many radians along the sphere.
+    /// The places within a distance along the sphere, in radians.
     case circle(Place, radians: Double)
-    /// Loops without their repeated last point, the outer one first, each counterclockwise; the rest are holes.
+    /// Loops without their repeated last point, each counterclockwise. The first is the outer one, the others are holes.
     case polygon([[Place]])
 
-    /// Degrees.
+    /// A place in degrees.
     package struct Place: Hashable, Sendable {
         package let longitude: Double
         package let latitude: Double
 
-        /// Nil beyond 180 degrees of longitude and 90 of latitude.
+        /// Returns nil beyond ±180 degrees of longitude or ±90 degrees of latitude.
         package init?(longitude: Double, latitude: Double) {
             guard abs(longitude) <= 180, abs(latitude) <= 90 else { return nil }
             self.longitude = longitude
@@ -52,7 +52,7 @@ package enum Geometry: Hashable, Sendable {
         self = .polygon(closed)
     }
 
-    /// A loop without its last point, counterclockwise.
+    /// Returns a loop without its last point, counterclockwise.
     private static func opened(_ loop: [Place]) throws(Flaw) -> [Place] {
         guard let first = loop.first, let last = loop.last else { throw .shape("Ring has no vertices") }
         guard loop.count > 1, first == last else {
@@ -62,7 +62,7 @@ package enum Geometry: Hashable, Sendable {
         }
         var vertices = Array(loop.dropLast())
         guard Set(vertices).count >= 3 else { throw .shape("Ring with \(vertices.count) vertices must have at least 3 distinct ones") }
-        // The same point twice in a row is one.
+        // A point repeated in a row counts once.
         vertices = vertices.indices.filter { vertices[$0] != vertices[($0 + 1) % vertices.count] }.map { vertices[$0] }
         guard Set(vertices).count == vertices.count else { throw .shape("Ring has a vertex twice") }
         return area(vertices) < 0 ? vertices.reversed() : vertices
@@ -74,6 +74,7 @@ package enum Geometry: Hashable, Sendable {
         switch self {
         case .box(let low, let high):
             guard place.latitude >= low.latitude, place.latitude <= high.latitude else { return false }
+            // A box whose west is east of its east crosses the antimeridian.
             if low.longitude <= high.longitude { return place.longitude >= low.longitude && place.longitude <= high.longitude }
             return place.longitude >= low.longitude || place.longitude <= high.longitude
         case .circle(let center, let radians): return Vector(center).angle(to: Vector(place)) <= radians
@@ -83,9 +84,9 @@ package enum Geometry: Hashable, Sendable {
         }
     }
 
-    /// Whether a counterclockwise loop of great circle arcs, smaller than a hemisphere, contains a place.
+    /// `true` if a counterclockwise loop of great circle arcs, smaller than a hemisphere, contains a place.
     ///
-    /// Seen from a place inside, the vertices go round once to the left; from the antipode of one inside, once to the right.
+    /// Seen from a place inside, the vertices turn once to the left. From the antipode of a place inside they turn once to the right.
     private static func contains(_ loop: [Place], _ place: Place) -> Bool {
         if loop.contains(place) { return true }
         let center = Vector(place)
@@ -98,7 +99,7 @@ package enum Geometry: Hashable, Sendable {
         return turned > .pi
     }
 
-    /// The signed area in steradians, positive when counterclockwise.
+    /// Returns the signed area in steradians, positive if counterclockwise.
     private static func area(_ loop: [Place]) -> Double {
         let vectors = loop.map { Vector($0) }
         guard vectors.count > 2 else { return 0 }
@@ -135,7 +136,7 @@ struct Vector {
         return Trigonometry.arcTangent(normal.dot(normal).squareRoot(), dot(other))
     }
 
-    /// How far the direction turns to the left, seen from here, when one looks from one point to another.
+    /// Returns the angle in radians, seen from here, from one point to another. Positive is to the left.
     func turn(from a: Vector, to b: Vector) -> Double {
         let (toA, toB) = (cross(a), cross(b))
         return Trigonometry.arcTangent(dot(toA.cross(toB)), toA.dot(toB))
@@ -143,7 +144,7 @@ struct Vector {
 }
 
 extension ObjectType {
-    /// Whether its objects can be points of GeoJSON.
+    /// `true` if its objects can be GeoJSON points.
     var isPoint: Bool {
         guard let type = self["type"], let coordinates = self["coordinates"] else { return false }
         return type.type == .string && type.collection == .none && coordinates.type == .double && coordinates.collection == .list
@@ -151,7 +152,7 @@ extension ObjectType {
 }
 
 extension Schema {
-    /// Whether a property holds one embedded object that can be a point of GeoJSON (QF-3).
+    /// `true` if the property holds one embedded object that can be a GeoJSON point.
     package func isPoint(_ property: Property) -> Bool {
         guard case .embedded(let name) = property.type, property.collection == .none else { return false }
         return self[name]?.isPoint ?? false

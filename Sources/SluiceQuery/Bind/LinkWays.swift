@@ -1,20 +1,20 @@
 import SluiceCore
 
-/// One step over a link between objects; classes are indices into the schema.
+/// One step over a link between objects. Classes are indices into the schema.
 package enum LinkHop: Hashable, Sendable {
-    /// From objects of class `from` to those of class `to` that a property leads to: itself, or by what it collects or embeds.
+    /// From objects of class `from` to those of class `to` that a property leads to, directly, in a collection or through embedded objects.
     case forward(from: Int, property: Int, to: Int)
-    /// From objects of class `to` to those of class `from` that lead to them by a property.
+    /// From objects of class `to` to those of class `from` that link to them by a property.
     case backward(to: Int, from: Int, property: Int)
 }
 
-/// Every way over links that a query goes from a row to the objects that it reads.
+/// All paths over links from a row to the objects that a query reads.
 package struct LinkWays: Hashable, Sendable {
-    /// The objects at the end of a way.
+    /// The objects at the end of a path.
     package struct Place: Hashable, Sendable {
-        /// Their class.
+        /// The class of the objects.
         package let type: Int
-        /// The place before, which comes earlier among the places, and the step from there; nil for the row itself.
+        /// The previous place, which precedes this one in `places`, and the step from there. Nil for the row itself.
         package let origin: Origin?
     }
 
@@ -23,18 +23,18 @@ package struct LinkWays: Hashable, Sendable {
         package let hop: LinkHop
     }
 
-    /// The row itself first.
+    /// The places, with the row itself first.
     package private(set) var places: [Place]
 
     init(of type: Int) { places = [Place(type: type, origin: nil)] }
 
-    /// Whether no link is followed.
+    /// `true` if the query follows no link.
     package var isEmpty: Bool { places.count == 1 }
 
     package var types: Set<Int> { Set(places.map(\.type)) }
     package var hops: Set<LinkHop> { Set(places.compactMap { $0.origin?.hop }) }
 
-    /// The place that a step leads to.
+    /// Returns the index of the place that a step leads to, and adds it if it is new.
     mutating func follow(_ hop: LinkHop, from place: Int) -> Int {
         let type =
             switch hop {
@@ -49,10 +49,10 @@ package struct LinkWays: Hashable, Sendable {
 }
 
 extension BoundQuery {
-    /// The ways of condition and suffixes. What a query selects, and in what order, changes with objects at these places only.
+    /// The paths of condition and suffixes. Only changes of objects at these places affect the selection and its order.
     package var ways: LinkWays { ways(condition, suffixes) }
 
-    /// The ways of the suffixes alone.
+    /// The paths of the suffixes alone.
     package var waysOfArrangement: LinkWays { ways(.constant(true), suffixes) }
 
     private func ways(_ condition: BoundCondition, _ suffixes: [BoundSuffix]) -> LinkWays {
@@ -70,17 +70,17 @@ extension BoundQuery {
 }
 
 private struct WayReader {
-    /// What a path stands on.
+    /// The current position of a path.
     struct Stand {
         var place: Int
-        /// The property of the object there that led to what is embedded in it, or to a value.
+        /// The property of the object that leads to an embedded object or a value.
         var property: Int?
         var isEmbedded = false
     }
 
     let schema: Schema
     private(set) var ways: LinkWays
-    /// Of the row, then of the objects of the SUBQUERYs around.
+    /// The positions of the row, then of the objects of the enclosing SUBQUERYs.
     private var scopes: [Stand]
 
     init(schema: Schema, type: Int) {
@@ -123,6 +123,7 @@ private struct WayReader {
     mutating func take(_ path: BoundPath) -> Stand {
         guard case .variable(let number)? = path.steps.first, scopes.indices.contains(number) else { return scopes[0] }
         let end = walk(path.steps.dropFirst(), from: scopes[number])
+        // An embedded object has exactly one link to it, from its owner.
         if path.result == .incomingCount, !end.isEmbedded { followAllBack(from: end.place) }
         return end
     }
@@ -139,7 +140,7 @@ private struct WayReader {
                 stand = Stand(place: ways.follow(hop, from: stand.place))
             case .incoming(let source, let property):
                 if stand.isEmbedded {
-                    // Back to what it is embedded in, which is of the same object.
+                    // Returns to the container of the embedded object, which is part of the same object.
                     stand.isEmbedded = schema.types[source].kind == .embedded
                     if !stand.isEmbedded { stand.property = nil }
                 } else {
@@ -152,7 +153,7 @@ private struct WayReader {
         return stand
     }
 
-    /// To everything that may link to the objects of a place.
+    /// Adds the steps to everything that may link to the objects of a place.
     private mutating func followAllBack(from place: Int) {
         let target = ways.places[place].type
         let walk = LinkWalk(schema: schema)

@@ -1,6 +1,7 @@
-/// Other names that a query may use: an SDK's names for stored properties and classes, and properties that stand for backlinks.
+/// Other names that a query may use: an SDK's names for stored properties and classes, and properties that represent backlinks.
 package struct QueryAliases: Hashable, Sendable {
-    /// By stored class name, then by alias: a property's name, or a path such as `@links.Shop.books`. An alias may lead to another.
+    /// Paths by stored class name, then by alias. A path is a property's name, or text such as `@links.Shop.books`. It may contain an
+    /// alias.
     package var properties: [String: [String: String]]
     /// Stored class names by alias.
     package var classes: [String: String]
@@ -10,7 +11,7 @@ package struct QueryAliases: Hashable, Sendable {
         self.classes = classes
     }
 
-    /// How many aliases one path may go through; more are a loop.
+    /// The maximum number of aliases in one path. More are taken for a loop.
     static let longest = 50
 
     func path(of name: String, in type: String) -> String? { properties.isEmpty ? nil : properties[type]?[name] }

@@ -14,15 +14,16 @@ extension QueryBinder {
         return .compare(try meeting.bind(left, right), scalar: scalar(comparison, left, right))
     }
 
-    /// The comparison as one on a row's own values, if it is one. Constants are those that its sides have become.
+    /// Returns the comparison as one on a row's own values, or nil if it needs more. `left` and `right` supply the constants.
     private func scalar(_ comparison: SyntaxComparison, _ left: Side, _ right: Side) -> BoundPredicate? {
         guard let first = plain(comparison.left), let second = plain(comparison.right) else { return nil }
         var plain = comparison
         (plain.left, plain.right) = (first, second)
+        // The full binder has accepted the comparison, so an error here only means that a row alone is not enough.
         return try? Binder(type: innermost.type, arguments: [], diagnostic: diagnostic).bind(plain, left.constant, right.constant)
     }
 
-    /// The operand without the variable of the innermost object; nil for what surely needs more than a row.
+    /// Returns the operand without the variable of the innermost object, or nil if the operand may need more than a row.
     private func plain(_ operand: SyntaxOperand) -> SyntaxOperand? {
         switch operand.kind {
         case .object where !aliases.classes.isEmpty: return nil
@@ -31,6 +32,7 @@ extension QueryBinder {
         case .path(var path):
             if path.steps.count == 2, let variable = innermost.variable, path.steps[0].kind == .name(variable) { path.steps.removeFirst() }
             guard path.steps.count == 1, path.suffix != .type, case .name(let name) = path.steps[0].kind else { return nil }
+            // An alias or a variable of the same name would change the meaning of the plain name.
             if scopes.contains(where: { $0.variable?.hasSameBytes(as: name) == true })
                 || aliases.path(of: name, in: innermost.type.name) != nil
             {
@@ -73,7 +75,7 @@ extension QueryBinder {
 }
 
 extension QueryBinder.Side {
-    /// As the binder of one row's conditions has it; nil for what is no constant.
+    /// The side for the binder of conditions on one row, or nil if it is not constant.
     fileprivate var constant: Binder.Side? {
         switch self {
         case .constant(let constant, let argument): .constant(constant, argument: argument)
@@ -83,7 +85,7 @@ extension QueryBinder.Side {
     }
 }
 
-/// Two sides of a comparison brought together: what may be compared, and what constants become.
+/// Joins the two sides of a comparison: checks that they are comparable and converts constants.
 struct Meeting {
     let binder: QueryBinder
     let comparison: SyntaxComparison
@@ -114,7 +116,7 @@ struct Meeting {
             at: comparison.right.position)
     }
 
-    /// `typed` is the side whose type decides; `other` the second one that does, if there are two.
+    /// Returns the comparison. `typed` is the side that determines the type, and `other` a second one that does.
     private func finish(_ left: BoundSide, _ right: BoundSide, _ typed: BoundSide, r other: BoundSide?) -> BoundComparison {
         let meaning: BoundComparison.Meaning =
             typed.type == .typeName ? .types : .values(nanIsLowest: Meeting.isGeneric(typed) || other.map(Meeting.isGeneric) ?? false)
@@ -122,7 +124,7 @@ struct Meeting {
             left: left, test: test == .isIn ? .equal : test, foldsCase: comparison.foldsCase, right: right, meaning: meaning)
     }
 
-    /// Whether NaN counts as a value: in mixed properties and calculations, not in properties of a number type.
+    /// `true` if NaN counts as a value: in mixed properties and calculations, not in properties of a number type.
     private static func isGeneric(_ side: BoundSide) -> Bool {
         if case .arithmetic = side.operand { return true }
         return side.type == .value(.mixed)
@@ -193,6 +195,7 @@ struct Meeting {
         guard quantifier == nil, !side.isQuantified, case .path(let path) = side.operand, path.sequence != .none,
             case .values(let nanIsLowest) = bound.meaning
         else { return bound }
+        // The literal takes a set's order, so that pairs align regardless of the written order.
         if path.sequence == .set {
             constants.operand = .constants(SortOrder.set(values))
             if isLeft { bound.left = constants } else { bound.right = constants }

@@ -1,7 +1,7 @@
 import SluiceCore
 
 extension QueryBinder {
-    /// One side of a comparison before it has met the other.
+    /// One side of a comparison before it is joined with the other.
     enum Side {
         case constant(QueryConstant, argument: Int?)
         case constants(Binder.Constants, Quantifier?)
@@ -82,7 +82,7 @@ extension QueryBinder {
             isMany: aggregate.element == nil && aggregate.collection.isMany)
     }
 
-    /// `list`, `dict`, and `dict.@values`, which is the same.
+    /// Returns the collection for `list`, `dict`, and the equivalent `dict.@values`.
     private func valueCollection(_ path: SyntaxPath) throws(SluiceError) -> (BoundPath, PropertyType)? {
         var plain = path
         if plain.steps.last?.kind == .values { plain.steps.removeLast() }
@@ -138,7 +138,7 @@ extension QueryBinder {
         case .constants:
             preconditionFailure("`promoted` refuses lists")
         case .constant(let constant, _):
-            // A decimal calculation sees the digits of the text.
+            // A decimal calculation uses the digits of the text.
             var value = constant.value
             if type == .value(.decimal), let text = constant.digits, let decimal = Decimal128(rounding: text) { value = .decimal(decimal) }
             return BoundSide(
@@ -146,7 +146,7 @@ extension QueryBinder {
         }
     }
 
-    /// The wider of two number types; mixed where the values decide.
+    /// Returns the wider of two number types, or mixed if the values determine it.
     private func promoted(
         _ left: Side, _ right: Side, _ arithmetic: Arithmetic, at position: SourcePosition
     ) throws(SluiceError) -> BoundType {
@@ -160,7 +160,7 @@ extension QueryBinder {
         )
     }
 
-    /// Nil for a list of constants.
+    /// Returns nil for a list of constants.
     private func type(_ side: Side) -> BoundType? {
         switch side {
         case .bound(let side): side.type
@@ -183,7 +183,7 @@ extension PropertyType {
 }
 
 extension QueryConstant {
-    /// Its type before it meets another; nil never: a container has none and counts as mixed.
+    /// The type before conversion. A container counts as mixed.
     var type: BoundType {
         switch self {
         case .null: .null
@@ -202,7 +202,7 @@ extension QueryConstant {
         }
     }
 
-    /// The digits of a number with a fraction, as they were written.
+    /// The written digits of a number with a fraction.
     var digits: String? {
         switch self {
         case .double(_, let text), .float(_, let text): text

@@ -1,7 +1,7 @@
 import SluiceCore
 
 extension QueryBinder {
-    /// Binds a path with its suffix; a collection at its end gives its elements.
+    /// Binds a path with its suffix. A collection at its end yields its elements.
     func path(_ path: SyntaxPath) throws(SluiceError) -> BoundPath {
         var walk = PathWalk(binder: self, path: path)
         try walk.walk()
@@ -13,7 +13,7 @@ extension QueryBinder {
         return bound
     }
 
-    /// The path of many objects, standing on the objects; nil when it leads to something else.
+    /// Returns the path to many objects, or nil if it leads to anything else.
     func objects(_ path: SyntaxPath) throws(SluiceError) -> (BoundPath, ObjectType)? {
         var walk = PathWalk(binder: self, path: path)
         try walk.walk()
@@ -23,7 +23,7 @@ extension QueryBinder {
         return (bound, type)
     }
 
-    /// The path of a collection of values, standing on the collection as it is stored; nil when it leads to something else.
+    /// Returns the path to a stored collection of values, or nil if it leads to anything else.
     func collection(_ path: SyntaxPath) throws(SluiceError) -> (BoundPath, PropertyType)? {
         var walk = PathWalk(binder: self, path: path)
         try walk.walk()
@@ -33,7 +33,7 @@ extension QueryBinder {
         return (bound, type)
     }
 
-    /// The path of one property of an object given as the only thing to stand on.
+    /// Returns the path of one property, relative to an object of the class.
     func element(_ name: String, of type: ObjectType, at position: SourcePosition) throws(SluiceError) -> BoundPath {
         guard let index = type.index(of: name) else { throw unknown(name, in: type, at: position) }
         return BoundPath(
@@ -47,22 +47,22 @@ extension QueryBinder {
     }
 }
 
-/// Follows a path through the schema and writes down the steps.
+/// Follows a path through the schema and records the steps.
 struct PathWalk {
     let binder: QueryBinder
     let path: SyntaxPath
     var steps: [BoundStep] = []
     var place: Place
     private var sequence = BoundPath.Sequence.none
-    /// Whether a step has led to many objects.
+    /// `true` if a step has led to many objects.
     private var passesObjects = false
     private var aliasCount = 0
-    /// Where the step stands that is being taken.
+    /// The position in the text of the present step.
     private var here: SourcePosition
 
     enum Place {
         case object(ObjectType)
-        /// A property's value, or a part of it, as it is stored.
+        /// A property's value, or a part of it, as stored.
         case stored(PropertyType, CollectionKind)
     }
 
@@ -100,7 +100,7 @@ struct PathWalk {
         binder.mismatch("A path given as an argument cannot be mixed with other elements", at: path.position)
     }
 
-    /// The steps with `$K0` replaced by what it holds.
+    /// Returns the steps with `$K0` replaced by the path in the argument.
     private func expanded() throws(SluiceError) -> [PathStep] {
         guard case .argument(let number)? = path.steps.first?.kind else { return path.steps }
         guard path.steps.count == 1 else { throw mixesArgument }
@@ -132,6 +132,7 @@ struct PathWalk {
         guard try enterObject(), let type = objectType else { return try key(name) }
         if let alias = binder.aliases.path(of: name, in: type.name) {
             aliasCount += 1
+            // An alias may lead to another. The bound turns a loop of aliases into an error.
             guard aliasCount <= QueryAliases.longest else {
                 throw binder.mismatch(
                     "Substitution loop detected while processing '\(name)' -> '\(alias)' found in type '\(type.name)'", at: here)
@@ -145,7 +146,7 @@ struct PathWalk {
         place = .stored(property.type, property.collection)
     }
 
-    /// `dict.key` on values and `list.length`; false when the name is a property's.
+    /// Reads `dict.key` on values and `list.length`. Returns `false` if the name is that of a property.
     private mutating func enterElement(_ name: String, _ type: PropertyType, _ collection: CollectionKind) throws(SluiceError) -> Bool {
         switch (type, collection) {
         case (.link, _), (.embedded, _): return false
@@ -168,7 +169,7 @@ struct PathWalk {
                 + "Only Property of type 'any' can have nested collections", at: path.position)
     }
 
-    /// Goes from a stored link or embedded object to the object; false when it is none.
+    /// Steps from a stored link or embedded object to the object. Returns `false` for any other value.
     mutating func enterObject() throws(SluiceError) -> Bool {
         guard case .stored(let type, let collection) = place else { return true }
         let target: String
@@ -243,6 +244,7 @@ struct PathWalk {
 
     private mutating func backlinks(_ rest: inout ArraySlice<PathStep>) throws(SluiceError) {
         guard try enterObject(), let target = objectType else { throw noObject }
+        // `@links.@count` at the end counts links from every class, so no class follows.
         if rest.isEmpty, try suffix() == .count {
             place = .object(target)
             isIncomingCount = true

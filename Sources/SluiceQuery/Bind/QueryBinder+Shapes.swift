@@ -38,7 +38,7 @@ extension QueryBinder {
         return .within(side, geometry, scalar: ownProperty(walk.steps).map { .within($0, geometry) })
     }
 
-    /// The property of the innermost object whose embedded object the steps reach, if they reach no more.
+    /// Returns the property of the innermost object whose embedded object the steps reach, or nil if they go further.
     private func ownProperty(_ steps: [BoundStep]) -> Int? {
         guard steps.count == 3, steps[0] == .variable(scopes.count - 1), case .property(let index) = steps[1], case .embedded = steps[2]
         else { return nil }

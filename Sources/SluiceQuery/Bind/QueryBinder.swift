@@ -1,12 +1,12 @@
 import SluiceCore
 
-/// Binds queries of the whole language: names over links, collections and embedded objects, types, and every rule of comparing them.
+/// Binds queries of the whole language: names over links, collections and embedded objects, types, and all rules of comparison.
 struct QueryBinder {
     let schema: Schema
     let arguments: [QueryArgument]
     let aliases: QueryAliases
     let diagnostic: QueryDiagnostic
-    /// The row itself, then the objects of the SUBQUERYs around, from the outside.
+    /// The row itself, then the objects of the enclosing SUBQUERYs, from the outside.
     private(set) var scopes: [Scope]
 
     struct Scope {
@@ -22,7 +22,7 @@ struct QueryBinder {
         scopes = [Scope(variable: nil, type: type)]
     }
 
-    /// The object that names without a variable belong to.
+    /// The object of names without a variable.
     var innermost: Scope { scopes[scopes.count - 1] }
 
     func bind(_ query: SyntaxQuery) throws(SluiceError) -> BoundCondition {
@@ -48,6 +48,7 @@ struct QueryBinder {
         guard path.suffix == nil, path.quantifier == nil, let (collection, type) = try objects(path) else {
             throw mismatch("A subquery must operate on a list property or backlinks, but '\(written(path))' is none", at: path.position)
         }
+        // The binder is a value, so the inner scope ends with this call.
         var inner = self
         inner.scopes.append(Scope(variable: variable.text, type: type))
         return .subqueryCount(collection, depth: scopes.count, try inner.bind(query))
@@ -69,7 +70,7 @@ struct QueryBinder {
         }
     }
 
-    /// A path that gives one value with an order.
+    /// Returns a path to exactly one ordered value.
     private func ordered(_ path: SyntaxPath, _ verb: String) throws(SluiceError) -> BoundPath {
         let bound = try self.path(path)
         guard !bound.isMany, bound.result == .values, case .value(let type) = bound.type, type.isOrdered else {
@@ -101,7 +102,7 @@ struct QueryBinder {
             .queryUnknownProperty, "There is no class '\(name)'", at: position, fix: suggestion.map { "Did you mean '\($0)'?" })
     }
 
-    /// The index of a class; its name may begin with `class_`.
+    /// Returns the index of a class. Its name may begin with `class_`.
     func typeIndex(_ name: String, at position: SourcePosition) throws(SluiceError) -> Int {
         let name = aliases.classes[name] ?? name
         if let index = schema.index(of: name) { return index }

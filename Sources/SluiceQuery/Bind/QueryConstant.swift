@@ -1,17 +1,17 @@
 import SluiceCore
 
-/// A constant of a query, from a literal or an argument, before it has met a property's type.
+/// A constant of a query, from a literal or an argument, before conversion to a property's type.
 enum QueryConstant: Sendable {
     case null
     case bool(Bool)
     case int(Int64)
-    /// A number with the digits that stood in the text, so that a decimal property sees them unrounded.
+    /// A number with the digits from the text, which a decimal property uses unrounded.
     case double(Double, text: String)
     case float(Float, text: String)
     case decimal(Decimal128)
     case string(String)
     case binary([UInt8])
-    /// `B64"…"` that is no UTF-8: bytes that stand where a string was expected.
+    /// `B64"…"` that is not UTF-8: bytes in place of a string.
     case bytes([UInt8])
     case timestamp(Timestamp)
     case objectId(ObjectIdentifierBytes)
@@ -55,7 +55,7 @@ enum QueryConstant: Sendable {
         }
     }
 
-    /// As the value of a mixed property, or of a key.
+    /// The value for a mixed property or a key.
     var value: Value {
         switch self {
         case .null: .null
@@ -75,24 +75,24 @@ enum QueryConstant: Sendable {
     }
 }
 
-/// What became of a comparison with a constant when the constant met a type.
+/// The result of converting a constant to a type in a comparison.
 enum FittedTest {
     case test(Test)
-    /// For every value, null too.
+    /// The test holds for every value, including null.
     case always
     case never
-    /// The types have no comparison.
+    /// The types are not comparable.
     case mismatch
     case refused(String)
 }
 
-/// Brings a constant to a property's type so that the condition stays the same for every value of that type: `x < 1.5` on an int
-/// becomes `x <= 1`, `x == 1.5` never holds.
+/// Converts a constant to a property's type without changing the condition for any value of that type. On an int, `x < 1.5` becomes `x <=
+/// 1`, and `x == 1.5` never holds.
 struct ConstantFit {
     let type: PropertyType
     let comparison: TestOperator
     let foldsCase: Bool
-    /// Whether a string in the query's text may stand for a number.
+    /// `true` if a string may represent a number: in the query's text, not as an argument.
     let readsNumbers: Bool
 
     func fit(_ constant: QueryConstant) -> FittedTest {
@@ -131,7 +131,7 @@ struct ConstantFit {
         case .equal, .lessOrEqual, .greaterOrEqual, .like: .test(Test(.equal, .null))
         case .notEqual: .test(Test(.notEqual, .null))
         case .less, .greater: .never
-        // What the original does: on binary, CONTAINS[c] leaves null out.
+        // Realm's behaviour: on binary, CONTAINS[c] excludes null.
         case .contains where type == .binary && foldsCase: .test(Test(.notEqual, .null))
         case .beginsWith, .endsWith, .contains: .always
         case .isIn: .mismatch
@@ -163,7 +163,7 @@ struct ConstantFit {
     private func fitLink(_ constant: QueryConstant, _ target: String) -> FittedTest {
         guard case .link(let type, let key) = constant else { return .mismatch }
         guard type == target else { return .mismatch }
-        // A link without a key stands for an object that does not exist; it equals nothing.
+        // A link without a key names an object that does not exist. It equals nothing.
         if key.isNull { return comparison == .notEqual ? .always : .never }
         return comparison.isOrdering ? .mismatch : test(key)
     }
@@ -206,6 +206,7 @@ struct ConstantFit {
         case .int(let value):
             if isFloat ? Float(exactly: value) != nil : Double(exactly: value) != nil { return fitFloating(Double(value)) }
             let nearest = isFloat ? Double(Float(value)) : Double(value)
+            // The nearest value is the lower bound only if it is below the constant.
             guard Number.compare(value, nearest) == .less else { return inexact(above: floating(nearest)) }
             return inexact(above: floating(isFloat ? Double(Float(nearest).nextDown) : nearest.nextDown))
         case .double(let value, _): return fitFloating(value)
@@ -218,7 +219,7 @@ struct ConstantFit {
 
     private func fitFloating(_ value: Double) -> FittedTest { value.isNaN ? unordered : test(floating(value)) }
 
-    /// A floating value meets a decimal by its digits, of which a decimal may have more.
+    /// Compares a floating value with a decimal by its digits. A decimal may have more of them.
     private func fitFloating(_ value: Decimal128) -> FittedTest {
         if value.isNaN { return unordered }
         let nearest = type == .float ? Double(Float(value.double)) : value.double
@@ -248,10 +249,10 @@ struct ConstantFit {
         value.isNaN ? unordered : test(.decimal(value.normalized))
     }
 
-    /// A comparison with NaN.
+    /// The result of a comparison with NaN.
     private var unordered: FittedTest { comparison == .notEqual ? .always : .never }
 
-    /// A comparison with a number that lies between two values of the type; `lower` is the one below, nil when there is none.
+    /// Returns the comparison with a number between two values of the type. `lower` is the value below, or nil if there is none.
     private func inexact(above lower: Value?) -> FittedTest {
         switch comparison {
         case .equal: .never

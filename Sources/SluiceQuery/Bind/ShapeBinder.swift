@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Brings the shape behind GEOWITHIN to a geometry.
+/// Converts the shape after GEOWITHIN to a geometry.
 struct ShapeBinder {
     let diagnostic: QueryDiagnostic
     let arguments: [QueryArgument]
@@ -12,7 +12,7 @@ struct ShapeBinder {
             switch try argument(number, at: operand.position) {
             case .shape(let shape): return try geometry(shape, at: operand.position)
             case .value(.string(let text)):
-                // A shape in a string is one as a query would have it.
+                // A shape in a string has the form of a query's text.
                 if let query = try? Query.parse("x GEOWITHIN " + text), case .compare(let comparison) = query.tree.root.kind,
                     case .shape(let shape) = comparison.right.kind
                 {

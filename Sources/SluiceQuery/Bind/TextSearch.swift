@@ -1,11 +1,11 @@
-/// The words of a TEXT search. All terms must be met: a word, a word's beginning (`word*`), or a word's absence (`-word`).
+/// The words of a TEXT search. A text must satisfy all terms: a word, a word's beginning (`word*`), or a word's absence (`-word`).
 ///
-/// A word is a run of digits and letters of ASCII and Latin-1; every other character parts words. Neither case nor diacritics count.
+/// A word is a run of ASCII and Latin-1 letters and digits. Every other character separates words. Case and diacritics are ignored.
 package struct TextSearch: Hashable, Sendable {
     package var terms: [Term]
 
     package struct Term: Hashable, Sendable {
-        /// Folded, see `words`.
+        /// The folded word, see `words`.
         package var word: [UInt8]
         package var isPrefix: Bool
         package var isExcluded: Bool
@@ -32,7 +32,7 @@ package struct TextSearch: Hashable, Sendable {
         }
     }
 
-    /// The words of a text, letters folded to small ones of ASCII where they have one, as Latin-1.
+    /// Returns the words of a text in Latin-1. Letters fold to lower-case ASCII if possible.
     static func words(_ utf8: some Sequence<UInt8>) -> [[UInt8]] {
         var words: [[UInt8]] = []
         var word: [UInt8] = []
@@ -57,7 +57,7 @@ package struct TextSearch: Hashable, Sendable {
         }
     }
 
-    /// U+00C0 to U+00FF; letters that are no letter of ASCII with something added stay, made small.
+    /// The folded forms of U+00C0 to U+00FF. Letters that do not decompose to an ASCII letter become lower-case.
     private static let latin: [UInt8?] = {
         let plain = Array("aaaaaa\u{1}ceeeeiiii\u{1}nooooo\u{0}ouuuuy\u{1}\u{1}".utf8)
         return (0..<64).map { index in

@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// A set of the types that `@type` tells apart. A value has one of them; a name may mean several.
+/// A set of the types that `@type` distinguishes. A value has one of them. A name may denote several.
 package struct TypeMask: OptionSet, Hashable, Sendable {
     package let rawValue: Int64
 
@@ -25,13 +25,13 @@ package struct TypeMask: OptionSet, Hashable, Sendable {
 
     private init(_ tag: CellTag) { rawValue = 1 << Int64(tag.rawValue) }
 
-    /// The types that a name means, in any letter case; nil for a name that means none.
+    /// Creates the types that a name denotes, in any letter case. Returns nil for an unknown name.
     init?(name: String) {
         guard name.utf8.count <= 32, let mask = TypeMask.byName[name.lowercased()] else { return nil }
         self = mask
     }
 
-    /// The first of the names that mean this set.
+    /// The first of the names that denote this set.
     var name: String { TypeMask.groups.first { $0.mask == self }?.names[0] ?? "\(rawValue)" }
 
     static let names: [String] = groups.flatMap(\.names).sorted()

@@ -1,21 +1,21 @@
 package import SluiceCore
 
 extension BoundQuery {
-    /// Whether the condition holds for the row with a key; false when the graph has none.
+    /// `true` if the condition holds for the row with the key. `false` if the graph has no such row.
     package func matches(_ key: Value, in graph: some ObjectGraph) -> Bool {
         guard let row = graph.row(key, of: type) else { return false }
         return matches(row, key: key, in: graph)
     }
 
-    /// Whether the condition holds for a row of the type. Evaluates the tree; the hot path compiles.
+    /// `true` if the condition holds for a row of the class. It evaluates the tree; the hot path uses `compile()`.
     package func matches(_ row: Row, key: Value, in graph: some ObjectGraph) -> Bool {
         let object = GraphObject(type: type, content: .row(key: key, row))
         return GraphEvaluator(schema: schema, graph: graph).holds(condition, [object])
     }
 
-    /// The keys of the rows that the query selects, in order: the graph's, or that of its SORTs; DISTINCT and LIMIT applied.
+    /// Returns the keys of the selected rows in the graph's order, with SORT, DISTINCT and LIMIT applied.
     ///
-    /// Null, and what a null link leads to, sorts first. Consecutive SORTs merge, the later one deciding first. Sorting is stable.
+    /// Null, and values behind a null link, sort first. Consecutive SORTs merge, and the later one takes precedence. Sorting is stable.
     package func run(over graph: some ObjectGraph) -> [Value] {
         let compiled = compile()
         let selected = graph.keys(of: type).filter { compiled.matches($0, in: graph) }
@@ -25,7 +25,7 @@ extension BoundQuery {
     /// Applies the suffixes to keys of rows.
     func arranged(_ keys: [Value], in graph: some ObjectGraph) -> [Value] { arranged(keys, by: suffixes, in: graph) }
 
-    /// Applies some of the suffixes to keys of rows: those that SQL has left, see `SQLSelection`.
+    /// Applies the suffixes that SQL did not apply to keys of rows, see `SQLSelection`.
     package func arranged(_ keys: [Value], by suffixes: [BoundSuffix], in graph: some ObjectGraph) -> [Value] {
         suffixes.reduce(keys) { keys, suffix in
             switch suffix {
@@ -42,8 +42,8 @@ extension BoundQuery {
         }
     }
 
-    /// Puts keys of rows together that are equal in all paths, each group in the order that it had, the groups in the order of their values.
-    /// - Returns: the keys so, and which are the first of their groups.
+    /// Groups keys of rows that are equal in all paths. Each group keeps its order, and the groups are in the order of their values.
+    /// - Returns: The keys in that order, and a flag for the first of each group.
     package func grouped(_ keys: [Value], by paths: [BoundPath], in graph: some ObjectGraph) -> (keys: [Value], isFirst: [Bool]) {
         let rows = keys.map { values(of: paths, at: $0, in: graph) }
         let (places, isFirst) = Arrangement.groups(rows)
@@ -53,7 +53,7 @@ extension BoundQuery {
 
 /// Orders of rows by tuples of values.
 private enum Arrangement {
-    /// - Returns: whether a row comes before another; of equal ones the earlier.
+    /// - Returns: `true` if a row precedes another. Equal rows keep their order.
     static func precedes(_ left: Int, _ right: Int, _ rows: [[Value]], _ ascending: [Bool]) -> Bool {
         for (index, isAscending) in ascending.enumerated() {
             switch SortOrder.compare(rows[left][index], rows[right][index]) {
@@ -65,7 +65,7 @@ private enum Arrangement {
         return left < right
     }
 
-    /// The rows' places by their tuples, of equal ones the earlier first, and which of them are the first with their tuple.
+    /// Returns the rows' places by their tuples, and a flag for the first place of each tuple. Equal rows keep their order.
     static func groups(_ rows: [[Value]]) -> (places: [Int], isFirst: [Bool]) {
         let ascending = rows.first.map { $0.map { _ in true } } ?? []
         let sorted = rows.indices.sorted { precedes($0, $1, rows, ascending) }

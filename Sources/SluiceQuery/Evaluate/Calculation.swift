@@ -2,7 +2,7 @@ package import SluiceCore
 
 /// Arithmetic of two values, in the wider of their types: int, float, double, decimal.
 enum Calculation {
-    /// Null when a value is null or no number.
+    /// Returns null if a value is null or not a number.
     static func apply(_ arithmetic: Arithmetic, _ left: Value, _ right: Value) -> Value {
         switch (left, right) {
         case (.int(let l), .int(let r)): return .int(int(arithmetic, l, r))
@@ -35,7 +35,7 @@ enum Calculation {
         }
     }
 
-    /// Wrapping. Division truncates; by zero it gives the largest number for a dividend of 0 or more, the smallest for one below.
+    /// Wraps on overflow. Division truncates. Division by zero returns `Int64.max`, or `Int64.min` for a negative dividend.
     private static func int(_ arithmetic: Arithmetic, _ left: Int64, _ right: Int64) -> Int64 {
         switch arithmetic {
         case .add: left &+ right
@@ -65,17 +65,18 @@ extension Number {
     }
 }
 
-/// `@min`, `@max`, `@sum`, `@avg` of values that come one by one.
+/// `@min`, `@max`, `@sum` or `@avg` of values added one by one.
 ///
-/// Nulls are left out, and of mixed values what is no number where numbers are added up. Nothing left: the sum is 0, the rest null.
+/// Ignores nulls. `@sum` and `@avg` also ignore mixed values that are not numbers. Without a value the sum is 0, and the other results are
+/// null.
 package struct Aggregation: Sendable {
     private let function: Aggregate
-    /// What was chosen of the values, or their sum.
+    /// The minimum or maximum so far, or the sum.
     private var value: Value
-    /// Numbers among them.
+    /// The number of numbers added.
     private var count: Int64 = 0
 
-    /// - Parameter type: of the values.
+    /// - Parameter type: The type of the values.
     package init(_ function: Aggregate, of type: PropertyType) {
         self.function = function
         switch (function, type) {
@@ -112,7 +113,7 @@ package struct Aggregation: Sendable {
     }
 }
 
-/// The order of all values for SORT and for the smallest and largest: by type, then by value; null first, NaN below all numbers.
+/// The order of all values for SORT, `@min` and `@max`: by type, then by value. Null is first, and NaN below all numbers.
 package enum SortOrder {
     package static func compare(_ left: Value, _ right: Value) -> Order {
         let (l, r) = (rank(left), rank(right))
@@ -122,7 +123,7 @@ package enum SortOrder {
         return left.precedes(right) ? .less : .greater
     }
 
-    /// Sorted, equal values once.
+    /// Returns the values sorted, without duplicates.
     static func set(_ values: [Value]) -> [Value] {
         var set: [Value] = []
         for value in values.sorted(by: { compare($0, $1) == .less }) {

@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// A cell of a row, or of a list in it, to be compared with constants in place.
+/// Compares a cell of a row, or of a list in it, with constants in place.
 struct CellComparison {
     private let comparison: UInt8
     private let foldsCase: Bool
@@ -61,7 +61,7 @@ struct CellComparison {
         }
     }
 
-    /// The order of two values that are not null; nil when they have none.
+    /// Returns the order of two values that are not null, or nil if they have none.
     func order(_ constant: Cell, _ bytes: UnsafePointer<UInt8>) -> Order? {
         if cell.tag == constant.tag {
             switch cell.tag {
@@ -114,7 +114,7 @@ struct CellComparison {
 }
 
 extension Order {
-    /// Byte by byte, eight at a time while they agree.
+    /// Compares byte by byte, eight at a time while they are equal.
     static func compare(_ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>) -> Order {
         let shared = min(left.count, right.count)
         var index = 0
@@ -134,16 +134,16 @@ extension Order {
     }
 }
 
-/// Reads the elements of a list of scalars in place, as cells whose offsets point into the row's arena.
+/// Reads the elements of a list of scalars in place, as cells with offsets into the row's arena.
 ///
-/// Nested containers do not occur there; if one does, or the bytes are malformed, the list ends before it.
+/// A list of scalars has no nested containers. If one occurs, or the bytes are malformed, the list ends before it.
 struct ElementReader {
     private let arena: UnsafePointer<UInt8>
     private var position: Int
     private let end: Int
     private var remaining: Int
 
-    /// Elements that the list says it has; 0 for null and for what is no list.
+    /// The number of elements in the list's header, or 0 for null and other values.
     let count: Int
 
     init(_ cell: Cell, _ arena: UnsafePointer<UInt8>) {
@@ -184,7 +184,7 @@ struct ElementReader {
         }
     }
 
-    /// Bytes of an element's content; nil for what no list of scalars holds.
+    /// Returns the bytes of an element's content, or nil for a type that is not in a list of scalars.
     private func size(of tag: CellTag) -> Int? {
         switch tag {
         case .null: 0

@@ -1,15 +1,15 @@
 import SluiceCore
 
 extension CompiledQuery {
-    /// Indices of the properties of the row itself that the condition reads, so that nothing else needs to be read of a row that is lent;
-    /// nil when that cannot be told: a path comes back to the row from something embedded in it.
+    /// The indices of the row's own properties that the condition reads, so that a caller lends only those. Nil if they are unknown because
+    /// a path returns to the row from an object embedded in it.
     package var ownProperties: Set<Int>? {
         var reads = RowReads()
         reads.take(code, isRow: true)
         return reads.isKnown ? reads.properties : nil
     }
 
-    /// Whether the condition reads anything but the row itself.
+    /// `true` if the condition reads more than the row itself.
     package var needsGraph: Bool { program == nil }
 }
 
@@ -17,7 +17,7 @@ private struct RowReads {
     var properties: Set<Int> = []
     var isKnown = true
 
-    /// - Parameter isRow: whether the innermost object is the row.
+    /// - Parameter isRow: `true` if the innermost object is the row.
     mutating func take(_ code: GraphCode, isRow: Bool) {
         for instruction in code.instructions {
             switch instruction.test {
@@ -47,7 +47,7 @@ private struct RowReads {
 
     private mutating func take(_ path: BoundPath) {
         guard path.steps.first == .variable(0) else {
-            // What a SUBQUERY stands on may be embedded in the row.
+            // The object of a SUBQUERY may be embedded in the row.
             if path.steps.contains(where: \.isIncoming) { isKnown = false }
             return
         }

@@ -1,25 +1,25 @@
 package import SluiceCore
 
-/// A bound query made ready to run over many rows. It decides as `BoundQuery.matches` does.
+/// A bound query compiled to run over many rows, with the results of `BoundQuery.matches`.
 ///
-/// Every part that reads only the row itself is a `Program` and runs first, in place; when that is the whole condition, nothing is
-/// allocated. The other parts walk the graph value by value and stop at the first that decides.
+/// Every part that reads only the row itself is a `Program` and runs first, in place. If that is the whole condition, a match allocates
+/// nothing. The other parts walk the graph value by value and stop at the first that decides.
 package struct CompiledQuery: Sendable {
     let type: ObjectType
     let code: GraphCode
 
-    /// The whole condition, when it is one on a row's own values.
+    /// The whole condition, if it reads only a row's own values.
     package var program: Program? {
         guard code.instructions.count == 1, case .program(let program, _) = code.instructions[0].test, code.entry == 0 else { return nil }
         return program
     }
 
-    /// Whether the condition holds for the row with a key; false when the graph has none.
+    /// `true` if the condition holds for the row with the key. `false` if the graph has no such row.
     package func matches(_ key: Value, in graph: some ObjectGraph) -> Bool {
         graph.withView(key, of: type) { matches($0, key: key, in: graph) } ?? false
     }
 
-    /// Whether the condition holds for a row that is read in place.
+    /// `true` if the condition holds for a row read in place.
     package func matches(_ row: RowView, key: Value, in graph: some ObjectGraph) -> Bool {
         if let program { return program.matches(row) }
         return GraphMachine(graph: graph, schema: code.schema).run(code, [GraphObject(type: type, content: .view(key: key, row))])
@@ -36,7 +36,7 @@ extension BoundQuery {
 struct GraphCode: Sendable {
     var schema: Schema
     var instructions: [GraphInstruction]
-    /// `accept` and `reject` where the condition is a constant.
+    /// The first instruction, or `accept` or `reject` if the condition is constant.
     var entry: Int
 
     static let accept = -1
@@ -49,10 +49,10 @@ struct GraphInstruction: Sendable {
     var onFalse: Int
 
     indirect enum Test: Sendable {
-        /// On the row of the innermost object; the predicate is for an object without one.
+        /// Tests the row of the innermost object. The predicate is for an embedded object, which has no row.
         case program(Program, Predicate)
         case compare(CompiledOperand, Quantifier, PairTest, Quantifier, CompiledOperand)
-        /// Pair by pair; sets sorted.
+        /// Compares pair by pair. Sets are sorted.
         case pairs(CompiledOperand, PairTest, CompiledOperand, isSet: Bool)
         case fullText(CompiledOperand, Quantifier, TextSearch)
         case within(BoundPath, Quantifier, Geometry)
@@ -69,9 +69,9 @@ indirect enum CompiledOperand: Sendable {
 
 struct GraphCompiler {
     private let schema: Schema
-    /// The type of the innermost object.
+    /// The class of the innermost object.
     private let type: ObjectType
-    /// From the last to the first, because then every successor is known already.
+    /// The instructions from the last to the first, so that every successor is known before its predecessor.
     private var instructions: [GraphInstruction] = []
 
     private init(_ type: ObjectType, _ schema: Schema) {
@@ -83,6 +83,7 @@ struct GraphCompiler {
         var compiler = GraphCompiler(type, schema)
         let entry = compiler.emit(condition, GraphCode.accept, GraphCode.reject)
         let last = compiler.instructions.count - 1
+        // Reverses numbers, as instructions were emitted from the last to the first.
         func turned(_ target: Int) -> Int { target < 0 ? target : last - target }
         let ordered = compiler.instructions.reversed().map { instruction in
             GraphInstruction(test: instruction.test, onTrue: turned(instruction.onTrue), onFalse: turned(instruction.onFalse))
@@ -95,6 +96,7 @@ struct GraphCompiler {
         switch condition {
         case .constant(let value): return value ? onTrue : onFalse
         case .not(let inner): return emit(inner, onFalse, onTrue)
+        // The parts on the row itself run first: they need no graph and often decide.
         case .and(let parts):
             let (own, others) = split(parts)
             var next = onTrue
@@ -113,7 +115,7 @@ struct GraphCompiler {
         }
     }
 
-    /// The parts on the row itself, and the others.
+    /// Returns the parts that read only the row itself, and the others.
     private func split(_ parts: [BoundCondition]) -> ([BoundPredicate], [BoundCondition]) {
         (parts.compactMap(\.predicate), parts.filter { $0.predicate == nil })
     }

@@ -1,18 +1,18 @@
 package import SluiceCore
 
 extension Predicate {
-    /// Compiles the condition for the hot path. Total: what has no flat form is kept as a tree inside the program.
+    /// Compiles the condition for the hot path. A part without a flat form remains a tree in the program.
     package func compile() -> Program { Compiler.compile(bound, type) }
 }
 
 extension BoundPredicate {
-    /// Compiles a condition on rows of a type.
+    /// Compiles a condition on rows of a class.
     package func compile(for type: ObjectType) -> Program { Compiler.compile(self, type) }
 }
 
 /// Lays a condition out as leaves with two successors each, so that AND, OR and NOT cost nothing at run time.
 ///
-/// Instructions are made from the last to the first, because then every successor is known already, and turned round at the end.
+/// It emits instructions from the last to the first, so that every successor is known, and reverses them at the end.
 struct Compiler {
     private let type: ObjectType
     private var instructions: [Instruction] = []
@@ -24,6 +24,7 @@ struct Compiler {
     static func compile(_ predicate: BoundPredicate, _ type: ObjectType) -> Program {
         var compiler = Compiler(type: type)
         let entry: UInt16
+        // Instruction numbers have 16 bits, and the highest are `accept` and `reject`.
         if predicate.leafCount <= Instruction.maximumCount {
             entry = compiler.emit(predicate, Instruction.accept, Instruction.reject)
         } else {
@@ -32,7 +33,7 @@ struct Compiler {
         return compiler.finish(entry: entry)
     }
 
-    /// Numbers count from the end until `finish`.
+    /// Returns the entry of the emitted condition. Instruction numbers count from the end until `finish`.
     private mutating func emit(_ predicate: BoundPredicate, _ onTrue: UInt16, _ onFalse: UInt16) -> UInt16 {
         switch predicate {
         case .constant(let value): return value ? onTrue : onFalse
@@ -47,6 +48,7 @@ struct Compiler {
             return next
         case .test(let subject, let test): return emit(subject, test, onTrue, onFalse)
         case .properties(let left, let comparison, let right, let foldsCase):
+            // Folding and text search of a second cell, and containers, have no flat form.
             guard !foldsCase, !comparison.isText, isComparable(left), isComparable(right) else {
                 return emitTree(predicate, onTrue, onFalse)
             }
@@ -60,7 +62,7 @@ struct Compiler {
         }
     }
 
-    /// Whether two cells of the property's type can be compared in place: they cannot be containers.
+    /// `true` if two cells of the property's type can be compared in place, because they cannot be containers.
     private func isComparable(_ property: Int) -> Bool {
         switch type.properties[property].type {
         case .mixed, .embedded: false
@@ -91,6 +93,7 @@ struct Compiler {
         case .count: opcode = .count
         }
         if isMixed, opcode != .property || Compiler.hasContainer(test.value) { return emitTree(leaf, onTrue, onFalse) }
+        // An int fits into the payload, which saves a constant and a memory access.
         if case .int(let value) = test.value, opcode == .count || (opcode == .property && !isMixed) {
             let flat = Instruction(
                 opcode == .count ? .count : .int, test, isMixed: false, property: subject.property, payload: UInt64(bitPattern: value))
@@ -118,7 +121,7 @@ struct Compiler {
         }
     }
 
-    /// Stores a test's constants one behind the other.
+    /// Stores a test's constants in a row and returns the payload: the first index and, in the high half, the count.
     private mutating func constants(_ test: Test) -> UInt64 {
         let first = UInt64(constants.cells.count)
         if test.comparison == .isIn, case .list(let members) = test.value {
@@ -131,6 +134,7 @@ struct Compiler {
 
     private func finish(entry: UInt16) -> Program {
         let count = UInt16(instructions.count)
+        // Reverses numbers, as instructions were emitted from the last to the first.
         func turned(_ target: UInt16) -> UInt16 { target >= Instruction.reject ? target : count - 1 - target }
         let entry = turned(entry)
         var words: [UInt64] = [UInt64(count) | UInt64(entry) << 16 | UInt64(constants.cells.count) << 32]

@@ -1,7 +1,7 @@
 import SluiceCore
 
 extension Decimal128 {
-    /// Equal numbers made equal in representation: no trailing zeros, no negative zero.
+    /// The number in a unique representation: no trailing zeros, no negative zero.
     var normalized: Decimal128 {
         if isNaN { return .nan }
         if isInfinite { return isNegative ? .negativeInfinity : .infinity }
@@ -20,12 +20,12 @@ extension Decimal128 {
     private static let bias = 6_176
     private static let largestExponent = 6_111
 
-    /// The largest whole number that is not larger than a finite one, if 64 bits hold it, and whether it is equal.
+    /// The largest integer not above a finite number, or nil beyond 64 bits, and `true` if it equals the number.
     var floor: (value: Int64?, isExact: Bool) {
         let (coefficient, exponent) = normalized.parts
         if coefficient == 0 { return (0, true) }
         guard exponent < 0 else {
-            // Beyond 19 digits 64 bits are exceeded.
+            // Numbers of more than 19 digits exceed 64 bits.
             guard exponent < 20, let power = Decimal128.powerOfTen(exponent) else { return (nil, false) }
             let (product, overflow) = coefficient.multipliedReportingOverflow(by: power)
             let whole = overflow ? nil : Decimal128.whole(product, isNegative)
@@ -36,7 +36,7 @@ extension Decimal128 {
         return (Decimal128.whole(isNegative ? quotient + 1 : quotient, isNegative), false)
     }
 
-    /// Nil beyond 38, where 128 bits end.
+    /// Returns nil for powers above 38, which exceed 128 bits.
     private static func powerOfTen(_ power: Int) -> UInt128? {
         guard power <= 38 else { return nil }
         return (0..<power).reduce(1) { result, _ in result * 10 }

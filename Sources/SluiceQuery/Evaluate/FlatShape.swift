@@ -1,7 +1,7 @@
 import SluiceCore
 
 extension Geometry {
-    /// What `FlatShape` reads: the kind, and what of the shape can be calculated before there is a place to test.
+    /// The numbers that `FlatShape` reads: the kind, and every part of the shape that can be calculated in advance.
     var numbers: [Double] {
         switch self {
         case .box(let low, let high): return [FlatShape.box, low.longitude, low.latitude, high.longitude, high.latitude]
@@ -22,13 +22,13 @@ extension Geometry {
     }
 }
 
-/// A shape among the constants of a program, one number in each cell. It contains what its `Geometry` contains; nothing is allocated.
+/// A shape among the constants of a program, one number in each cell. It gives the results of its `Geometry` without allocation.
 struct FlatShape {
     static let (box, circle, polygon) = (0.0, 1.0, 2.0)
 
     private let cells: UnsafeRawPointer
 
-    /// - Precondition: `Geometry.numbers` lie there as cells.
+    /// - Precondition: `cells` points to the cells of `Geometry.numbers`.
     init(_ cells: UnsafeRawPointer) { self.cells = cells }
 
     private subscript(_ index: Int) -> Double { cells.load(fromByteOffset: 16 * index + 8, as: Double.self) }

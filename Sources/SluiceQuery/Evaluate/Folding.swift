@@ -1,7 +1,7 @@
 /// The language's case folding and pattern matching, on bytes.
 ///
-/// `[c]` folds A-Z and the letters U+00C0 to U+00DE (not U+00D7), nothing else: what the original does. A byte's folding
-/// depends on the byte before it at most, so it never changes lengths and needs no decoding.
+/// As in Realm, `[c]` folds only A-Z and the letters U+00C0 to U+00DE without U+00D7. The folding of a byte depends at most on the byte
+/// before it. It never changes the length and needs no decoding.
 enum Folding {
     @inline(__always)
     static func fold(_ byte: UInt8, after previous: UInt8) -> UInt8 {
@@ -22,7 +22,7 @@ enum Folding {
 
     static func folded(_ text: String) -> String { String(decoding: folded(text.utf8), as: UTF8.self) }
 
-    /// The upper-case letters that are folded, and what they become, for SQL.
+    /// The upper-case letters that are folded and their lower-case forms, for SQL.
     static let upper: String = letters(0x41...0x5a) + letters(0xc0...0xd6) + letters(0xd8...0xde)
     static let lower: String = letters(0x61...0x7a) + letters(0xe0...0xf6) + letters(0xf8...0xfe)
 
@@ -31,7 +31,7 @@ enum Folding {
     }
 }
 
-/// A text read in place, folded on the fly or not. Patterns are folded already when they come here.
+/// A text read in place, with optional folding. Patterns are already folded.
 struct Haystack {
     let bytes: UnsafeBufferPointer<UInt8>
     let folds: Bool
@@ -56,8 +56,8 @@ struct Haystack {
         return false
     }
 
-    /// LIKE: `*` is any run of bytes, `?` one character; no escapes, the whole text must match. Linear in practice: on a mismatch
-    /// only the last star moves, so the worst case is the product of the lengths.
+    /// Matches LIKE: `*` is any run of bytes, `?` one character. There are no escapes, and the whole text must match. A mismatch moves only
+    /// the last star, so typical patterns cost O(n) and the worst case O(n·m).
     func isLike(_ pattern: UnsafeBufferPointer<UInt8>) -> Bool {
         var text = 0
         var position = 0
@@ -73,6 +73,7 @@ struct Haystack {
                 position += 1
                 text += 1
             } else if let last = star {
+                // Mismatch: the last star takes one more byte. Earlier stars need no retry, since they matched as early as possible.
                 star = (last.pattern, last.text + 1)
                 position = last.pattern
                 text = last.text + 1

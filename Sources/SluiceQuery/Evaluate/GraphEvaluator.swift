@@ -1,11 +1,11 @@
 package import SluiceCore
 
-/// The plain evaluation of a query of the whole language: the definition that every other evaluation is held against.
+/// The reference evaluation of a query of the whole language. Tests compare every other evaluation with it.
 struct GraphEvaluator {
     let schema: Schema
     let graph: any ObjectGraph
 
-    /// - Parameter objects: the row, then the objects of the SUBQUERYs around.
+    /// - Parameter objects: The row, then the objects of the enclosing SUBQUERYs.
     func holds(_ condition: BoundCondition, _ objects: [GraphObject]) -> Bool {
         switch condition {
         case .constant(let value): return value
@@ -78,6 +78,7 @@ struct GraphEvaluator {
         case .size: return nodes.map(\.size)
         case .types: return nodes.map { .int($0.types.rawValue) }
         case .objectCount:
+            // `list.@count` counts every element. Other paths do not count null.
             let count = path.steps.last == .every ? nodes.count : nodes.count { !$0.value.isNull }
             return [.int(Int64(count))]
         case .incomingCount: return [.int(nodes.reduce(0) { $0 + incomingCount($1) })]
@@ -118,7 +119,7 @@ struct GraphEvaluator {
         return nodes
     }
 
-    /// - Parameter many: whether the path has gone to several things before, so that a null link is nothing rather than null.
+    /// - Parameter many: `true` if the path has passed several things. A null link then yields nothing instead of null.
     private func next(_ node: GraphNode, _ step: BoundStep, many: Bool) -> [GraphNode] {
         let missing: [GraphNode] = many ? [] : [.value(.null)]
         switch step {
@@ -158,7 +159,7 @@ struct GraphEvaluator {
 }
 
 extension GraphObject {
-    /// The place that an object in GeoJSON's form names; nil when it names none.
+    /// The place of an object in GeoJSON's form, or nil if it is not a point.
     var place: Geometry.Place? {
         guard let type = type.index(of: "type"), let coordinates = self.type.index(of: "coordinates") else { return nil }
         return Geometry.Place(type: value(type), coordinates: value(coordinates))
@@ -166,7 +167,7 @@ extension GraphObject {
 }
 
 extension Value {
-    /// The place that an embedded object in GeoJSON's form names; nil when it names none.
+    /// The place of an embedded object in GeoJSON's form, or nil if it is not a point.
     package var place: Geometry.Place? {
         guard case .dictionary(let values) = self else { return nil }
         return Geometry.Place(type: values["type"], coordinates: values["coordinates"])

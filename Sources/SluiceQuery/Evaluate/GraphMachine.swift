@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Runs a compiled query: values come one by one, and the walk ends with the first that decides.
+/// Runs a compiled query. Values are produced one by one, and the walk ends with the first that decides.
 struct GraphMachine<Graph: ObjectGraph> {
     let graph: Graph
     let schema: Schema
@@ -18,6 +18,7 @@ struct GraphMachine<Graph: ObjectGraph> {
         switch test {
         case .program(let program, let predicate): return holds(program, predicate, objects[objects.count - 1])
         case .compare(let left, let outer, let test, let inner, let right):
+            // The right side is evaluated once; the left one only as far as needed.
             let others = values(right, objects)
             return quantified(outer) { body in
                 each(left, objects) { l in body(quantified(inner) { each(others, test, l, $0) }) }
@@ -45,13 +46,15 @@ struct GraphMachine<Graph: ObjectGraph> {
     private func holds(_ program: Program, _ predicate: Predicate, _ object: GraphObject) -> Bool {
         switch object.content {
         case .view(_, let row): return program.matches(row)
+        // A row that the graph does not contain is evaluated as a tree.
         case .row(let key, let row): return graph.withView(key, of: object.type) { program.matches($0) } ?? predicate.matches(row)
         case .embedded: return TreeEvaluator.evaluate(predicate.bound, in: predicate.type) { object.value($0) }
         }
     }
 
-    /// - Parameter run: calls its argument for every element until that returns false.
+    /// - Parameter run: Calls its argument for every element until that returns `false`.
     private func quantified(_ quantifier: Quantifier, _ run: ((Bool) -> Bool) -> Void) -> Bool {
+        // The first `true` decides ANY and NONE, the first `false` decides ALL.
         let decides = quantifier != .all
         var isDecided = false
         run { holds in
@@ -67,7 +70,7 @@ struct GraphMachine<Graph: ObjectGraph> {
 
     // MARK: Values
 
-    /// Calls `body` with each value until it returns false.
+    /// Calls `body` with each value until it returns `false`.
     private func each(_ operand: CompiledOperand, _ objects: [GraphObject], _ body: (Value) -> Bool) {
         switch operand {
         case .constants(let values): for value in values where !body(value) { return }
@@ -155,7 +158,7 @@ struct GraphMachine<Graph: ObjectGraph> {
         _ = walk(path.steps.dropFirst(), .object(objects[index]), many: false, body)
     }
 
-    /// - Returns: whether to go on.
+    /// - Returns: `false` if `body` has ended the walk.
     private func walk(_ steps: ArraySlice<BoundStep>, _ node: GraphNode, many: Bool, _ body: (GraphNode) -> Bool) -> Bool {
         guard let step = steps.first else { return body(node) }
         let rest = steps.dropFirst()
@@ -194,7 +197,7 @@ struct GraphMachine<Graph: ObjectGraph> {
         case .index, .first, .last, .key: return body(node.member(step))
         case .length: return body(.value(node.value.isNull ? .null : node.size))
         }
-        // A null link: nothing among several, one null alone.
+        // A null link yields nothing among several things, and one null alone.
         return many || body(.value(.null))
     }
 

@@ -1,9 +1,9 @@
 import SluiceCore
 
-/// What a path stands on.
+/// The present place of a path.
 enum GraphNode {
     case object(GraphObject)
-    /// A property's value or an element of it, as it is stored.
+    /// A property's value or an element of it, as stored.
     case stored(Value, of: GraphObject, property: Int)
     case value(Value)
 
@@ -15,7 +15,7 @@ enum GraphNode {
         }
     }
 
-    /// The same origin, another value.
+    /// Returns a node of the same origin with another value.
     private func with(_ value: Value) -> GraphNode {
         if case .stored(_, let object, let property) = self { .stored(value, of: object, property: property) } else { .value(value) }
     }
@@ -29,7 +29,7 @@ enum GraphNode {
         }
     }
 
-    /// What an index or a key selects; null when there is nothing.
+    /// Returns the element at an index or key, or null if there is none.
     func member(_ step: BoundStep) -> GraphNode {
         switch (step, value) {
         case (.index(let index), .list(let elements)): with(index < elements.count ? elements[index] : .null)
@@ -40,7 +40,7 @@ enum GraphNode {
         }
     }
 
-    /// `@size`: bytes of a text, members of a container, none of null; other values have no size.
+    /// The value of `@size`: the bytes of a text, the members of a container, or 0 for null. Null for other values.
     var size: Value {
         switch value {
         case .null: .int(0)
@@ -63,15 +63,15 @@ enum GraphNode {
     }
 }
 
-/// One value against another.
+/// The comparison of one value with another.
 struct PairTest {
     let comparison: TestOperator
     private let foldsCase: Bool
     private let nan: NaNRule
     private let comparesTypes: Bool
-    /// `NULL CONTAINS x`, which holds for nothing, and `NULL LIKE x`.
+    /// `true` for `NULL CONTAINS x`, which never holds, and for `NULL LIKE x`, which holds for null.
     private let isNullFirst: Bool
-    /// `x CONTAINS[c] NULL` on binary, which leaves out null.
+    /// `true` for `x CONTAINS[c] NULL` on binary, which excludes null.
     private let excludesNull: Bool
 
     init(_ bound: BoundComparison) {

@@ -1,20 +1,20 @@
-/// One leaf of a compiled condition and where to go on, packed into two words.
+/// One leaf of a compiled condition and its successors, packed into two words.
 ///
-/// | bits of the first word | |
-/// |---|---|
-/// | 0-7 | what is tested, `Opcode` |
-/// | 8-15 | the operator; bit 6 of it is `[c]`, bit 7 the NaN rule of mixed properties |
-/// | 16-31 | property index |
-/// | 32-47, 48-63 | next instruction when it holds, when it does not; or `accept`, `reject` |
+/// The bits of the first word are:
+/// - 0-7: the kind of test, an `Opcode`.
+/// - 8-15: the operator. Its bit 6 is `[c]`, and its bit 7 the NaN rule of mixed properties.
+/// - 16-31: the property index.
+/// - 32-47: the next instruction if the test holds, or `accept` or `reject`.
+/// - 48-63: the next instruction if it does not, or `accept` or `reject`.
 ///
-/// The second word: a number to compare with, or the index of the first constant (low half) and their count (high half).
+/// The second word is a number to compare with, or the index of the first constant (low half) and their count (high half).
 struct Instruction {
     var word: UInt64
     var payload: UInt64
 
     static let accept: UInt16 = 0xffff
     static let reject: UInt16 = 0xfffe
-    /// More leaves than this are not compiled but evaluated as a tree.
+    /// The maximum number of compiled leaves. A condition with more is evaluated as a tree.
     static let maximumCount = 0xfff0
 
     init(word: UInt64, payload: UInt64) {
@@ -44,19 +44,20 @@ struct Instruction {
 }
 
 enum Opcode: UInt8 {
-    /// A property against constants.
+    /// Compares a property with constants.
     case property
-    /// A property against the int in the payload.
+    /// Compares a property with the int in the payload.
     case int
-    /// A property against null.
+    /// Compares a property with null.
     case null
+    /// Compares the elements of a list with constants.
     case any, all, none
-    /// The length of a list against the int in the payload.
+    /// Compares the length of a list with the int in the payload.
     case count
-    /// A property against the property whose index is in the payload.
+    /// Compares a property with the property at the index in the payload.
     case pair
-    /// A property's embedded object against a shape: the index of the first of its numbers in the payload.
+    /// Tests a property's embedded object against a shape. The payload is the index of the shape's first number.
     case within
-    /// A leaf that has no flat form, evaluated as a tree: its index in the payload.
+    /// Evaluates a leaf without a flat form as a tree. The payload is its index.
     case tree
 }

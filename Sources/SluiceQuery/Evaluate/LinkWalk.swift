@@ -1,13 +1,13 @@
 package import SluiceCore
 
-/// Finds the links in the values of an object: its own, those in its collections and mixed values, and those of what is embedded in it.
+/// Finds the links in the values of an object: in properties, collections, mixed values and embedded objects.
 package struct LinkWalk {
     private let schema: Schema
 
     package init(schema: Schema) { self.schema = schema }
 
-    /// Whether a property of a type can hold a link at all.
-    /// - Parameter target: to objects of this class; nil: of any.
+    /// `true` if a property can hold a link.
+    /// - Parameter target: The class to link to, or nil for any.
     package func canLink(_ property: Property, to target: String? = nil) -> Bool { canLink(property, to: target, within: []) }
 
     private func canLink(_ property: Property, to target: String?, within outer: Set<String>) -> Bool {
@@ -21,13 +21,13 @@ package struct LinkWalk {
         }
     }
 
-    /// Calls the body with the class and the key of each target, and with the index of the object's property when the link is one of its
-    /// own; nil for one of what is embedded in it.
+    /// Calls the body with the class and key of each target. The third argument is the property's index for a link of the object itself,
+    /// and nil for one of an embedded object.
     package func visit(_ values: [Value], of type: ObjectType, _ body: (String, Value, Int?) -> Void) {
         for (index, value) in values.enumerated() { visit(value, type, index, isOwn: true, body) }
     }
 
-    /// The same for one property's value.
+    /// Visits the links in one property's value.
     package func visit(_ value: Value, _ type: ObjectType, _ index: Int, _ body: (String, Value, Int?) -> Void) {
         visit(value, type, index, isOwn: true, body)
     }

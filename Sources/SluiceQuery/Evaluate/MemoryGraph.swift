@@ -1,6 +1,6 @@
 package import SluiceCore
 
-/// Rows in memory, in the order in which they were added; links between them are indexed once, at the end.
+/// Rows in memory, in insertion order. Links between them are indexed once, at the end of `init`.
 package struct MemoryGraph: ObjectGraph, Sendable {
     private let schema: Schema
     private var tables: [Table]
@@ -38,8 +38,8 @@ package struct MemoryGraph: ObjectGraph, Sendable {
         var property: Int
     }
 
-    /// - Parameter rows: by class; values by property index. A later row with the same key replaces an earlier one and keeps its place.
-    ///   Rows without a key, and those of classes that the schema lacks or embeds, are left out.
+    /// - Parameter rows: The rows by class, with values by property index. A later row with the same key replaces an earlier one at its
+    ///   place. Rows without a key, and those of embedded or unknown classes, are ignored.
     package init(schema: Schema, rows: [(type: String, row: Row)]) {
         self.schema = schema
         tables = schema.types.map { _ in Table() }
@@ -79,7 +79,7 @@ package struct MemoryGraph: ObjectGraph, Sendable {
         return tables[index].buffer.withView(tables[index].references[row], body)
     }
 
-    /// Notes the links of an object. Those of an embedded object count, and belong to no property of a class with rows.
+    /// Indexes the links of an object. A link of an embedded object counts, but belongs to no property of a class with rows.
     private mutating func index(_ values: [Value], of type: ObjectType, owner: Value, source: Int) {
         LinkWalk(schema: schema).visit(values, of: type) { target, key, property in
             let target = Target(type: target, key: key)

@@ -1,28 +1,27 @@
 package import SluiceCore
 
-/// The objects that a query of the whole language can reach: rows by class and key, and the links between them.
+/// The objects that a query can reach: rows by class and key, and the links between them.
 ///
-/// A link is stored as its target's key; one whose target is not there counts as null where a path goes through it, and as the key
-/// that it is where links are compared.
+/// A link is stored as its target's key. A link to a missing object is null in a path through it, and its key if links are compared.
 package protocol ObjectGraph {
-    /// The row with a primary key; nil when there is none.
+    /// Returns the row with a primary key, or nil.
     func row(_ key: Value, of type: ObjectType) -> Row?
 
-    /// The keys of all rows of a type, in the graph's own order.
+    /// Returns the keys of all rows of a class, in the graph's own order.
     func keys(of type: ObjectType) -> [Value]
 
-    /// The keys of the rows of `source` whose property links to an object, one for every link.
+    /// Returns the keys of the rows of `source` with a property that links to an object, once for every link.
     func incoming(to key: Value, of type: ObjectType, from source: ObjectType, property: Int) -> [Value]
 
-    /// All links to an object, from wherever.
+    /// Returns the number of links to an object from all objects.
     func incomingCount(to key: Value, of type: ObjectType) -> Int
 
-    /// Lends a row in flat form; nil when there is none.
+    /// Lends a row in flat form to `body`. Returns nil if there is no such row.
     func withView(_ key: Value, of type: ObjectType, _ body: (RowView) -> Bool) -> Bool?
 }
 
 extension ObjectGraph {
-    /// Encodes the row, which allocates. Graphs that keep flat rows have their own.
+    /// Encodes the row, which allocates. Graphs that store flat rows implement their own.
     package func withView(_ key: Value, of type: ObjectType, _ body: (RowView) -> Bool) -> Bool? {
         guard let row = row(key, of: type) else { return nil }
         var buffer = RowBuffer()
@@ -31,20 +30,20 @@ extension ObjectGraph {
     }
 }
 
-/// An object that a query stands on.
+/// An object on the path of a query.
 struct GraphObject {
     let type: ObjectType
     let content: Content
 
     indirect enum Content {
         case row(key: Value, Row)
-        /// A row that is lent for the time of an evaluation.
+        /// A row that is lent for the duration of an evaluation.
         case view(key: Value, RowView)
-        /// The owner, and the property of it that holds the object.
+        /// An embedded object, its owner, and the owner's property that holds it.
         case embedded([String: Value], owner: GraphObject, property: Int)
     }
 
-    /// A property's value as it is stored; null when it is absent.
+    /// Returns the stored value of a property, or null if it is absent.
     func value(_ property: Int) -> Value {
         switch content {
         case .row(_, let row): row[property] ?? .null
@@ -53,7 +52,7 @@ struct GraphObject {
         }
     }
 
-    /// As a value: a link to it. An embedded object has no key.
+    /// The object as a value: a link to it. An embedded object has no key and is a dictionary.
     var asValue: Value {
         switch content {
         case .row(let key, _), .view(let key, _): .link(type: type.name, key: key)

@@ -1,7 +1,7 @@
 import SluiceCore
 
 extension Geometry.Place {
-    /// The place that an embedded object in a row's arena names, in GeoJSON's form; nil when it names none. Nothing is allocated.
+    /// Reads the place of a GeoJSON point from an embedded object in a row's arena, without allocation. Returns nil for other objects.
     init?(_ cell: Cell, _ arena: UnsafePointer<UInt8>) {
         guard cell.tag == .dictionary else { return nil }
         var reader = PointReader(bytes: UnsafeBufferPointer(start: arena + Int(cell.bits), count: Int(cell.length)))
@@ -10,7 +10,7 @@ extension Geometry.Place {
     }
 }
 
-/// Looks for the two members of a point in the bytes of a dictionary, see `ValueCoding`. Malformed bytes are no point.
+/// Finds the two members of a point in the bytes of a dictionary, see `ValueCoding`. Malformed bytes are not a point.
 private struct PointReader {
     let bytes: UnsafeBufferPointer<UInt8>
     private var position = 0

@@ -1,19 +1,20 @@
 package import SluiceCore
 
-/// A compiled condition: one flat array of words, read in place, nothing counted or allocated while it runs.
+/// A compiled condition: one flat array of words, read in place without reference counting or allocation.
 ///
 /// The words are the header (instruction count, entry, constant count), the instructions (two words each), the constants (cells of two
-/// words) and the bytes that the constants point into. Equal words mean the same condition, so an index may share and compare them;
-/// they are in memory only and change between releases. About 16 bytes per comparison, plus 16 and the text per constant that is no int.
+/// words) and their bytes. Equal words are equal conditions, so an index may share and compare them. They exist in memory only and change
+/// between releases. A comparison takes about 16 bytes, and a constant other than an int 16 and its text.
 package struct Program: Hashable, Sendable {
     package let words: [UInt64]
-    /// Leaves without a flat form (other containers, two mixed or text properties): evaluated as trees, which allocates.
+    /// Leaves without a flat form, such as comparisons of containers or of two mixed properties. They are evaluated as trees, which
+    /// allocates.
     let trees: [Predicate]
 
-    /// Whether `words` is all of it, so that `Program.run` may be used on a copy of them.
+    /// `true` if `words` is the whole program, so that `Program.run` accepts a copy of them.
     package var isFlat: Bool { trees.isEmpty }
 
-    /// Whether it holds for a row. An absent property counts as null.
+    /// `true` if the condition holds for a row. An absent property counts as null.
     package func matches(_ row: RowView) -> Bool {
         words.withUnsafeBufferPointer { buffer in
             guard let base = buffer.baseAddress else { return false }
@@ -21,12 +22,12 @@ package struct Program: Hashable, Sendable {
         }
     }
 
-    /// Runs a flat program that lies somewhere else.
-    /// - Precondition: the words were copied from the `words` of a program that `isFlat`.
+    /// Runs a flat program at another address.
+    /// - Precondition: The words are a copy of the `words` of a program that `isFlat`.
     package static func run(_ words: UnsafePointer<UInt64>, _ row: RowView) -> Bool { Machine(words).run(row, []) }
 }
 
-/// The interpreter: a pointer to each part of the words.
+/// The interpreter, with a pointer to each part of the words.
 struct Machine {
     private let header: UInt64
     private let instructions: UnsafePointer<UInt64>
@@ -57,6 +58,7 @@ struct Machine {
         let cell = row[instruction.property]
         switch instruction.opcode {
         case Opcode.int.rawValue:
+            // The fast path: both are ints, and the constant is in the payload.
             guard cell.tag == .int else { return holds(instruction, cell, row.arena, against: instruction.payload) }
             return Machine.compare(Int64(bitPattern: cell.bits), instruction)
         case Opcode.property.rawValue: return holds(instruction, cell, row.arena)
@@ -103,13 +105,13 @@ struct Machine {
 
     private func constant(_ index: Int) -> Cell { constants.load(fromByteOffset: 16 * index, as: Cell.self) }
 
-    /// Two cells of one row.
+    /// Compares two cells of one row.
     @inline(never)
     private func holds(_ instruction: Instruction, _ cell: Cell, _ other: Cell, _ arena: UnsafePointer<UInt8>) -> Bool {
         CellComparison(instruction, cell, arena).holds(other.tag == .absent ? .null : other, arena)
     }
 
-    /// A cell that is no int against an int constant.
+    /// Compares a cell that is not an int with an int constant.
     @inline(never)
     private func holds(_ instruction: Instruction, _ cell: Cell, _ arena: UnsafePointer<UInt8>, against payload: UInt64) -> Bool {
         let constant = Cell(tag: .int, bits: payload)
@@ -124,7 +126,8 @@ struct Machine {
         return isMember(comparison, instruction)
     }
 
-    /// The constants of a typed property are sorted, null first; those of a mixed one are tried one by one.
+    /// `true` if the value is one of the constants. Those of a typed property are sorted with null first. Those of a mixed one are
+    /// unsorted.
     private func isMember(_ comparison: CellComparison, _ instruction: Instruction) -> Bool {
         var low = instruction.firstConstant
         var high = low + instruction.constantCount
@@ -135,6 +138,7 @@ struct Machine {
             }
             return false
         }
+        // Null has no order, so it is excluded from the binary search.
         if comparison.isNull { return constant(low).tag == .null }
         if constant(low).tag == .null { low += 1 }
         while low < high {
@@ -143,6 +147,7 @@ struct Machine {
             case .equal: return true
             case .less: high = middle
             case .greater: low = middle + 1
+            // NaN, or a value of another type: it equals no constant.
             case nil: return false
             }
         }

@@ -1,22 +1,22 @@
 package import SluiceCore
 
-/// What the suffixes of a query come to, where they are SORTs, at most one DISTINCT, more SORTs and at most one LIMIT, in this order.
+/// The suffixes of a query as SORTs, at most one DISTINCT, more SORTs and at most one LIMIT, in this order.
 package struct QueryArrangement: Sendable {
-    /// The order in which DISTINCT finds the objects, the most significant first; of those that are equal the table's own decides.
+    /// The order in which DISTINCT reads the objects, the most significant key first. Ties are in the table's order.
     package var first: [BoundSuffix.Key] = []
     package var distinct: [BoundPath]?
-    /// The order in the end, in the same way.
+    /// The final order, in the same form.
     package var last: [BoundSuffix.Key] = []
     package var limit: Int?
-    /// How many suffixes come before DISTINCT and LIMIT.
+    /// The number of suffixes before DISTINCT and LIMIT.
     package fileprivate(set) var leading = 0
 
-    /// An order that puts together what DISTINCT takes for equal, and that in which it finds it.
+    /// An order that groups objects equal for DISTINCT, each group in the order in which DISTINCT reads it.
     package var grouping: [BoundSuffix.Key] { (distinct ?? []).map { BoundSuffix.Key(path: $0, ascending: true) } + first }
 }
 
 extension BoundQuery {
-    /// Nil when the suffixes are others, or in another order.
+    /// The query's arrangement, or nil for other suffixes or another order.
     package var arrangement: QueryArrangement? {
         var arrangement = QueryArrangement()
         for suffix in suffixes {
@@ -37,14 +37,14 @@ extension BoundQuery {
         return arrangement
     }
 
-    /// The query with the first so many of its suffixes.
+    /// Returns the query with the first `count` suffixes.
     package func keepingSuffixes(_ count: Int) -> BoundQuery {
         BoundQuery(
             type: type, schema: schema, condition: condition, suffixes: Array(suffixes.prefix(count)),
             tree: SyntaxTree(root: tree.root, suffixes: Array(tree.suffixes.prefix(count))), arguments: arguments)
     }
 
-    /// What SORT and DISTINCT read of an object: one value for each path, null where there is no object.
+    /// Returns the values that SORT and DISTINCT read of an object: one for each path, null if there is no object.
     package func values(of paths: [BoundPath], at key: Value, in graph: some ObjectGraph) -> [Value] {
         guard let row = graph.row(key, of: type) else { return paths.map { _ in .null } }
         let object = GraphObject(type: type, content: .row(key: key, row))

@@ -1,6 +1,6 @@
 package import SluiceCore
 
-/// The plain evaluation of a bound condition: the definition that the compiled program and SQL are held against.
+/// The reference evaluation of a bound condition. Tests compare the compiled program and SQL with it.
 enum TreeEvaluator {
     static func evaluate(_ predicate: BoundPredicate, in type: ObjectType, _ read: (Int) -> Value?) -> Bool {
         switch predicate {
@@ -98,17 +98,18 @@ enum TreeEvaluator {
 }
 
 extension Predicate {
-    /// Whether it holds for a row read in place. An absent property counts as null. Allocates; the hot path compiles.
+    /// `true` if the condition holds for a row read in place. An absent property counts as null. It allocates; the hot path uses
+    /// `compile()`.
     package func matches(_ row: RowView) -> Bool {
         TreeEvaluator.evaluate(bound, in: type) { row.value($0) }
     }
 
-    /// Whether it holds for an owning row.
+    /// `true` if the condition holds for an owning row.
     package func matches(_ row: Row) -> Bool {
         TreeEvaluator.evaluate(bound, in: type) { row[$0] }
     }
 
-    /// Whether it holds for values by property name; a missing one counts as null.
+    /// `true` if the condition holds for values by property name. A missing one counts as null.
     package func matches(_ values: [String: Value]) -> Bool {
         TreeEvaluator.evaluate(bound, in: type) { [type] in values[type.properties[$0].name] }
     }

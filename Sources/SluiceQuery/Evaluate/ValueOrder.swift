@@ -15,10 +15,10 @@ package enum Order: Sendable {
     static func of<T: Comparable>(_ left: T, _ right: T) -> Order { left < right ? .less : left > right ? .greater : .equal }
 }
 
-/// How NaN compares: as IEEE has it in a property of a number type, as a value of its own below all numbers in a mixed one.
+/// The comparison of NaN: as in IEEE 754 for a property of a number type, below all numbers for a mixed property.
 enum NaNRule: Sendable { case unordered, lowest }
 
-/// The language's order of two values that are not null; nil when they are of different groups.
+/// The language's order of two values that are not null, or nil if their types are not comparable.
 enum ValueOrder {
     static func compare(_ left: Value, _ right: Value, nan: NaNRule) -> Order? {
         switch (left, right) {
@@ -41,7 +41,7 @@ enum ValueOrder {
     }
 }
 
-/// A number of any type. Floats count as the doubles that they are.
+/// A number of any type. A float is its double.
 enum Number: Sendable {
     case int(Int64)
     case double(Double)
@@ -65,7 +65,7 @@ enum Number: Sendable {
         }
     }
 
-    /// By mathematical value; a double meets a decimal by its shortest digits.
+    /// Compares by mathematical value. A double compares with a decimal by its shortest digits.
     static func compare(_ left: Number, _ right: Number, nan: NaNRule) -> Order? {
         if left.isNaN || right.isNaN {
             guard nan == .lowest else { return nil }
@@ -80,7 +80,7 @@ enum Number: Sendable {
         }
     }
 
-    /// Exactly, without rounding the integer to 53 bits.
+    /// Compares exactly, without rounding the integer to 53 bits.
     static func compare(_ left: Int64, _ right: Double) -> Order {
         if right >= 0x1p63 { return .less }
         if right < -0x1p63 { return .greater }

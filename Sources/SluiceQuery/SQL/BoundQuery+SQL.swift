@@ -1,28 +1,28 @@
 import SluiceCore
 
-/// A query, parted between a database and the code that reads its rows.
+/// A query divided between a database and the code that reads its rows.
 package struct SQLSelection: Sendable {
-    /// Selects every row of `FROM table AS t0` that the query's condition accepts, and no other when nothing is left over.
+    /// Selects every row of `FROM table AS t0` that the query accepts. Without a residual it selects no other row.
     package var condition: SQLCondition
-    /// What a selected row must meet besides; nil when the condition says all.
+    /// The further condition on a selected row, or nil if `condition` is complete.
     package var residual: CompiledQuery?
-    /// For ORDER BY; nil where the rows' order is nobody's matter or is left over.
+    /// The text for ORDER BY. Nil if the order is arbitrary, or if the caller must sort.
     package var order: String?
-    /// For LIMIT.
+    /// The count for LIMIT.
     package var limit: Int?
-    /// SORT, DISTINCT and LIMIT that are left to be applied to the selected rows, by `BoundQuery.arranged`.
+    /// The SORT, DISTINCT and LIMIT that the caller applies to the selected rows with `BoundQuery.arranged`.
     package var suffixes: [BoundSuffix]
 
     package var isExact: Bool { residual == nil }
 }
 
 extension BoundQuery {
-    /// The condition as SQL that selects no fewer rows than `matches` accepts, and what is left to check on them.
+    /// Returns SQL that selects at least the rows that `matches` accepts, and the residual condition on them.
     ///
-    /// Beside what `Predicate.split` says of one row: links are followed and come back by sub-selects, quantifiers become EXISTS, and
-    /// counts count(*). Left over are documents (embedded objects, dictionaries, mixed values; in SQLite collections), calculations,
-    /// `@sum` and `@avg`, `@type`, TEXT, GEOWITHIN and `@links.@count`. SORT goes to SQL when the order is total, LIMIT when all before it
-    /// did; DISTINCT never does. O(size of the condition).
+    /// It covers the parts that `Predicate.split` covers. Sub-selects follow links in both directions, quantifiers become EXISTS, and
+    /// counts count(*). The residual has documents (embedded objects, dictionaries, mixed values; in SQLite collections), calculations,
+    /// `@sum`, `@avg`, `@type`, TEXT, GEOWITHIN and `@links.@count`. SORT moves to SQL if the order is total, and LIMIT if everything
+    /// before it has. DISTINCT never does. O(size of the condition).
     package func sql(_ layout: SQLLayout, firstParameter: Int = 1) -> SQLSelection {
         let parts = if case .and(let parts) = condition { parts } else { [condition] }
         var whole = SQLWhole(layout.dialect, firstParameter: firstParameter)
@@ -42,11 +42,12 @@ extension BoundQuery {
         return selection
     }
 
-    /// Moves suffixes from the front into SQL, as long as they mean the same there.
+    /// Moves suffixes from the front into SQL as long as their meaning is the same.
     private func arrange(_ selection: inout SQLSelection, _ layout: SQLLayout) {
         guard let table = layout.tables[type.name] else { return }
         var keys: [BoundSuffix.Key] = []
         while case .sort(let next)? = selection.suffixes.first, next.allSatisfy({ ownProperty($0.path, layout) != nil }) {
+            // A later SORT is more significant and keeps the earlier order for ties.
             keys = next + keys
             selection.suffixes.removeFirst()
         }
@@ -67,7 +68,7 @@ extension BoundQuery {
         selection.suffixes.removeFirst()
     }
 
-    /// A property of the row that the database orders as the language does.
+    /// Returns the property of the row if the database orders it as the language does.
     private func ownProperty(_ path: BoundPath, _ layout: SQLLayout) -> Int? {
         guard path.result == .values, path.steps.count == 2, path.steps[0] == .variable(0), case .property(let index) = path.steps[1] else {
             return nil
@@ -79,12 +80,12 @@ extension BoundQuery {
         }
     }
 
-    /// Null first ascending, text by its bytes.
+    /// Returns an ORDER BY term: null first if ascending, text by its bytes.
     private func term(_ column: String, _ type: PropertyType, _ ascending: Bool, _ dialect: SQLDialect) -> String {
         if dialect == .sqlite {
             let direction = ascending ? "ASC" : "DESC"
             guard type == .float || type == .double else { return "\(column) \(direction)" }
-            // What is no number lies in blobs: NaN, which comes between null and the numbers, and -0, which is 0.
+            // Blobs store NaN, which is between null and the numbers, and -0, which equals 0.
             let isBlob = "typeof(\(column)) = 'blob'"
             let isNaN = "\(isBlob) AND \(column) NOT IN (x'80000000', x'8000000000000000')"
             return "CASE WHEN \(column) IS NULL THEN 0 WHEN \(isNaN) THEN 1 ELSE 2 END \(direction), "

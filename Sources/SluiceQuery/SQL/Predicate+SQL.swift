@@ -1,10 +1,10 @@
 package import SluiceCore
 
-/// A condition on one row, parted between a database and the code that reads its rows.
+/// A condition on one row, divided between a database and the code that reads its rows.
 package struct SQLSplit: Sendable {
-    /// Selects every row that the whole accepts, and no other when nothing is left over.
+    /// Selects every row that the whole condition accepts. Without a residual it selects no other row.
     package var condition: SQLCondition
-    /// What a selected row must meet besides; nil when the condition says all.
+    /// The further condition on a selected row, or nil if `condition` is complete.
     package var residual: Predicate?
 
     package init(condition: SQLCondition, residual: Predicate?) {
@@ -14,12 +14,12 @@ package struct SQLSplit: Sendable {
 }
 
 extension Predicate {
-    /// The condition in SQL, with exactly the rows that `matches` accepts; see `SQLLayout` for what the columns must hold.
+    /// Returns SQL for exactly the rows that `matches` accepts. `SQLLayout` describes the columns.
     ///
     /// - Parameters:
-    ///   - firstParameter: the number of the first placeholder, `$1` or `?1`.
-    ///   - column: the expression of a property by its index; the quoted name when nil.
-    /// - Throws: `queryUnsupported` for what the dialect cannot say exactly; `split` says as much as it can.
+    ///   - firstParameter: The number of the first placeholder, `$1` or `?1`.
+    ///   - column: The expression of a property by its index. Nil is the quoted name.
+    /// - Throws: `queryUnsupported` for a condition without an exact form in the dialect. `split` accepts every condition.
     package func sql(
         _ dialect: SQLDialect, firstParameter: Int = 1, column: ((Int) -> String)? = nil
     ) throws(SluiceError) -> SQLCondition {
@@ -32,11 +32,12 @@ extension Predicate {
         return split.condition
     }
 
-    /// The condition as SQL that selects no fewer rows than `matches` accepts, and what is left to check on them.
+    /// Returns SQL that selects at least the rows that `matches` accepts, and the residual condition on them.
     ///
-    /// The parts of an AND at the top that SQL says exactly are not left over. Beyond SQL are: values of mixed properties; LIKE with `?`
-    /// or inner stars on binary data and in SQLite; `[c]` on binary data; numbers of two types or floating ones against each other; in
-    /// SQLite decimals, lists, `[c]` with five accented letters or more, and what exceeds its limits. O(size of the condition).
+    /// Parts of a top-level AND with an exact form in SQL are not in the residual. These have no exact form: values of mixed properties;
+    /// LIKE with `?` or inner stars on binary data and in SQLite; `[c]` on binary data. Nor have comparisons of two number types or of two
+    /// floating properties. In SQLite decimals, lists, `[c]` with five or more accented letters, and conditions beyond its limits have
+    /// none. O(size of the condition).
     package func split(_ dialect: SQLDialect, firstParameter: Int = 1, column: ((Int) -> String)? = nil) -> SQLSplit {
         let parts = if case .and(let parts) = bound { parts } else { [bound] }
         let printer = SQLPrinter(dialect: dialect)
@@ -52,7 +53,7 @@ extension Predicate {
     }
 }
 
-/// The parts of an AND at the top, as many as the dialect's limits have room for.
+/// The parts of a top-level AND that fit into the dialect's limits.
 struct SQLWhole {
     private let dialect: SQLDialect
     private let firstParameter: Int
@@ -65,7 +66,7 @@ struct SQLWhole {
         self.firstParameter = firstParameter
     }
 
-    /// - Returns: whether the piece says all that it stands for.
+    /// - Returns: `true` if the piece is exact and is part of the SQL.
     mutating func add(_ piece: SQLPiece) -> Bool {
         let count = piece.text.parameterCount
         guard leaves + piece.leaves <= dialect.mostLeaves, piece.depth <= dialect.mostLevels,

@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Prints conditions of the whole language as supersets: what tables and arrays can answer by sub-selects, the rest as TRUE.
+/// Prints conditions of the whole language as supersets. Sub-selects cover the parts that tables and arrays can answer; others are TRUE.
 struct SQLConditionPrinter {
     let layout: SQLLayout
     let names: SQLNames
@@ -11,7 +11,7 @@ struct SQLConditionPrinter {
 
     private var counting: SQLPathPrinter { SQLPathPrinter(layout: layout, names: names, scope: scope, countsRows: true) }
 
-    /// A superset of a condition, or of its complement.
+    /// Returns a superset of a condition, or of its complement.
     func superset(_ condition: BoundCondition, negated: Bool = false) -> SQLPiece {
         switch condition {
         case .constant(let value): return .constant(value != negated)
@@ -38,6 +38,7 @@ struct SQLConditionPrinter {
     private func side(_ side: BoundSide) -> Side? {
         switch side.operand {
         case .constant(let value): return .constants([value], .any)
+        // A comparison with a longer list remains in the residual.
         case .constants(let values): return values.count <= 1_000 ? .constants(values, side.quantifier) : nil
         case .path(let path):
             if path.result == .objectCount {
@@ -90,6 +91,7 @@ struct SQLConditionPrinter {
     private func constantsFirst(
         _ comparison: BoundComparison, _ values: [Value], _ outer: Quantifier, _ path: SQLPath, _ quantifier: Quantifier, _ negated: Bool
     ) -> SQLPiece? {
+        // Each constant becomes a copy of the sub-select, so only short lists are printed.
         guard let mirrored = mirrored(comparison), values.count <= 20 else { return nil }
         let isComplement = outer == .none
         var pieces: [SQLPiece] = []
@@ -100,7 +102,7 @@ struct SQLConditionPrinter {
         return printer.joined(pieces, isAnd: (outer == .all) != (negated != isComplement))
     }
 
-    /// The condition on one value that a comparison with constants is; nil when a constant does not fit the type.
+    /// Returns the condition on one value that equals a comparison with constants, or nil if a constant does not fit the type.
     private func test(_ comparison: BoundComparison, _ type: PropertyType, _ values: [Value], _ quantifier: Quantifier) -> BoundPredicate? {
         let fit = ConstantFit(type: type, comparison: comparison.test, foldsCase: comparison.foldsCase, readsNumbers: false)
         var parts: [BoundPredicate] = []
@@ -134,7 +136,7 @@ struct SQLConditionPrinter {
         if path.isMany { return printer.quantified(quantifier, negated: negated, from: path.sources, path.conditions, inner) }
         let negated = negated != (quantifier == .none)
         if path.sources.isEmpty { return inner(negated) }
-        // Where the link leads nowhere there is the missing value: then it is enough that no row says otherwise.
+        // A broken link yields the missing value. If the test holds for it, the test only fails for a row that contradicts it.
         let holdsForMissing = TreeEvaluator.evaluate(test, in: type) { _ in path.missing } != negated
         return printer.quantified(
             holdsForMissing ? .all : .any, negated: false, from: path.sources, path.conditions
@@ -151,6 +153,7 @@ struct SQLConditionPrinter {
         case nil: break
         }
         if case .constant(let value) = test { return .constant(value != negated) }
+        // A count needs the exact rows: a superset would count too many.
         let condition = inner(false)
         guard condition.isExact else { return nil }
         if condition.constant == false {
@@ -166,7 +169,7 @@ struct SQLConditionPrinter {
         return piece
     }
 
-    /// Whether the test of a count says that there is one, or that there is none; nil when it says something else.
+    /// Returns `true` if the test of a count requires at least one row, `false` if it requires none, and nil for any other test.
     private static func existence(_ test: BoundPredicate) -> Bool? {
         guard case .test(_, let test) = test, case .int(let number) = test.value else { return nil }
         switch (test.comparison, number) {
@@ -195,7 +198,7 @@ struct SQLConditionPrinter {
 
     // MARK: Lists pair by pair
 
-    /// A list and a literal with the same values in the same order, as PostgreSQL compares arrays too.
+    /// Compares a list with a literal of the same values in the same order, as PostgreSQL also compares arrays.
     private func sequence(_ comparison: BoundComparison, _ negated: Bool) -> SQLPiece? {
         guard comparison.test == .equal, !comparison.foldsCase, layout.dialect == .postgres,
             case .pairs(_, isSet: false) = comparison.meaning

@@ -2,10 +2,10 @@ package import SluiceCore
 
 package enum SQLDialect: Hashable, Sendable { case postgres, sqlite }
 
-/// A condition for a WHERE clause: text of ours only, every constant a parameter.
+/// A condition for a WHERE clause. Its text has no input of a client: every constant is a parameter.
 package struct SQLCondition: Hashable, Sendable {
     package var text: String
-    /// In order of their numbers.
+    /// The parameters in the order of their numbers.
     package var parameters: [SQLParameter]
 
     package init(text: String, parameters: [SQLParameter]) {
@@ -14,9 +14,9 @@ package struct SQLCondition: Hashable, Sendable {
     }
 }
 
-/// A value to bind, as the property that it is compared with is stored.
+/// A value to bind, in the stored form of the property that it is compared with.
 package struct SQLParameter: Hashable, Sendable {
-    /// A list for PostgreSQL's `= ANY`, bound as an array.
+    /// The value. A list for PostgreSQL's `= ANY` is bound as an array.
     package var value: Value
     /// The type of the property, or of an array's elements.
     package var type: PropertyType
@@ -36,7 +36,7 @@ extension SQLDialect {
         return "$\(number)::\(SQLDialect.typeName(parameter.type, parameter.value))"
     }
 
-    /// PostgreSQL's type of a property's values; of a link it is that of the key.
+    /// Returns PostgreSQL's type of a property's values. The type of a link is that of the key.
     static func typeName(_ type: PropertyType, _ value: Value?) -> String {
         switch type {
         case .bool: return "boolean"
@@ -58,8 +58,8 @@ extension SQLDialect {
         }
     }
 
-    /// SQLite allows expressions 1,000 levels deep (each AND is one), 100 symbols waiting in its parser, and 32,766 parameters; PostgreSQL
-    /// 65,535 parameters, and its stack bears more than the language's own limits let through.
+    /// The bounds of a condition. SQLite permits expressions 1,000 levels deep (each AND is one), 100 pending symbols in its parser, and
+    /// 32,766 parameters. PostgreSQL permits 65,535 parameters, and its stack exceeds the language's own limits.
     var mostLeaves: Int { self == .sqlite ? 800 : 20_000 }
     var mostLevels: Int { self == .sqlite ? 20 : 250 }
     var mostParameters: Int { self == .sqlite ? 32_000 : 65_000 }

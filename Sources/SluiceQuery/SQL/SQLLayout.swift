@@ -1,16 +1,17 @@
 package import SluiceCore
 
-/// Where objects lie: a table for each class, a column for each property.
+/// The database form of objects: a table for each class, a column for each property.
 ///
-/// What the columns hold: in PostgreSQL `boolean`, `bigint` (or narrower), `real`, `double precision`, `numeric`, `text`, `bytea`,
-/// `timestamptz`, `uuid`; an ObjectId as its 24 hexadecimal digits; a link as its target's key; lists and sets of those as arrays (NULL
-/// reads as empty); everything else as `jsonb`. In SQLite integers, REAL (NaN and -0 as the big-endian bytes of their bit pattern), TEXT
-/// of BINARY collation, and blobs, those of ids and times in the order of the values; decimals, collections, embedded objects and mixed
-/// values as blobs that only equal NULL or not.
+/// PostgreSQL has `boolean`, `bigint` (or narrower), `real`, `double precision`, `numeric`, `text`, `bytea`, `timestamptz` and `uuid`. An
+/// ObjectId is its 24 hexadecimal digits, and a link its target's key. Lists and sets of these are arrays, and NULL reads as empty. All
+/// other values are `jsonb`.
+///
+/// SQLite has integers, REAL, TEXT of BINARY collation and blobs. NaN and -0 are the big-endian bytes of their bit pattern. Blobs of ids
+/// and times sort as the values do. Decimals, collections, embedded objects and mixed values are blobs that compare only with NULL.
 package struct SQLLayout: Sendable {
     package var dialect: SQLDialect
     package var schema: Schema
-    /// By class. A class that is not in it has no table, and nothing is asked of it.
+    /// The tables by class. A query never reads a class without a table.
     package var tables: [String: SQLTable]
 
     package init(_ dialect: SQLDialect, schema: Schema, tables: [String: SQLTable]) {
@@ -19,18 +20,18 @@ package struct SQLLayout: Sendable {
         self.tables = tables
     }
 
-    /// The name that a statement has to give the table of the rows it selects: `FROM table AS t0`.
+    /// The alias that a statement must give the table of the selected rows: `FROM table AS t0`.
     package static let row = "t0"
 }
 
 package struct SQLTable: Hashable, Sendable {
-    /// Qualified and quoted.
+    /// The qualified and quoted name.
     package var name: String
-    /// Quoted, by property index.
+    /// The quoted column names by property index.
     package var columns: [String]
-    /// An expression of the rows' own order, which makes every order total: SQLite's `rowid`. Nil where rows have none.
+    /// An expression of the rows' own order, which makes every order total, as SQLite's `rowid`. Nil without one.
     package var ownOrder: String?
-    /// The links, by property index, that the database finds by their targets without reading the table; nil: all.
+    /// The links, by property index, with an index of their targets. Nil if all have one.
     package var linksBack: Set<Int>?
 
     package init(name: String, columns: [String], ownOrder: String? = nil, linksBack: Set<Int>? = nil) {
@@ -42,7 +43,7 @@ package struct SQLTable: Hashable, Sendable {
 }
 
 extension SQLLayout {
-    /// The type of what a column holds, or the elements of its arrays: a link is its target's key. Nil for what SQL has no type for.
+    /// Returns the type of a column's values or array elements. A link has the type of its target's key. Nil for types without one in SQL.
     func stored(_ type: PropertyType) -> PropertyType? {
         var type = type
         for _ in 0..<3 {

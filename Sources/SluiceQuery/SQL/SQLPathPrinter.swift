@@ -1,19 +1,20 @@
 import SluiceCore
 
-/// What a path gives in SQL.
+/// The SQL of a path.
 struct SQLPath {
-    /// Items of a FROM clause and what joins them; none for a value of the row itself.
+    /// The items of a FROM clause. Empty for a value of the row itself.
     var sources: [SQLText] = []
+    /// The conditions that join the sources.
     var conditions: [SQLText] = []
-    /// Of each row of the sources.
+    /// The value for each row of the sources.
     var value: SQLText
     var type: PropertyType
-    /// Whether the sources give any number of rows; otherwise one, or none where a link leads nowhere.
+    /// `true` if the sources may have any number of rows. Otherwise they have one, or none for a broken link.
     var isMany = false
-    /// What stands for the value when the sources give no row.
+    /// The value if the sources have no row.
     var missing = Value.null
 
-    /// Of one value: an expression in the place of the row.
+    /// Returns the expression of a path with one value, for use in the row.
     func expression(_ printer: SQLPrinter) -> SQLText {
         if sources.isEmpty { return value }
         let selected: SQLText = "(\(printer.select(value, from: sources, conditions)))"
@@ -25,16 +26,16 @@ struct SQLPath {
 struct SQLCount {
     var sources: [SQLText]
     var conditions: [SQLText]
-    /// What else must hold of a row, or its complement.
+    /// Returns a further condition on a row, or its complement.
     var inner: ((Bool) -> SQLPiece)?
 }
 
-/// The objects that a condition stands on: the row, then those of the SUBQUERYs around.
+/// The objects in scope: the row, then those of the enclosing SUBQUERYs.
 struct SQLScope {
     var objects: [(name: SQLText, type: ObjectType)]
 }
 
-/// Names for the tables of sub-selects, each one once in a statement.
+/// Generates aliases for the tables of sub-selects, unique in a statement.
 final class SQLNames {
     private var count = 0
 
@@ -44,12 +45,12 @@ final class SQLNames {
     }
 }
 
-/// Follows paths through tables. Nil is for what SQL does not see: documents, and what a dialect keeps in them.
+/// Follows paths through tables. A nil result is a path into a document, or into a type that the dialect stores as one.
 struct SQLPathPrinter {
     let layout: SQLLayout
     let names: SQLNames
     let scope: SQLScope
-    /// Whether it matters how many rows the sources give.
+    /// `true` if the number of rows of the sources matters.
     var countsRows = false
 
     private enum Place {
@@ -89,7 +90,7 @@ struct SQLPathPrinter {
             sources: walk.sources, conditions: walk.conditions, value: value, type: type, isMany: walk.isMany, missing: missing)
     }
 
-    /// The number of things that a path reaches.
+    /// Returns the number of things that a path reaches.
     func count(_ path: BoundPath) -> SQLCount? {
         guard path.result == .objectCount, let walk = walk(path.steps), !walk.sources.isEmpty else { return nil }
         var conditions = walk.conditions
@@ -101,20 +102,20 @@ struct SQLPathPrinter {
         return SQLCount(sources: walk.sources, conditions: conditions)
     }
 
-    /// `link.@count` of the row's own link.
+    /// Returns `link.@count` for the row's own link.
     func ownCount(_ path: BoundPath) -> SQLText? {
         guard path.result == .objectCount, let walk = walk(path.steps), walk.sources.isEmpty else { return nil }
         guard case .value(let value, .link) = walk.place else { return nil }
         return "CASE WHEN \(value) IS NULL THEN 0 ELSE 1 END"
     }
 
-    /// The objects that a path reaches.
+    /// Returns the objects that a path reaches.
     func objects(_ path: BoundPath) -> (count: SQLCount, name: SQLText, type: ObjectType)? {
         guard let walk = walk(path.steps), walk.isMany, case .object(let name, let type) = walk.place else { return nil }
         return (SQLCount(sources: walk.sources, conditions: walk.conditions), name, type)
     }
 
-    /// `@min` and `@max` where the database orders as the language does.
+    /// Returns `@min` or `@max` if the database orders the type as the language does.
     func aggregate(_ aggregate: BoundAggregate) -> SQLPath? {
         guard aggregate.function == .min || aggregate.function == .max, aggregate.type == .int || aggregate.type == .timestamp else {
             return nil
@@ -128,7 +129,7 @@ struct SQLPathPrinter {
         return SQLPath(value: "(\(selected))", type: type)
     }
 
-    /// A list that the row has itself.
+    /// Returns a list of the row itself.
     func array(_ path: BoundPath) -> (value: SQLText, type: PropertyType)? {
         guard let walk = walk(path.steps), walk.sources.isEmpty, case .array(let array, let type, _) = walk.place else { return nil }
         return (array, type)
@@ -168,7 +169,7 @@ struct SQLPathPrinter {
         return true
     }
 
-    /// Adds an array's elements to the sources. An array may hold an element of a set twice, which matters where rows are counted.
+    /// Adds an array's elements to the sources. An array may contain an element of a set twice, so DISTINCT applies if rows are counted.
     private func elements(of array: SQLText, isSet: Bool, _ walk: inout Walk) -> SQLText {
         let name = names.next("e")
         if isSet, countsRows {
@@ -191,7 +192,7 @@ struct SQLPathPrinter {
         }
     }
 
-    /// From a key to the object; none where there is no such object.
+    /// Steps from a key to the object. The sources have no row if there is no such object.
     private func follow(_ key: SQLText, _ target: ObjectType, _ walk: inout Walk) -> Bool {
         guard let table = layout.tables[target.name], let primaryKey = target.primaryKey else { return false }
         let name = SQLText(name: names.next("t"))
@@ -202,7 +203,7 @@ struct SQLPathPrinter {
         return true
     }
 
-    /// From an object to those that link to it.
+    /// Steps from an object to those that link to it.
     private func enter(
         _ source: ObjectType, _ property: Int, from object: SQLText, _ target: ObjectType, _ walk: inout Walk
     ) -> Bool {

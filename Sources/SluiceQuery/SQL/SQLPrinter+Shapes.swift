@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Points in documents: a database looks at the box around a shape, and the rows that it gives are tested.
+/// Points in documents. The database selects by the box around a shape, and the residual tests the selected rows.
 extension SQLPrinter {
     func within(_ column: SQLText, _ geometry: Geometry, negated: Bool) -> SQLPiece {
         guard dialect == .postgres, !negated else { return .unknown }
@@ -9,18 +9,18 @@ extension SQLPrinter {
         if let (west, east) = bounds.meridians {
             conditions += ["@.coordinates[0] >= \(west)", "@.coordinates[0] <= \(east)"]
         }
-        // What is no number compares with none, and raises no error: SQL writers may store what is no point.
+        // In a jsonpath filter a comparison with another type fails without an error. SQL writers may store such values.
         let path = Value.string("$ ? (\(conditions.joined(separator: " && ")))")
         return SQLPiece("jsonb_path_exists(\(column), \(parameter: path, .string)::jsonpath)", isExact: false)
     }
 }
 
 extension Geometry {
-    /// Degrees that contain the shape, and a little more, since a point's decimals are compared before they are rounded.
+    /// Bounds of the shape in degrees, with a margin: PostgreSQL compares a point's decimals before they are rounded to doubles.
     fileprivate struct Bounds {
         var south: Double
         var north: Double
-        /// Nil: all longitudes.
+        /// Nil for all longitudes.
         var meridians: (west: Double, east: Double)?
     }
 
@@ -35,7 +35,8 @@ extension Geometry {
                     ? (low.longitude - Geometry.margin, high.longitude + Geometry.margin) : nil)
         case .circle(let center, let radians): return Geometry.bounds(around: center, radians)
         case .polygon(let loops):
-            // The arcs of a loop lie within a circle around any point that has all the vertices near; so does what they enclose.
+            // A circle that contains all vertices also contains the arcs between them and the area inside, if it is smaller than a
+            // hemisphere.
             guard let outer = loops.first, let middle = Geometry.middle(of: outer) else { return .everything }
             let center = Vector(middle)
             let radians = outer.map { center.angle(to: Vector($0)) }.max() ?? .pi
@@ -43,7 +44,7 @@ extension Geometry {
         }
     }
 
-    /// The centre of the vertices; nil where they are spread evenly over the sphere.
+    /// Returns the centre of the vertices, or nil if they are spread evenly over the sphere.
     private static func middle(of loop: [Place]) -> Place? {
         let sum = loop.reduce(Vector(x: 0, y: 0, z: 0)) {
             let vector = Vector($1)

@@ -2,7 +2,7 @@ import SluiceCore
 
 /// Tests of one value with constants.
 extension SQLPrinter {
-    /// A superset of a test of an expression of a type, or of its complement.
+    /// Returns a superset of a test of an expression, or of its complement.
     func test(_ value: SQLText, _ type: PropertyType, _ test: Test, negated: Bool) -> SQLPiece {
         if let piece = exact(value, type, test) { return negated ? piece.negated : piece }
         return weak(value, type, test, negated: negated)
@@ -19,15 +19,14 @@ extension SQLPrinter {
             case .always: return .constant(true)
             default: return .constant(false)
             }
-            // A test that a constant beyond the type's range has become.
+            // A constant outside the type's range turns the test into one for null.
             if test.value.isNull { return null(value, type, isNull: false) }
         }
         return comparison(value, type, StorableTest.plain(test))
     }
 
-    /// What follows from the test and can be said.
+    /// Returns a superset of a test without an exact form.
     private func weak(_ value: SQLText, _ type: PropertyType, _ test: Test, negated: Bool) -> SQLPiece {
-        // Of a mixed value only the document is there.
         if type == .string, test.comparison == .like, case .string(let pattern) = test.value,
             let glob = glob(value, pattern, test.foldsCase)
         {
@@ -41,11 +40,12 @@ extension SQLPrinter {
         case (.isIn, .list(let members)): holdsForNull = members.contains(where: \.isNull)
         default: holdsForNull = false
         }
+        // A test that does not hold for null implies a value. If it may hold for null, nothing is implied.
         if holdsForNull != negated { return .unknown }
         return null(value, type, isNull: false).weakened
     }
 
-    /// Null may also be in a document: JSON has its own.
+    /// Returns a test for null. A document may also contain JSON's null.
     private func null(_ value: SQLText, _ type: PropertyType, isNull: Bool) -> SQLPiece {
         switch type {
         case .mixed where dialect == .postgres, .embedded where dialect == .postgres:
@@ -57,7 +57,7 @@ extension SQLPrinter {
         }
     }
 
-    /// Whether the test means the same on what is stored.
+    /// `true` if the test has the same meaning on the stored form.
     private func isComparable(_ type: PropertyType, _ test: Test) -> Bool {
         switch type {
         case .mixed, .embedded: false
@@ -73,7 +73,7 @@ extension SQLPrinter {
         }
     }
 
-    /// Each letter is a level of nesting in SQLite's text.
+    /// `true` if `[c]` fits into SQLite's nesting limit, as each folded letter is a level of its expression.
     private func isWithinFolding(_ test: Test) -> Bool {
         guard test.foldsCase else { return true }
         if case .list(let members) = test.value { return SQLPrinter.lettersBeyondASCII(in: members).count <= 4 }
@@ -98,8 +98,8 @@ extension SQLPrinter {
 
     private var distinct: SQLText { dialect == .postgres ? "IS DISTINCT FROM" : "IS NOT" }
 
-    /// PostgreSQL orders text by collation unless told otherwise, and compares two columns only of the same one; a link's key and an
-    /// ObjectId are text there.
+    /// Returns an expression in the language's order. PostgreSQL orders text by collation and only compares columns of one collation. An
+    /// ObjectId is text there.
     func ordered(_ expression: SQLText, _ type: PropertyType) -> SQLText {
         switch type {
         case .string, .objectId: dialect == .postgres ? "\(expression) COLLATE \"C\"" : expression
@@ -107,7 +107,8 @@ extension SQLPrinter {
         }
     }
 
-    /// For a comparison of two columns, which PostgreSQL refuses if their collations differ. The type of a link's key is not known here.
+    /// Prepares a side of a comparison of two columns, which PostgreSQL rejects if their collations differ. A link casts to text, as the
+    /// type of its key is unknown here.
     private func collated(_ expression: SQLText, _ type: PropertyType) -> SQLText {
         if case .link = type, dialect == .postgres { return "\(expression)::text COLLATE \"C\"" }
         return ordered(expression, type)
@@ -115,7 +116,7 @@ extension SQLPrinter {
 
     // MARK: Numbers
 
-    /// PostgreSQL has NaN above all numbers; the language has it in no order.
+    /// Excludes NaN. PostgreSQL orders it above all numbers; in the language it has no order.
     private func notNaN(_ value: SQLText, _ type: PropertyType, _ condition: SQLText) -> SQLPiece {
         guard dialect == .postgres, let name = SQLPrinter.nameOfNaN(type) else { return SQLPiece(condition) }
         return SQLPiece("(\(condition) AND \(value) <> \(name))", depth: 1)
@@ -130,7 +131,7 @@ extension SQLPrinter {
         }
     }
 
-    /// In SQLite NaN and -0 are blobs, which it has above all numbers.
+    /// Compares floating values in SQLite, which stores NaN and -0 as blobs and orders blobs above all numbers.
     private func floating(_ value: SQLText, _ type: PropertyType, _ test: Test) -> SQLPiece {
         let constant: SQLText = "\(parameter: test.value, type)"
         let zero: SQLText = "\(parameter: type == .float ? .float(-0.0) : .double(-0.0), type)"
@@ -186,7 +187,7 @@ extension SQLPrinter {
 
     // MARK: Two values of the row
 
-    /// A comparison of two expressions; nil when SQL has another.
+    /// Returns a comparison of two expressions, or nil if SQL compares their types differently.
     func pair(
         _ left: SQLText, _ leftType: PropertyType, _ comparison: TestOperator, _ right: SQLText, _ rightType: PropertyType
     ) -> SQLPiece? {

@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Text operators and the folding of letters.
+/// Text operators and case folding.
 extension SQLPrinter {
     func text(_ subject: SQLText, _ test: Test) -> SQLPiece {
         if case .string(let text) = test.value { return characters(subject, text, test) }
@@ -24,7 +24,7 @@ extension SQLPrinter {
         }
     }
 
-    /// As a range, which an index serves, where the column itself is compared.
+    /// Tests a beginning. If the column itself is compared, the test is a range, which an index supports.
     private func beginning(_ subject: SQLText, _ text: String, isFolded: Bool) -> SQLPiece {
         guard !isFolded, let end = SQLPrinter.firstBehind(text) else {
             return SQLPiece("instr(\(subject), \(parameter: .string(text), .string)) = 1")
@@ -33,7 +33,7 @@ extension SQLPrinter {
             "(\(subject) >= \(parameter: .string(text), .string) AND \(subject) < \(parameter: .string(end), .string))", depth: 1)
     }
 
-    /// The first text in the order of code points that is behind all that begin with a text; nil when there is none.
+    /// Returns the first text in code point order after all that begin with `text`, or nil if there is none.
     private static func firstBehind(_ text: String) -> String? {
         var scalars = text.unicodeScalars
         while let last = scalars.popLast() {
@@ -62,7 +62,7 @@ extension SQLPrinter {
 
     // MARK: Patterns
 
-    /// The language's `*` and `?` as LIKE's `%` and `_`.
+    /// Converts the language's `*` and `?` to LIKE's `%` and `_`.
     private static func likePattern(_ pattern: String) -> String {
         var result = String.UnicodeScalarView()
         for scalar in pattern.unicodeScalars {
@@ -78,12 +78,12 @@ extension SQLPrinter {
         return String(result)
     }
 
-    /// The pattern as SQLite's GLOB; nil for what GLOB refuses or reads otherwise.
+    /// Returns the pattern for SQLite's GLOB, or nil if GLOB rejects it or interprets it differently.
     func glob(_ value: SQLText, _ pattern: String, _ foldsCase: Bool) -> SQLText? {
         guard dialect == .sqlite, pattern.utf8.count <= 10_000, !pattern.utf8.contains(0) else { return nil }
         if foldsCase, SQLPrinter.lettersBeyondASCII(in: [.string(pattern)]).count > 4 { return nil }
         let subject = foldsCase ? folded(value, for: [.string(pattern)]) : value
-        // By scalar: SQLite reads a bracket that a combining mark follows as a bracket.
+        // By scalar: for SQLite a bracket before a combining mark is a bracket.
         var escaped = String.UnicodeScalarView()
         for scalar in pattern.unicodeScalars {
             if scalar == "[" { escaped.append(contentsOf: "[[]".unicodeScalars) } else { escaped.append(scalar) }
@@ -93,8 +93,8 @@ extension SQLPrinter {
 
     // MARK: Letters
 
-    /// The expression with the letters folded that `[c]` folds. SQLite folds A-Z only; of the others only those matter that occur in
-    /// the constants, since no letter is folded to one of another kind.
+    /// Returns the expression with the letters of `[c]` folded. SQLite folds only A-Z. Of the other letters only those in the constants
+    /// need folding, since each has one folded form.
     func folded(_ expression: SQLText, for constants: [Value]) -> SQLText {
         if dialect == .postgres { return "translate(\(expression), '\(name: Folding.upper)', '\(name: Folding.lower)')" }
         return SQLPrinter.lettersBeyondASCII(in: constants).reduce("lower(\(expression))") { text, letter in
@@ -111,10 +111,10 @@ extension SQLPrinter {
     }
 }
 
-/// Tests brought to what databases can store and say.
+/// Tests adapted to the values and operators of databases.
 enum StorableTest {
-    /// A test for what PostgreSQL's types hold: text has no NUL, a timestamptz has whole microseconds and an end. A test with null means
-    /// any value.
+    /// Adapts a test to PostgreSQL's types. Its text has no NUL, and a timestamptz has whole microseconds and a range. A `notEqual` test
+    /// with null accepts any value.
     static func postgres(_ test: Test) -> FittedTest {
         switch test.value {
         case .string(let text):
@@ -125,7 +125,7 @@ enum StorableTest {
         }
     }
 
-    /// 4714-11-24 BC, and the year 294277.
+    /// 4714-11-24 BC, and the end of the year 294276.
     private static let times = (first: Int64(-210_866_803_200), end: Int64(9_224_318_016_000))
 
     private static func postgres(_ test: Test, _ time: Timestamp) -> FittedTest {
@@ -139,7 +139,7 @@ enum StorableTest {
         return between(test, .timestamp(floor))
     }
 
-    /// A test against a value that cannot be stored and lies just above `lower`.
+    /// Returns the test for a value that cannot be stored and is just above `lower`.
     private static func between(_ test: Test, _ lower: Value) -> FittedTest {
         switch test.comparison {
         case .notEqual: .always
@@ -158,7 +158,7 @@ enum StorableTest {
         }
     }
 
-    /// LIKE with stars at its ends only, as the operator that it is.
+    /// Returns LIKE with stars only at its ends as the equivalent operator.
     static func plain(_ test: Test) -> Test {
         guard test.comparison == .like else { return test }
         switch test.value {

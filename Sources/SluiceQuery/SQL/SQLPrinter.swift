@@ -1,14 +1,14 @@
 import SluiceCore
 
-/// Prints two-valued logic into three-valued SQL: a leaf that may be NULL is as good as false where it stands positively, and negations
-/// are pushed down to the leaves, where `IS NOT TRUE` takes NULL in. So indexes stay usable for positive conditions.
+/// Prints two-valued logic as three-valued SQL. In a positive leaf NULL has the effect of false. Negations move down to the leaves, where
+/// `IS NOT TRUE` includes NULL. Indexes thus support positive conditions.
 ///
-/// What SQL cannot say exactly becomes a superset: a weaker condition, or TRUE. Because negations stand at the leaves only, a superset of
-/// every leaf makes a superset of the whole.
+/// A condition without an exact form becomes a superset: a weaker condition, or TRUE. Negations occur only at the leaves. A superset of
+/// every leaf therefore gives a superset of the whole.
 struct SQLPrinter {
     let dialect: SQLDialect
 
-    /// A superset of a condition on one row, or of its complement.
+    /// Returns a superset of a condition on one row, or of its complement.
     func superset(
         _ predicate: BoundPredicate, of type: ObjectType, negated: Bool = false, _ column: (Int) -> SQLText
     ) -> SQLPiece {
@@ -36,7 +36,7 @@ struct SQLPrinter {
 
     // MARK: Joining
 
-    /// AND leaves out what the dialect's limits leave no room for; an OR that is too large says nothing.
+    /// Joins pieces. AND drops pieces beyond the dialect's limits. An OR beyond them becomes `unknown`.
     func joined(_ pieces: [SQLPiece], isAnd: Bool) -> SQLPiece {
         guard isAnd else {
             let piece = SQLPiece.any(pieces)
@@ -59,7 +59,7 @@ struct SQLPrinter {
 
     // MARK: Lists
 
-    /// The number of elements; nil where the elements of a set are told apart otherwise than PostgreSQL does: -0 and 0, 1 and 1.0.
+    /// Returns the number of elements. Nil for sets of types with other equality in PostgreSQL: -0 and 0, 1 and 1.0.
     func size(of array: SQLText, _ type: PropertyType, isSet: Bool) -> SQLText? {
         guard isSet else { return "coalesce(cardinality(\(array)), 0)" }
         switch type {
@@ -70,6 +70,7 @@ struct SQLPrinter {
 
     private func elements(_ column: SQLText, _ type: PropertyType, _ quantifier: Quantifier, _ test: Test, negated: Bool) -> SQLPiece {
         guard dialect == .postgres, type.isStoredInArrays else { return .unknown }
+        // NONE is the complement of ANY. The positive form can use an index on arrays.
         if quantifier != .all, let piece = overlap(column, type, test) {
             return negated == (quantifier == .none) ? piece : piece.negated
         }
@@ -78,7 +79,8 @@ struct SQLPrinter {
         }
     }
 
-    /// Some element is one of these, in the form that an index on arrays serves. The cast is none where the column has the very type.
+    /// Tests for an element among constants, in the form that an index on arrays supports. The cast has no effect if the column has the
+    /// type.
     private func overlap(_ column: SQLText, _ type: PropertyType, _ test: Test) -> SQLPiece? {
         guard !test.foldsCase, !test.value.isNull else { return nil }
         let members: [Value]
@@ -95,18 +97,20 @@ struct SQLPrinter {
         return SQLPiece("\(column)::\(array) \(comparison) \(parameter: .list(storable), type)")
     }
 
-    /// A condition on what a FROM clause gives, by a quantifier, or the complement of that.
+    /// Returns a quantified condition on the rows of a FROM clause, or its complement.
     ///
-    /// - Parameter inner: a superset of the condition, or of its complement.
+    /// - Parameter inner: Returns a superset of the condition on one row, or of its complement.
     func quantified(
         _ quantifier: Quantifier, negated: Bool, from sources: [SQLText], _ conditions: [SQLText], _ inner: (Bool) -> SQLPiece
     ) -> SQLPiece {
-        // A witness is what holds, for ALL what does not. That there is one may be said of a superset, that there is none of a subset.
+        // A witness is a row that satisfies the condition, or for ALL one that does not. EXISTS needs a superset of them, NOT EXISTS a
+        // subset.
         let isAll = quantifier == .all
         let exists = isAll ? negated : (quantifier == .any) != negated
         var witness = inner(isAll)
         let isExact = witness.isExact
         if !isExact, !exists {
+            // The complement of a superset of the complement is a subset.
             let others = inner(!isAll)
             if let constant = others.constant {
                 if constant { return .unknown }
@@ -123,7 +127,7 @@ struct SQLPrinter {
         return piece
     }
 
-    /// - Parameter value: nil where only the existence of rows matters.
+    /// - Parameter value: Nil if only the existence of rows matters.
     func select(_ value: SQLText?, from sources: [SQLText], _ conditions: [SQLText]) -> SQLText {
         let head: SQLText = value.map { "SELECT \($0) FROM " } ?? (dialect == .postgres ? "SELECT FROM " : "SELECT 1 FROM ")
         let tail: SQLText = conditions.isEmpty ? "" : " WHERE \(conditions, separator: " AND ")"
@@ -132,7 +136,7 @@ struct SQLPrinter {
 }
 
 extension PropertyType {
-    /// Whether PostgreSQL keeps lists of it as arrays; others are JSON.
+    /// `true` if PostgreSQL stores lists of the type as arrays. Others are JSON.
     var isStoredInArrays: Bool {
         switch self {
         case .mixed, .embedded: false

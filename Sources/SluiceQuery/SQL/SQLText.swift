@@ -1,8 +1,8 @@
 import SluiceCore
 
-/// SQL in the making: text of ours, and values that get their numbers when the whole is put together, so that a part can be left out.
+/// Unfinished SQL: text of this module, and values that are numbered when the whole is assembled. A part can therefore be dropped.
 ///
-/// Only what this module writes becomes text: literals of the source, numbers, quoted names. Values go in as parameters.
+/// Only literals of the source, numbers and quoted names become text. Values become parameters.
 struct SQLText: ExpressibleByStringInterpolation, Sendable {
     enum Part: Sendable {
         case text(String)
@@ -13,7 +13,7 @@ struct SQLText: ExpressibleByStringInterpolation, Sendable {
 
     init(stringLiteral value: String) { parts = [.text(value)] }
     init(stringInterpolation: Interpolation) { parts = stringInterpolation.parts }
-    /// A name that is quoted already, or an expression of the caller's.
+    /// Creates the text of a quoted name, or of an expression of the caller.
     init(name: String) { parts = [.text(name)] }
 
     struct Interpolation: StringInterpolationProtocol {
@@ -33,7 +33,7 @@ struct SQLText: ExpressibleByStringInterpolation, Sendable {
             }
         }
 
-        /// The placeholder of a value, cast in PostgreSQL so that its type never depends on the context.
+        /// Appends a placeholder for a value. In PostgreSQL it has a cast, so that its type never depends on the context.
         mutating func appendInterpolation(parameter value: Value, _ type: PropertyType) {
             parts.append(.parameter(SQLParameter(value: value, type: type)))
         }
@@ -45,7 +45,7 @@ struct SQLText: ExpressibleByStringInterpolation, Sendable {
         }
     }
 
-    /// The text with its parameters numbered from `first`.
+    /// Returns the text with its parameters numbered from `first`.
     func condition(_ dialect: SQLDialect, first: Int) -> SQLCondition {
         var condition = SQLCondition(text: "", parameters: [])
         for part in parts {
@@ -60,14 +60,14 @@ struct SQLText: ExpressibleByStringInterpolation, Sendable {
     }
 }
 
-/// A condition in SQL for a condition of the language.
+/// An SQL condition for a condition of the language.
 struct SQLPiece: Sendable {
-    /// True wherever the condition holds, and when exact nowhere else; false or NULL otherwise.
+    /// True if the condition holds, and only then if exact. Otherwise false or NULL.
     var text: SQLText
     var isExact: Bool
-    /// What it always is, when it is that.
+    /// The constant result, or nil if it depends on the row.
     var constant: Bool?
-    /// Comparisons in it, and levels of parentheses around them.
+    /// The number of comparisons, and of the levels of parentheses.
     var leaves = 1
     var depth = 0
 
@@ -85,17 +85,17 @@ struct SQLPiece: Sendable {
     }
 
     static func constant(_ value: Bool) -> SQLPiece { SQLPiece(constant: value, isExact: true) }
-    /// What SQL says nothing about: every row may be one.
+    /// A superset of any condition: it selects every row.
     static let unknown = SQLPiece(constant: true, isExact: false)
 
-    /// The same condition as no more than a superset.
+    /// The same condition, marked as a superset.
     var weakened: SQLPiece {
         var piece = self
         piece.isExact = false
         return piece
     }
 
-    /// The complement. Of an exact piece only: that of a superset says too little.
+    /// The complement. Only valid for an exact piece: the complement of a superset is a subset.
     var negated: SQLPiece {
         if let constant { return .constant(!constant) }
         var piece = self
@@ -113,7 +113,7 @@ struct SQLPiece: Sendable {
     }
 
     private static func joined(_ pieces: [SQLPiece], neutral: Bool, _ join: ([SQLText]) -> SQLText) -> SQLPiece {
-        // An exact FALSE decides an AND although another part is unknown; an unknown OR is unknown.
+        // An exact FALSE determines an AND with unknown parts. An OR with an unknown part is unknown.
         if let decided = pieces.first(where: { $0.constant == !neutral && $0.isExact }) { return decided }
         if let decided = pieces.first(where: { $0.constant == !neutral }) { return decided }
         let isExact = pieces.allSatisfy(\.isExact)

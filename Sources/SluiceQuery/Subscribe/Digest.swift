@@ -1,14 +1,14 @@
 import SluiceCore
 
-/// 128 bits that stand for a condition. The same in every process, and not made against an adversary: two conditions of one digest are
-/// compared whole before they are taken for one.
+/// A 128-bit digest of a condition, equal in every process. It does not resist attacks, so conditions of equal digests are compared in
+/// full.
 struct Digest: Hashable, Comparable, Sendable {
     private var high: UInt64 = 0x243F_6A88_85A3_08D3
     private var low: UInt64 = 0x1319_8A2E_0370_7344
 
     private var words = 0
 
-    /// The digest of a condition without parts, and its size in words of 8 bytes.
+    /// Returns the digest of a condition without parts, and its size in words of 8 bytes.
     static func of(leaf condition: BoundPredicate) -> (Digest, words: Int) {
         let digest = Digest(leaf: condition)
         return (digest, digest.words)
@@ -43,7 +43,7 @@ struct Digest: Hashable, Comparable, Sendable {
         }
     }
 
-    /// The same for another type of objects.
+    /// Returns the digest for another class.
     func seeded(_ name: String) -> Digest {
         var digest = self
         digest.add(bytes: Array(name.utf8))

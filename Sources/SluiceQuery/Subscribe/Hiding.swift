@@ -1,8 +1,8 @@
 import SluiceCore
 
 extension Predicate {
-    /// What is left of it for somebody who may not see these properties: they count as null, as they are on the device. Which rows
-    /// it then selects says nothing of what they hold. O(size).
+    /// Returns the condition for a user without access to these properties. They count as null, as on the device. The selection of rows
+    /// then reveals nothing of their values. O(size).
     package func hiding(_ hidden: Set<Int>) -> Predicate {
         hidden.isDisjoint(with: properties) ? self : Predicate(type: type, bound: bound.hiding(hidden, of: type))
     }
@@ -22,7 +22,7 @@ extension BoundPredicate {
             guard hidden.contains(left) || hidden.contains(right) else { return self }
             let whereNull = isTrueOfNulls(type)
             if hidden.isSuperset(of: [left, right]) { return .constant(whereNull) }
-            // Null is not equal to a value, and nothing else of the two.
+            // Null and a value are not equal, and have no order.
             let elsewhere = comparison == .notEqual
             if whereNull == elsewhere { return .constant(whereNull) }
             return .test(.property(hidden.contains(left) ? right : left), Test(whereNull ? .equal : .notEqual, .null))

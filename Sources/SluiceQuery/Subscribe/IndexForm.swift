@@ -1,31 +1,31 @@
 package import SluiceCore
 
-/// A part of a subscription as the predicate index stores it: under one key, or under all of them.
+/// A part of a subscription in the predicate index: under one key, or under all of them.
 package struct IndexEntry: Hashable, Sendable {
-    /// The value of the indexed property (`.null` is a key too); nil is every row, where the type lacks the property or the condition
-    /// does not pin it.
+    /// The value of the indexed property, which may be `.null`. Nil for every row: the class lacks the property, or the condition does not
+    /// pin it.
     package let key: Value?
-    /// What remains to be tested on the rows of that key.
+    /// The remaining condition on the rows of that key.
     package let rest: Residual
 
     package var residual: BoundPredicate { rest.condition }
 
-    /// The residual compiled; entries with equal residuals share it.
+    /// The compiled residual. Entries with equal residuals share it.
     package var program: Program { rest.program }
 }
 
 extension Predicate {
-    /// Splits the condition by the indexed property: a row satisfies the condition if and only if it satisfies the residual of an
-    /// entry with its key, or of an entry for every row. No entry at all: no row does.
+    /// Splits the condition by the indexed property. A row satisfies it if and only if it satisfies the residual of an entry with its key,
+    /// or of one for every row. Without entries no row does.
     ///
-    /// Costs about the size of the condition and of the entries; where splitting would multiply parts beyond a fixed budget, a part is
-    /// kept whole under its keys.
+    /// The cost is about the size of the condition and of the entries. If splitting would multiply parts beyond a fixed budget, a part
+    /// remains whole under its keys.
     package func indexForm(indexedProperty: Int?) -> [IndexEntry] {
         var table = ResidualTable()
         return indexForm(indexedProperty: indexedProperty, sharing: &table)
     }
 
-    /// The same, with residuals that are equal to one in the table taken from there.
+    /// Splits like `indexForm(indexedProperty:)` and reuses equal residuals of the table.
     package func indexForm(indexedProperty: Int?, sharing table: inout ResidualTable) -> [IndexEntry] {
         var form = IndexForm(property: indexedProperty.flatMap { type.properties[$0].isExactKey ? $0 : nil })
         var entries: [IndexEntry] = []
@@ -47,7 +47,7 @@ extension BoundPredicate {
 }
 
 extension Property {
-    /// Whether equal values of the type have equal bytes, which the key of an index needs; numbers with a fraction do not.
+    /// `true` if equal values of the type have equal bytes, which an index key requires. Numbers with a fraction do not.
     fileprivate var isExactKey: Bool {
         guard collection == .none else { return false }
         return switch type {
@@ -57,7 +57,7 @@ extension Property {
     }
 }
 
-/// Keys that share a residual; nil is every row.
+/// Keys that share a residual. Nil for every row.
 private struct IndexGroup {
     var keys: [Value]?
     var residual: NormalForm
@@ -65,7 +65,7 @@ private struct IndexGroup {
 
 private struct IndexForm {
     let property: Int?
-    /// What pushing parts of ANDs into groups of others may still cost, in weights; for the whole query, as ANDs nest.
+    /// The remaining cost, in weights, of copying parts of ANDs into groups. It bounds the whole query, because ANDs nest.
     private var budget = 65_536
     private let all = NormalForm(.constant(true))
 
@@ -75,17 +75,19 @@ private struct IndexForm {
         guard property != nil else { return [IndexGroup(keys: nil, residual: condition)] }
         switch condition.condition {
         case .constant(false): return []
+        // OR: a row may satisfy any part, so the entries of all parts are needed.
         case .or: return disjunction(condition.parts)
         case .and: return conjunction(condition)
         case .test(let subject, let test):
             guard let keys = keys(subject, test) else { break }
             return [IndexGroup(keys: keys, residual: all)]
+        // Such conditions pin no key, so they apply to every row.
         case .constant, .not, .properties, .within: break
         }
         return [IndexGroup(keys: nil, residual: condition)]
     }
 
-    /// The keys that a comparison allows; nil when it is none of the indexed property.
+    /// Returns the keys that a comparison allows, or nil if it does not pin the indexed property.
     private func keys(_ subject: Subject, _ test: Test) -> [Value]? {
         guard case .property(property) = subject, !test.foldsCase else { return nil }
         switch (test.comparison, test.value) {
@@ -95,7 +97,7 @@ private struct IndexForm {
         }
     }
 
-    /// All groups of the parts; those without a residual become one.
+    /// Returns all groups of the parts. Groups without a residual are joined into one.
     private mutating func disjunction(_ parts: [NormalForm]) -> [IndexGroup] {
         var bare: [Value] = []
         var groups: [IndexGroup] = []
@@ -108,10 +110,11 @@ private struct IndexForm {
         return groups
     }
 
-    /// Takes the part that pins the property to the fewest keys and leaves the others to be tested.
+    /// Splits by the part that pins the property to the fewest keys. The other parts become residuals.
     private mutating func conjunction(_ condition: NormalForm) -> [IndexGroup] {
         var best: (index: Int, groups: [IndexGroup], count: Int)?
         for (index, part) in condition.parts.enumerated() {
+            // A part pins the property only if all of its groups have keys.
             let candidate = groups(part)
             guard candidate.allSatisfy({ $0.keys != nil }) else { continue }
             let count = candidate.reduce(0) { $0 + ($1.keys?.count ?? 0) }
@@ -127,6 +130,7 @@ private struct IndexForm {
             return [IndexGroup(keys: keys, residual: condition)]
         }
         budget -= cost
+        // The chosen part is left out: a row under a key satisfies it together with its group's residual.
         let remaining = NormalForm.join(rest, isAnd: true)
         return best.groups.map {
             IndexGroup(keys: $0.keys, residual: .join([$0.residual, remaining], isAnd: true))

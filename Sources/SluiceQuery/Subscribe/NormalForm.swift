@@ -1,18 +1,18 @@
 import SluiceCore
 
-/// A condition written in one way of many: negations stand at the leaves, nested parts of one kind are one list, equal parts are one,
-/// equalities of one property are one IN, and parts stand in a fixed order.
+/// A condition in normal form. Negations are at the leaves, and nested parts of one kind are one list. Equal parts occur once, equalities
+/// of one property are one IN, and parts have a fixed order.
 ///
-/// Its digest is made from the digests of its parts, so making, sorting and comparing normal forms costs about the size of the
-/// condition, however deep it is.
+/// Its digest is computed from the digests of its parts. Creating, sorting and comparing normal forms thus costs about the size of the
+/// condition at any depth.
 struct NormalForm: Sendable {
     let condition: BoundPredicate
     let digest: Digest
-    /// What parts are sorted by: the cheap ones first, then by property.
+    /// The sort key of parts: by cost, then by property.
     private let rank: UInt64
-    /// What copying it costs: about a unit for each comparison and for each 8 bytes of constants.
+    /// The cost of a copy: about a unit for each comparison and for each 8 bytes of constants.
     let weight: Int
-    /// Of an AND or OR.
+    /// The parts of an AND or OR.
     let parts: [NormalForm]
 
     init(_ condition: BoundPredicate) { self = NormalForm.make(condition, isNegated: false) }
@@ -44,6 +44,7 @@ struct NormalForm: Sendable {
         case .not(let inner): return make(inner, isNegated: !isNegated)
         case .test, .properties, .within: return NormalForm(leaf: isNegated ? complement(condition) : condition)
         case .and, .or:
+            // De Morgan: a negated AND is an OR of negated parts, and the reverse.
             var isAnd = isNegated
             if case .and = condition { isAnd = !isNegated }
             var parts: [NormalForm] = []
@@ -52,7 +53,7 @@ struct NormalForm: Sendable {
         }
     }
 
-    /// The parts of nested conditions of one kind.
+    /// Collects the parts of nested conditions of one kind.
     private static func gather(_ condition: BoundPredicate, _ isNegated: Bool, _ isAnd: Bool, _ parts: inout [NormalForm]) {
         switch condition {
         case .not(let inner): gather(inner, !isNegated, isAnd, &parts)
@@ -62,7 +63,8 @@ struct NormalForm: Sendable {
         }
     }
 
-    /// `==` and `!=` are each other's complements, for null and NaN too; an order is not its opposite's, as null is in none.
+    /// Returns the complement of a leaf. `==` and `!=` are complements, also for null and NaN. Opposite orders are not, as null has no
+    /// order.
     private static func complement(_ leaf: BoundPredicate) -> BoundPredicate {
         guard case .test(let subject, var test) = leaf else { return .not(leaf) }
         if case .elements = subject { return .not(leaf) }
@@ -74,7 +76,7 @@ struct NormalForm: Sendable {
         return .test(subject, test)
     }
 
-    /// The conjunction or disjunction of normal forms.
+    /// Returns the conjunction or disjunction of normal forms.
     static func join(_ parts: [NormalForm], isAnd: Bool) -> NormalForm {
         var flat: [NormalForm] = []
         for part in parts {
@@ -87,6 +89,7 @@ struct NormalForm: Sendable {
             }
         }
         flat = merged(flat, isAnd: isAnd)
+        // Ties in rank are in the order of digests, which is equal in every process.
         flat.sort { ($0.rank, $0.digest) < ($1.rank, $1.digest) }
         var distinct: [NormalForm] = []
         for part in flat where distinct.last.map({ $0 != part }) ?? true { distinct.append(part) }
@@ -101,7 +104,7 @@ struct NormalForm: Sendable {
         var foldsCase: Bool
     }
 
-    /// In an OR the equalities of a property become one IN, in an AND the inequalities one negated IN.
+    /// Merges the equalities of a property in an OR into one IN, and its inequalities in an AND into one negated IN.
     private static func merged(_ parts: [NormalForm], isAnd: Bool) -> [NormalForm] {
         var others: [NormalForm] = []
         var families: [Family: [NormalForm]] = [:]
@@ -125,7 +128,7 @@ struct NormalForm: Sendable {
         return others
     }
 
-    /// What an equality (in an AND: an inequality) of a scalar property compares with.
+    /// Returns the constants of an equality of a scalar property, or in an AND of an inequality.
     private static func members(_ part: NormalForm, _ isAnd: Bool) -> (family: Family, values: [Value])? {
         var condition = part.condition
         var wanted = isAnd ? TestOperator.notEqual : .equal

@@ -1,9 +1,8 @@
 import SluiceCore
 
-/// What remains of a subscription under a key: a condition in normal form, and its program.
+/// The remaining condition of a subscription under a key, in normal form, and its program.
 ///
-/// Two residuals of one type are equal when their normal forms are, in whatever order and with whatever superfluous parts their queries
-/// were written.
+/// Two residuals of one class are equal if their normal forms are. The order and the superfluous parts of the queries do not matter.
 package struct Residual: Hashable, Sendable {
     package let condition: BoundPredicate
     package let program: Program
@@ -13,11 +12,11 @@ package struct Residual: Hashable, Sendable {
     package func hash(into hasher: inout Hasher) { hasher.combine(digest) }
 }
 
-/// Keeps each residual once: equal conditions share one tree and one program.
+/// Stores each residual once: equal conditions share one tree and one program.
 package struct ResidualTable: Sendable {
-    /// Those of one digest, which is one unless two digests collide.
+    /// The residuals by digest. A digest has one, unless digests collide.
     private var residuals: [Digest: [Residual]] = [:]
-    /// How many different ones there are.
+    /// The number of distinct residuals.
     package private(set) var count = 0
 
     package init() {}

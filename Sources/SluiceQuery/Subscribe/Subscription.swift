@@ -1,19 +1,20 @@
 package import SluiceCore
 
-/// What a client may subscribe to (`QL-*`, `QF-*`, `IQF-5`).
+/// The checks of subscription queries (docs/query-language.md).
 package enum Subscription {
-    /// Checks a query as the subscription of a type and binds it.
+    /// Checks a query as the subscription of a class and binds it.
     ///
-    /// Costs a few walks over the query, whatever it holds: see `Limits` for the bounds (`queryBytes`, `queryLeaves`, `inListValues`,
-    /// `queryListValues`, `shapeVertices`, `patternBytes`, `queryPatternBytes`). The whole set's size is `checkSize`.
-    /// - Throws: `queryAsymmetric`, `queryEmbedded`, `queryTooLarge`, the code of the first construct that subscriptions do not have
-    ///   (320 to 336), `queryNotQueryable`, `queryIndexedFieldMissing`, or what `bind` throws.
+    /// The cost is a few walks over the query, which `Limits` bounds: `queryBytes`, `queryLeaves`, `inListValues`, `queryListValues`,
+    /// `shapeVertices`, `patternBytes`, `queryPatternBytes`. `checkSize` bounds the whole set.
+    /// - Throws: `queryAsymmetric`, `queryEmbedded`, `queryTooLarge`, `queryNotQueryable`, `queryIndexedFieldMissing`, or the errors of
+    ///   `bind`. For a construct that subscriptions do not support, its code (320 to 336).
     package static func check(
         type: ObjectType, query: Query, arguments: [Value] = [], in schema: Schema, fields: QueryableFields
     ) throws(SluiceError) -> Predicate {
         let check = SubscriptionCheck(
             type: type, schema: schema, fields: fields, arguments: arguments, diagnostic: QueryDiagnostic(source: query.source))
         try check.checkType()
+        // The bounds are checked before binding, which is the costly step.
         try SubscriptionCost.check(query, arguments, of: type)
         try check.checkShape(query)
         let predicate = try query.bind(to: type, arguments: arguments)
@@ -22,7 +23,7 @@ package enum Subscription {
         return predicate
     }
 
-    /// Checks that the texts of a whole set are within `Limits.queryBytes` together (QL-6).
+    /// Checks that the texts of a whole set are within `Limits.queryBytes` together.
     /// - Throws: `queryTooLarge`.
     package static func checkSize(ofSet texts: some Sequence<String>) throws(SluiceError) {
         let size = texts.reduce(0) { $0 + $1.utf8.count }
@@ -31,7 +32,7 @@ package enum Subscription {
         }
     }
 
-    /// The names of properties that a query uses, in the order of their first use: what development mode makes queryable (QF-4).
+    /// Returns the names of a query's properties in the order of their first use. Development mode makes them queryable.
     package static func names(in query: Query) -> [String] {
         var names: [String] = []
         var seen: Set<SyntaxName> = []
@@ -49,7 +50,7 @@ package enum Subscription {
 }
 
 extension SyntaxQuery {
-    /// All comparisons in the order of the text, without those inside a SUBQUERY.
+    /// Calls `body` with all comparisons in the order of the text, except those inside a SUBQUERY.
     func visitComparisons(_ body: (SyntaxComparison) -> Void) {
         switch kind {
         case .constant: break

@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Looks for constructs that subscriptions do not have, and for fields that are not queryable, in the order of the text.
+/// Finds constructs that subscriptions do not support and fields that are not queryable, in the order of the text.
 struct SubscriptionCheck {
     let type: ObjectType
     let schema: Schema
@@ -8,7 +8,7 @@ struct SubscriptionCheck {
     let arguments: [Value]
     let diagnostic: QueryDiagnostic
 
-    /// What an operand is, once it is allowed.
+    /// The kind of a permitted operand.
     private enum Role { case constant, list, scalar, elements }
 
     func checkType() throws(SluiceError) {
@@ -48,7 +48,7 @@ struct SubscriptionCheck {
         case .geoWithin: return try checkPoint(comparison)
         default: break
         }
-        // Links are refused by what they are compared with, before the field itself is looked at.
+        // The other operand can make a link an error, so operands are checked before the fields.
         for operand in [comparison.left, comparison.right] { try checkValue(operand) }
         switch (try role(comparison.left), try role(comparison.right)) {
         case (.scalar, .scalar), (.scalar, .elements), (.elements, .scalar):
@@ -59,7 +59,7 @@ struct SubscriptionCheck {
         }
     }
 
-    /// The one use of an embedded object (QF-3): where it is a point of GeoJSON, by itself and of the row.
+    /// Checks GEOWITHIN, the only permitted use of an embedded object: a single GeoJSON point of the row itself.
     private func checkPoint(_ comparison: SyntaxComparison) throws(SluiceError) {
         guard case .path(let path) = comparison.left.kind, let property = try firstProperty(path), path.steps.count == 1 else { return }
         guard path.suffix == nil, schema.isPoint(property) else {
@@ -105,7 +105,8 @@ struct SubscriptionCheck {
 
     // MARK: Paths
 
-    /// - Returns: the queryable field that a path names; nil for what the binder refuses with a better text, such as an unknown name.
+    /// - Returns: The queryable field that a path names. Nil for a path that the binder rejects with a better message, such as an unknown
+    ///   name.
     private func field(_ path: SyntaxPath) throws(SluiceError) -> Property? {
         let property = try firstProperty(path)
         if path.suffix == .type { throw refused(.queryValueType, "@type", at: path.suffixPosition) }
@@ -125,7 +126,7 @@ struct SubscriptionCheck {
         return property
     }
 
-    /// The property that a path begins with, when the path is one that the check lets pass.
+    /// Returns the property that a path begins with, or nil for a path that the binder rejects.
     private func firstProperty(_ path: SyntaxPath) throws(SluiceError) -> Property? {
         for step in path.steps {
             switch step.kind {
@@ -160,8 +161,8 @@ struct SubscriptionCheck {
 // MARK: The indexed field
 
 extension SubscriptionCheck {
-    /// Where the type has the indexed queryable field, the query must compare it with constants by `==` or IN, alone or joined by AND at
-    /// the top level (IQF-5).
+    /// Checks that a query pins the indexed queryable field, if the class has it. The query must compare it with constants by `==` or IN,
+    /// alone or joined by AND at the top level.
     func checkPin(_ root: SyntaxQuery) throws(SluiceError) {
         guard let indexed = fields.indexed, type.index(of: indexed) != nil, !pins(indexed, root) else { return }
         var use: SourcePosition?
@@ -183,6 +184,7 @@ extension SubscriptionCheck {
         switch query.kind {
         case .and(let parts): parts.contains { pins(field, $0) }
         case .compare(let comparison): pins(field, comparison)
+        // Below OR and NOT a comparison does not restrict the whole query.
         case .constant, .or, .not: false
         }
     }
@@ -213,7 +215,7 @@ extension SubscriptionCheck {
 }
 
 extension Property {
-    /// Whether comparisons of the property can be subscribed to: a scalar, or a list or set of scalars (QF-3).
+    /// `true` if a subscription may compare the property: a scalar, or a list or set of scalars.
     fileprivate var isSubscribable: Bool { reasonAgainst.isEmpty }
 
     fileprivate var isCountable: Bool { isSubscribable && collection != .none }

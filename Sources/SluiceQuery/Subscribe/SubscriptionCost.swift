@@ -1,8 +1,8 @@
 import SluiceCore
 
-/// The bounds of a subscription, so that no text of a client takes more than a bounded time and memory. Depth is the parser's.
+/// The bounds of a subscription's time and memory for any text of a client. The parser bounds the depth.
 enum SubscriptionCost {
-    /// Before binding: what the text and the arguments hold.
+    /// Checks the text and the arguments before binding.
     static func check(_ query: Query, _ arguments: [Value], of type: ObjectType) throws(SluiceError) {
         let bytes = arguments.reduce(query.source.utf8.count) { $0 + size($1) }
         guard bytes <= Limits.queryBytes else { throw tooLarge(type, "has \(bytes) bytes", Limits.queryBytes) }
@@ -26,7 +26,7 @@ enum SubscriptionCost {
         try check(leaves: count.leaves, type)
     }
 
-    /// After binding: a list under `!=` becomes a comparison for each of its values.
+    /// Checks the result of binding: a list under `!=` becomes a comparison for each of its values.
     static func check(_ predicate: Predicate) throws(SluiceError) { try check(leaves: predicate.bound.leafCount, predicate.type) }
 
     private static func check(leaves: Int, _ type: ObjectType) throws(SluiceError) {

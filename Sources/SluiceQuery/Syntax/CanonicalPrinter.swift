@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Prints syntax trees: one text per tree, and the text parses back to the tree. Persisted subscriptions are keyed by it, so it must not
+/// Prints syntax trees. A tree has one text, which parses to the same tree. Persisted subscriptions have this text as a key, so it must not
 /// change between releases.
 struct CanonicalPrinter {
     private var text = ""
@@ -81,7 +81,7 @@ struct CanonicalPrinter {
             query(inner)
             text += ").@count"
         case .object(let type, let key):
-            // The parser takes one "class_" away.
+            // The parser removes one "class_".
             let hasPrefix = type.text.utf8.starts(with: "class_".utf8)
             text += "obj(\(Literal.string(hasPrefix ? "class_" + type.text : type.text).canonicalText), "
             self.operand(key, isPart: false)
@@ -114,7 +114,7 @@ struct CanonicalPrinter {
         if let suffix = path.suffix { text += ".\(suffix.rawValue)" }
     }
 
-    /// A name with its blanks escaped, between backquotes if it is a word that no property may have without them.
+    /// Returns a name with escaped blanks. A word that no property may have unquoted is between backquotes.
     static func name(_ name: String) -> String {
         if QueryName.needsQuotes(name) { return "`\(name)`" }
         guard name.utf8.contains(where: { $0 == 32 || $0 == 10 || $0 == 13 || $0 == 9 }) else { return name }
@@ -177,7 +177,7 @@ struct CanonicalPrinter {
 }
 
 extension Literal {
-    /// The literal as the canonical text has it.
+    /// The literal in the form of the canonical text.
     var canonicalText: String {
         switch self {
         case .null: "NULL"
@@ -196,7 +196,7 @@ extension Literal {
         }
     }
 
-    /// Whether a string may stand between quotes: no quotes, no backslash, no control characters.
+    /// `true` if a string needs no encoding between quotes: it has no quotes, backslashes or control characters.
     private static func isPlain(_ text: String) -> Bool {
         text.utf8.allSatisfy { $0 >= 32 && $0 != 127 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "'") && $0 != UInt8(ascii: "\\") }
     }

@@ -1,11 +1,11 @@
 import SluiceCore
 
-/// Finds where a tree is nested too deeply for its canonical text to be parsed.
+/// Finds the place at which a tree is too deep for its canonical text to parse.
 ///
-/// A text can be flatter than its tree: precedence stands in for parentheses, which the canonical text writes out. So that every query's
-/// canonical text is a query, the levels of that text are counted, not those of the one given.
+/// A text can be flatter than its tree, because precedence replaces parentheses that the canonical text contains. The check counts the
+/// levels of the canonical text, so that the canonical text of every query is a query.
 enum DepthCheck {
-    /// Where the first level beyond `Limits.nestingDepth` begins; nil when there is none.
+    /// Returns the position of the first level beyond `Limits.nestingDepth`, or nil.
     static func excess(in tree: SyntaxTree) -> SourcePosition? { excess(in: tree.root, 0) }
 
     private static func excess(in query: SyntaxQuery, _ depth: Int) -> SourcePosition? {

@@ -1,7 +1,7 @@
 import SluiceCore
 
 extension Lexer {
-    /// The literal that begins with this letter, if one does; constants that are words are found with the words.
+    /// Reads a literal that begins with this letter, or returns nil. `word` reads constants that are words.
     mutating func prefixed(_ byte: UInt8) throws(SluiceError) -> TokenKind? {
         switch Unicode.Scalar(byte) {
         case "T": try shortTimestamp()
@@ -15,7 +15,7 @@ extension Lexer {
 
     // MARK: Strings
 
-    /// A string's value is the raw text between its quotes: escapes are checked, not decoded, as in the original.
+    /// Reads a string. Its value is the raw text between its quotes: as in Realm, escapes are checked but not decoded.
     mutating func string(quote: UInt8) throws(SluiceError) -> TokenKind {
         let start = position
         position += 1
@@ -61,7 +61,7 @@ extension Lexer {
         return .literal(String(validating: decoded, as: UTF8.self).map { .string($0) } ?? .bytes(decoded))
     }
 
-    /// `L1:2`
+    /// Reads `L1:2`.
     private mutating func rowKey() -> TokenKind? {
         var scan = position + 1
         guard let table = signedDigits(&scan), byte(scan) == UInt8(ascii: ":") else { return nil }
@@ -109,7 +109,7 @@ extension Lexer {
         return .literal(.timestamp(time))
     }
 
-    /// `2026-11-21@10:30:00` or with `T`, and nanoseconds after another colon.
+    /// Reads `2026-11-21@10:30:00`, also with `T`. Nanoseconds may follow another colon.
     mutating func calendarTimestamp() throws(SluiceError) -> TokenKind? {
         var scan = position
         guard digits(&scan) != nil, byte(scan) == UInt8(ascii: "-") else { return nil }
@@ -143,7 +143,7 @@ extension Lexer {
         guard parts[0] >= 1900 else { throw failure("Conversion of dates before 1900 is not supported.", at: position) }
         guard parts[0] <= 999_999, (1...12).contains(parts[1]), (1...31).contains(parts[2]), parts[3] < 24, parts[4] < 60, parts[5] < 60
         else { throw failure("there is no such date", at: position) }
-        // Days since 1970 in the proleptic Gregorian calendar, years beginning in March.
+        // Days since 1970 in the proleptic Gregorian calendar, with years that begin in March.
         let year = parts[1] > 2 ? parts[0] : parts[0] - 1
         let month = (parts[1] + 9) % 12
         let dayOfYear = (153 * month + 2) / 5 + parts[2] - 1
@@ -175,7 +175,7 @@ extension Lexer {
         return digits(&scan).map { start..<$0.upperBound }
     }
 
-    /// `-inf`, `+infinity`, `-nan`.
+    /// Reads `-inf`, `+infinity` or `-nan`.
     mutating func signedWord(_ byte: UInt8) -> TokenKind? {
         guard byte == UInt8(ascii: "-") || byte == UInt8(ascii: "+") else { return nil }
         var end = position + 1
@@ -205,6 +205,7 @@ extension Lexer {
         let digits = text((isPositive ? position + 1 : position)..<scan)
         defer { position = scan }
         let isFloat = byte(scan) == UInt8(ascii: "f")
+        // An integer beyond 64 bits is a real, which a decimal property reads in full.
         guard hasFraction || hasExponent || isFloat else {
             guard let value = Int64(digits) else { return .literal(.real(digits)) }
             return isSigned ? .literal(.int(value)) : .natural(value)
@@ -216,7 +217,7 @@ extension Lexer {
         return .literal(.real(digits))
     }
 
-    /// The most frequent numbers: up to 18 digits and nothing else.
+    /// Reads the most frequent numbers: up to 18 digits and nothing else.
     private mutating func smallNatural() -> TokenKind? {
         var scan = position
         var value: Int64 = 0

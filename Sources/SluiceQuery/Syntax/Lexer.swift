@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Cuts a query's text into tokens: the longest match wins, and of equally long ones a literal before a word.
+/// Splits a query's text into tokens. The longest match wins, and a literal wins over a word of equal length.
 struct Lexer {
     let source: String
     let bytes: [UInt8]
@@ -11,7 +11,7 @@ struct Lexer {
         bytes = Array(source.utf8)
     }
 
-    /// The whole text; the last token is `.end`.
+    /// Returns all tokens of the text. The last one is `.end`.
     mutating func tokens() throws(SluiceError) -> [Token] {
         var tokens: [Token] = []
         tokens.reserveCapacity(bytes.count / 4 + 1)
@@ -48,7 +48,7 @@ struct Lexer {
         }
     }
 
-    /// What begins with a sign or a point and is no symbol.
+    /// Reads a token that begins with a sign or a point and is not a symbol.
     private mutating func signed(_ byte: UInt8) throws(SluiceError) -> TokenKind? {
         guard let next = peek(1) else { return nil }
         if Lexer.isDigit(next) || next == UInt8(ascii: ".") { return try number() }
@@ -150,7 +150,7 @@ struct Lexer {
         return Lexer.constant(word) ?? Keyword(spelling: word).map { .keyword($0) } ?? .name(word)
     }
 
-    /// A name between backquotes, which may be a word of the language. Realm's language has no such names.
+    /// Reads a name between backquotes, which may be a word of the language. Realm's language has no such names.
     private mutating func quotedName() throws(SluiceError) -> TokenKind {
         let start = position + 1
         guard let end = bytes[start...].firstIndex(of: UInt8(ascii: "`")) else {
@@ -163,7 +163,7 @@ struct Lexer {
         return .name(text(start..<end))
     }
 
-    /// A name with blanks in it, which no keyword has.
+    /// Reads a name with blanks, which no keyword has.
     private mutating func escapedName(from start: Int) -> String {
         var name = Array(bytes[start..<position])
         while let byte = peek() {
@@ -180,7 +180,7 @@ struct Lexer {
         return String(decoding: name, as: UTF8.self)
     }
 
-    /// `$12` and `$K12`.
+    /// Reads `$12` or `$K12`.
     private func argument(_ range: Range<Int>) throws(SluiceError) -> TokenKind? {
         let isPath = range.count > 1 && bytes[range.lowerBound + 1] == UInt8(ascii: "K")
         let digits = range.dropFirst(isPath ? 2 : 1)

@@ -1,7 +1,7 @@
 import SluiceCore
 
 extension Parser {
-    /// A value, or whatever stands in parentheses.
+    /// Reads a value, or a query or expression in parentheses.
     mutating func primary() throws(SluiceError) -> Node {
         guard take(.openParenthesis) else { return .operand(try value()) }
         let node = try nested { parser throws(SluiceError) in try parser.either() }
@@ -54,7 +54,7 @@ extension Parser {
         return SyntaxOperand(kind: .list(members, quantifier), position: start)
     }
 
-    /// A constant, and what counts as one in a list only: a quantified argument, and `O2`, which elsewhere is a property's name.
+    /// Reads a constant. A list also permits a quantified argument, and `O2`, which is a property's name elsewhere.
     private mutating func member() throws(SluiceError) -> SyntaxOperand? {
         let start = position
         if let quantifier = quantifier() {
@@ -73,7 +73,7 @@ extension Parser {
 
     // MARK: Constants
 
-    /// A constant that does not begin with a quantifier; nil when none stands here.
+    /// Reads a constant that does not begin with a quantifier, or returns nil.
     private mutating func constant() throws(SluiceError) -> SyntaxOperand? {
         let start = position
         switch current.kind {
@@ -109,7 +109,7 @@ extension Parser {
         advance()
         try expect(.comma)
         let keyPlace = position
-        // Looked at before it is read: objects as keys of objects would nest without end.
+        // The check precedes `constant()`, because objects as keys of objects would recurse without bound.
         guard !sees(.obj), let key = try constant(), key.isKey else {
             throw failure("expected a primary key: a number, string, uuid, oid or argument", at: keyPlace)
         }
@@ -134,7 +134,7 @@ extension Parser {
 
     // MARK: Properties
 
-    /// The next token as a property's name, which some keywords may be too; nil when it is none.
+    /// Reads the next token as a property's name, or returns nil. Some keywords are permitted as names.
     mutating func name() -> String? {
         switch current.kind {
         case .name(let name):
@@ -186,7 +186,7 @@ extension Parser {
         return PathStep(kind, at: place)
     }
 
-    /// What follows `.@`: a step (then nil), or the operand that it completes.
+    /// Reads the word after `.`. Returns nil for a step, or the operand that the word completes.
     private mutating func meta(_ word: MetaWord, _ path: inout SyntaxPath) throws(SluiceError) -> SyntaxOperand? {
         let place = position
         advance()
@@ -215,7 +215,7 @@ extension Parser {
         return SyntaxOperand(kind: .aggregate(path, aggregate, property: property), position: path.position)
     }
 
-    /// What stands in brackets after a path, and the closing one; `[SIZE]` ends the path.
+    /// Reads the contents of brackets after a path, and the closing bracket. `[SIZE]` ends the path.
     private mutating func subscripted(_ path: inout SyntaxPath, at start: SourcePosition) throws(SluiceError) {
         let kind: PathStep.Kind?
         switch current.kind {
@@ -259,7 +259,7 @@ extension Parser {
 }
 
 extension SyntaxOperand {
-    /// Whether it may be a primary key in `obj(…)`.
+    /// `true` if the operand may be a primary key in `obj(…)`.
     var isKey: Bool {
         switch kind {
         case .argument(_, nil): true

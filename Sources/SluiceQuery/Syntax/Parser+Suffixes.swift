@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// What is no condition: SORT, DISTINCT, LIMIT and the shapes of GEOWITHIN.
+/// The parts other than conditions: SORT, DISTINCT, LIMIT and the shapes of GEOWITHIN.
 extension Parser {
     mutating func suffixes() throws(SluiceError) -> [QuerySuffix] {
         var suffixes: [QuerySuffix] = []
@@ -44,7 +44,7 @@ extension Parser {
         return paths
     }
 
-    /// A path without quantifier, `@count` or `@type`.
+    /// Reads a path without quantifier, `@count` or `@type`.
     private mutating func plainPath() throws(SluiceError) -> SyntaxPath {
         let start = position
         guard case .path(let path) = try property(quantifier: nil, at: start).kind, path.suffix == nil else {

@@ -1,12 +1,12 @@
 import SluiceCore
 
-/// Builds the syntax tree by recursive descent. Precedence, loosest first: OR, AND, + -, * /, comparison, NOT.
+/// Builds the syntax tree by recursive descent. The precedence is, loosest first: OR, AND, + -, * /, comparison, NOT.
 ///
-/// A parenthesis may hold a query or an expression, which is known only behind it; so everything below OR gives a
-/// `Node` that is one or the other, and whoever needs a certain kind asks for it.
+/// A parenthesis may contain a query or an expression, and only the token after it decides. Every level below OR therefore returns a `Node`
+/// that is either, and the caller requires the kind that it needs.
 struct Parser {
     let diagnostic: QueryDiagnostic
-    /// The text's bytes; tokens are ranges of them.
+    /// The bytes of the text. Tokens are ranges of them.
     let source: [UInt8]
     let tokens: [Token]
     var index = 0
@@ -75,7 +75,7 @@ struct Parser {
         failure("the query is nested deeper than \(Limits.nestingDepth) levels", at: position)
     }
 
-    /// Counts a level of nesting for the time of `body`, so that hostile text cannot exhaust the stack.
+    /// Counts a level of nesting during `body`, so that hostile text cannot exhaust the stack.
     mutating func nested<R>(_ body: (inout Parser) throws(SluiceError) -> R) throws(SluiceError) -> R {
         guard depth < Limits.nestingDepth else {
             throw tooDeep(at: position)
@@ -92,7 +92,7 @@ struct Parser {
         return try asQuery(node)
     }
 
-    /// The node as a query; an expression alone is none.
+    /// Returns the node as a query. An expression alone is an error.
     private func asQuery(_ node: Node) throws(SluiceError) -> SyntaxQuery {
         guard case .query(let query) = node else {
             throw expected("a comparison operator (a property alone is no condition; write '== true')")
@@ -105,7 +105,7 @@ struct Parser {
         return operand
     }
 
-    /// A query or, inside parentheses, an expression.
+    /// Reads a query or, inside parentheses, an expression.
     mutating func either() throws(SluiceError) -> Node {
         let first = try conjunction()
         guard sees(.or) else { return first }
@@ -137,7 +137,7 @@ struct Parser {
     private mutating func negation() throws(SluiceError) -> Node {
         let start = position
         if take(.not) {
-            // A parenthesis behind it counts for both: "!(" is one level.
+            // A parenthesis after it counts for both: "!(" is one level.
             let inner = sees(.openParenthesis) ? try negation() : try nested { parser throws(SluiceError) in try parser.negation() }
             return .query(SyntaxQuery(.not(try asQuery(inner)), at: start))
         }
@@ -166,7 +166,7 @@ struct Parser {
         return .query(SyntaxQuery(.compare(parts), at: start))
     }
 
-    /// Only equality, IN and order compare expressions; the other operators stand between values.
+    /// Checks the left side. Only equality, IN and orders compare expressions; other operators take values.
     private func check(
         _ left: SyntaxOperand, isGrouped: Bool, at start: SourcePosition, leftOf comparison: ComparisonOperator
     ) throws(SluiceError) {
@@ -212,7 +212,7 @@ struct Parser {
         symbol == .times ? .multiply : symbol == .divide ? .divide : nil
     }
 
-    /// Operators of one precedence, grouped from the left: the tree is as deep as the chain is long, so the length counts as depth.
+    /// Reads operators of one precedence, grouped from the left. The tree is as deep as the chain is long, so the length counts as depth.
     private mutating func chain(
         _ arithmetic: (Symbol) -> Arithmetic?, _ part: (inout Parser) throws(SluiceError) -> Node
     ) throws(SluiceError) -> Node {
@@ -272,7 +272,7 @@ extension ComparisonOperator {
         }
     }
 
-    /// Whether calculations and parentheses may stand beside it.
+    /// `true` if the operator permits calculations and parentheses.
     var takesExpressions: Bool {
         switch self {
         case .equal, .notEqual, .isIn, .less, .lessOrEqual, .greater, .greaterOrEqual: true

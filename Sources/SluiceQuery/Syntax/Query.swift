@@ -1,20 +1,20 @@
 package import SluiceCore
 
-/// A parsed text of the query language: its grammar is checked, its names and types are not (see `bind`).
+/// A parsed text of the query language. Its grammar is checked; `bind` checks its names and types.
 ///
-/// Two queries are equal when they are written alike but for blanks, spelling of operators and superfluous parentheses.
+/// Two queries are equal if their texts differ only in blanks, spelling of operators and superfluous parentheses.
 package struct Query: Hashable, Sendable {
     package let tree: SyntaxTree
-    /// The text as it was given; errors of later stages show it.
+    /// The original text, which errors of later stages show.
     package let source: String
 
     /// Parses a text.
-    /// - Throws: `querySyntax` with line, column and what was expected. Nesting beyond `Limits.nestingDepth` is such an error too.
+    /// - Throws: `querySyntax` with line, column and the expected token. Nesting beyond `Limits.nestingDepth` is also such an error.
     package static func parse(_ text: String) throws(SluiceError) -> Query {
         Query(tree: try Parser.parse(text), source: text)
     }
 
-    /// The one text of all queries that are equal to this one; it parses back to this query.
+    /// The canonical text, equal for equal queries. It parses to this query.
     package var canonicalText: String { CanonicalPrinter.print(tree) }
 
     package static func == (lhs: Query, rhs: Query) -> Bool { lhs.tree == rhs.tree }

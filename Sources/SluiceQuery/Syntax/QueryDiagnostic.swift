@@ -1,27 +1,27 @@
 package import SluiceCore
 
-/// A place in a query's text, in bytes from its beginning.
+/// A position in a query's text, in bytes from its beginning.
 ///
-/// All places are equal: two syntax trees are the same query wherever their parts stood.
+/// All positions are equal, so that syntax trees compare without them.
 package struct SourcePosition: Hashable, Sendable {
     package var offset: Int
 
     package init(_ offset: Int) { self.offset = offset }
 
-    /// Of a part that was made, not parsed.
+    /// The position of a part that was not parsed.
     package static let unknown = SourcePosition(0)
 
     package static func == (_: SourcePosition, _: SourcePosition) -> Bool { true }
     package func hash(into _: inout Hasher) {}
 }
 
-/// Turns a place in a query into an error that shows it.
+/// Converts a position in a query to an error that shows it.
 package struct QueryDiagnostic: Sendable {
     private let source: String
 
     package init(source: String) { self.source = source }
 
-    /// The error for a place: line, column, the sentence, the line of text and a caret below the place.
+    /// Returns the error for a position: line, column, the sentence, the line of text and a caret below the position.
     package func error(
         _ code: ErrorCode, _ sentence: String, at position: SourcePosition, fix: String? = nil
     ) -> SluiceError {
@@ -41,7 +41,7 @@ package struct QueryDiagnostic: Sendable {
             code, "line \(line), column \(column): \(sentence)\n    \(excerpt)\n    \(caret)\n", fix: fix)
     }
 
-    /// An argument that nobody gave.
+    /// Returns the error for an argument that the caller did not pass.
     func missingArgument(_ number: Int, of count: Int, at position: SourcePosition) -> SluiceError {
         let given =
             switch count {
@@ -52,17 +52,17 @@ package struct QueryDiagnostic: Sendable {
         return error(.queryArgument, "Request for argument at index \(number) but \(given)", at: position)
     }
 
-    /// A quantifier before an argument that is no list.
+    /// Returns the error for a quantifier before an argument that is not a list.
     func quantifiedArgument(_ number: Int, _ value: Value, at position: SourcePosition) -> SluiceError {
         error(
             .queryArgument, "ANY/ALL/NONE are only allowed on arguments which contain a list, but argument $\(number) is '\(value)'",
             at: position)
     }
 
-    /// How many characters of the line are shown on each side of the place.
+    /// The number of characters of the line that are shown on each side of the position.
     private static let reach = 60
 
-    /// Control characters as blanks, so that the caret stays below its place.
+    /// Returns the text with control characters as blanks, so that the caret remains below its position.
     static func visible(_ scalars: some Sequence<Unicode.Scalar>) -> String {
         var text = String.UnicodeScalarView()
         for scalar in scalars { text.append(scalar.value < 32 || (127..<160).contains(scalar.value) ? " " : scalar) }
@@ -70,21 +70,22 @@ package struct QueryDiagnostic: Sendable {
     }
 }
 
-/// The parts of an error that `QueryDiagnostic` made, for programs.
+/// The parts of an error from `QueryDiagnostic`, for programs.
 package struct QueryErrorParts: Hashable, Sendable {
-    /// From 1; columns count characters.
+    /// The line from 1.
     package var line: Int
+    /// The column from 1, in characters.
     package var column: Int
-    /// The message without its place and the picture of it.
+    /// The message without the position and the excerpt.
     package var sentence: String
 
-    /// Nil for an error that has no place in a text.
+    /// Returns nil for an error without a position in a text.
     package init?(_ error: SluiceError) {
         let message = error.message
         guard message.hasPrefix("line "), let colon = message.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         let words = message[..<colon].split(separator: " ")
         guard words.count == 4, words[2] == "column", let line = Int(words[1].dropLast()), let column = Int(words[3]) else { return nil }
-        // Behind the sentence are the line of text and the caret, each on a line of its own.
+        // The line of text and the caret follow the sentence, each on a line of its own.
         let rest = message[colon...].dropFirst(2).split(separator: "\n", omittingEmptySubsequences: false).dropLast(3)
         (self.line, self.column, sentence) = (line, column, rest.joined(separator: "\n"))
     }

@@ -1,7 +1,7 @@
 import SluiceCore
 
-/// Equality of the syntax tree's parts that hold text. Swift's strings are equal when they are canonically equivalent; the language
-/// tells an "é" of one code point from one of two, so here bytes decide.
+/// Equality by bytes for the syntax tree's parts that hold text. Swift's strings are equal if they are canonically equivalent. The language
+/// distinguishes an "é" of one code point from one of two.
 extension Literal: Hashable {
     package static func == (lhs: Literal, rhs: Literal) -> Bool {
         switch (lhs, rhs) {

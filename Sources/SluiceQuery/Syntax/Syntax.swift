@@ -1,9 +1,9 @@
 package import SluiceCore
 
-/// A query as written, before names and types are known. Equality ignores places.
+/// A query as written, before names and types are resolved. Equality ignores positions.
 package struct SyntaxQuery: Hashable, Sendable {
     package var kind: Kind
-    /// Where it begins: a negation at its operator, AND and OR at their first part.
+    /// The position of the first token. A negation begins at its operator, AND and OR at their first part.
     package var position: SourcePosition
 
     package init(_ kind: Kind, at position: SourcePosition = .unknown) {
@@ -13,7 +13,7 @@ package struct SyntaxQuery: Hashable, Sendable {
 
     package indirect enum Kind: Hashable, Sendable {
         case constant(Bool)
-        /// Two or more, never directly nested.
+        /// Two or more parts, never of the same kind.
         case and([SyntaxQuery])
         case or([SyntaxQuery])
         case not(SyntaxQuery)
@@ -22,7 +22,7 @@ package struct SyntaxQuery: Hashable, Sendable {
 }
 
 extension SyntaxQuery {
-    /// The same query with other comparisons.
+    /// Returns the query with every comparison replaced.
     package func mapComparisons(_ transform: (SyntaxComparison) -> SyntaxComparison) -> SyntaxQuery {
         var result = self
         switch kind {
@@ -39,10 +39,10 @@ extension SyntaxQuery {
 package struct SyntaxComparison: Hashable, Sendable {
     package var left: SyntaxOperand
     package var comparison: ComparisonOperator
-    /// `[c]`
+    /// `true` for `[c]`.
     package var foldsCase: Bool
     package var right: SyntaxOperand
-    /// Where the operator stands.
+    /// The position of the operator.
     package var position: SourcePosition
 }
 
@@ -65,7 +65,7 @@ package enum ComparisonOperator: String, Hashable, Sendable {
 
 package struct SyntaxOperand: Hashable, Sendable {
     package var kind: Kind
-    /// Where it begins.
+    /// The position of the first token.
     package var position: SourcePosition
 
     package enum Kind: Hashable, Sendable {
@@ -74,19 +74,19 @@ package struct SyntaxOperand: Hashable, Sendable {
         case path(SyntaxPath)
         /// Members are literals, arguments, objects and row keys.
         case list([SyntaxOperand], Quantifier?)
-        /// The place of the aggregate's word is the path's `suffixPosition`.
+        /// The path's `suffixPosition` is the position of the aggregate's word.
         indirect case aggregate(SyntaxPath, Aggregate, property: SyntaxName?)
         indirect case arithmetic(SyntaxOperand, Arithmetic, SyntaxOperand)
         indirect case subqueryCount(SyntaxPath, variable: SyntaxName, SyntaxQuery)
-        /// `obj("Class", key)`; the key is a literal or an argument.
+        /// `obj("Class", key)`. The key is a literal or an argument.
         indirect case object(type: SyntaxName, key: SyntaxOperand)
         indirect case shape(GeoShape)
-        /// `L1:2` and, in a list, `O2`: places inside one file of the original, which mean nothing elsewhere.
+        /// `L1:2` and, in a list, `O2`: row numbers in a Realm file, which are meaningless elsewhere.
         case rowKey(table: Int64?, row: Int64)
     }
 }
 
-/// A name with its place. Names are equal when their bytes are: no Unicode normalisation, as everywhere in the language.
+/// A name with its position. Names are equal if their bytes are: the language never normalises Unicode.
 package struct SyntaxName: Hashable, Sendable {
     package var text: String
     package var position: SourcePosition
@@ -106,21 +106,21 @@ package enum Aggregate: String, Hashable, Sendable { case max = "@max", min = "@
 
 package enum Arithmetic: String, Hashable, Sendable { case add = "+", subtract = "-", multiply = "*", divide = "/" }
 
-/// A constant as written. Numbers keep their digits until the type they are compared with is known.
+/// A constant as written. Numbers keep their digits until the type that they compare with is known.
 package enum Literal: Sendable {
     case null
     case bool(Bool)
     case int(Int64)
-    /// A number with a fraction or an exponent, or a whole number beyond 64 bits: its text without a leading plus.
+    /// A number with a fraction or an exponent, or an integer beyond 64 bits: its text without a leading plus.
     case real(String)
     /// The text of a number with the suffix `f`, without the suffix.
     case float(String)
     case infinity(negative: Bool)
     case nan
     case string(String)
-    /// `B64"…"` whose bytes are not UTF-8 (otherwise it is a string).
+    /// `B64"…"` with bytes that are not UTF-8. Otherwise it is a string.
     case bytes([UInt8])
-    /// `binary(…)`
+    /// The bytes of `binary(…)`.
     case binary([UInt8])
     case timestamp(Timestamp)
     case objectId(ObjectIdentifierBytes)
@@ -129,12 +129,12 @@ package enum Literal: Sendable {
 
 package struct SyntaxPath: Hashable, Sendable {
     package var quantifier: Quantifier?
-    /// One at least.
+    /// One step or more.
     package var steps: [PathStep]
     package var suffix: PathSuffix?
-    /// Where it begins: at the quantifier, when it has one.
+    /// The position of the first token, which is the quantifier if there is one.
     package var position: SourcePosition
-    /// Where the suffix stands, or the aggregate that the path belongs to.
+    /// The position of the suffix, or of the path's aggregate.
     package var suffixPosition: SourcePosition
 
     package init(
@@ -160,7 +160,7 @@ package struct PathStep: Hashable, Sendable {
 
     package enum Kind: Sendable {
         case name(String)
-        /// `$K0`, alone in its path.
+        /// `$K0`, the only step of its path.
         case argument(Int)
         case index(Int64)
         case first, last, every
@@ -176,7 +176,7 @@ package enum PathSuffix: String, Hashable, Sendable { case count = "@count", typ
 package enum GeoShape: Hashable, Sendable {
     case box(GeoPoint, GeoPoint)
     case circle(GeoPoint, radians: GeoCoordinate)
-    /// The outer loop, then holes; each loop as written, with its last point.
+    /// The outer loop, then holes. Each loop is as written, with its last point.
     case polygon([[GeoPoint]])
 }
 
@@ -192,13 +192,13 @@ package struct GeoCoordinate: Hashable, Sendable {
     package var position: SourcePosition
 
     package enum Kind: Hashable, Sendable {
-        /// `.int`, `.real` or `.float`
+        /// `.int`, `.real` or `.float`.
         case literal(Literal)
         case argument(Int)
     }
 }
 
-/// What may follow a query; applied in order.
+/// A suffix of a query. Suffixes apply in order.
 package struct QuerySuffix: Hashable, Sendable {
     package var kind: Kind
     package var position: SourcePosition
@@ -228,7 +228,7 @@ package struct QuerySuffix: Hashable, Sendable {
     }
 }
 
-/// A whole parsed text.
+/// The tree of a whole text.
 package struct SyntaxTree: Hashable, Sendable {
     package var root: SyntaxQuery
     package var suffixes: [QuerySuffix]

@@ -1,7 +1,7 @@
-/// What the lexer cuts the text into. Offsets are bytes of the text.
+/// A token of the text. Offsets are in bytes.
 struct Token: Sendable {
     let kind: TokenKind
-    /// The kind's keyword or symbol, or 0: what the parser asks most is answered without looking into `kind`.
+    /// The kind's keyword or symbol, or 0. It answers the parser's most frequent question without reading `kind`.
     let code: UInt8
     let start: Int32
     let end: Int32
@@ -25,7 +25,7 @@ enum TokenKind: Sendable {
     case keyword(Keyword)
     case symbol(Symbol)
     case literal(Literal)
-    /// A whole number without a sign, which may also be an index, a limit or a coordinate.
+    /// An integer without a sign, which may also be an index, a limit or a coordinate.
     case natural(Int64)
     /// `$0`
     case argument(Int)
@@ -45,7 +45,7 @@ enum Keyword: UInt8, Hashable, Sendable, CaseIterable {
     case distinct, limit, obj, subquery, geoBox, geoPolygon, geoCircle, truePredicate, falsePredicate
     case ascending, descending, binary, first, last, size
 
-    /// Words that the grammar also takes as property names.
+    /// `true` if the grammar also permits the word as a property's name.
     var mayBeName: Bool {
         switch self {
         case .beginsWith, .endsWith, .contains, .like, .between, .sort, .distinct, .limit, .ascending, .descending, .in,
@@ -65,7 +65,7 @@ enum Keyword: UInt8, Hashable, Sendable, CaseIterable {
 }
 
 extension Keyword {
-    /// The keyword that a word is, by the three spelling rules of the language; nil for a name.
+    /// Creates the keyword of a word by the language's three spelling rules, or returns nil for a name.
     init?(spelling word: String) {
         if let exact = Keyword.exact[word] {
             self = exact
@@ -76,7 +76,7 @@ extension Keyword {
         }
     }
 
-    /// Whether some keyword or constant begins with the letter and has the length: most names are told from keywords by that alone.
+    /// `true` if some keyword or constant begins with the letter and has the length. This excludes most names without a lookup.
     static func mayBegin(with letter: UInt8, length: Int) -> Bool {
         guard Lexer.isLetter(letter), length < 32 else { return false }
         return lengths[Int(letter | 32) - 97] & 1 << UInt32(length) != 0
@@ -113,7 +113,7 @@ enum Symbol: UInt8, Hashable, Sendable {
     case notEqual, less, lessOrEqual, greater, greaterOrEqual, openParenthesis, closeParenthesis, openBrace, closeBrace, openBracket
     case closeBracket, comma, dot, plus, minus, times, divide
 
-    /// How it is written.
+    /// The symbol's text.
     var text: String {
         switch self {
         case .equal: "=="
@@ -152,7 +152,7 @@ enum MetaWord: String, Hashable, Sendable {
 }
 
 extension String {
-    /// Only A to Z are letters of keywords: the Kelvin sign is no "k".
+    /// The text with A to Z in lower case. Keywords have no other letters: the Kelvin sign is not a "k".
     var lowercasedASCII: String {
         String(decoding: utf8.map { $0 >= 65 && $0 <= 90 ? $0 | 32 : $0 }, as: UTF8.self)
     }

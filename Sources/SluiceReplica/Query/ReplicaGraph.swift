@@ -1,19 +1,19 @@
 import SluiceCore
 import SluiceQuery
 
-/// The objects of a file for the evaluation of one query: rows and links as one connection sees them now.
+/// The objects of a replica for the evaluation of one query: rows and links as one connection sees them.
 ///
-/// A query cannot throw in the middle: `failure` says afterwards whether everything could be read.
+/// Evaluation cannot throw midway. After an error all reads return empty results; `check` throws the error afterwards.
 final class ReplicaGraph: ObjectGraph {
     private let store: RowStore
     private(set) var failure: SluiceError?
-    /// Rows read by key: many objects link to the same one.
+    /// Rows read by key. Many objects link to the same one.
     private var rows: [Int: [Value: Row]] = [:]
     private static let keptRows = 4_096
-    /// Links that no index finds, read on first use.
+    /// Incoming links without an index, read on first use.
     private var origins: [LinkPlace: [Value: [Value]]] = [:]
     private var counts: [Int: [Value: Int]]?
-    /// So many counts of links are asked for one by one before all are read at once.
+    /// The number of link counts that are queried one by one before all are read at once.
     private static let askedCounts = 1_000
     private var countsAsked = 0
 
@@ -41,6 +41,7 @@ final class ReplicaGraph: ObjectGraph {
         guard let index = store.schema.index(of: type.name) else { return nil }
         if let row = rows[index]?[key] { return row }
         guard let row = attempt(nil, { () throws(SluiceError) in try store.row(type: index, key: key) }) else { return nil }
+        // Bounds the cache; a second read costs only time.
         if rows[index, default: [:]].count >= ReplicaGraph.keptRows { rows[index] = [:] }
         rows[index, default: [:]][key] = row
         return row
@@ -107,7 +108,7 @@ final class ReplicaGraph: ObjectGraph {
         return count
     }
 
-    /// Reads properties of all rows of a class and visits the links in them: owner, class and key of the target, property.
+    /// Reads properties of all rows of a class and visits their links: owner, class and key of the target, property.
     private func visitLinks(of type: Int, _ properties: [Int], _ body: (Value, String, Value, Int?) -> Void) {
         let walk = LinkWalk(schema: store.schema)
         let layout = store.layouts[type]

@@ -2,50 +2,50 @@ package import SluiceCore
 package import SluiceQuery
 
 extension ReplicaQuery {
-    /// The keys of the objects that match, in order.
+    /// Returns the keys of the matching objects, in order.
     ///
-    /// O(rows that SQLite cannot rule out): about 0.5 µs each when SQLite decides, 1 µs when a row's own values do, and some 3 µs for each
-    /// object that a condition or a sort key path goes to through a link.
-    /// - Parameter maximum: no more than the first so many; stops early when nothing has to be sorted here.
+    /// O(rows that SQLite cannot exclude). Per row about 0.5 µs if SQLite decides, and 1 µs if the row's own values do. Each object that
+    /// a condition or a sort key path reaches through a link takes about 3 µs.
+    /// - Parameter maximum: the maximum number of keys. Stops early if no sorting remains after SQLite.
     package func run(on store: RowStore, atMost maximum: Int = .max) throws(SluiceError) -> [Value] {
         let plan = ReplicaPlan(self, store)
         let keys = try plan.keys(atMost: maximum)
         return keys.count > maximum ? Array(keys.prefix(maximum)) : keys
     }
 
-    /// The number of objects that match. No key is read when SQLite decides alone.
+    /// Returns the number of matching objects. Reads no key if SQLite decides alone.
     package func count(on store: RowStore) throws(SluiceError) -> Int {
         if isWhole { return try store.count(type: type) }
         return try ReplicaPlan(self, store).count()
     }
 
-    /// How SQLite goes about it: what it says of the statement that selects the rows, line by line.
+    /// Returns SQLite's query plan for the statement that selects the rows, line by line.
     package func explanation(on store: RowStore) throws(SluiceError) -> String { try ReplicaPlan(self, store).explanation() }
 
     package func first(on store: RowStore) throws(SluiceError) -> Value? { try run(on: store, atMost: 1).first }
 
-    /// The keys from a place on, or from a little before it, without those before them.
-    /// - Returns: nil if SQLite has no index to find them by, or cannot decide alone. An empty block is behind the last object.
+    /// Returns a block of keys that contains the index, without reading the keys before it.
+    /// - Returns: `nil` if SQLite has no index for it, or cannot decide alone. An empty block if the index is behind the last object.
     package func block(at index: Int, on store: RowStore) throws(SluiceError) -> KeyBlock? {
         if isWhole { return try store.block(type: type, at: index) }
         return try ReplicaPlan(self, store).block(at: index)
     }
 
-    /// Whether an object is among those that match; a DISTINCT or LIMIT makes it run the query.
+    /// `true` if the object is among the matches. With DISTINCT or LIMIT, this runs the query.
     package func contains(_ key: Value, on store: RowStore) throws(SluiceError) -> Bool {
         if ReplicaPlan.picks(bound.suffixes) { return try run(on: store).contains(key) }
         return try ReplicaPlan(self, store).matches(key)
     }
 
-    /// The place of an object among those that match; nil when it does not match.
+    /// Returns the index of an object among the matches, or `nil` if it does not match.
     package func position(of key: Value, on store: RowStore) throws(SluiceError) -> Int? {
         let plan = ReplicaPlan(self, store)
         if let position = try plan.position(of: key) { return position < 0 ? nil : position }
         return try run(on: store).firstIndex(of: key)
     }
 
-    /// The smallest, largest, sum or average of a property over the objects that match, as the language's `@min` to `@avg` have it: nulls
-    /// are left out; of nothing a sum is 0 and the rest is null; sums of integers wrap around.
+    /// Returns the minimum, maximum, sum or average of a property over the matching objects, as `@min` to `@avg` do. Nulls are skipped.
+    /// Without values the sum is 0 and the others are null. Sums of integers wrap around.
     package func aggregate(_ function: Aggregate, property: Int, on store: RowStore) throws(SluiceError) -> Value {
         let type = bound.type.properties[property].type
         let plan = ReplicaPlan(self, store)
@@ -55,7 +55,7 @@ extension ReplicaQuery {
         return aggregation.result
     }
 
-    /// A property's values of the objects that match, in order.
+    /// Returns a property's values of the matching objects, in order.
     package func values(of property: Int, on store: RowStore) throws(SluiceError) -> [Value] {
         var values: [Value] = []
         try ReplicaPlan(self, store).visitValues(of: property, isOrdered: true) { values.append($0) }
@@ -63,13 +63,13 @@ extension ReplicaQuery {
     }
 }
 
-/// How a query is run on one connection: what SQLite does, and what is left.
+/// The execution of a query on one connection: the part for SQLite, and the rest.
 struct ReplicaPlan {
     private let type: Int
     private let bound: BoundQuery
     private let store: RowStore
     private let selection: SQLSelection
-    /// Properties that what is left of the condition reads.
+    /// The properties that the residual condition reads.
     private let reads: [Int]
 
     init(_ query: ReplicaQuery, _ store: RowStore) {
@@ -84,7 +84,7 @@ struct ReplicaPlan {
         }
     }
 
-    /// Whether suffixes choose among the objects that meet the condition.
+    /// `true` if suffixes select among the objects that meet the condition.
     static func picks(_ suffixes: [BoundSuffix]) -> Bool {
         suffixes.contains { if case .sort = $0 { false } else { true } }
     }
@@ -96,6 +96,7 @@ struct ReplicaPlan {
     }
 
     func keys(atMost maximum: Int = .max) throws(SluiceError) -> [Value] {
+        // A suffix that remains here needs all rows: the first one in its order may come last.
         let stop = selection.suffixes.isEmpty ? maximum : .max
         if stop <= 0 { return [] }
         let graph = ReplicaGraph(store)
@@ -116,12 +117,13 @@ struct ReplicaPlan {
         return keys
     }
 
-    /// The keys from a place on, where SQLite neither sorts nor looks at rows that do not match: O(place) steps in an index.
+    /// Returns the keys of a block if SQLite neither sorts nor visits rows that do not match: O(index) steps in an index.
     func block(at index: Int) throws(SluiceError) -> KeyBlock? {
         guard selection.isExact, selection.suffixes.isEmpty, index >= 0 else { return nil }
         var rows = rows
         rows.limit = min(RowBlocks.size, max((selection.limit ?? .max) - index, 0))
         rows.offset = index
+        // With a sort or a scan, every block would cost the whole table.
         let plan = try store.explanation(of: rows)
         guard !plan.contains("TEMP B-TREE"), selection.condition.text == "TRUE" || plan.contains("SEARCH") else { return nil }
         var block = KeyBlock(first: index, keys: [])
@@ -132,13 +134,13 @@ struct ReplicaPlan {
         return block
     }
 
-    /// Whether the order is the table's, and an index may find the rows.
+    /// `true` if the order is the table's, and an index may find the rows.
     private var isInTableOrder: Bool {
         let isOwn = selection.order.map { $0 == "\(SQLLayout.row).\(store.layouts[type].rowid)" } ?? true
         return isOwn && selection.condition.text != "TRUE"
     }
 
-    /// Asked for no order, SQLite uses an index where there is one; what it then gives is mostly in order, or short.
+    /// Returns the keys in table order. Without ORDER BY, SQLite uses an index if there is one. Its result is usually short or in order.
     private func keysInTableOrder(_ graph: ReplicaGraph) throws(SluiceError) -> [Value] {
         var rows = rows
         rows.isOrdered = false
@@ -172,6 +174,7 @@ struct ReplicaPlan {
         let program = residual.program
         try store.visitNumbered(rows) { key, number, row throws(SluiceError) in
             let matches = if let program { program.matches(row) } else { residual.matches(row, key: key, in: graph) }
+            // An error leaves the graph's answers empty: check before the row counts as a match or not.
             try graph.check()
             return matches ? body(key, number, row) : true
         }
@@ -194,10 +197,10 @@ struct ReplicaPlan {
         return count
     }
 
-    /// Whether deciding about an object reads others here, and not in SQLite.
+    /// `true` if the residual condition reads other objects, outside of SQLite.
     var needsGraph: Bool { selection.residual?.needsGraph ?? false }
 
-    /// Whether one object meets the condition.
+    /// `true` if one object meets the condition.
     func matches(_ key: Value) throws(SluiceError) -> Bool {
         let layout = store.layouts[type]
         guard layout.hasTable else { return false }
@@ -213,7 +216,7 @@ struct ReplicaPlan {
         return isThere
     }
 
-    /// The place of an object in the table's order; -1 when it does not match, nil when the order is another or SQLite cannot say.
+    /// Returns the index of an object in table order: -1 if it does not match, `nil` if the order differs or SQLite cannot decide.
     func position(of key: Value) throws(SluiceError) -> Int? {
         guard selection.isExact, bound.suffixes.isEmpty else { return nil }
         guard let rowid = try store.rowid(type: type, key: key), try matches(key) else { return -1 }
@@ -223,7 +226,7 @@ struct ReplicaPlan {
         return try store.value(of: "count(*)", type, before) { Int($0.int(0)) } ?? -1
     }
 
-    /// `@min` and `@max` in SQL where its order is the language's and the condition is exact; nil elsewhere.
+    /// Returns `@min` or `@max` from SQL if its order is the language's and the condition is exact. Otherwise returns `nil`.
     func extreme(_ function: Aggregate, _ property: Int) throws(SluiceError) -> Value? {
         guard selection.isExact, !ReplicaPlan.picks(bound.suffixes), function == .min || function == .max else { return nil }
         let layout = store.layouts[type]

@@ -1,46 +1,47 @@
 package import SluiceCore
 
-/// The places of a class's objects in the table's order, as one connection sees them: the number of every 512th row, found once.
+/// The row numbers that begin blocks of 512 rows of a class, in table order, as one connection sees them. Found once.
 ///
-/// A place is found without the keys before it. The first search for a far one has SQLite step over the rows that were not counted
-/// yet, some 20 ns each; after that a search reads one block.
+/// A block is found without reading the keys before it. The first search for a far index steps over the uncounted rows, about 20 ns each.
+/// Later searches read one block.
 struct RowBlocks {
-    /// Rows of a block, but of the last.
+    /// The number of rows of every block except the last.
     static let size = 512
 
-    /// The version of the state that the blocks are of.
+    /// The version of the state that the blocks describe.
     var version: UInt64
-    /// The number of the first row of each block that is known, in order.
+    /// The number of the first row of each known block, ascending.
     var starts: [Int64] = []
     /// `true` if no block follows.
     var isComplete = false
 
     init(version: UInt64) { self.version = version }
 
-    /// Forgets what a change of the rows from a number on may have moved.
+    /// Drops the blocks that a change of the row with this number may have moved.
     mutating func forget(from number: Int64) {
         var (low, high) = (0, starts.count)
         while low < high {
             let middle = (low + high) / 2
             if starts[middle] <= number { low = middle + 1 } else { high = middle }
         }
+        // The row's own block stays valid even if its first row is gone: searches use `>=`.
         starts.removeSubrange(low...)
         isComplete = false
     }
 }
 
-/// Keys of a result that follow each other.
+/// Consecutive keys of a result.
 package struct KeyBlock: Sendable {
-    /// The place of the first.
+    /// The index of the first key in the result.
     package var first: Int
     package var keys: [Value]
 
-    /// The key at a place of the result; nil if it is not in the block.
+    /// The key at an index of the result, or `nil` if the block does not contain it.
     package subscript(_ index: Int) -> Value? { keys.indices.contains(index - first) ? keys[index - first] : nil }
 }
 
 extension RowStore {
-    /// The block with a place among all objects of a class, in the table's order; empty behind the last.
+    /// Returns the block that contains an index among all objects of a class, in table order. Empty behind the last object.
     package func block(type: Int, at index: Int) throws(SluiceError) -> KeyBlock {
         let layout = layouts[type]
         let place = index / RowBlocks.size
@@ -58,7 +59,7 @@ extension RowStore {
         return block
     }
 
-    /// The last key of a class in the table's order; nil if there is none.
+    /// Returns the last key of a class in table order, or `nil` if there is none.
     package func lastKey(type: Int) throws(SluiceError) -> Value? {
         let layout = layouts[type]
         guard layout.hasTable else { return nil }
@@ -70,6 +71,7 @@ extension RowStore {
 
     private func extend(_ blocks: inout RowBlocks, _ layout: TableLayout) throws(SluiceError) {
         let statement: Statement
+        // The row behind the last known block begins the next one.
         if let last = blocks.starts.last {
             statement = try connection.statement(
                 """
@@ -84,9 +86,9 @@ extension RowStore {
         if try statement.step() { blocks.starts.append(statement.int(0)) } else { blocks.isComplete = true }
     }
 
-    // MARK: Keeping up
+    // MARK: Updates
 
-    /// What is known of a class's blocks in the state that is seen.
+    /// Returns the known blocks of a class, updated to the state that is seen.
     private func blocks(_ layout: TableLayout) throws(SluiceError) -> RowBlocks {
         let version = try version()
         guard var known = blocks[layout.index] else { return RowBlocks(version: version) }
@@ -96,8 +98,8 @@ extension RowStore {
         return known
     }
 
-    /// Takes in what commits have changed.
-    /// - Returns: false if the log does not tell.
+    /// Applies the changes of later commits.
+    /// - Returns: `false` if the commit history does not list them.
     private func follow(_ blocks: inout RowBlocks, to version: UInt64, _ layout: TableLayout) throws(SluiceError) -> Bool {
         guard version - blocks.version <= CommitLog.kept else { return false }
         let statement = try connection.statement(
@@ -107,6 +109,7 @@ extension RowStore {
         defer { statement.reset() }
         var reached = blocks.version
         while try statement.step() {
+            // A gap in the versions means that history was pruned: the missing commits may have moved any block.
             guard statement.unsigned(0) == reached + 1,
                 let types = CommitLog.decode(statement.bytes(1), { $0 == layout.type.name ? layout.index : nil })
             else { return false }
@@ -118,13 +121,13 @@ extension RowStore {
         return reached == version
     }
 
-    /// A row is new in the open transaction, perhaps, or gone.
+    /// Updates the blocks after a change in the open transaction: the row may be new, or was deleted.
     func rowsChanged(_ layout: TableLayout, key: Value, isNew: Bool) {
         guard var known = blocks.removeValue(forKey: layout.index) else { return }
         if layout.keyIsRowid, case .int(let number) = key {
             known.forget(from: number)
         } else if isNew {
-            // SQLite numbers rows upwards.
+            // SQLite assigns ascending row numbers, so a new row only extends the table.
             known.isComplete = false
         } else {
             return

@@ -1,36 +1,37 @@
 import SluiceCore
 import SluiceQuery
 
-/// Rows of a class that SQLite picks, and what of them is to be read.
+/// A selection of rows of a class by SQL, with the properties to read.
 struct RowSelection {
     var type: Int
-    /// On the table as `SQLLayout.row`.
+    /// The condition on the table as `SQLLayout.row`.
     var condition = SQLCondition(text: "TRUE", parameters: [])
-    /// For ORDER BY; nil: the table's order, that of insertion.
+    /// The ORDER BY clause. `nil` is the table's order, that of insertion.
     var order: String?
     var limit: Int?
-    /// Rows that are passed over before the first; only with `limit`.
+    /// The number of rows to skip. Only with `limit`.
     var offset = 0
-    /// Only the row with this key.
+    /// Restricts the selection to the row with this key.
     var key: Value?
-    /// Ascending; the others read as absent.
+    /// Ascending. Other properties read as absent.
     var properties: [Int] = []
-    /// Whether other rows are read while these are visited, perhaps by the same statement.
+    /// `true` if other rows are read during the visit, possibly by the same statement text.
     var isNested = false
-    /// Whether the order matters.
+    /// `true` if the order matters.
     var isOrdered = true
 }
 
 extension RowStore {
-    /// Visits the rows until the body returns false: each with its key. The view is valid during the call only.
+    /// Visits the rows with their keys until the body returns `false`. The view is valid only during the call.
     func visit(_ selection: RowSelection, _ body: (Value, RowView) throws(SluiceError) -> Bool) throws(SluiceError) {
         try visitNumbered(selection) { key, _, row throws(SluiceError) in try body(key, row) }
     }
 
-    /// The same with the number that the table's order is by.
+    /// Visits the rows with their keys and row numbers, which define the table's order.
     func visitNumbered(_ selection: RowSelection, _ body: (Value, Int64, RowView) throws(SluiceError) -> Bool) throws(SluiceError) {
         let layout = layouts[selection.type]
         guard layout.hasTable else { return }
+        // SQL must see the edits that are still in memory.
         try settle()
         let sql = text(of: selection)
         let statement = selection.isNested ? try Statement(sql, on: connection) : try connection.statement(sql)
@@ -67,7 +68,7 @@ extension RowStore {
         return lines.joined(separator: "\n")
     }
 
-    /// The first column of the one row that an expression over the picked rows gives.
+    /// Returns the first column of an aggregate expression over the selected rows.
     func value<R>(
         of expression: String, _ type: Int, _ condition: SQLCondition, _ read: (Statement) -> R
     ) throws(SluiceError) -> R? {
@@ -87,7 +88,7 @@ extension TableLayout {
         for (index, parameter) in condition.parameters.enumerated() { bind(parameter.value, at: index, to: statement) }
     }
 
-    /// Appends a row of which only some properties are read; the others are absent.
+    /// Appends a row of which only some properties are read. The others are absent.
     func read(_ statement: Statement, _ properties: [Int], from first: Int, into buffer: inout RowBuffer) -> RowRef {
         buffer.beginRow()
         var column = first

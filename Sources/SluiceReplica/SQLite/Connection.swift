@@ -2,27 +2,27 @@ import SluiceCore
 import CSluiceVFS
 import GRDBSQLite
 
-/// One SQLite handle with its prepared statements, used through the C interface: what the hot paths need (a row costs
-/// 0.6 µs this way and 1.2 µs and more through row objects).
+/// A SQLite handle with its prepared statements, used through the C interface for the hot paths. A row costs 0.6 µs this way, and 1.2 µs
+/// or more through row objects.
 ///
-/// A connection is confined, and has no lock of its own: to the writer queue of its replica, or to the one Realm that owns it.
+/// A connection has no lock. It is confined to its replica's writer queue, or to the one Realm that owns it.
 package final class Connection {
     let handle: OpaquePointer
-    /// Beyond `keptStatements` all are let go; queries with literal lists would fill it otherwise.
+    /// Prepared statements by text. All are dropped at `keptStatements`: queries with literal lists would fill the cache otherwise.
     private var statements: [String: Statement] = [:]
     private static let keptStatements = 256
-    /// KiB of pages that a writer may hold. What a transaction changes beyond it goes to the log before the commit, and is read from there
-    /// and checked when it is changed again; SQLite's own 2 MiB are too few for the indexes of a large one.
+    /// The page cache of a writer, in KiB. A transaction that changes more spills pages to the WAL before its commit, and reads and
+    /// verifies them to change them again. SQLite's default of 2 MiB is too small for the indexes of a large transaction.
     private static let writerCache = 16_384
 
     private init(handle: OpaquePointer) { self.handle = handle }
 
     enum Mode {
-        /// Makes the file when it is missing.
+        /// Creates the file if it is missing.
         case writer(isTemporary: Bool)
-        /// One that others write; it exists.
+        /// Reads a file that other connections write. The file must exist.
         case reader
-        /// As a reader, of a file that nobody here writes; it may lie where nothing can be written.
+        /// Reads a file that no connection of this machine writes. Its folder may be read-only.
         case readOnly
     }
 
@@ -42,7 +42,7 @@ package final class Connection {
         case .readOnly:
             let connection = try open(path, SQLITE_OPEN_READONLY)
             if (try? connection.execute("SELECT 1 FROM sqlite_master")) != nil { return connection }
-            // A folder that cannot be written has no room for the files that a shared database needs. Then nobody else writes either.
+            // A read-only folder has no room for the files of a shared database. Then no other process writes the file either.
             let name = path.utf8.map { byte in
                 "?#%".utf8.contains(byte) ? "%\(String(byte, radix: 16, uppercase: true))" : String(decoding: [byte], as: UTF8.self)
             }
@@ -52,7 +52,7 @@ package final class Connection {
         }
     }
 
-    /// Through the layer that checks each page of the file, see CSluiceVFS.
+    /// Opens the file through the layer that verifies each page, see CSluiceVFS.
     private static func open(_ path: String, _ flags: Int32) throws(SluiceError) -> Connection {
         let registered = sluice_vfs_register()
         guard registered == SQLITE_OK else {
@@ -79,7 +79,7 @@ package final class Connection {
         sqlite3_close_v2(handle)
     }
 
-    /// The statement of a text, prepared once and kept; it comes back reset and without bindings.
+    /// Returns the statement of a text, prepared once and cached. It is reset and has no bindings.
     func statement(_ sql: String) throws(SluiceError) -> Statement {
         if let statement = statements[sql] {
             statement.reset()
@@ -91,7 +91,7 @@ package final class Connection {
         return statement
     }
 
-    /// A statement that nobody else is given until it comes back.
+    /// Returns a statement for exclusive use, until `giveBack`. The caller may keep it across other statements of the same text.
     func takeStatement(_ sql: String) throws(SluiceError) -> Statement {
         if let statement = statements.removeValue(forKey: sql) {
             statement.reset()
@@ -105,23 +105,23 @@ package final class Connection {
         if statements.count < Connection.keptStatements { statements[sql] = statement }
     }
 
-    /// Runs one or more statements that return nothing.
+    /// Runs one or more statements that return no rows.
     func execute(_ sql: String) throws(SluiceError) {
         try Connection.refuseNUL(sql)
         guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else { throw error("running \(sql.prefix(80))") }
     }
 
-    /// Refuses a statement that SQLite would read only up to its first NUL. - Throws: `invalidName`.
+    /// Rejects a statement with a NUL, where SQLite would stop reading. - Throws: `invalidName`.
     static func refuseNUL(_ sql: String) throws(SluiceError) {
         guard sql.utf8.contains(0) else { return }
         throw SluiceError(.invalidName, "The name of a class or property contains a NUL character, which SQLite cannot store.")
     }
 
-    /// Waits until what is committed is on the disk.
+    /// Waits until all commits are on the disk.
     func syncLog() throws(SluiceError) {
         var log: UnsafeMutablePointer<sqlite3_file>?
         let found = sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log)
-        // A log that nothing was written to yet is not open.
+        // A WAL that was never written to is not open.
         guard found == SQLITE_OK, let log, let methods = log.pointee.pMethods else { return }
         let code = methods.pointee.xSync(log, SQLITE_SYNC_NORMAL)
         if code != SQLITE_OK {
@@ -131,7 +131,7 @@ package final class Connection {
         }
     }
 
-    /// How many instructions of its own SQLite has run for the statements that are kept: what it does not read it does not count.
+    /// The number of virtual machine instructions that SQLite has run for the statements that are prepared.
     var instructions: Int {
         var (sum, next) = (0, sqlite3_next_stmt(handle, nil))
         while let statement = next {
@@ -142,19 +142,19 @@ package final class Connection {
     }
 
     #if DEBUG
-        /// Bytes of the blobs that statements were given.
+        /// The bytes of blobs bound to statements.
         var boundBytes = 0
     #endif
 
-    /// Forgets the prepared statements; needed after the schema of the file has changed.
+    /// Drops the cached statements. Required after a change of the file's schema.
     func forgetStatements() {
         statements = [:]
     }
 
-    /// Rows changed by the last statement.
+    /// The number of rows changed by the last statement.
     var changes: Int { Int(sqlite3_changes(handle)) }
 
-    /// The last error of the handle in our words.
+    /// Returns the last error of the handle as a `SluiceError`.
     func error(_ doing: String) -> SluiceError {
         let code = sqlite3_extended_errcode(handle)
         if Connection.isDamage(code) { return Connection.damage(code, doing) }
@@ -169,7 +169,7 @@ package final class Connection {
 
     private static func isDamage(_ code: Int32) -> Bool { code == SLUICE_VFS_DAMAGED || code == SLUICE_VFS_FOREIGN }
 
-    /// A file that is not as it was written, or was not written by this library.
+    /// Returns the error for a file that differs from the written content, or that another library wrote.
     private static func damage(_ code: Int32, _ doing: String) -> SluiceError {
         var offset: Int64 = 0
         let file = sluice_vfs_damage(&offset).map { String(cString: $0) } ?? ""
@@ -182,14 +182,14 @@ package final class Connection {
                     """)
         }
         let mark = file + SLUICE_VFS_MARK_ENDING
-        // Without its mark the log ends where the damage begins.
+        // Without its mark file, the WAL ends where the damage begins.
         let rest = file.hasSuffix("-wal") ? " Or delete \(mark) to open the state before the damage: what was committed later is lost." : ""
         return SluiceError(
             .replicaCorrupt, "The file \(file) is damaged: from byte \(offset) on it is not what was written (while \(doing)).",
             fix: ErrorCode.replicaCorrupt.fix + rest)
     }
 
-    /// Runs the body in a transaction: committed when it returns, rolled back when it throws.
+    /// Runs the body in a transaction. Commits when it returns and rolls back when it throws.
     func transaction<R>(_ body: () throws(SluiceError) -> R) throws(SluiceError) -> R {
         try execute("BEGIN IMMEDIATE")
         do throws(SluiceError) {
@@ -197,6 +197,7 @@ package final class Connection {
             try execute("COMMIT")
             return result
         } catch {
+            // An error such as a full disk may have rolled back already.
             if sqlite3_get_autocommit(handle) == 0 { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
             throw error
         }

@@ -1,12 +1,12 @@
 import GRDBSQLite
 import SluiceCore
 
-/// A prepared statement. Parameters and columns count from 0 here (SQLite counts parameters from 1).
+/// A prepared statement. Parameters and columns count from 0 (SQLite counts parameters from 1).
 final class Statement {
     private let pointer: OpaquePointer
     private unowned let connection: Connection
 
-    /// SQLite copies what is bound.
+    /// Makes SQLite copy the bound bytes.
     private static var transient: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
     init(_ sql: String, on connection: Connection) throws(SluiceError) {
@@ -27,7 +27,7 @@ final class Statement {
         sqlite3_clear_bindings(pointer)
     }
 
-    /// - Returns: whether there is a row to read.
+    /// - Returns: `true` if a row is available.
     func step() throws(SluiceError) -> Bool {
         switch sqlite3_step(pointer) {
         case SQLITE_ROW: return true
@@ -39,7 +39,7 @@ final class Statement {
         }
     }
 
-    /// Runs to the end and resets, keeping the bindings' slots for the next use.
+    /// Runs the statement to its end and resets it. Keeps the bindings.
     func run() throws(SluiceError) {
         while try step() {}
         sqlite3_reset(pointer)
@@ -59,7 +59,7 @@ final class Statement {
 
     func bind(_ index: Int, _ value: [UInt8]) { value.withUnsafeBytes { bind(index, blob: $0, copied: true) } }
 
-    /// - Parameter copied: false when the bytes stay where they are until the statement has run.
+    /// - Parameter copied: `false` if the bytes stay valid until the statement has run.
     func bind(_ index: Int, text: UnsafeBufferPointer<UInt8>, copied: Bool) {
         guard let base = text.baseAddress, !text.isEmpty else {
             sqlite3_bind_text(pointer, Int32(index + 1), "", 0, Statement.transient)
@@ -89,7 +89,7 @@ final class Statement {
     func unsigned(_ column: Int) -> UInt64 { UInt64(bitPattern: int(column)) }
     func double(_ column: Int) -> Double { sqlite3_column_double(pointer, Int32(column)) }
 
-    /// The bytes of a text or blob column; valid until the next step.
+    /// Returns the bytes of a text or blob column. They are valid until the next step.
     func bytes(_ column: Int) -> UnsafeRawBufferPointer {
         let start = sqlite3_column_blob(pointer, Int32(column))
         return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(pointer, Int32(column))))

@@ -1,9 +1,9 @@
 import SluiceCore
 
-/// The form of values in the blobs of a local file: version 1. A value is a number for its kind and its content; counts
-/// and lengths are 32 bits, everything is little-endian except keys' bytes. Depth is bounded by `Limits.nestingDepth`.
+/// The encoding of values in the blobs of a client replica, version 1: a byte for the kind, then the content. Counts and lengths have 32
+/// bits. All numbers are little-endian except the bytes of keys. `Limits.nestingDepth` bounds the depth.
 enum StoredValue {
-    /// The kinds' numbers. They are part of the file format: never change or reuse one.
+    /// The numbers of kinds. They are part of the file format: never change or reuse one.
     private enum Kind: UInt8 {
         case null = 0
         case no = 1
@@ -22,10 +22,10 @@ enum StoredValue {
         case link = 14
     }
 
-    /// Bytes of a list or dictionary without elements.
+    /// The size of an empty list or dictionary, in bytes.
     static let emptyLength = 5
 
-    /// For SQL: the first bytes of mixed values that may hold a link.
+    /// The first bytes of mixed values that may contain a link, as a list of SQL literals.
     static var linkingKinds: String {
         [Kind.list, .dictionary, .link].map { "x'0\(String($0.rawValue, radix: 16))'" }.joined(separator: ", ")
     }
@@ -36,7 +36,7 @@ enum StoredValue {
         return writer.bytes
     }
 
-    /// Nil when the bytes are malformed.
+    /// Decodes a value. Returns `nil` if the bytes are malformed.
     static func decode(_ bytes: UnsafeRawBufferPointer) -> Value? {
         var reader = Reader(bytes: bytes)
         guard let value = reader.value(), reader.isAtEnd else { return nil }
@@ -136,7 +136,7 @@ enum StoredValue {
             take(MemoryLayout<T>.size).map { T(littleEndian: $0.loadUnaligned(as: T.self)) }
         }
 
-        /// A count of things that take a byte at least, so that a damaged count cannot ask for memory.
+        /// Reads a count of elements of at least one byte each, so that a damaged count cannot request much memory.
         mutating func count() -> Int? {
             guard let count = fixed(UInt32.self), Int(count) <= bytes.count - position else { return nil }
             return Int(count)

@@ -1,7 +1,7 @@
 import SluiceCore
 
-/// The form of one object's change, and of rows by name, in the blobs of a local file: a version byte first. Version 2 of a
-/// change is version 1 with edits, version 3 is version 2 with what was seen.
+/// The encoding of one object's change, and of rows by name, in the blobs of a client replica. The first byte is a version. Version 2 of
+/// a change adds edits to version 1; version 3 adds the hashes of seen values.
 enum ChangeCoding {
     private static let version: UInt8 = 1
     private static let versionWithEdits: UInt8 = 2

@@ -9,16 +9,16 @@ import Synchronization
     import Darwin
 #endif
 
-/// How processes that have one file open tell each other of commits: a small file beside it, which is written after each and watched.
+/// Notifies the processes that have one file open of each other's commits: a small file beside it, written after each commit and watched.
 ///
-/// It carries nothing that counts: who hears it looks into the database. Where it cannot be made or watched, others' commits are seen when
-/// this process writes or refreshes after its own next commit, as then it looks anyway.
+/// The file carries no data; receivers read the database. If it cannot be created or watched, other processes' commits are seen once this
+/// process begins its next write.
 final class CommitBell: Sendable {
     private let note: Int32
     private let path: String
     private let watch = Mutex<Watch?>(nil)
 
-    // Sendable because: a dispatch source may be cancelled from any thread, and nothing else is done with it.
+    // Sendable because: a dispatch source may be cancelled from any thread, and no other use is made of it.
     private struct Watch: @unchecked Sendable {
         let source: any DispatchSourceProtocol
     }
@@ -35,7 +35,7 @@ final class CommitBell: Sendable {
         _ = withUnsafeBytes(of: version) { pwrite(note, $0.baseAddress, $0.count, 0) }
     }
 
-    /// Calls the body on the queue after commits, of this process too; one call may stand for many.
+    /// Calls the body on the queue after commits, also those of this process. One call may cover many commits.
     func start(on queue: DispatchQueue, _ body: @escaping @Sendable () -> Void) {
         guard let source = CommitBell.watch(path, note, on: queue) else { return }
         source.setEventHandler {

@@ -1,14 +1,14 @@
 import SluiceCore
 
-/// What the latest commits touched: how processes that share a file learn of each other's changes, and the version of its state.
+/// The commit history: the objects that the latest commits changed, for processes that share a file, and the version of its state.
 enum CommitLog {
     static let table = "CREATE TABLE IF NOT EXISTS _sluice_commit (version INTEGER PRIMARY KEY, changes BLOB);"
-    /// Commits that are kept. A process that is further behind takes it that every row may have changed.
+    /// The number of kept commits. A process that is further behind assumes that every row has changed.
     static let kept: UInt64 = 1_000
-    /// Of a class that more keys are of, only the fact is kept.
+    /// The maximum number of keys recorded per class. Beyond it, the whole class counts as changed.
     static let keyLimit = 1_000
 
-    /// By class name: the keys, or null for all.
+    /// Encodes the changes by class name: the keys, or null for the whole class.
     static func encode(_ types: [Int: TypeChange], _ layouts: [TableLayout]) -> [UInt8] {
         var changes: [String: Value] = [:]
         for (type, change) in types {
@@ -18,7 +18,7 @@ enum CommitLog {
         return StoredValue.encode(.dictionary(changes))
     }
 
-    /// Classes that this process does not have are left out. Nil when the bytes are malformed.
+    /// Decodes the changes. Omits classes that this process does not have. Returns `nil` if the bytes are malformed.
     static func decode(_ bytes: UnsafeRawBufferPointer, _ index: (String) -> Int?) -> [Int: TypeChange]? {
         guard case .dictionary(let changes)? = StoredValue.decode(bytes) else { return nil }
         var types: [Int: TypeChange] = [:]
@@ -31,7 +31,7 @@ enum CommitLog {
 }
 
 extension Connection {
-    /// The version of the state that the connection sees.
+    /// Returns the version of the state that the connection sees.
     func version() throws(SluiceError) -> UInt64 {
         let statement = try statement("SELECT max(version) FROM _sluice_commit")
         defer { statement.reset() }
@@ -46,8 +46,8 @@ extension Connection {
 }
 
 extension Writer {
-    /// Puts what the transaction did to what apps see into the log.
-    /// - Returns: the version of the state after it.
+    /// Records the transaction's changes of shown objects in the history.
+    /// - Returns: the version of the state after the transaction.
     func recordCommit() throws(SluiceError) -> UInt64 {
         if news.types.isEmpty { return version }
         let next = version + 1
@@ -55,29 +55,32 @@ extension Writer {
         statement.bind(0, next)
         statement.bind(1, CommitLog.encode(news.types, layouts))
         try statement.run()
+        // Pruned every 64 commits, so up to 63 more than `kept` remain.
         if next > CommitLog.kept, next.isMultiple(of: 64) {
             try connection.execute("DELETE FROM _sluice_commit WHERE version <= \(next - CommitLog.kept)")
         }
         return next
     }
 
-    /// Remembers the file as it is.
+    /// Records the current state of the file, for the next `catchUp`.
     func noteState() throws(SluiceError) {
         foreignCommits = try connection.number("data_version")
         definitions = try connection.number("schema_version")
         version = try connection.version()
     }
 
-    /// Takes in what other processes have committed since the last look; free when they have not.
+    /// Applies the commits of other processes since the last call. Without any, it costs one PRAGMA.
     func catchUp() throws(SluiceError) {
         let commits = try connection.number("data_version")
         if commits == foreignCommits { return }
         let definitions = try connection.number("schema_version")
+        // Another process may have changed the schema: fail now instead of reading wrong columns.
         if definitions != self.definitions {
             try checkTables()
             self.definitions = definitions
         }
         meta = ReplicaMeta(try readMeta())
+        // Their changesets and sets are not in the history. Notify the observers of both in any case.
         var foreign = WriterNews(local: true, subscriptions: true)
         let statement = try connection.statement("SELECT version, changes FROM _sluice_commit WHERE version > ? ORDER BY version")
         statement.bind(0, version)
@@ -87,6 +90,7 @@ extension Writer {
             let types = CommitLog.decode(statement.bytes(1)) { layout(named: $0)?.index }
             let isNext = statement.unsigned(0) == reached + 1
             reached = statement.unsigned(0)
+            // A gap means that history was pruned. Any row may have changed.
             guard isNext, let types else {
                 for layout in layouts where layout.hasTable { foreign.types[layout.index] = TypeChange(isWhole: true) }
                 continue

@@ -1,20 +1,20 @@
 import SluiceCore
 
-/// Reading the subscription store.
+/// Reads of the subscription sets.
 extension Connection {
-    /// The newest set, whatever its state.
+    /// Returns the newest set, in any state.
     func latestSubscriptionSet() throws(SluiceError) -> StoredSubscriptionSet {
         try subscriptionSet(version: newestSubscriptionSet())
     }
 
-    /// The newest set's version; 0 when there is none.
+    /// Returns the newest set's version, or 0 if there is none.
     func newestSubscriptionSet() throws(SluiceError) -> UInt64 {
         let newest = try statement("SELECT max(version) FROM _sluice_subscription_set")
         defer { newest.reset() }
         return try newest.step() ? newest.unsigned(0) : 0
     }
 
-    /// A version that is not kept any more reads as superseded and empty; version 0 as complete and empty.
+    /// Returns a set. A version that is no longer kept reads as superseded and empty, version 0 as complete and empty.
     func subscriptionSet(version: UInt64) throws(SluiceError) -> StoredSubscriptionSet {
         let state = try subscriptionState(version: version)
         let statement = try statement(

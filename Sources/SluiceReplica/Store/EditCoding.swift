@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// The form of edits in the blobs of a local file. The numbers are part of the file format: never change or reuse one.
+/// The encoding of edits in the blobs of a client replica. The numbers are part of the file format: never change or reuse one.
 private enum EditKind {
     static let set: UInt8 = 1
     static let setDefault: UInt8 = 2
@@ -92,7 +92,7 @@ extension StoredValue.Writer {
 }
 
 extension StoredValue.Reader {
-    /// Nil when the bytes are malformed.
+    /// Reads edits. Returns `nil` if the bytes are malformed.
     mutating func edits() -> [Edit]? {
         guard let count = fixed(UInt32.self) else { return nil }
         var edits: [Edit] = []
@@ -142,7 +142,7 @@ extension StoredValue.Reader {
         }
     }
 
-    /// - Returns: nil when the bytes are malformed, nil within for none.
+    /// - Returns: `nil` if the bytes are malformed; an inner `nil` for no element.
     private mutating func reference(_ kind: UInt8) -> ElementRef?? {
         switch kind {
         case ReferenceKind.none: return .some(nil)

@@ -1,23 +1,23 @@
 import SluiceCore
 import SluiceQuery
 
-/// Why an object goes of which the server has nothing and the app nothing pending.
+/// The reason for an object's removal, for the case that neither the server nor a pending write has it.
 enum Leaving {
-    /// The app knows it otherwise.
+    /// The app learns of it by other means.
     case untold
     case known(LeftObject.Reason)
-    /// It is not in what the bootstrap of the set brought.
+    /// The bootstrap of the set did not contain it.
     case unstaged(StoredSubscriptionSet)
 }
 
-/// Why an object is not in what a bootstrap brought, as far as the device can tell: what it last knew of the object does not meet
-/// the subscriptions any more.
+/// Determines the reason that a bootstrap does not contain an object, as far as the device can: the last known row may no longer match
+/// the subscriptions.
 struct LeavingReason {
-    /// Nil when the subscriptions of the class cannot be asked here.
+    /// `nil` if the subscriptions of the class cannot be evaluated on the device.
     private let programs: [Program]?
 
     init(_ set: StoredSubscriptionSet, _ layout: TableLayout) {
-        // A set that another has replaced meanwhile is not known any more.
+        // The queries of a superseded set are no longer stored.
         guard set.state != .superseded else {
             programs = nil
             return
@@ -33,6 +33,7 @@ struct LeavingReason {
     }
 
     func of(_ row: RowView) -> LeftObject.Reason {
+        // A row that still matches was deleted, or the user lost permission; the bootstrap did not send which.
         guard let programs, !programs.contains(where: { $0.matches(row) }) else { return .leftView }
         return .leftQuery
     }

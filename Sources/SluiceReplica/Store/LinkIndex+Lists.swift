@@ -1,9 +1,8 @@
 import SluiceCore
 
-/// Lists and sets of links that change by a few elements: their links are followed at once, so that the index costs what has changed and
-/// not the length of the list.
+/// Incremental index updates for lists and sets of links, so that an edit costs its changed elements instead of the list's length.
 extension RowStore {
-    /// The elements of a list or set of links before it is changed; nil when the row's links have to be looked through as a whole.
+    /// Returns the elements of a list or set of links before its change, or `nil` if the row's links must be indexed as a whole.
     func linksToFollow(_ layout: TableLayout, key: Value, _ property: Int) throws(SluiceError) -> [Value]? {
         let kind = layout.type.properties[property]
         guard isWriter, links.coded[layout.index]?.contains(property) == true, case .link = kind.type,
@@ -17,7 +16,7 @@ extension RowStore {
         return elements
     }
 
-    /// Whether the links of a row are to be looked through before the end of the transaction.
+    /// `true` if the links of a row must be indexed as a whole before the end of the transaction.
     private func isDirty(_ layout: TableLayout, key: Value) throws(SluiceError) -> Bool {
         let statement = try connection.statement("SELECT 1 FROM _sluice_link_dirty WHERE type = ? AND key = ?")
         statement.bind(0, layout.type.name)
@@ -26,7 +25,7 @@ extension RowStore {
         return try statement.step()
     }
 
-    /// Brings `_sluice_link` up to a list or set that was changed.
+    /// Updates `_sluice_link` after the change of a list or set.
     func followLinks(
         _ layout: TableLayout, key: Value, _ property: Int, from before: [Value], to value: Value
     ) throws(SluiceError) {
@@ -36,14 +35,14 @@ extension RowStore {
         for (target, amount) in RowStore.difference(before, after) where amount != 0 {
             if try !count(amount, from: layout, key: key, kind.name, to: layouts[type], target) { return }
         }
-        // The trigger has noted the row.
+        // The trigger has recorded the row, whose links are indexed now.
         let forget = try connection.statement("DELETE FROM _sluice_link_dirty WHERE type = ? AND key = ?")
         forget.bind(0, layout.type.name)
         layout.bindKey(key, at: 1, to: forget)
         try forget.run()
     }
 
-    /// How many more there are of each element, looking at those only that lie between what both begin and end with.
+    /// Returns the change in the number of each element. Compares only the part between the common prefix and suffix.
     private static func difference(_ before: [Value], _ after: [Value]) -> [Value: Int64] {
         let shorter = min(before.count, after.count)
         var head = 0
@@ -56,7 +55,7 @@ extension RowStore {
         return amounts
     }
 
-    /// - Returns: false when the index does not have what is to be taken from it; the row stays noted then, to be looked through.
+    /// - Returns: `false` if the index lacks a link to remove. The row then stays recorded and is indexed as a whole.
     private func count(
         _ amount: Int64, from layout: TableLayout, key: Value, _ property: String, to target: TableLayout, _ targetKey: Value
     ) throws(SluiceError) -> Bool {

@@ -1,15 +1,15 @@
 package import SluiceCore
 import SluiceQuery
 
-/// The index by which all links are followed backwards.
+/// The index that resolves all links backwards.
 ///
-/// A link of its own column has an index on the column. Links in collections, embedded objects and mixed values lie inside of blobs:
-/// triggers note the keys of rows whose blobs change, and before anybody else sees the transaction, `RowStore.updateLinks` puts the links
-/// of those rows into `_sluice_link`. It is derived: what is in the tables of classes counts.
+/// A link in a column of its own has an index on that column. Links in collections, embedded objects and mixed values are in blobs.
+/// Triggers record the keys of rows whose blobs change. `RowStore.updateLinks` indexes the links of those rows in `_sluice_link` before
+/// the transaction commits. The index is derived; the tables of classes are authoritative.
 struct LinkIndex: Sendable {
-    /// Links of their own columns: indices of properties by type.
+    /// Links in columns of their own: property indices by type.
     private let single: [Int: Set<Int>]
-    /// Properties whose values may hold links.
+    /// Properties whose blobs may contain links, by type.
     let coded: [Int: Set<Int>]
 
     static let tables = """
@@ -20,10 +20,10 @@ struct LinkIndex: Sendable {
         CREATE TABLE IF NOT EXISTS _sluice_link_dirty (type TEXT, key, PRIMARY KEY (type, key)) WITHOUT ROWID;
         """
 
-    /// Whether it has all links; else none.
+    /// `true` if it has all links, `false` if it has none.
     let isComplete: Bool
 
-    /// - Parameter isFitted: false for a file whose indexes are not known, as they are made when it is opened for writing.
+    /// - Parameter isFitted: `false` for a file whose indexes are unknown. They are created when a file is opened for writing.
     init(_ schema: Schema, isFitted: Bool) {
         isComplete = isFitted
         var (single, coded): ([Int: Set<Int>], [Int: Set<Int>]) = ([:], [:])
@@ -41,17 +41,17 @@ struct LinkIndex: Sendable {
         self.coded = coded
     }
 
-    /// Whether the links of a property are found by their targets.
+    /// `true` if the links of a property are found by their targets.
     func covers(_ type: Int, _ property: Int) -> Bool { isSingle(type, property) || coded[type]?.contains(property) ?? false }
 
     func isSingle(_ type: Int, _ property: Int) -> Bool { single[type]?.contains(property) ?? false }
 
-    /// The name in `_sluice_link` of a property's links to a class: where it may lead to several each has one.
+    /// Returns the name in `_sluice_link` of a property's links to a class. A property with several target classes has one name for each.
     static func name(_ property: Property, to target: String) -> String {
         if case .link = property.type { property.name } else { "\(property.name)→\(target)" }
     }
 
-    /// Makes the index fit the classes, after their tables have been made.
+    /// Fits the index to the classes, after their tables were created.
     func fit(_ store: RowStore) throws(SluiceError) {
         let connection = store.connection
         try connection.execute(LinkIndex.tables)
@@ -77,8 +77,8 @@ struct LinkIndex: Sendable {
         known.reset()
         let names = ["insert", "delete", "update"].map { "_sluice_link_\($0)_\(layout.type.name)" }
         let triggers = wanted.isEmpty ? [] : self.triggers(layout, properties, names.map(SQLQuote.identifier))
-        // A table that was made anew has lost its triggers, and those of earlier releases note more than they need to; a class whose
-        // links are not asked for any more does without them.
+        // A recreated table has lost its triggers, and those of earlier releases record too many rows. A class whose links are no longer
+        // needed has none.
         let stored = try connection.statement("SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name IN (?, ?, ?)")
         for (index, name) in names.enumerated() { stored.bind(index, name) }
         var there: Set<String> = []
@@ -107,7 +107,7 @@ struct LinkIndex: Sendable {
         }
     }
 
-    /// What notes the rows of a class that are inserted, deleted and updated, in the words in which SQLite keeps it.
+    /// Returns the triggers that record inserted, deleted and updated rows of a class, in the text that SQLite stores.
     private func triggers(_ layout: TableLayout, _ properties: [Property], _ names: [String]) -> [String] {
         let columns = properties.map { SQLQuote.identifier($0.name) }
         let changed = columns.map { "new.\($0) IS NOT old.\($0)" }.joined(separator: " OR ")
@@ -120,8 +120,8 @@ struct LinkIndex: Sendable {
         }
     }
 
-    /// Not `INSERT OR IGNORE`: a trigger takes the conflict rule of the statement that fires it. The plus takes the column's type from the
-    /// key: SQLite would convert those that are there to it, and look at each.
+    /// Not `INSERT OR IGNORE`: a trigger takes the conflict rule of the statement that fires it. The plus removes the column's affinity
+    /// from the key. With it, SQLite would convert the stored keys and scan them all.
     private func note(_ layout: TableLayout, _ row: String) -> String {
         let (type, key) = (SQLQuote.sqliteLiteral(layout.type.name), "+\(row).\(layout.keyColumn)")
         return """
@@ -130,7 +130,7 @@ struct LinkIndex: Sendable {
             """
     }
 
-    /// Whether a row may hold links in its blobs, as far as their first bytes tell.
+    /// Returns the SQL condition that a row may contain links in its blobs, judged by their first bytes.
     private func links(_ properties: [Property], _ row: String) -> String {
         let conditions = properties.map { property in
             let column = "\(row).\(SQLQuote.identifier(property.name))"
@@ -143,8 +143,8 @@ struct LinkIndex: Sendable {
 }
 
 extension RowStore {
-    /// The keys of the objects whose property links to one, in the table's order; one that links twice comes twice.
-    /// O(links found), by an index; in a file that is only read they may be looked for in the whole table.
+    /// Returns the keys of the objects whose property links to an object, in table order. An object that links twice appears twice.
+    /// O(links found), by an index. In a read-only file it may scan the whole table.
     package func origins(of key: Value, type: Int, property: Int) throws(SluiceError) -> [Value] {
         let layout = layouts[type]
         guard layout.hasTable, case .link(let name) = layout.type.properties[property].type, let target = schema.index(of: name) else {
@@ -188,8 +188,9 @@ extension RowStore {
         return keys
     }
 
-    /// Brings `_sluice_link` up to the rows that changed in this transaction: O(links in those rows).
+    /// Updates `_sluice_link` for the rows that changed in this transaction: O(links in those rows).
     func updateLinks() throws(SluiceError) {
+        // Edits in memory reach the tables first, so that the triggers record their rows.
         try settle()
         if links.coded.isEmpty { return }
         for layout in layouts where links.coded[layout.index] != nil {
@@ -203,7 +204,7 @@ extension RowStore {
         try connection.statement("DELETE FROM _sluice_link_dirty").run()
     }
 
-    /// A link of a row, as `_sluice_link` has it.
+    /// A link of a row, as stored in `_sluice_link`.
     private struct StoredLink: Hashable {
         var property: String
         var type: Int
@@ -213,7 +214,7 @@ extension RowStore {
     private func updateLinks(_ layout: TableLayout, key: Value) throws(SluiceError) {
         var missing = try storedLinks(layout, key: key)
         let names = linkNames(layout)
-        // SQLite by itself takes the primary key, by which it would look at all links of the class.
+        // SQLite would choose the primary key, and scan all links of the class.
         let known = try connection.statement(
             "SELECT property, target, count FROM _sluice_link INDEXED BY _sluice_link_origin WHERE type = ? AND key = ?")
         known.bind(0, layout.type.name)
@@ -222,6 +223,7 @@ extension RowStore {
         while try known.step() {
             guard let type = names[known.string(0)] else { continue }
             let link = StoredLink(property: known.string(0), type: type, target: layouts[type].readKey(known, 1))
+            // Unchanged links need no write; the rest is deleted and inserted with its new count.
             if missing[link] == known.int(2) { missing[link] = nil } else { stale.append(link) }
         }
         known.reset()
@@ -245,7 +247,7 @@ extension RowStore {
         layout.bindKey(key, at: 3, to: statement)
     }
 
-    /// How many of each link an object holds in its blobs.
+    /// Returns the number of each link that an object contains in its blobs.
     private func storedLinks(_ layout: TableLayout, key: Value) throws(SluiceError) -> [StoredLink: Int64] {
         guard let row = try row(type: layout.index, key: key) else { return [:] }
         let walk = LinkWalk(schema: schema)
@@ -260,7 +262,7 @@ extension RowStore {
         return counts
     }
 
-    /// The classes that names of properties in `_sluice_link` lead to.
+    /// Returns the target classes of the property names in `_sluice_link`.
     private func linkNames(_ layout: TableLayout) -> [String: Int] {
         let walk = LinkWalk(schema: schema)
         var names: [String: Int] = [:]

@@ -1,13 +1,13 @@
 import SluiceCore
 
-/// The indexes that an app's classes ask for: one of SQLite's on each such property's column. Primary keys have one anyway, and collections,
-/// embedded objects and mixed values lie in a form that no index orders.
+/// The indexes that an app's classes request: a SQLite index on each such property's column. Primary keys have one already. Collections,
+/// embedded objects and mixed values have no indexable form.
 struct PropertyIndexes {
     private static let prefix = "_sluice_index_"
-    /// What makes each, by name.
+    /// The statements that create them, by name.
     private var creations: [String: String] = [:]
 
-    /// - Parameter names: of properties by class; others than those of the classes are passed over.
+    /// - Parameter names: of properties by class. Unknown classes and properties are ignored.
     init(_ names: [String: Set<String>], layouts: [TableLayout]) {
         for layout in layouts where layout.hasTable {
             for (index, property) in layout.type.properties.enumerated() where names[layout.type.name]?.contains(property.name) ?? false {
@@ -19,7 +19,7 @@ struct PropertyIndexes {
         }
     }
 
-    /// Makes those that are missing and drops those that nobody asks for any more, in a transaction of the caller's.
+    /// Creates missing indexes and drops those that are no longer requested, in the caller's transaction.
     func fit(_ connection: Connection) throws(SluiceError) {
         let statement = try connection.statement("SELECT name FROM sqlite_master WHERE type = 'index' AND name GLOB ?")
         statement.bind(0, "\(PropertyIndexes.prefix)*")

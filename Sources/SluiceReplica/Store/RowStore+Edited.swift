@@ -1,22 +1,22 @@
 package import SluiceCore
 
-/// Collections that the open transaction edits in place, and reading of objects that have some.
+/// Collections that the open transaction edits in place, and reads of objects that have some.
 extension RowStore {
-    /// Writes the collections that were edited in place. Everything that reads values of many rows by SQL comes after it.
+    /// Writes the collections that were edited in place. Call it before any SQL that reads values of many rows.
     func settle() throws(SluiceError) {
         while let collection = edits.dirty.last { try write(collection) }
     }
 
-    /// O(its elements).
+    /// Writes one collection. O(its elements).
     func write(_ collection: EditedCollection) throws(SluiceError) {
-        // A set is in order as it is, unless an older file has it otherwise.
+        // A set is sorted already, unless an older release wrote it.
         let value: Value
         if collection.kind == .set, case .list(let members) = collection.value { value = .set(members) } else { value = collection.value }
         _ = try update(type: collection.type, key: collection.key, property: collection.property, value)
         edits.settled(collection)
     }
 
-    /// The stored value of one property; nil if there is no such object.
+    /// Returns the stored value of one property, or `nil` if the object does not exist.
     func value(type: Int, key: Value, property: Int) throws(SluiceError) -> Value? {
         let layout = layouts[type]
         guard layout.hasTable else { return nil }
@@ -27,14 +27,14 @@ extension RowStore {
         return try statement.step() ? layout.value(statement, 0, layout.kinds[property]) : nil
     }
 
-    /// The row of an object without the collections that are edited in place: these read as null. It costs nothing for their elements.
+    /// Returns the row of an object without the collections that are edited in place, which read as null. Does not copy their elements.
     package func rowWithoutEdits(type: Int, key: Value) throws(SluiceError) -> Row? {
         let edited = edits.of(type, key)
         if edited.isEmpty { return try row(type: type, key: key) }
         return try values(layouts[type], key, without: edited).map { Row($0) }
     }
 
-    /// The row of an object with collections that are edited in place.
+    /// Returns the row of an object with the collections that are edited in place.
     func row(_ layout: TableLayout, key: Value, with edited: [EditedCollection]) throws(SluiceError) -> Row? {
         guard var values = try values(layout, key, without: edited) else { return nil }
         for collection in edited { values[collection.property] = collection.value }

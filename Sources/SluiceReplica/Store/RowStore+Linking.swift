@@ -1,9 +1,9 @@
 package import SluiceCore
 import SluiceQuery
 
-/// Links followed backwards, by `LinkIndex`.
+/// Backward links, by `LinkIndex`.
 extension RowStore {
-    /// Whether links of all these properties are followed backwards without reading tables.
+    /// `true` if the links of all these properties can be followed backwards without a table scan.
     func follows(_ hops: Set<LinkHop>) -> Bool {
         hops.allSatisfy { hop in
             switch hop {
@@ -12,8 +12,8 @@ extension RowStore {
         }
     }
 
-    /// The keys of a class's objects that link to one by a property: itself, in a collection, in an embedded object, in a mixed value.
-    /// O(found), which ends with the first beyond `limit`.
+    /// Returns the keys of a class's objects that link to an object by a property: directly, or in a collection, an embedded object or a
+    /// mixed value. O(found). Stops after the first one beyond `limit`.
     func owners(_ type: Int, _ property: Int, of target: Int, _ key: Value, limit: Int = .max) throws(SluiceError) -> [Value] {
         let layout = layouts[type]
         let found = try linking(type, property, to: target, key, selecting: (layout.keyColumn, "key"))
@@ -24,7 +24,7 @@ extension RowStore {
         return keys
     }
 
-    /// How many links of a class's property lead to an object.
+    /// Returns the number of links from a class's property to an object.
     func linkCount(_ type: Int, _ property: Int, to target: Int, _ key: Value) throws(SluiceError) -> Int {
         let found = try linking(type, property, to: target, key, selecting: ("count(*)", "total(count)"))
         guard let statement = found else { return 0 }
@@ -32,9 +32,9 @@ extension RowStore {
         return try statement.step() ? Int(statement.int(0)) : 0
     }
 
-    /// What finds the links of a class's property to an object: in the class's table where each object has one link at most, in the
-    /// index of links otherwise. Nil where nobody has looked for them.
-    /// - Parameter selecting: what is read of the table, and of the index.
+    /// Returns the statement that finds the links of a class's property to an object. It reads the class's table if each object has at
+    /// most one link, otherwise the link index. `nil` if the property's links are not indexed.
+    /// - Parameter selecting: the expressions to read from the table, and from the index.
     private func linking(
         _ type: Int, _ property: Int, to target: Int, _ key: Value, selecting: (table: String, index: String)
     ) throws(SluiceError) -> Statement? {
@@ -59,11 +59,11 @@ extension RowStore {
         layouts[target].bindKey(key, at: 2, to: statement)
     }
 
-    /// The keys of a class's objects that link to one of the targets by whatever property. O(found), as everything else here.
+    /// Returns the keys of a class's objects that link to one of the targets by any property. O(found).
     /// - Parameters:
     ///   - targets: the keys by type index.
-    ///   - limit: the most that are of use.
-    /// - Returns: nil when there are more.
+    ///   - limit: the maximum number of keys.
+    /// - Returns: `nil` if there are more.
     package func linking(_ type: Int, to targets: [Int: Set<Value>], limit: Int = .max) throws(SluiceError) -> Set<Value>? {
         let walk = LinkWalk(schema: schema)
         var found: Set<Value> = []

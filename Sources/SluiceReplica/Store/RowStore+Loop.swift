@@ -1,10 +1,10 @@
 package import SluiceCore
 
-/// A row that a statement stands on, with the columns that were asked for. Valid during the visit.
+/// The current row of a statement, with the requested columns. Valid during the visit.
 package struct ColumnsView {
     private let statement: Statement
     private let layout: TableLayout
-    /// How the properties asked for are stored, and where the first of them is.
+    /// The storage of the requested properties, and the column of the first one.
     private let kinds: [ColumnKind]
     private let first: Int
 
@@ -19,13 +19,13 @@ package struct ColumnsView {
     package var number: Int64 { statement.int(0) }
     package var key: Value { first == 1 ? .int(statement.int(0)) : layout.readKey(statement, 1) }
 
-    /// - Parameter index: into the properties asked for.
+    /// - Parameter index: the index among the requested properties.
     package func value(_ index: Int) -> Value { layout.value(statement, first + index, kinds[index]) }
 }
 
-/// Goes through rows. Its statement is its own, so it must be let go before the state that it reads ends, and where it is read.
+/// Iterates over rows. It owns its statement. Release it on the thread of its connection, before the state that it reads ends.
 package final class RowCursor {
-    /// The row that it stands on.
+    /// The current row.
     package let view: ColumnsView
     private let statement: Statement
     private let sql: String
@@ -40,14 +40,14 @@ package final class RowCursor {
 
     deinit { connection.giveBack(statement, of: sql) }
 
-    /// - Returns: false behind the last row; then it must not be asked again.
+    /// - Returns: `false` after the last row. It must not be called again then.
     package func next() throws(SluiceError) -> Bool { try statement.step() }
 }
 
-/// Reading many rows, and of them only what is used.
+/// Reads of many rows that decode only the columns in use.
 extension RowStore {
-    /// The rows behind one in the table's order; nil for a class without a table. About 0.1 µs a row and a column.
-    /// - Parameter number: 0 and less: from the first.
+    /// Returns a cursor over the rows after one, in table order, or `nil` for a class without a table. About 0.1 µs a row and a column.
+    /// - Parameter number: the row number to start after. `Int64.min` starts at the first row; 0 skips negative integer keys.
     package func cursor(type: Int, after number: Int64, properties: [Int]) throws(SluiceError) -> RowCursor? {
         let layout = layouts[type]
         guard layout.hasTable else { return nil }
@@ -58,7 +58,7 @@ extension RowStore {
         return RowCursor(statement, of: sql, on: connection, ColumnsView(statement, layout, properties))
     }
 
-    /// Visits the rows with the keys, in the order of the keys; those that are not there are passed over. About 0.5 µs a row.
+    /// Visits the rows with the keys, in the order of the keys. Skips keys without a row. About 0.5 µs a row.
     package func visit(
         type: Int, keys: some Sequence<Value>, properties: [Int], _ body: (ColumnsView) -> Void
     ) throws(SluiceError) {

@@ -1,26 +1,26 @@
 package import SluiceCore
 import SluiceQuery
 
-/// The tables of classes as seen by one connection: what apps see.
+/// The tables of classes, which hold the shown objects, as seen by one connection. Confined like its connection.
 package final class RowStore {
     let connection: Connection
     package let layouts: [TableLayout]
-    /// Reused for scans.
+    /// Reused between reads.
     private var scratch = RowBuffer()
 
-    /// What the layouts are of.
+    /// The schema of the layouts.
     let schema: Schema
-    /// The tables as conditions in SQL see them.
+    /// The tables as SQL conditions see them.
     let sql: SQLLayout
-    /// Many objects of one class are made in a row: looking the statement up by its text would cost a tenth of each.
+    /// The statement of the last insertion. Objects of one class are often created in a row; a lookup by text would cost a tenth of each.
     private var lastInsert: (type: Int, statement: Statement)?
 
     let links: LinkIndex
-    /// Whether rows may have changed since the links were indexed.
+    /// `true` for the writer, whose rows may have changed since the links were indexed.
     let isWriter: Bool
-    /// What the open transaction has not written yet; empty for readers.
+    /// The edits that the open transaction has not written yet. Empty for readers.
     let edits = EditedCollections()
-    /// By class: how places in the table's order are found. A writer's are of its open transaction.
+    /// By class: the blocks that find an index in table order. Those of a writer describe its open transaction.
     var blocks: [Int: RowBlocks] = [:]
 
     init(connection: Connection, layouts: [TableLayout], links: LinkIndex, isWriter: Bool) {
@@ -32,7 +32,7 @@ package final class RowStore {
         self.isWriter = isWriter
     }
 
-    /// The row of an object; nil when there is none. About 2 µs.
+    /// Returns the row of an object, or `nil` if it does not exist. About 2 µs.
     package func row(type: Int, key: Value) throws(SluiceError) -> Row? {
         let layout = layouts[type]
         guard layout.hasTable else { return nil }
@@ -55,7 +55,7 @@ package final class RowStore {
         return try statement.step()
     }
 
-    /// The indices of the keys that are those of objects. About 1 µs each.
+    /// Returns the indices of the keys that belong to existing objects. About 1 µs each.
     package func indices(type: Int, ofPresent keys: [Value]) throws(SluiceError) -> [Int] {
         let layout = layouts[type]
         guard layout.hasTable else { return [] }
@@ -71,7 +71,8 @@ package final class RowStore {
         return present
     }
 
-    /// The number that the table's order is by; nil when there is no such object, but for one whose key is that number.
+    /// Returns the row number of an object, which defines the table's order, or `nil` if it does not exist. An integer key is returned
+    /// unchecked, as it is the row number itself.
     func rowid(type: Int, key: Value) throws(SluiceError) -> Int64? {
         let layout = layouts[type]
         guard layout.hasTable else { return nil }
@@ -82,7 +83,7 @@ package final class RowStore {
         return try statement.step() ? statement.int(0) : nil
     }
 
-    /// The version of the state that is seen; within a transaction that of the state before it.
+    /// Returns the version of the state that is seen. Within a transaction, that of the state before it.
     func version() throws(SluiceError) -> UInt64 { try connection.version() }
 
     package func count(type: Int) throws(SluiceError) -> Int {
@@ -92,7 +93,7 @@ package final class RowStore {
         return try statement.step() ? Int(statement.int(0)) : 0
     }
 
-    /// Visits all rows in the table's order; the view is valid during the call only.
+    /// Visits all rows in table order. The view is valid only during the call.
     package func scan(type: Int, _ visit: (RowView) throws(SluiceError) -> Void) throws(SluiceError) {
         let layout = layouts[type]
         guard layout.hasTable else { return }
@@ -109,7 +110,8 @@ package final class RowStore {
 
     // MARK: Changing
 
-    /// - Returns: whether something changed.
+    /// Inserts or replaces a row.
+    /// - Returns: `true` if the row is new or a value changed.
     func put(type: Int, _ row: Row) throws(SluiceError) -> Bool {
         let statement = try connection.statement(layouts[type].upsert)
         layouts[type].bind(row, to: statement)
@@ -119,8 +121,9 @@ package final class RowStore {
         return true
     }
 
+    /// Inserts a row.
     /// - Parameter values: one per property.
-    /// - Returns: false when there is a row with the key already.
+    /// - Returns: `false` if a row with the key exists.
     func insert(type: Int, _ values: [Value]) throws(SluiceError) -> Bool {
         let layout = layouts[type]
         let statement: Statement
@@ -149,9 +152,11 @@ package final class RowStore {
 }
 
 extension RowStore {
-    /// - Returns: whether the object is there.
+    /// Sets one property of an object.
+    /// - Returns: `true` if the object exists.
     func update(type: Int, key: Value, property: Int, _ value: Value) throws(SluiceError) -> Bool {
         let layout = layouts[type]
+        // Read before the update: the index change is the difference between the two lists.
         let before = try linksToFollow(layout, key: key, property)
         let column = SQLQuote.identifier(layout.type.properties[property].name)
         let statement = try connection.statement("UPDATE \(layout.table) SET \(column) = ? WHERE \(layout.keyColumn) = ?")

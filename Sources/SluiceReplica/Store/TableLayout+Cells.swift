@@ -1,9 +1,9 @@
 import GRDBSQLite
 import SluiceCore
 
-/// Values to and from columns.
+/// The conversion of values to and from columns.
 extension TableLayout {
-    /// Binds a whole row, borrowing strings and bytes from its arena until the statement has run.
+    /// Binds a whole row. Borrows strings and bytes from its arena until the statement has run.
     func bind(_ row: RowView, to statement: Statement) {
         for property in 0..<kinds.count { bind(row[property], of: row, property: property, to: statement) }
     }
@@ -44,7 +44,7 @@ extension TableLayout {
         bind(value, kind: kinds[property], at: index, to: statement)
     }
 
-    /// A constant of a condition on a property that is not coded.
+    /// Binds a constant of a condition on a property that is not coded.
     func bind(_ value: Value, at index: Int, to statement: Statement) {
         bind(value, kind: .binary, at: index, to: statement)
     }
@@ -80,7 +80,7 @@ extension TableLayout {
         }
     }
 
-    /// Sign bits flipped, big-endian: comparing the bytes compares the points in time.
+    /// Returns the sort key of a time: sign bits flipped, big-endian. Comparing the bytes compares the times.
     private static func ordered(_ time: Timestamp) -> [UInt8] {
         let seconds = UInt64(bitPattern: time.seconds) ^ (1 << 63)
         let nanoseconds = UInt32(bitPattern: time.nanoseconds) ^ (1 << 31)
@@ -91,8 +91,8 @@ extension TableLayout {
         T(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: T.self))
     }
 
-    /// Appends the row that a statement stands on; its columns begin at `first`. A column that does not hold what its
-    /// property's type needs reads as null.
+    /// Appends the statement's current row, whose columns begin at `first`. A column with a storage class that does not fit its property
+    /// reads as null.
     func read(_ statement: Statement, from first: Int = 0, into buffer: inout RowBuffer) -> RowRef {
         buffer.beginRow()
         for property in 0..<kinds.count { append(statement, first + property, kinds[property], to: &buffer) }
@@ -110,7 +110,7 @@ extension TableLayout {
     }
 
     func value(_ statement: Statement, _ column: Int, _ kind: ColumnKind) -> Value {
-        // A number that is not 0 needs no look at what is stored: nulls and bytes read as 0.
+        // A non-zero number needs no check of the storage class: null and blobs read as 0.
         if kind == .int, case let number = statement.int(column), number != 0 { return .int(number) }
         if kind == .double, case let number = statement.double(column), number != 0 { return .double(number) }
         switch (kind, statement.storage(column)) {
@@ -130,7 +130,7 @@ extension TableLayout {
         case (.coded, _): StoredValue.decode(bytes) ?? .null
         case (.float, 4): .float(Float(bitPattern: TableLayout.word(bytes, at: 0, UInt32.self)))
         case (.double, 8): .double(Double(bitPattern: TableLayout.word(bytes, at: 0, UInt64.self)))
-        // By words: the initializers from collections are generic, and several times as slow from another module.
+        // By words: the initializers from collections are generic, and several times slower across modules.
         case (.decimal, 16):
             .decimal(
                 Decimal128(high: TableLayout.word(bytes, at: 0, UInt64.self), low: TableLayout.word(bytes, at: 8, UInt64.self)))

@@ -1,16 +1,14 @@
 package import SluiceCore
 import SluiceQuery
 
-/// How a property's values lie in its column. Part of the file format.
+/// The storage of a property's values in its column. Part of the file format.
 ///
-/// | kind | storage |
-/// |---|---|
-/// | bool, int | INTEGER |
-/// | float, double | REAL; NaN and -0, which SQLite would lose, as the 4 or 8 big-endian bytes of the bit pattern |
-/// | string | TEXT, BINARY collation |
-/// | binary, decimal, objectId, uuid | BLOB |
-/// | timestamp | BLOB of 12 bytes whose byte order is the order in time |
-/// | coded | BLOB in `StoredValue` form: collections, embedded objects, mixed values |
+/// - bool, int: INTEGER.
+/// - float, double: REAL. NaN and -0, which SQLite would lose, as the 4 or 8 big-endian bytes of the bit pattern.
+/// - string: TEXT with BINARY collation.
+/// - binary, decimal, objectId, uuid: BLOB.
+/// - timestamp: BLOB of 12 bytes whose byte order is the order in time.
+/// - coded: BLOB in `StoredValue` form, for collections, embedded objects and mixed values.
 enum ColumnKind: String {
     case bool, int, float, double, string, binary, timestamp, decimal, objectId, uuid, coded
 
@@ -32,7 +30,7 @@ enum ColumnKind: String {
         case .uuid: self = .uuid
         case .mixed, .embedded: self = .coded
         case .link(let target):
-            // A link is the target's key; a chain of keys that are links has no end and is coded.
+            // A link is stored as the target's key. A chain of keys that are links has no end and is coded.
             guard let type = schema[target], let key = type.primaryKey, case let property = type.properties[key] else {
                 self = .coded
                 return
@@ -51,26 +49,26 @@ enum ColumnKind: String {
     }
 }
 
-/// A class's table and the statements on it. An object, since a copy of the parts would cost more than what is done with them.
+/// A class's table and its statements. A reference type, since copying its parts would cost more than their use.
 package final class TableLayout: Sendable {
     package let type: ObjectType
-    /// Index of the type in the schema.
+    /// The index of the class in the schema.
     package let index: Int
     let kinds: [ColumnKind]
-    /// What an absent value of each property reads as.
+    /// The value that an absent cell of each property reads as.
     let defaults: [Value]
     let table: String
     let staging: String
-    /// What was staged before a bootstrap went on.
+    /// The table of rows that were staged before a bootstrap was resumed.
     let earlier: String
     let columns: String
     let keyColumn: String
-    /// SQLite's name for a row's number, one that no property has.
+    /// SQLite's name for the row number that no property uses.
     let rowid: String
-    /// Index of the primary key in the properties.
+    /// The index of the primary key among the properties.
     package let key: Int
 
-    /// One layout per type; nil for those without a table (embedded and asymmetric ones).
+    /// Returns one layout per class, also for those without a table (embedded and asymmetric ones).
     static func all(of schema: Schema) throws(SluiceError) -> [TableLayout] {
         var layouts: [TableLayout] = []
         for (index, type) in schema.types.enumerated() { layouts.append(try TableLayout(type, index: index, schema: schema)) }
@@ -116,7 +114,8 @@ package final class TableLayout: Sendable {
         upsert = "INSERT INTO \(table) (\(columns)) \(placeholders) \(ownResolution)"
     }
 
-    /// The tables as conditions in SQL see them. A class with a link whose key is itself a link is left out: SQL does not know the form.
+    /// Returns the tables as SQL conditions see them. Omits classes with a link whose target's key is itself a link: SQL has no such
+    /// form.
     static func sql(_ layouts: [TableLayout], schema: Schema, links: LinkIndex) -> SQLLayout {
         var tables: [String: SQLTable] = [:]
         for layout in layouts where layout.hasTable {
@@ -133,16 +132,16 @@ package final class TableLayout: Sendable {
         return SQLLayout(.sqlite, schema: schema, tables: tables)
     }
 
-    /// The primary key of a class that has none of its own, as only local files may have: a number that no other object of the class has
-    /// had before. It comes after the class's properties.
+    /// The primary key of a class that declares none, which only local files allow: a number that no other object of the class has had.
+    /// It follows the class's properties.
     package static let hiddenKey = Property(id: 0, name: "_sluice_key", type: .int)
 
-    /// Whether the key is SQLite's number of the row, as a single integer key is.
+    /// `true` if the key is SQLite's row number, as a single integer key is.
     var keyIsRowid: Bool { kinds[key] == .int }
 
     var hasTable: Bool { type.kind == .topLevel }
 
-    /// The value that stands for "not said".
+    /// Returns the value of an absent cell.
     private static func absent(_ property: Property, kind: ColumnKind) -> Value {
         switch property.collection {
         case .list, .set: return .list([])
@@ -159,7 +158,7 @@ package final class TableLayout: Sendable {
         case .string: return .string("")
         case .binary: return .binary([])
         case .timestamp: return .timestamp(Timestamp(seconds: 0))
-        // The zero of exponent 0 in the binary integer encoding.
+        // Zero with exponent 0 in the binary integer encoding.
         case .decimal: return .decimal(Decimal128(high: 0x3040_0000_0000_0000, low: 0))
         case .objectId: return .objectId(ObjectIdentifierBytes(high: 0, low: 0))
         case .uuid: return .uuid(UUIDBytes(high: 0, low: 0))
@@ -171,19 +170,19 @@ package final class TableLayout: Sendable {
         let definitions = type.properties.indices.map { index in
             let name = SQLQuote.identifier(type.properties[index].name)
             guard index == key else { return "\(name) \(kinds[index].declaration)" }
-            // SQLite remembers the highest number of such a table when its row is gone.
+            // AUTOINCREMENT: SQLite keeps the highest number even when its row is deleted.
             let isHidden = type.properties[index].name == TableLayout.hiddenKey.name
             return "\(name) \(kinds[index].declaration) PRIMARY KEY \(isHidden ? "AUTOINCREMENT " : "")NOT NULL"
         }
         return "CREATE TABLE IF NOT EXISTS \(table) (\(definitions.joined(separator: ", ")))"
     }
 
-    /// Insert or update; rows that are there already and equal are left alone and do not count as changed.
+    /// Inserts or updates. Equal rows are left unchanged and do not count as changed.
     let upsert: String
     private let resolution: String
     private let ownResolution: String
 
-    /// Insert; does nothing when the key is there.
+    /// Inserts. Does nothing if the key exists.
     let insertion: String
 
     let placeholders: String

@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Asymmetric objects: they wait here and are in no table.
+/// Asymmetric objects: stored here until they are acknowledged, and in no class's table.
 extension Writer {
     func addIngest(_ change: ObjectChange) throws(SluiceError) {
         let statement = try connection.statement("INSERT INTO _sluice_ingest (batch, change) VALUES (NULL, ?)")
@@ -9,7 +9,8 @@ extension Writer {
         news.local = true
     }
 
-    /// - Parameter taken: a batch that is formed gets a higher number.
+    /// Returns the next batch above `number`: one that was formed before, unchanged, or a new one.
+    /// - Parameter taken: a new batch is numbered above it.
     func nextIngestBatch(
         after number: UInt64, taken: UInt64, maximumObjects: Int, maximumBytes: Int
     ) throws(SluiceError) -> IngestBatch? {
@@ -57,7 +58,7 @@ extension Writer {
         let statement = try connection.statement("DELETE FROM _sluice_ingest WHERE batch <= ?")
         statement.bind(0, number)
         try statement.run()
-        // A resent acknowledgement finds nothing to delete and repeats what the app has been told.
+        // A resent acknowledgement deletes no row. Its rejections were reported before.
         return connection.changes > 0 ? try keepRefusal(refused) : nil
     }
 }

@@ -1,12 +1,12 @@
 package import SluiceCore
 
-/// Changing the tables of a file that no server has the data of.
+/// Schema migration of a local file, which has no server to download from again.
 extension Writer {
-    /// In an open transaction: gives the tables the form of the schema. Properties that are in both with the same type keep their
-    /// values; what is not in the schema any more is gone, but for classes that are not: they stay as they were.
+    /// Gives the tables the form of the schema, in an open transaction. Properties in both schemas keep their values if their type is the
+    /// same. Other values are dropped. Classes that the schema lacks stay unchanged.
     ///
     /// A class whose primary key was no property before is empty afterwards.
-    /// - Throws: `invalidSchemaChange` when a property that becomes the primary key does not tell its objects apart.
+    /// - Throws: `invalidSchemaChange` if a property that becomes the primary key has duplicate values.
     func refit(from old: Schema) throws(SluiceError) {
         for layout in layouts where layout.hasTable {
             news.types[layout.index] = TypeChange(isWhole: true)
@@ -30,6 +30,7 @@ extension Writer {
             guard let old = before[property.name] else { return false }
             return old.type == property.type && old.collection == property.collection && known[property.name] == kind.rawValue
         }.map(\.0.name)
+        // Only additions: no need to copy the rows.
         if Set(kept) == Set(before.properties.map(\.name)), before.primaryKey.map({ before.properties[$0].name }) == layout.keyName {
             for (property, kind) in zip(layout.type.properties, layout.kinds) where before[property.name] == nil {
                 try connection.execute("ALTER TABLE \(layout.table) ADD COLUMN \(SQLQuote.identifier(property.name)) \(kind.declaration)")
@@ -51,7 +52,7 @@ extension Writer {
             }
             try connection.execute("INSERT INTO \(fresh) (\(columns)) SELECT \(columns) FROM \(layout.table) ORDER BY \(layout.rowid)")
         } else if layout.keyName == TableLayout.hiddenKey.name, !kept.isEmpty {
-            // Objects that lose their primary key are numbered in the table's order. What links to them does not find them any more.
+            // Objects that lose their primary key are numbered in table order. Links to them no longer resolve.
             let columns = kept.map(SQLQuote.identifier).joined(separator: ", ")
             try connection.execute("INSERT INTO \(fresh) (\(columns)) SELECT \(columns) FROM \(layout.table) ORDER BY \(layout.rowid)")
         }
@@ -60,7 +61,7 @@ extension Writer {
     }
 
     /// Drops the table of a class that the schema does not have.
-    /// - Returns: whether there was one.
+    /// - Returns: `true` if there was one.
     func dropClass(_ name: String) throws(SluiceError) -> Bool {
         guard try knownProperties()[name] != nil else { return false }
         try connection.execute("DROP TABLE IF EXISTS \(SQLQuote.identifier(name))")
@@ -78,10 +79,10 @@ extension Writer {
 }
 
 extension Replica {
-    /// Begins the transaction that makes a local file fit the replica's schema; it can be cancelled like any other.
+    /// Begins the transaction that fits a local file to the replica's schema. It can be cancelled like any other.
     /// - Parameters:
-    ///   - old: what the file was written with.
-    ///   - version: the app's number for the new schema.
+    ///   - old: the schema that the file was written with.
+    ///   - version: the app's schema version.
     package func beginMigration(from old: Schema, version: UInt64) throws(SluiceError) -> WriteTransaction {
         let transaction = try beginWrite()
         do throws(SluiceError) {
@@ -98,7 +99,7 @@ extension Replica {
 
 extension WriteTransaction {
     /// Removes a class that the schema does not have from the file.
-    /// - Returns: whether the file had it.
+    /// - Returns: `true` if the file had it.
     package func dropClass(_ name: String) throws(SluiceError) -> Bool { try writer.dropClass(name) }
 }
 

@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// The subscription store.
+/// Writes to the subscription sets.
 extension Writer {
     func setSubscriptionState(version: UInt64, _ state: SubscriptionState) throws(SluiceError) {
         if version == 0 { return }
@@ -18,6 +18,7 @@ extension Writer {
         }
         statement.bind(3, version)
         try statement.run()
+        // A complete set supersedes all older ones, which are not kept.
         if state == .complete {
             try connection.execute(
                 """
@@ -28,7 +29,7 @@ extension Writer {
         news.subscriptions = true
     }
 
-    /// Stores a new version of the set, pending. Subscriptions without a number get one that none ever had.
+    /// Stores a new version of the set, pending. Subscriptions without a number get one that was never used.
     func addSubscriptionSet(_ subscriptions: [StoredSubscription]) throws(SluiceError) -> StoredSubscriptionSet {
         let version = try connection.newestSubscriptionSet() + 1
         meta.subscription = max(meta.subscription, subscriptions.map(\.id).max() ?? 0)
@@ -60,7 +61,7 @@ extension Writer {
             version: version, state: .pending, subscriptions: subscriptions, changesetsBefore: meta.changeset)
     }
 
-    /// Whether the newest set has a subscription on the class.
+    /// `true` if the newest set has a subscription on the class.
     func isSubscribed(_ type: String) throws(SluiceError) -> Bool {
         let statement = try connection.statement(
             """
@@ -72,7 +73,7 @@ extension Writer {
         return try statement.step()
     }
 
-    /// Whether objects of the class come along with a subscription of the newest set.
+    /// `true` if a subscription of the newest set includes objects of the class.
     func comesAlong(_ type: String) throws(SluiceError) -> Bool {
         for subscription in try connection.latestSubscriptionSet().subscriptions
         where subscription.options.reaches(type, from: subscription.type, store.schema) {

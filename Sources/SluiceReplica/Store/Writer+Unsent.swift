@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// How much waits for the gateway.
+/// The amount of data that waits for upload.
 extension Writer {
     func unsentBytes(upTo limit: UploadMark?) throws(SluiceError) -> UInt64 {
         let changesets = try number(

@@ -1,17 +1,17 @@
 import SluiceCore
 
-/// What a transaction did that others want to know.
+/// The changes of a transaction that observers are notified of.
 struct WriterNews {
     var types: [Int: TypeChange] = [:]
-    /// There is something to send.
+    /// `true` if there is data to upload.
     var local = false
-    /// A subscription set changed its state.
+    /// `true` if a subscription set changed its state.
     var subscriptions = false
-    /// Of the last commit that `types` are of.
+    /// The version after the last commit in `types`.
     var version: UInt64 = 0
-    /// Whether a commit of this process is among it, which others want to know of.
+    /// `true` if it includes a commit of this process, which other processes are notified of.
     var isOwn = false
-    /// Objects that the server took off the device.
+    /// The objects that the server removed from the device.
     var left: [LeftObject] = []
 
     var isEmpty: Bool { types.isEmpty && !local && !subscriptions && !isOwn }
@@ -26,7 +26,7 @@ struct WriterNews {
     }
 }
 
-/// The writing side of a replica: everything that changes the file goes through it.
+/// The writing side of a replica. All changes of the file go through it.
 // Sendable because: it is used on the replica's writer queue only, or by the one holder of a lease on that queue.
 final class Writer: @unchecked Sendable {
     /// The format that this release writes. It reads all older ones.
@@ -39,30 +39,30 @@ final class Writer: @unchecked Sendable {
     let environment: any Environment
     var meta = ReplicaMeta()
     var news = WriterNews()
-    /// What is committed and not published yet.
+    /// Committed changes that were not published yet.
     var committed = WriterNews()
-    /// Of the last commit that changed what apps see, as far as this process knows.
+    /// The version after the last commit that changed shown objects, as far as this process knows.
     var version: UInt64 = 0
-    /// SQLite's number for what other processes have committed.
+    /// SQLite's `data_version`, which other processes' commits change.
     var foreignCommits: Int64 = 0
-    /// SQLite's number for the tables' definitions.
+    /// SQLite's `schema_version`.
     var definitions: Int64 = 0
-    /// By class: the last number given to an object without a key of its own, of a transaction that was undone too.
+    /// By class: the last number given to an object without a declared key, also in transactions that were rolled back.
     var hiddenKeys: [Int: Int64] = [:]
-    /// The classes whose number was compared with the file's in the transaction under way.
+    /// The classes whose last number was compared with the file in the open transaction.
     var comparedKeys: Set<Int> = []
-    /// Many rows of one class come in a row: looking the statement up by its text would cost a tenth of each.
+    /// The statement of the last row. Rows of one class often arrive in a row; a lookup by text would cost a tenth of each.
     var lastUpsert: (type: Int, statement: Statement)?
-    /// What the last transaction, if it was an app's, has made of objects inside of whose values it changed something: the next one need
-    /// not play all pending changes again. Nobody else may have written in between.
+    /// The objects that the last transaction, if it was an app's, edited inside of values. The next one need not replay all pending
+    /// changes. Valid only if no other transaction came in between.
     var edited: [ObjectKey: EditedObject] = [:]
     private var metaBefore = ReplicaMeta()
     private var isDurable = false
     private let indexByName: [String: Int]
 
-    /// Who opened the file; nil where it is not synced.
+    /// The user who opened the file. `nil` if it is not synced.
     let owner: String?
-    /// The largest changeset; nil where none is uploaded.
+    /// The bound of a changeset. `nil` if none is uploaded.
     let uploadBound: UploadBound?
 
     init(
@@ -83,8 +83,9 @@ final class Writer: @unchecked Sendable {
 
     // MARK: Transactions
 
-    /// - Parameter isDurable: whether the commit waits for the disk. It does where the outside may learn of a number that must
-    ///   not be given twice; what the server said can be asked for again.
+    /// Begins a transaction and applies other processes' commits.
+    /// - Parameter isDurable: `true` if the commit waits for the disk, as when it gives out a number that must not be given twice. The
+    ///   server's data can be requested again, and need not wait.
     func begin(isDurable: Bool = false) throws(SluiceError) {
         if isDurable != self.isDurable {
             try connection.execute("PRAGMA synchronous = \(isDurable ? "FULL" : "NORMAL")")
@@ -92,6 +93,7 @@ final class Writer: @unchecked Sendable {
         }
         try connection.execute("BEGIN IMMEDIATE")
         do throws(SluiceError) {
+            // Inside the transaction: from here on no other process can commit.
             try catchUp()
         } catch {
             rollback()
@@ -105,6 +107,7 @@ final class Writer: @unchecked Sendable {
     }
 
     func commit() throws(SluiceError) {
+        // Other connections must never see rows without their links.
         try store.updateLinks()
         try saveMeta()
         let next = try recordCommit()
@@ -117,7 +120,7 @@ final class Writer: @unchecked Sendable {
     }
 
     func rollback() {
-        // A failed statement may have ended the transaction already; the error is the caller's either way.
+        // A failed statement may have ended the transaction already. The caller reports its own error.
         try? connection.execute("ROLLBACK")
         meta = metaBefore
         news = WriterNews()
@@ -169,7 +172,7 @@ final class Writer: @unchecked Sendable {
 }
 
 extension Connection {
-    /// The single values of the file, by name.
+    /// Returns the single values of the file, by name.
     func meta() throws(SluiceError) -> [String: Value] {
         let statement = try statement("SELECT name, value FROM _sluice_meta")
         var fields: [String: Value] = [:]
@@ -183,29 +186,29 @@ extension Connection {
 struct ReplicaMeta: Hashable {
     var identity: ReplicaIdentity?
     var applied = AppliedPosition(lsn: .zero, version: 0)
-    /// Number of the last changeset written.
+    /// The number of the last changeset written.
     var changeset: UInt64 = 0
-    /// The last changeset that the server's rows have.
+    /// The last own changeset that the server rows reflect.
     var taken: UInt64 = 0
-    /// Number of the last ingest batch formed.
+    /// The number of the last ingest batch formed.
     var ingest: UInt64 = 0
     var clock = HybridTime.zero
-    /// The last number given to an element that was put into a list.
+    /// The last tag given to an element inserted into a list.
     var tag: UInt64 = 0
-    /// The last compensation applied.
+    /// The number of the last compensation applied.
     var compensation: UInt64 = 0
-    /// The position of the bootstrap's view under way; rows staged belong to it.
+    /// The subscription set version of the bootstrap under way, which the staged rows belong to. 0 if there is none.
     var bootstrapping: UInt64 = 0
-    /// What the gateway said that the file has, as it said it; empty for nothing.
+    /// The gateway's client view record, unchanged. Empty if there is none.
     var held: [UInt8] = []
-    /// What it said of how far the bootstrap under way has come; empty for nothing.
+    /// The gateway's resume offer for the bootstrap under way, unchanged. Empty if there is none.
     var checkpoint: [UInt8] = []
     /// The highest id that a subscription ever had.
     var subscription: UInt64 = 0
-    /// A client reset under way: a `ReplicaReset`, 0 for none, and how often one was begun since the last that was finished.
+    /// The client reset under way, a `ReplicaReset` or 0, and the number of resets begun since the last that ended.
     var reset: UInt64 = 0
     var resets: UInt64 = 0
-    /// Whose writes are in the file; empty for nobody's.
+    /// The user whose writes are in the file. Empty if there is none.
     var owner = ""
 
     var fields: [String: Value] {

@@ -1,10 +1,10 @@
 import SluiceCore
 
-/// A key that logs its user in, for a program of theirs.
+/// A user's API key. A program of the user logs in with it, through `Credentials.userAPIKey`.
 public final class UserAPIKey: Sendable {
     public let objectId: ObjectId
     public let name: String
-    /// What `Credentials.userAPIKey` takes: only in the answer to the key's creation.
+    /// The secret for `Credentials.userAPIKey`. Present only in the result of `createAPIKey`; nil afterwards.
     public let key: String?
     public let disabled: Bool
 
@@ -19,13 +19,14 @@ public final class UserAPIKey: Sendable {
     }
 }
 
-/// The API keys of a user: 20 at most. Every call takes one request, and throws `AppError` when the server refuses it or is not reached.
+/// The API keys of a user, at most 20. Each call sends one request.
+/// - Throws: `AppError` if the server rejects the request or cannot be reached, or if the user is logged out.
 public struct APIKeyAuth: Sendable {
     private static let path = "/api/client/v2.0/auth/api_keys"
     let user: User
 
-    /// Makes a key.
-    /// - Parameter name: 1 to 64 letters, digits, `-` and `_`; no other key of the user may have it.
+    /// Creates a key.
+    /// - Parameter name: 1 to 64 letters, digits, `-` and `_`, unique among the user's keys.
     public func createAPIKey(named name: String) async throws -> UserAPIKey {
         try UserAPIKey(await send(.post, "", .object([.init("name", .string(name))])))
     }
@@ -41,10 +42,10 @@ public struct APIKeyAuth: Sendable {
 
     public func deleteAPIKey(_ id: ObjectId) async throws { _ = try await send(.delete, "/\(id.stringValue)") }
 
-    /// Lets a key that was disabled log in again.
+    /// Allows logins with a disabled key again.
     public func enableAPIKey(_ id: ObjectId) async throws { _ = try await send(.put, "/\(id.stringValue)/enable") }
 
-    /// Lets a key log in no more; who has logged in with it stays so.
+    /// Rejects further logins with a key. Sessions that logged in with it stay logged in.
     public func disableAPIKey(_ id: ObjectId) async throws { _ = try await send(.put, "/\(id.stringValue)/disable") }
 
     private func send(_ method: NetworkRequest.Method, _ path: String, _ body: JSON? = nil) async throws -> JSON {
@@ -53,7 +54,7 @@ public struct APIKeyAuth: Sendable {
     }
 }
 
-/// The same for code without async; what is called is called on no particular thread.
+/// The same calls with completion handlers. A handler runs on no particular thread.
 extension APIKeyAuth {
     public func createAPIKey(named name: String, completion: @Sendable @escaping (UserAPIKey?, (any Error)?) -> Void) {
         run({ try await createAPIKey(named: name) }, completion)
@@ -94,6 +95,6 @@ extension APIKeyAuth {
 }
 
 extension User {
-    /// The user's API keys, on an app whose server has the provider `api-key`.
+    /// The user's API keys. The server needs the provider `api-key`.
     public var apiKeysAuth: APIKeyAuth { APIKeyAuth(user: self) }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import SluiceCore
 
-/// The forms of extended JSON that objects of a Realm never have.
+/// Forms of extended JSON that objects of a Realm never contain.
 extension AnyBSON {
     init?(form members: [JSON.Member]) {
         guard members.count == 1, let form = members.first else { return nil }
@@ -28,23 +28,23 @@ extension AnyBSON {
         letters.reduce(into: []) { if text.contains($1.letter) { $0.insert($1.option) } }
     }
 
-    /// In the order of the alphabet, as the form wants it.
+    /// The letters of the options, in alphabetical order as the form requires.
     static func text(_ options: NSRegularExpression.Options) -> String {
         String(letters.filter { options.contains($0.option) }.map { $0.letter })
     }
 
-    /// The nearest that a timestamp can have: 32 bits.
+    /// Whole seconds since 1970, rounded down and clamped to the 32 unsigned bits of a timestamp.
     static func seconds(_ date: Date) -> Int64 {
         Int64(max(0, min(Double(UInt32.max), date.timeIntervalSince1970.rounded(.down))))
     }
 }
 
-/// The value of a document that comes before all others.
+/// The BSON value that sorts before all others.
 public struct MinKey: Hashable, Sendable {
     public init() {}
 }
 
-/// The value of a document that comes after all others.
+/// The BSON value that sorts after all others.
 public struct MaxKey: Hashable, Sendable {
     public init() {}
 }

@@ -17,12 +17,12 @@ extension AnyBSON {
     public var timestampValue: Date? { if case .timestamp(let v) = self { v } else { nil } }
     public var decimal128Value: Decimal128? { if case .decimal128(let v) = self { v } else { nil } }
 
-    /// A whole number of either width, or a `double` without fraction; nil where it does not fit.
+    /// The value of an `int32`, an `int64` or a `double` without fraction; nil if it does not fit.
     public func asInt() -> Int? { asInt64().flatMap { Int(exactly: $0) } }
-    /// A whole number of either width, or a `double` without fraction; nil where it does not fit.
+    /// The value of an `int32`, an `int64` or a `double` without fraction; nil if it does not fit.
     public func asInt32() -> Int32? { asInt64().flatMap { Int32(exactly: $0) } }
 
-    /// A whole number of either width, or a `double` without fraction; nil where it does not fit.
+    /// The value of an `int32`, an `int64` or a `double` without fraction; nil if it does not fit.
     public func asInt64() -> Int64? {
         switch self {
         case .int32(let v): Int64(v)
@@ -32,10 +32,10 @@ extension AnyBSON {
         }
     }
 
-    /// Any number but a decimal one; a whole one beyond 2⁵³ is rounded.
+    /// The value of any number except a `decimal128`. Integers beyond 2⁵³ are rounded.
     public func asDouble() -> Double? { doubleValue ?? asInt64().map { Double($0) } }
 
-    /// Any number; one with a fraction by its shortest digits.
+    /// The value of any number. A `double` is converted by its shortest digits.
     public func asDecimal128() -> Decimal128? {
         if let value = decimal128Value { return value }
         if let value = doubleValue { return Decimal128(value: value) }
@@ -51,7 +51,7 @@ extension AnyBSON: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Expr
     public init(booleanLiteral value: Bool) { self = .bool(value) }
     public init(floatLiteral value: Double) { self = .double(value) }
     public init(arrayLiteral elements: AnyBSON?...) { self = .array(elements) }
-    /// Of equal keys the last counts.
+    /// The last of equal keys wins.
     public init(dictionaryLiteral elements: (String, AnyBSON?)...) {
         self = .document(Dictionary(elements, uniquingKeysWith: { $1 }))
     }

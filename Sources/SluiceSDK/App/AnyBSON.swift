@@ -1,7 +1,7 @@
 public import Foundation
 import SluiceCore
 
-/// A document of the server: what custom user data come as.
+/// A document of the server, such as a user's custom data.
 public typealias Document = [String: AnyBSON?]
 
 /// A value of a document.
@@ -19,14 +19,14 @@ public enum AnyBSON: Hashable, Sendable {
     case uuid(UUID)
     case binary(Data)
     case decimal128(Decimal128)
-    /// A document can hold the options `i`, `m`, `s` and `x` of it.
+    /// Only the options `i`, `m`, `s` and `x` survive in a document.
     case regex(NSRegularExpression)
-    /// Whole seconds, as a document has it; MongoDB's number of the operation in the second is not kept.
+    /// Whole seconds in a document. MongoDB's increment within the second is not kept.
     case timestamp(Date)
     case minKey
     case maxKey
 
-    /// Reads JSON, extended forms included.
+    /// Converts JSON, including extended forms. The last of equal keys wins.
     init(_ json: JSON) {
         switch json {
         case .null: self = .null
@@ -42,7 +42,7 @@ public enum AnyBSON: Hashable, Sendable {
         }
     }
 
-    /// What one of extended JSON's forms stands for; nil for any other object.
+    /// Converts a form of extended JSON that objects of a Realm contain; nil for any other object.
     private init?(extended value: SluiceCore.Value) {
         switch value {
         case .int(let v): self = .int64(v)
@@ -78,7 +78,7 @@ public enum AnyBSON: Hashable, Sendable {
         }
     }
 
-    /// The nearest that a document can have.
+    /// Milliseconds since 1970, rounded and clamped to 64 bits.
     private static func milliseconds(_ date: Date) -> Int64 {
         let exact = (date.timeIntervalSince1970 * 1_000).rounded()
         return Int64(exactly: exact) ?? (exact > 0 ? .max : .min)

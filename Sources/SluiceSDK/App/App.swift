@@ -2,19 +2,20 @@ import Foundation
 import SluiceCore
 import Synchronization
 
-/// An app on a server: where users log in. Apps of one id and configuration are equal, and share their users.
+/// An app on a server, where users log in. Apps with equal id and configuration are equal and share their users.
 public final class App: Hashable, Sendable {
-    /// What all handles of an app with one id and configuration share.
+    /// State shared by all handles of an app with one id and configuration.
     let shared: Shared
 
-    /// The app with this id on the default server.
+    /// Creates the app with this id on the default server.
     public convenience init(id: String) { self.init(id: id, configuration: nil) }
 
-    /// The app with this id. Equal ids and configurations give apps that share their users.
+    /// Creates the app with this id. Apps with equal id and configuration share their users.
     public init(id: String, configuration: AppConfiguration?) {
         let identity = Identity(id: id, configuration: configuration ?? AppConfiguration())
         shared = App.known.withLock { known in
             if let shared = known[identity] { return shared }
+            // Kept for the life of the process, so that later handles find the same users.
             let shared = Shared(identity)
             known[identity] = shared
             return shared
@@ -31,7 +32,7 @@ public final class App: Hashable, Sendable {
 
     final class Shared: Sendable {
         let identity: Identity
-        /// Where the server is.
+        /// The server's address, `http://…` or `https://…`.
         let baseURL: Mutex<String>
         let storage: URL
         let syncManager: SyncManager
@@ -48,7 +49,7 @@ public final class App: Hashable, Sendable {
             storage = root.appendingPathComponent(StorageLocation.component(identity.id))
         }
 
-        /// Reads the users of earlier runs, once.
+        /// Loads the users of earlier runs, at the first call only.
         func load(_ app: App) {
             users.withLock { users in
                 if users.isLoaded { return }
@@ -71,9 +72,9 @@ public final class App: Hashable, Sendable {
 
     public var appId: String { shared.identity.id }
     public var configuration: AppConfiguration { shared.identity.configuration }
-    /// Where the app's server is: as configured, or where `updateBaseUrl(to:)` has gone.
+    /// The address of the app's server: the configured one, or the latest of `updateBaseUrl(to:)`.
     public var baseURL: String { shared.baseURL.withLock { $0 } }
-    /// Hears of errors of sync that belong to no call.
+    /// Receives errors of sync that belong to no call.
     public var syncManager: SyncManager { shared.syncManager }
     var http: HTTPClient { client(of: baseURL) }
 
@@ -87,19 +88,21 @@ public final class App: Hashable, Sendable {
 
     var storage: URL { shared.storage }
 
-    /// The path of what the server does for this app.
+    /// The path of the app's routes on the server.
     var path: String { "/api/client/v2.0/app/\(appId)" }
 
-    /// All users who are logged in on this device, by id.
+    /// The users known on this device, by id, including users who have logged out.
+    /// Removed users are not included, nor are anonymous users who have logged out.
     public var allUsers: [String: User] { shared.users.withLock { $0.all } }
 
-    /// The user who logged in last, or was switched to; nil when nobody is logged in.
+    /// The user who logged in last or was switched to; nil if no user is logged in.
+    /// When that user logs out or is removed, an arbitrary other logged-in user takes the place.
     public var currentUser: User? { shared.users.withLock { users in users.current.flatMap { users.all[$0] } } }
 
-    /// Users of the e-mail provider.
+    /// Creates accounts of the e-mail provider.
     public var emailPasswordAuth: EmailPasswordAuth { EmailPasswordAuth(app: self) }
 
-    /// Makes another logged-in user the current one.
+    /// Makes another logged-in user the current one and notifies the app's subscribers.
     @discardableResult
     public func `switch`(to user: User) -> User {
         shared.users.withLock { $0.current = user.id }
@@ -108,7 +111,8 @@ public final class App: Hashable, Sendable {
         return user
     }
 
-    /// Logs in. A user who was logged in on this device before keeps their local files.
+    /// Logs a user in and makes them the current user. A user who was logged in here before keeps their local files.
+    /// A login as `.anonymous` reuses an anonymous user who is still logged in, without a request.
     /// - Throws: `AppError`.
     public func login(credentials: Credentials) async throws -> User {
         if let error = credentials.refusal { throw error }
@@ -124,7 +128,7 @@ public final class App: Hashable, Sendable {
         return loggedIn(session)
     }
 
-    /// The same for code without async.
+    /// The same with a completion handler, which runs on no particular thread.
     public func login(
         credentials: Credentials, _ completion: @Sendable @escaping (Result<User, any Error>) -> Void
     ) {
@@ -133,6 +137,7 @@ public final class App: Hashable, Sendable {
 
     private func loggedIn(_ session: UserSession) -> User {
         let user = shared.users.withLock { users in
+            // An existing handle is updated, so that Realms and subscribers that hold it see the new tokens.
             let user = users.all[session.id] ?? User(app: self, session: session)
             user.take(session)
             users.all[session.id] = user
@@ -145,7 +150,7 @@ public final class App: Hashable, Sendable {
         return user
     }
 
-    /// The user is none of this device any more.
+    /// Drops the user from the list of this device and stores the list.
     func forget(_ user: User) {
         shared.users.withLock { users in
             users.all[user.id] = nil
@@ -155,7 +160,7 @@ public final class App: Hashable, Sendable {
         tell(user)
     }
 
-    /// Forgets a user's tokens; an anonymous user is forgotten altogether.
+    /// Updates the list after a user has lost their tokens: drops an anonymous user, replaces the current one, and stores the list.
     func loggedOut(_ user: User) {
         shared.users.withLock { users in
             if user.isAnonymous { users.all[user.id] = nil }
@@ -165,14 +170,15 @@ public final class App: Hashable, Sendable {
         tell(user)
     }
 
-    /// The user has changed, and with them the app.
+    /// Notifies the subscribers of the user, then those of the app.
     private func tell(_ user: User) {
         user.changes.tell(user)
         shared.changes.tell(self)
     }
 
-    /// Stores the users as they are. One list after the other: a list that was read earlier never takes the place of a later one.
+    /// Stores the current list of users. A failure goes to the sync manager's error handler.
     func save() {
+        // One writer at a time, reading inside the lock: an older list never replaces a newer one.
         let failure = shared.storing.withLock { _ in
             let (all, current) = shared.users.withLock { ($0.all, $0.current) }
             return StoredUsers(users: all.values.map(\.session), current: current).write(storage)

@@ -1,19 +1,19 @@
 public import Foundation
 
-/// Where an app's server is and where its local files lie.
+/// The server's address, the folder for local files, and settings of requests and sessions.
 public struct AppConfiguration: Hashable, Sendable {
-    /// The gateway, `http://…` or `https://…`.
+    /// The gateway's address, `http://…` or `https://…`.
     public var baseURL: String
-    /// After this time without answer a request fails. Default 60,000.
+    /// The time in milliseconds after which a request without answer fails. Default 60,000.
     public var defaultRequestTimeoutMS: UInt
     /// The folder for local files; nil: `SLUICE_DATA_HOME`, else `$XDG_DATA_HOME/sluice`, else `~/.local/share/sluice`.
     public var storageDirectory: URL?
-    /// Without effect: every Realm has a connection of its own.
+    /// No effect: every Realm has a connection of its own.
     public var enableSessionMultiplexing: Bool
     private var timeouts: SyncTimeoutOptions.Values?
     private var chosenTransport: Identified?
 
-    /// Two of one transport are equal.
+    /// A transport that compares by identity.
     private struct Identified: Hashable, Sendable {
         var transport: any NetworkTransport
 
@@ -22,10 +22,10 @@ public struct AppConfiguration: Hashable, Sendable {
     }
 
     /// - Parameters:
-    ///   - baseURL: nil: the environment's `SLUICE_URL`, else `http://127.0.0.1:8080`.
-    ///   - transport: sends the app's HTTP requests, not the messages of sync; nil: the SDK's own client does.
-    ///   - enableSessionMultiplexing: without effect.
-    ///   - syncTimeouts: what `SyncManager.timeoutOptions` begins with.
+    ///   - baseURL: nil: the environment variable `SLUICE_URL`, else `http://127.0.0.1:8080`.
+    ///   - transport: sends the app's HTTP requests, but not sync messages; nil: the SDK's own client.
+    ///   - enableSessionMultiplexing: no effect.
+    ///   - syncTimeouts: the initial `SyncManager.timeoutOptions`.
     public init(
         baseURL: String? = nil, transport: (any NetworkTransport)? = nil, defaultRequestTimeoutMS: UInt? = nil,
         enableSessionMultiplexing: Bool? = nil, syncTimeouts: SyncTimeoutOptions? = nil, storageDirectory: URL? = nil
@@ -38,7 +38,7 @@ public struct AppConfiguration: Hashable, Sendable {
         self.syncTimeouts = syncTimeouts
     }
 
-    /// As apps written for RealmSwift have it: the app's name and version are of no use here, as they are of none there.
+    /// RealmSwift's initializer. The app's name and version are ignored, as in RealmSwift.
     public init(
         baseURL: String? = nil, transport: (any NetworkTransport)? = nil, localAppName: String?, localAppVersion: String?,
         defaultRequestTimeoutMS: UInt? = nil, enableSessionMultiplexing: Bool? = nil, syncTimeouts: SyncTimeoutOptions? = nil
@@ -48,14 +48,13 @@ public struct AppConfiguration: Hashable, Sendable {
             enableSessionMultiplexing: enableSessionMultiplexing, syncTimeouts: syncTimeouts)
     }
 
-    /// Sends the app's HTTP requests; nil: the SDK's own client does.
+    /// Sends the app's HTTP requests; nil: the SDK's own client.
     public var transport: (any NetworkTransport)? {
         get { chosenTransport?.transport }
         set { chosenTransport = newValue.map { Identified(transport: $0) } }
     }
 
-    /// What `SyncManager.timeoutOptions` begins with: a copy of what was set, so that what is changed later in the one that was given
-    /// changes nothing here.
+    /// The initial `SyncManager.timeoutOptions`. Both accessors copy: later changes to the object that was passed have no effect here.
     public var syncTimeouts: SyncTimeoutOptions? {
         get { timeouts.map { SyncTimeoutOptions($0) } }
         set { timeouts = newValue?.values }

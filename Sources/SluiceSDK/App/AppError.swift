@@ -1,9 +1,9 @@
 public import Foundation
 import SluiceCore
 
-/// What logging in and other requests to the server throw.
+/// An error of a login or of another request to the server.
 public struct AppError: Error, Equatable, CustomNSError, LocalizedError, CustomStringConvertible {
-    /// The numbers are part of the API.
+    /// Error codes with RealmSwift's raw values, which are part of the API.
     public enum Code: Int, Sendable {
         case unknown = -1
         case httpRequestFailed = 1
@@ -35,7 +35,7 @@ public struct AppError: Error, Equatable, CustomNSError, LocalizedError, CustomS
         case maintenanceInProgress
         case mongoDBError
 
-        /// By the name that the server gives.
+        /// Codes by the server's `error_code`.
         private static let byName: [String: Code] = [
             "InvalidSession": .invalidSession, "BadRequest": .badRequest, "UserNotFound": .userNotFound,
             "UserAppDomainMismatch": .userAppDomainMismatch, "DomainNotAllowed": .domainNotAllowed,
@@ -57,11 +57,11 @@ public struct AppError: Error, Equatable, CustomNSError, LocalizedError, CustomS
     }
 
     public let code: Code
-    /// The server's text.
+    /// The server's text, or the SDK's if no answer arrived.
     public let message: String
-    /// 0 when there was no answer.
+    /// The HTTP status; 0 without an answer.
     public let httpStatusCode: Int
-    /// The server's name of the error; nil when there was no answer, or it has none.
+    /// The server's `error_code`; nil without an answer, or if the answer has none.
     private let name: String?
 
     init(_ code: Code, _ message: String, status: Int = 0) {
@@ -71,15 +71,14 @@ public struct AppError: Error, Equatable, CustomNSError, LocalizedError, CustomS
         name = nil
     }
 
-    /// A call of RealmSwift that this server does not have: every one ends with this error.
-    /// - Parameters:
-    ///   - what: begins the sentence.
-    ///   - instead: what to do, as a sentence.
+    /// Returns the `notCallable` error of a RealmSwift call that this server does not offer.
+    /// The arguments are the subject of the message's first sentence, and its second sentence with the alternative.
     static func notOffered(_ what: String, _ instead: String) -> AppError {
         AppError(.notCallable, "\(what) is not offered by the server. \(instead)")
     }
 
-    /// An answer of the server that is no success.
+    /// Creates the error of an answer with a status outside 200 to 299.
+    /// An unknown `error_code` gives `internalServerError` from 500, `badRequest` for 400, else `unknown`.
     init(status: Int, body: [UInt8]) {
         let json = try? JSON.parse(body)
         message = json?["error"]?.string ?? "The server answered with status \(status)."
@@ -122,7 +121,7 @@ public struct AppError: Error, Equatable, CustomNSError, LocalizedError, CustomS
 
     public static let errorDomain = "io.realm.app"
     public var errorCode: Int { code.rawValue }
-    /// The message and, of an answer, its status and the server's name of the error, by RealmSwift's keys.
+    /// The message and, for an answer, its status and the server's error name, under RealmSwift's keys.
     public var errorUserInfo: [String: Any] {
         var info: [String: Any] = [NSLocalizedDescriptionKey: message]
         if httpStatusCode > 0 { info["HTTP Status Code"] = httpStatusCode }
@@ -133,5 +132,5 @@ public struct AppError: Error, Equatable, CustomNSError, LocalizedError, CustomS
     public var description: String { message }
 }
 
-/// Lets `catch AppError.invalidPassword` match an error by its code.
+/// Matches an error by its code, for `catch AppError.invalidPassword`.
 public func ~= (code: AppError.Code, error: any Error) -> Bool { (error as? AppError)?.code == code }

@@ -1,21 +1,21 @@
 public import Foundation
 
-/// A type whose values documents hold: numbers, texts, data, dates, identifiers, regular expressions, lists and documents.
+/// A type that documents can contain: numbers, texts, data, dates, identifiers, regular expressions, lists and documents.
 public protocol BSON: Equatable {
-    /// The value as one of a document.
+    /// The value as a document's value.
     var _bson: AnyBSON { get }
-    /// The value of a document, if it has this type.
+    /// Returns a document's value if it has this type, without conversion.
     static func _value(of bson: AnyBSON) -> Self?
 }
 
 extension AnyBSON {
-    /// The value as one of a document.
+    /// Wraps a value for a document.
     public init(_ value: some BSON) { self = value._bson }
 
-    /// The value if it has the type that the caller asks for. An `Int` is an `int64`; nothing is converted.
+    /// Returns the value if it has the requested type. An `Int` is an `int64`; nothing is converted.
     public func value<T: BSON>() -> T? { T._value(of: self) }
 
-    /// The value without its kind: whole numbers as `Int`, lists as `[Any]`, documents as `[String: Any]`, null as `NSNull`.
+    /// The value as a plain Swift value: integers as `Int`, lists as `[Any]`, documents as `[String: Any]`, null as `NSNull`.
     var plain: Any {
         switch self {
         case .null: NSNull()

@@ -1,4 +1,4 @@
-/// Runs a request for code without async; what is called is called on no particular thread.
+/// Runs a request and passes its result to a completion handler, which runs on no particular thread.
 func call<R: Sendable>(
     _ completion: @Sendable @escaping (Result<R, any Error>) -> Void, _ work: @Sendable @escaping () async throws -> R
 ) {

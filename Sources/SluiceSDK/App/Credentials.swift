@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// How a user proves who they are.
+/// A user's proof of identity for `App.login(credentials:)`.
 public enum Credentials: Sendable {
     case facebook(accessToken: String)
     case google(serverAuthCode: String)
@@ -9,11 +9,11 @@ public enum Credentials: Sendable {
     case emailPassword(email: String, password: String)
     /// A token of another service that the app trusts.
     case jwt(token: String)
-    /// What the app's own authentication function takes.
+    /// The argument of the app's own authentication function.
     case function(payload: Document)
     case userAPIKey(String)
     case serverAPIKey(String)
-    /// An account without name. An anonymous user who is logged in already is used again.
+    /// An account without name. A login reuses an anonymous user who is still logged in.
     case anonymous
 
     var provider: String {
@@ -29,10 +29,10 @@ public enum Credentials: Sendable {
         }
     }
 
-    /// Of those that name users so, for their profile.
+    /// The e-mail address for the user's profile; nil for other providers.
     var email: String? { if case .emailPassword(let email, _) = self { email } else { nil } }
 
-    /// Why no server takes them; nil: one may.
+    /// The error if the SDK offers no such login; nil if the server decides.
     var refusal: AppError? {
         switch self {
         case .facebook, .google, .googleId, .apple:

@@ -1,11 +1,11 @@
 import SluiceCore
 
-/// Makes accounts with e-mail and password. Each call is there for code without async too, which is called back on no particular thread.
+/// Creates accounts with e-mail and password. The variants with completion handlers call them on no particular thread.
 public struct EmailPasswordAuth: Sendable {
     let app: App
 
-    /// Makes an account. Logging in is a step of its own.
-    /// - Throws: `AppError`, `accountNameInUse` above all.
+    /// Creates an account, without logging in.
+    /// - Throws: `AppError`, such as `accountNameInUse`.
     public func registerUser(email: String, password: String) async throws {
         let body: JSON = ["email": .string(email), "password": .string(password)]
         _ = try await app.http.send(.post, "\(app.path)/auth/providers/local-userpass/register", body: body)
@@ -16,19 +16,19 @@ public struct EmailPasswordAuth: Sendable {
     }
 }
 
-/// What the server does not do.
+/// RealmSwift's calls that the server does not offer.
 extension EmailPasswordAuth {
-    /// - Throws: always `AppError.notCallable`: users are confirmed when they register.
+    /// - Throws: `AppError.notCallable`, always: registration confirms a user.
     public func confirmUser(_ token: String, tokenId: String) async throws { throw Self.confirmation }
-    /// - Throws: always `AppError.notCallable`: users are confirmed when they register.
+    /// - Throws: `AppError.notCallable`, always: registration confirms a user.
     public func resendConfirmationEmail(_ email: String) async throws { throw Self.confirmation }
-    /// - Throws: always `AppError.notCallable`: users are confirmed when they register.
+    /// - Throws: `AppError.notCallable`, always: registration confirms a user.
     public func retryCustomConfirmation(_ email: String) async throws { throw Self.confirmation }
-    /// - Throws: always `AppError.notCallable`: a forgotten password is a matter for the server's operator.
+    /// - Throws: `AppError.notCallable`, always: the server's operator handles forgotten passwords.
     public func sendResetPasswordEmail(_ email: String) async throws { throw Self.password }
-    /// - Throws: always `AppError.notCallable`: a forgotten password is a matter for the server's operator.
+    /// - Throws: `AppError.notCallable`, always: the server's operator handles forgotten passwords.
     public func resetPassword(to password: String, token: String, tokenId: String) async throws { throw Self.password }
-    /// - Throws: always `AppError.notCallable`: a forgotten password is a matter for the server's operator.
+    /// - Throws: `AppError.notCallable`, always: the server's operator handles forgotten passwords.
     public func callResetPasswordFunction(email: String, password: String, args: [AnyBSON]) async throws { throw Self.password }
 
     private static var confirmation: AppError {

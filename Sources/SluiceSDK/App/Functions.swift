@@ -1,10 +1,10 @@
-/// The functions of an app by name: `user.functions.sum(1, 2)`. A gateway has none, so that every call ends with
-/// `AppError.notCallable`, which says what to do instead.
+/// RealmSwift's functions of an app by name: `user.functions.sum(1, 2)`.
+/// A gateway has no functions. Every call throws `AppError.notCallable`, whose message names the alternative.
 @dynamicMemberLookup
 public struct Functions: Sendable {
-    /// A function that is called back.
+    /// A function that passes a `Result` to a completion handler.
     public typealias ResultFunction = @Sendable ([AnyBSON], @escaping @Sendable (Result<AnyBSON, any Error>) -> Void) -> Void
-    /// The same, with the result and the error apart.
+    /// A function that passes result and error separately to a completion handler.
     public typealias Function = @Sendable ([AnyBSON], @escaping @Sendable (AnyBSON?, (any Error)?) -> Void) -> Void
 
     public subscript(dynamicMember name: String) -> FunctionCallable { FunctionCallable(name: name) }
@@ -25,7 +25,7 @@ public struct Functions: Sendable {
     }
 }
 
-/// A function of an app, for `await`.
+/// A function of an app, for `await`. A call throws `AppError.notCallable`.
 public struct FunctionCallable: Sendable {
     let name: String
 
@@ -37,6 +37,6 @@ public struct FunctionCallable: Sendable {
 }
 
 extension User {
-    /// Functions of the app, of which a gateway has none.
+    /// The functions of the app. A gateway has none.
     public var functions: Functions { Functions() }
 }

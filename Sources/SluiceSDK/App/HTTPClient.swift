@@ -2,17 +2,18 @@ import Foundation
 import SluiceCore
 import SluiceSync
 
-/// One request to the gateway and its answer. Bounded by a deadline; nothing is retried.
+/// Sends one request to the gateway and waits for its answer, bounded by a deadline. Never retries.
 struct HTTPClient: Sendable {
-    /// Without a slash at its end.
+    /// The server's address, without a trailing slash.
     let base: String
     let milliseconds: UInt
     /// The header that carries tokens.
     let authorizationHeader: String
-    /// Nil: the platform's own: `URLSession` of Apple, SwiftNIO elsewhere.
+    /// The app's transport; nil: the platform's, which is `URLSession` on Apple's platforms and SwiftNIO elsewhere.
     let transport: (any NetworkTransport)?
 
-    /// - Returns: the JSON of a success; null for an empty body.
+    /// Sends a request.
+    /// - Returns: the JSON of a 2xx answer; null for an empty body.
     /// - Throws: `AppError`.
     func send(_ method: NetworkRequest.Method, _ path: String, token: String? = nil, body: JSON? = nil) async throws -> JSON {
         let url = base + path
@@ -45,7 +46,7 @@ struct HTTPClient: Sendable {
             message.httpMethod = request.method.rawValue
             for (name, value) in request.headers { message.setValue(value, forHTTPHeaderField: name) }
             if !request.body.isEmpty { message.httpBody = Data(request.body.utf8) }
-            // By a result: after a throwing continuation, optimized code of Swift 6.3.1 does not return to the caller's actor.
+            // A result, not a throwing continuation: after one, optimized code of Swift 6.3.1 does not return to the caller's actor.
             let result: Result<([UInt8], Int), AppError> = await withCheckedContinuation { continuation in
                 let task = URLSession.shared.dataTask(with: message) { data, response, error in
                     guard let response = response as? HTTPURLResponse else {
@@ -60,11 +61,11 @@ struct HTTPClient: Sendable {
             return try result.get()
         }
     #else
-        /// Foundation's `URLSession` keeps a core busy on Linux while it waits for the answer to a request with a body.
+        /// Sends by SwiftNIO. Foundation's `URLSession` on Linux spins on a core while it waits for the answer to a request with a body.
         private static func perform(_ request: NetworkRequest) async throws -> ([UInt8], Int) {
             guard URL(string: request.url)?.host != nil else { throw unusable(request.url) }
             let milliseconds = UInt64(max(0, min(request.timeout, NetworkRequest.longest)) * 1_000)
-            // By a result, for the same reason as above.
+            // A result, for the same reason as above.
             let result: Result<HTTPTransport.Response, SluiceError>
             do {
                 result = .success(

@@ -1,5 +1,5 @@
-/// Databases of a MongoDB service. A gateway gives its data by sync alone, so that every call on a collection ends with
-/// `AppError.notCallable`, which says so.
+/// RealmSwift's client for a MongoDB service. A gateway offers its data by sync only.
+/// Every call on a collection throws `AppError.notCallable`.
 public struct MongoClient: Sendable {
     public let name: String
     public func database(named name: String) -> MongoDatabase { MongoDatabase(name: name) }
@@ -10,7 +10,7 @@ public struct MongoDatabase: Sendable {
     public func collection(withName name: String) -> MongoCollection { MongoCollection(databaseName: self.name, name: name) }
 }
 
-/// How to find documents.
+/// Options of `MongoCollection.find`.
 public final class FindOptions: Sendable {
     public let limit: Int
     public let projection: Document?
@@ -23,14 +23,14 @@ public final class FindOptions: Sendable {
     }
 }
 
-/// How many documents an update has found and changed.
+/// The number of documents that an update found and changed.
 public struct UpdateResult: Hashable, Sendable {
     public let matchedCount: Int
     public let modifiedCount: Int
     public let documentId: AnyBSON?
 }
 
-/// A collection of documents. Every call ends with `AppError.notCallable`.
+/// A collection of documents. Every call throws `AppError.notCallable`.
 public struct MongoCollection: Sendable {
     public let databaseName: String
     public let name: String
@@ -53,7 +53,7 @@ public struct MongoCollection: Sendable {
     public func updateManyDocuments(filter: Document, update: Document, upsert: Bool = false) async throws -> UpdateResult { try refuse() }
 }
 
-/// The same for code without async; what is called is called on no particular thread.
+/// The same calls with completion handlers. A handler runs on no particular thread.
 extension MongoCollection {
     public typealias Completion<R> = @Sendable (Result<R, any Error>) -> Void
 
@@ -103,6 +103,6 @@ extension MongoCollection {
 }
 
 extension User {
-    /// A client for a MongoDB service, of which a gateway has none.
+    /// A client for a MongoDB service. A gateway has none.
     public func mongoClient(_ serviceName: String) -> MongoClient { MongoClient(name: serviceName) }
 }

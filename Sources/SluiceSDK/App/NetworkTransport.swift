@@ -1,18 +1,19 @@
 public import Foundation
 import Synchronization
 
-/// Sends the HTTP requests of an app in place of the SDK's own client: logins, tokens, API keys. Sync has a connection of its own.
+/// Sends the HTTP requests of an app (logins, tokens, API keys) in place of the SDK's own client. Sync uses its own connection.
 ///
 /// Set it in `AppConfiguration.transport`.
 public protocol NetworkTransport: AnyObject, Sendable {
+    /// Sends a request once, without retries.
     /// - Parameters:
-    ///   - request: to be sent once: nothing that fails is to be tried again.
-    ///   - completion: to be called once, from any thread and within the request's `timeout`: a later call finds that there was no answer.
-    ///     Only the first call counts.
+    ///   - request: the request to send.
+    ///   - completion: receives the answer, on any thread. Only the first call counts.
+    ///     After `request.timeout` seconds the request has failed and a call has no effect.
     func sendRequest(toServer request: NetworkRequest, completion: @escaping @Sendable (NetworkResponse) -> Void)
 }
 
-/// A request of an app to its server.
+/// An app's request to its server.
 public struct NetworkRequest: Hashable, Sendable {
     public enum Method: String, Sendable {
         case get = "GET"
@@ -24,19 +25,19 @@ public struct NetworkRequest: Hashable, Sendable {
 
     public var method: Method
     public var url: String
-    /// Seconds for the request and its answer.
+    /// The time for the request and its answer, in seconds.
     public var timeout: TimeInterval
     public var headers: [String: String]
     /// JSON, or empty.
     public var body: String
 
-    /// Seconds: a year. No request is waited for longer.
+    /// The longest wait for an answer, in seconds: one year.
     static let longest: TimeInterval = 365 * 86_400
 }
 
-/// The answer to a request of an app.
+/// The answer to an app's request.
 public struct NetworkResponse: Hashable, Sendable {
-    /// 0: there was no answer, and `body` may say why.
+    /// The HTTP status; 0 if no answer arrived, with an optional reason in `body`.
     public var httpStatusCode: Int
     public var headers: [String: String]
     public var body: String
@@ -51,8 +52,9 @@ public struct NetworkResponse: Hashable, Sendable {
 extension NetworkTransport {
     func send(_ request: NetworkRequest) async -> NetworkResponse {
         await withCheckedContinuation { continuation in
+            // The deadline and the transport race; the continuation must be resumed exactly once.
             let isDone = Once()
-            // Unstructured because: nothing can end a transport that does not call back; it ends with the answer or the time.
+            // Unstructured because: a transport that never calls back cannot be cancelled. The task ends with the answer or the deadline.
             let deadline = _Concurrency.Task {
                 try await _Concurrency.Task.sleep(for: .seconds(min(request.timeout, NetworkRequest.longest)))
                 guard isDone.take() else { return }
@@ -67,7 +69,7 @@ extension NetworkTransport {
     }
 }
 
-/// True for the first who asks.
+/// A flag whose `take()` returns `true` to its first caller only.
 private final class Once: Sendable {
     private let isTaken = Atomic<Bool>(false)
     func take() -> Bool { !isTaken.exchange(true, ordering: .acquiringAndReleasing) }

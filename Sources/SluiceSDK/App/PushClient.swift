@@ -1,10 +1,10 @@
-/// Registers devices for push notifications, which a gateway does not send: every call ends with `AppError.notCallable`.
+/// RealmSwift's registration for push notifications. A gateway sends none: every call throws `AppError.notCallable`.
 public struct PushClient: Sendable {
     public let serviceName: String
 
-    /// - Throws: always `AppError.notCallable`.
+    /// - Throws: `AppError.notCallable`, always.
     public func registerDevice(token: String, user: User) async throws { throw refusal }
-    /// - Throws: always `AppError.notCallable`.
+    /// - Throws: `AppError.notCallable`, always.
     public func deregisterDevice(user: User) async throws { throw refusal }
 
     public func registerDevice(token: String, user: User, completion: @Sendable @escaping ((any Error)?) -> Void) {
@@ -21,6 +21,6 @@ public struct PushClient: Sendable {
 }
 
 extension App {
-    /// A client for push notifications, which a gateway does not send.
+    /// A client for push notifications. A gateway sends none.
     public func pushClient(serviceName: String) -> PushClient { PushClient(serviceName: serviceName) }
 }

@@ -1,20 +1,20 @@
 import Synchronization
 
-/// Keeps news of an app or a user coming, until `unsubscribe()` or until the token goes away.
+/// A subscription to changes of an app or a user. It ends with `unsubscribe()` or when the token is released.
 public final class AppSubscriptionToken: Sendable {
     private let ending: Mutex<(@Sendable () -> Void)?>
 
     init(_ ending: @escaping @Sendable () -> Void) { self.ending = Mutex(ending) }
     deinit { unsubscribe() }
 
-    /// Ends the news. What is under way on another thread may still arrive.
+    /// Ends the subscription. A notification in progress on another thread may still arrive.
     public func unsubscribe() { ending.withLock { $0.take() }?() }
 }
 
-/// As apps written for RealmSwift have it.
+/// RealmSwift's name for a user's token.
 public typealias UserSubscriptionToken = AppSubscriptionToken
 
-/// Those who want to hear of the changes of one thing.
+/// The subscribers to the changes of one subject.
 final class Subscribers<Subject>: Sendable {
     private struct State {
         var next: UInt64 = 1
@@ -32,25 +32,25 @@ final class Subscribers<Subject>: Sendable {
         return AppSubscriptionToken { [weak self] in _ = self?.state.withLock { $0.blocks.removeValue(forKey: number) } }
     }
 
-    /// Calls them in the order in which they came, without a lock: they may subscribe, log in and log out.
+    /// Calls the subscribers in the order of their subscription, without holding the lock: they may subscribe, log in and log out.
     func tell(_ subject: Subject) {
         for (_, block) in state.withLock({ $0.blocks }).sorted(by: { $0.key < $1.key }) { block(subject) }
     }
 }
 
 extension App {
-    /// Calls the block when a user has logged in or out, been switched to, or been removed: there, on whatever thread it happened, so it
-    /// must not block.
+    /// Subscribes to logins, logouts, switches and removals of users.
+    /// The block runs synchronously on the thread of the change and must not block.
     @preconcurrency
     public func subscribe(_ block: @Sendable @escaping (App) -> Void) -> AppSubscriptionToken { shared.changes.add(block) }
 }
 
 extension User {
-    /// Calls the block when the user has logged in or out, been removed, or has new tokens, and with them custom data: there, on whatever
-    /// thread it happened, so it must not block.
+    /// Subscribes to the user's logins, logouts, removal and new tokens, which carry the custom data.
+    /// The block runs synchronously on the thread of the change and must not block.
     @preconcurrency
     public func subscribe(_ block: @Sendable @escaping (User) -> Void) -> UserSubscriptionToken { changes.add(block) }
 }
 
-/// Takes a user, or why there is none.
+/// Receives a user, or the error that prevented the login.
 public typealias UserCompletionBlock = @Sendable (User?, (any Error)?) -> Void

@@ -2,10 +2,10 @@ import Foundation
 import SluiceCore
 import Synchronization
 
-/// Whether a user can sync.
+/// The login state of a user. Only a logged-in user can sync.
 public enum UserState: Sendable { case loggedOut, loggedIn, removed }
 
-/// Somebody who has logged in on this device.
+/// A user who has logged in on this device.
 public final class User: Hashable, Sendable {
     public let id: String
     let app: App
@@ -19,26 +19,27 @@ public final class User: Hashable, Sendable {
     }
 
     var session: UserSession { stored.withLock { $0 } }
+    /// Replaces the session, for example after a new login.
     func take(_ session: UserSession) { stored.withLock { $0 = session } }
 
-    /// The token that requests carry; it is renewed by itself.
+    /// The token that requests carry. The SDK renews it.
     public var accessToken: String? { session.accessToken }
-    /// The token that renews the other.
+    /// The token that renews the access token; nil when logged out.
     public var refreshToken: String? { session.refreshToken }
     public var isLoggedIn: Bool { session.refreshToken != nil }
     public var state: UserState { isLoggedIn ? .loggedIn : session.isRemoved ? .removed : .loggedOut }
-    /// The sessions of this user's Realms that are open.
+    /// The sync sessions of this user's open Realms.
     public var allSessions: [SyncSession] { OpenFile.sessions(of: self) }
     var isAnonymous: Bool { session.provider == "anon-user" }
 
-    /// The user's custom data as they were when the access token was made.
+    /// The user's custom data at the time when the server issued the access token; empty without a token.
     public var customData: Document {
         let data = accessToken.flatMap { UserSession.claims(of: $0)?["user_data"] }
         return data.flatMap { AnyBSON($0).documentValue } ?? [:]
     }
 
-    /// Renews the access token, and with it the custom data.
-    /// - Throws: `AppError`, `invalidSession` when the user has to log in again.
+    /// Renews the access token, and the custom data with it.
+    /// - Throws: `AppError`; `invalidSession` if the user must log in again.
     @discardableResult
     public func refreshCustomData() async throws -> Document {
         _ = try await refreshAccessToken()
@@ -51,14 +52,14 @@ public final class User: Hashable, Sendable {
         guard let token = answer["access_token"]?.string else {
             throw AppError(.httpRequestFailed, "The server's answer to the token refresh has no access_token.")
         }
-        // A logout meanwhile stands.
+        // A logout during the request wins: tokens are stored only if the refresh token is unchanged.
         stored.withLock { session in if session.refreshToken == refreshToken { session.take(accessToken: token) } }
         app.save()
         changes.tell(self)
         return token
     }
 
-    /// What the sync engine asks, its errors in its own words.
+    /// Renews the access token for the sync engine, with errors mapped to `SluiceError`. A status of 401 is an invalid session.
     func tokenForSync() async throws(SluiceError) -> String {
         do {
             return try await refreshAccessToken()
@@ -74,27 +75,29 @@ public final class User: Hashable, Sendable {
         }
     }
 
-    /// Logs out: the tokens are forgotten here and made void on the server when it can be reached. Local files stay.
+    /// Logs out: drops the tokens on this device and revokes them on the server if it can be reached. Local files stay.
     public func logOut() async throws {
         let token = stored.withLock { session in
             defer { (session.accessToken, session.refreshToken) = (nil, nil) }
             return session.refreshToken
         }
+        // Sessions stop before the app's subscribers are notified.
         for session in allSessions { session.logOut() }
         app.loggedOut(self)
-        // Best effort: offline, the token ends by its own time.
+        // Best effort: offline, the token expires by itself.
         if let token { _ = try? await app.http.send(.delete, "/api/client/v2.0/auth/session", token: token) }
     }
 
-    /// Logs out and deletes the user's local files. Files of Realms that are still open stay.
-    /// - Throws: `Realm.Error.alreadyOpen` for such a file, after everything else is done.
+    /// Logs out and deletes the user's local files. Files of open Realms stay.
+    /// - Throws: `Realm.Error.alreadyOpen` for such a file, after all other files are deleted.
     public func remove() async throws {
         try await logOut()
         try await removeFromDevice()
     }
 
-    /// Deletes the account on the server, and then what `remove` deletes.
-    /// - Throws: `AppError` when the server did not delete the account; then nothing has happened.
+    /// Deletes the account on the server, then the user's local files as `remove()` does.
+    /// - Throws: `AppError` if the server did not delete the account; nothing is deleted then.
+    ///   `Realm.Error.alreadyOpen` as `remove()`.
     public func delete() async throws {
         guard let token = try? await refreshAccessToken() else {
             throw AppError(.invalidSession, "The user \(id) is logged out, or the server cannot be reached.")

@@ -1,10 +1,10 @@
 import SluiceCore
 
-/// How a provider knows a user.
+/// A user's identity at a provider.
 public struct UserIdentity: Hashable, Sendable {
-    /// As `local-userpass`, `anon-user`, `api-key`.
+    /// The provider's type, such as `local-userpass`, `anon-user` or `api-key`.
     public let providerType: String
-    /// The user's e-mail address or id there.
+    /// The user's e-mail address or id at the provider.
     public let identifier: String
 
     public init(providerType: String, identifier: String) {
@@ -12,7 +12,7 @@ public struct UserIdentity: Hashable, Sendable {
         self.identifier = identifier
     }
 
-    /// The server's form; nil for anything else. What is none in the list is left out.
+    /// Converts the server's list; nil if it is not one. Malformed entries are skipped.
     static func list(_ json: JSON?) -> [UserIdentity]? {
         json?.array?.compactMap { entry in
             guard let provider = entry["provider_type"]?.string, let id = entry["id"]?.string else { return nil }
@@ -23,9 +23,9 @@ public struct UserIdentity: Hashable, Sendable {
     var json: JSON { ["id": .string(identifier), "provider_type": .string(providerType)] }
 }
 
-/// What the provider of a user knows of them: the e-mail address of one who logs in with it, else mostly nothing.
+/// The provider's data about a user: the address of a user who logs in by e-mail, otherwise mostly empty.
 public struct UserProfile: Hashable, Sendable {
-    /// All of it.
+    /// All members of the profile.
     public let metadata: Document
 
     public var name: String? { text("name") }
@@ -42,13 +42,13 @@ public struct UserProfile: Hashable, Sendable {
 }
 
 extension User {
-    /// How providers know the user, as the server said when it last gave an access token: one, that they logged in with first.
+    /// The user's identities as of the latest access token: the one of the first login.
     public var identities: [UserIdentity] { session.identities }
 
-    /// What the user's provider knows of them, as the server said when it last gave an access token.
+    /// The provider's data about the user as of the latest access token.
     public var profile: UserProfile { UserProfile(metadata: AnyBSON(session.profile).documentValue ?? [:]) }
 
-    /// - Throws: always `AppError.notCallable`: a user has one identity.
+    /// - Throws: `AppError.notCallable`, always: a user has one identity.
     public func linkUser(credentials: Credentials) async throws -> User {
         throw AppError.notOffered(
             "Linking another identity to a user", "Log in with these credentials: that is a user of their own, with files of their own.")

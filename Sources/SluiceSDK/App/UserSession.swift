@@ -1,20 +1,20 @@
 import Foundation
 import SluiceCore
 
-/// What the device keeps of a user.
+/// A user's record on this device.
 struct UserSession: Hashable, Sendable {
     var id: String
     var provider: String
     var identities: [UserIdentity]
-    /// What the provider knows of the user.
+    /// The provider's data about the user, an object.
     var profile: JSON
     var accessToken: String?
     var refreshToken: String?
     var deviceId: String?
-    /// In this process only: who is removed is not stored.
+    /// `true` after `remove()`, in this process only: removed users are not stored.
     var isRemoved = false
 
-    /// From the server's answer to a login.
+    /// Creates the record from the server's answer to a login; nil if the answer lacks a token or the user's id.
     init?(_ answer: JSON, _ credentials: Credentials) {
         guard let id = answer["user_id"]?.string, let access = answer["access_token"]?.string,
             let refresh = answer["refresh_token"]?.string
@@ -47,7 +47,7 @@ struct UserSession: Hashable, Sendable {
         ]
     }
 
-    /// Takes an access token, and what it says of the user.
+    /// Stores an access token, and the identities and profile from its claims if it has any.
     mutating func take(accessToken token: String) {
         accessToken = token
         guard let claims = UserSession.claims(of: token) else { return }
@@ -55,7 +55,7 @@ struct UserSession: Hashable, Sendable {
         if let told = claims["data"], told.members?.isEmpty == false { profile = told }
     }
 
-    /// The claims of a token, without checking its signature: that is the server's business.
+    /// Decodes the claims of a token without checking its signature, which is the server's task; nil if it is malformed.
     static func claims(of token: String) -> JSON? {
         let parts = token.split(separator: ".")
         guard parts.count == 3 else { return nil }
@@ -65,21 +65,22 @@ struct UserSession: Hashable, Sendable {
     }
 }
 
-/// The users of an app on this device, in a file that only its owner may read.
+/// The users of an app on this device, in `users.json` with mode 0600.
 struct StoredUsers {
     var users: [UserSession] = []
     var current: String?
 
     private static func file(_ folder: URL) -> URL { folder.appendingPathComponent("users.json") }
 
-    /// Users that cannot be read are as good as logged out.
+    /// Reads the stored users. A missing or unreadable file gives an empty list, so that users must log in again.
     static func read(_ folder: URL) -> StoredUsers {
         guard let data = try? Data(contentsOf: file(folder)), let json = try? JSON.parse(Array(data)) else { return StoredUsers() }
         return StoredUsers(
             users: (json["users"]?.array ?? []).compactMap { UserSession(stored: $0) }, current: json["current"]?.string)
     }
 
-    /// - Returns: why it could not be written.
+    /// Writes the file atomically.
+    /// - Returns: the error if the file could not be written.
     func write(_ folder: URL) -> Realm.Error? {
         let json: JSON = ["users": .array(users.map(\.json)), "current": current.map { .string($0) } ?? .null]
         do {
@@ -91,7 +92,7 @@ struct StoredUsers {
                 FileManager.default.createFile(
                     atPath: fresh, contents: Data(json.utf8), attributes: [.posixPermissions: 0o600])
             else { return Realm.Error(.fileAccess, "The users of the app cannot be stored in \(path).") }
-            // rename replaces the old file in one step.
+            // `rename` replaces the old file in one step.
             guard rename(fresh, path) == 0 else {
                 return Realm.Error(.fileAccess, "The users of the app cannot be stored in \(path).")
             }

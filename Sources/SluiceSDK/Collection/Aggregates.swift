@@ -2,9 +2,9 @@ public import Foundation
 import SluiceCore
 import SluiceQuery
 
-/// A type that has a smallest and a largest value.
+/// A type whose values have a minimum and a maximum.
 public protocol MinMaxType: _Persistable {}
-/// A type that can be summed up.
+/// A type whose values can be summed.
 public protocol AddableType: _Persistable {}
 
 extension Int: MinMaxType, AddableType {}
@@ -18,10 +18,11 @@ extension Decimal128: MinMaxType, AddableType {}
 extension AnyRealmValue: MinMaxType, AddableType {}
 extension Date: MinMaxType {}
 
-/// Smallest, largest, sum and average of a collection's elements or of a property of them. Nulls are left out; of nothing a sum
-/// is 0 and the others are nil.
+/// The minimum, maximum, sum and average of a collection's elements, or of one of their properties.
+/// Nulls are ignored. With no values, the sum is 0 and the other results are nil.
 enum CollectionAggregate {
-    /// - Parameter property: nil: the elements themselves.
+    /// Computes an aggregate. Traps if the property does not exist or is not a number.
+    /// - Parameter property: The property's name. If nil, the elements themselves are aggregated.
     static func of<C: RealmCollection>(_ collection: C, _ function: Aggregate, _ property: String?) -> Value {
         if let results = collection._managedResults { return results.storage.aggregate(function, property) }
         guard let property else {
@@ -40,6 +41,7 @@ enum CollectionAggregate {
         return aggregation.result
     }
 
+    /// Traps if the function cannot be applied to the property. Dates support only `min` and `max`.
     static func check(_ function: Aggregate, _ property: ModelSchema.Property) {
         switch property.kind.type {
         case .int, .float, .double, .decimal, .mixed: return
@@ -49,7 +51,8 @@ enum CollectionAggregate {
         }
     }
 
-    /// The value as what the caller wants; nil for null.
+    /// Converts the value to the requested type; nil for null.
+    /// Integers are truncated toward zero and clamped to 64 bits. Any other value that does not fit traps.
     static func converted<T: _Persistable>(_ value: Value, _ type: T.Type) -> T? {
         if value.isNull { return nil }
         if case .mixed = T._kind.type { return T._make(from: _StoredValue(value), of: ObjectBase(), slot: 0) }
@@ -57,12 +60,12 @@ enum CollectionAggregate {
         for other in others(value) {
             if let converted = T._coerce(other) { return converted }
         }
-        // What the data come to is no mistake of the app's: as a property of the type would show it.
+        // The result depends on data, so it must not trap: convert it as a property of the type does.
         if case .int = T._kind.type, let whole = cut(value) { return T._make(from: .int(whole), of: ObjectBase(), slot: 0) }
         throwRealmException("The result \(value) does not fit into \(T.self).")
     }
 
-    /// The number as one of 64 bits; those beyond are their ends.
+    /// The number truncated to 64 bits; values out of range become the nearest limit, NaN becomes 0.
     private static func cut(_ value: Value) -> Int64? {
         switch value {
         case .int(let value): value
@@ -78,7 +81,7 @@ enum CollectionAggregate {
         return Int64(exactly: value.rounded(.towardZero)) ?? (value < 0 ? .min : .max)
     }
 
-    /// The number in other types: decimal ones, and whole ones with the fraction cut off.
+    /// The number in other types: as a decimal or double, and truncated to an integer if it fits.
     private static func others(_ value: Value) -> [Any] {
         switch value {
         case .int(let value): [Decimal128(.init(value))]
@@ -93,65 +96,65 @@ enum CollectionAggregate {
 }
 
 extension RealmCollection {
-    /// The smallest value of a property; nil when there is none.
+    /// The minimum of a property's values; nil if there are none. Traps if the property is not a number or date.
     public func min<T: _Persistable>(ofProperty property: String) -> T? where T.PersistedType: MinMaxType {
         CollectionAggregate.converted(CollectionAggregate.of(self, .min, property), T.self)
     }
-    /// The largest value of a property; nil when there is none.
+    /// The maximum of a property's values; nil if there are none. Traps if the property is not a number or date.
     public func max<T: _Persistable>(ofProperty property: String) -> T? where T.PersistedType: MinMaxType {
         CollectionAggregate.converted(CollectionAggregate.of(self, .max, property), T.self)
     }
-    /// The sum of a property's values.
+    /// The sum of a property's values; 0 if there are none. Traps if the property is not a number.
     public func sum<T: _Persistable>(ofProperty property: String) -> T where T.PersistedType: AddableType {
         CollectionAggregate.converted(CollectionAggregate.of(self, .sum, property), T.self) ?? T._default()
     }
-    /// The average of a property's values; nil when there is none.
+    /// The average of a property's values; nil if there are none. Traps if the property is not a number.
     public func average<T: _Persistable>(ofProperty property: String) -> T? where T.PersistedType: AddableType {
         CollectionAggregate.converted(CollectionAggregate.of(self, .average, property), T.self)
     }
 
-    /// The smallest value of a property; nil when there is none.
+    /// The minimum of a property's values; nil if there are none.
     public func min<T: _Persistable>(of keyPath: KeyPath<Element, T>) -> T? where Element: ObjectBase, T.PersistedType: MinMaxType {
         min(ofProperty: _name(for: keyPath))
     }
-    /// The largest value of a property; nil when there is none.
+    /// The maximum of a property's values; nil if there are none.
     public func max<T: _Persistable>(of keyPath: KeyPath<Element, T>) -> T? where Element: ObjectBase, T.PersistedType: MinMaxType {
         max(ofProperty: _name(for: keyPath))
     }
-    /// The sum of a property's values.
+    /// The sum of a property's values; 0 if there are none.
     public func sum<T: _Persistable>(of keyPath: KeyPath<Element, T>) -> T where Element: ObjectBase, T.PersistedType: AddableType {
         sum(ofProperty: _name(for: keyPath))
     }
-    /// The average of a property's values in its own type, whole numbers cut off; nil when there is none.
+    /// The average of a property's values in the property's type, with integers truncated; nil if there are none.
     public func average<T: _Persistable>(of keyPath: KeyPath<Element, T>) -> T?
     where Element: ObjectBase, T.PersistedType: AddableType {
         average(ofProperty: _name(for: keyPath))
     }
-    /// The average of a property's values; nil when there is none.
+    /// The average of a property's values; nil if there are none.
     @_disfavoredOverload public func average<T: _Persistable, R: _Persistable>(of keyPath: KeyPath<Element, T>) -> R?
     where Element: ObjectBase, T.PersistedType: AddableType, R.PersistedType: AddableType {
         average(ofProperty: _name(for: keyPath))
     }
 }
 
-// Where elements are `Comparable`, the standard library's `min` and `max` are preferred; they give the same.
+// For `Comparable` elements the compiler prefers the standard library's `min` and `max`, which return the same values.
 extension RealmCollection where Element.PersistedType: MinMaxType {
-    /// The smallest element; nil when there is none.
+    /// The smallest element; nil if there is none.
     @_disfavoredOverload public func min() -> Element? {
         CollectionAggregate.converted(CollectionAggregate.of(self, .min, nil), Element.self)
     }
-    /// The largest element; nil when there is none.
+    /// The largest element; nil if there is none.
     @_disfavoredOverload public func max() -> Element? {
         CollectionAggregate.converted(CollectionAggregate.of(self, .max, nil), Element.self)
     }
 }
 
 extension RealmCollection where Element.PersistedType: AddableType {
-    /// The sum of the elements.
+    /// The sum of the elements; 0 if there are none.
     public func sum() -> Element {
         CollectionAggregate.converted(CollectionAggregate.of(self, .sum, nil), Element.self) ?? Element._default()
     }
-    /// The average of the elements; nil when there is none.
+    /// The average of the elements; nil if there are none.
     public func average<T: _Persistable>() -> T? where T.PersistedType: AddableType {
         CollectionAggregate.converted(CollectionAggregate.of(self, .average, nil), T.self)
     }

@@ -1,4 +1,4 @@
-/// Any collection of elements of a type: `Results`, `List`, `MutableSet` or `LinkingObjects`.
+/// A type-erased collection: `Results`, `List`, `MutableSet` or `LinkingObjects`.
 public struct AnyRealmCollection<Element: RealmCollectionValue>: RealmCollection {
     private let base: any RealmCollection<Element>
 

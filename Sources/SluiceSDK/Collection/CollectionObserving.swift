@@ -2,10 +2,10 @@ import Dispatch
 import SluiceCore
 import SluiceReplica
 
-/// An observation of a collection that is about to begin, where the collection is or at another place.
-// Sendable because: the locator is for any thread, and what is made at the other place stays there.
+/// A pending observation of a collection, on the collection's scheduler or on another one.
+// Sendable because: the locator may be used on any thread, and the observation stays on the scheduler that creates it.
 struct CollectionObserving<Collection: ThreadConfined, Change>: @unchecked Sendable {
-    /// Begins to watch the collection: gives back what tells how it has changed since it was asked last; nil for not at all.
+    /// Starts to observe the collection. The returned function computes the change since its last call, or nil if there is none.
     typealias Begin =
         (Collection, RealmCore, RowStore) throws(SluiceError) -> (RealmCore.Observation.Delivery) throws(SluiceError) -> Change?
 
@@ -19,6 +19,7 @@ struct CollectionObserving<Collection: ThreadConfined, Change>: @unchecked Senda
     private let file: OpenFile
     private let configuration: Realm.Configuration
 
+    /// Captures the collection. Traps if it is unmanaged, invalidated or cannot be observed.
     init(_ collection: Collection, initial: @escaping (Collection) -> Change, begin: @escaping Begin) {
         guard let core = collection.realm?.core else {
             throwRealmException("Only collections which are managed by a Realm support change notifications")
@@ -34,12 +35,14 @@ struct CollectionObserving<Collection: ThreadConfined, Change>: @unchecked Senda
         (file, configuration) = (core.file, core.configuration)
     }
 
-    /// Calls the block on a queue, or where the Realm lives.
+    /// Calls the block on the queue, or on the Realm's scheduler if `queue` is nil.
+    /// A Realm whose scheduler cannot deliver notifications uses a private serial queue.
     func start(on queue: DispatchQueue?, _ block: @escaping (Change) -> Void) -> NotificationToken {
         let block = Confined(block)
         let weak = WeakConfined(token)
         let start = self.weakened
         if queue == nil, scheduler.canDeliver {
+            // The observation uses the caller's Realm and collection.
             let here = Confined((core, collection))
             scheduler.enqueue { start.begin(here.content.0, here.content.1, weak, block.content) }
             return token
@@ -55,14 +58,14 @@ struct CollectionObserving<Collection: ThreadConfined, Change>: @unchecked Senda
         return token
     }
 
-    /// What begins the observation; it does not keep the token.
+    /// The part that starts the observation. It does not retain the token, so releasing the token ends the observation.
     private var weakened: CollectionObservingStart<Collection, Change> {
         CollectionObservingStart(locator: locator, initial: initial, begin: begin, file: file, configuration: configuration)
     }
 }
 
-/// See `CollectionObserving`.
-// Sendable because: as there.
+/// The part of a `CollectionObserving` that runs on the target scheduler.
+// Sendable because: the locator may be used on any thread, and the rest are constants.
 private struct CollectionObservingStart<Collection: ThreadConfined, Change>: @unchecked Sendable {
     let locator: _Locator
     let initial: (Collection) -> Change
@@ -72,7 +75,7 @@ private struct CollectionObservingStart<Collection: ThreadConfined, Change>: @un
 
     func begin(at scheduler: Scheduler, _ token: WeakConfined<NotificationToken>, _ block: @escaping (Change) -> Void) {
         guard token.content?.isValid == true, let core = try? file.core(configuration, scheduler: scheduler) else { return }
-        // What has been deleted meanwhile has nobody to tell about it.
+        // A collection that has been deleted in the interim sends no notification.
         guard let collection = core.find(locator) as? Collection else { return }
         begin(core, collection, token, block)
     }
@@ -86,15 +89,16 @@ private struct CollectionObservingStart<Collection: ThreadConfined, Change>: @un
         }
     }
 
-    /// Where the Realm lives: delivers the initial state and registers for the rest.
+    /// Runs on the Realm's scheduler: delivers the initial state and registers for later changes.
     func begin(
         _ core: RealmCore, _ collection: Collection, _ token: WeakConfined<NotificationToken>, _ block: @escaping (Change) -> Void
     ) {
         guard let strong = token.content, strong.isValid else { return }
+        // Advance before the first read, so that the watch and `initial` describe one snapshot.
         core.refreshToObserve()
         let watch = core.attempt(nil) { store throws(SluiceError) in try begin(collection, core, store) }
         guard let watch else { return }
-        // The observation keeps its Realm alive; both go when the token ends.
+        // The observation retains its Realm; both are released when the token ends.
         let (scheduler, weakCore) = (core.scheduler, WeakConfined(core))
         strong.whenEnded { scheduler.enqueue { weakCore.content?.forgetEnded() } }
         core.observe(

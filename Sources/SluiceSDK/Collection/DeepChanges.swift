@@ -2,14 +2,14 @@ import SluiceCore
 import SluiceQuery
 import SluiceReplica
 
-/// Finds out whether objects that an object leads to have changed: those up to four links away.
+/// Finds objects from which a changed object is reachable over at most four links.
 struct DeepChanges {
-    /// As RealmSwift has it: the object itself is the first of four.
+    /// The greatest number of links between an element and a changed object.
     private static let depth = 4
 
     private let schema: SluiceCore.Schema
     private let type: Int
-    /// The classes that can be reached with so many links, from 1 on.
+    /// The classes reachable over n + 1 links, at index n.
     private let reached: [Set<Int>]
 
     init(_ schema: SluiceCore.Schema, _ type: Int) {
@@ -18,6 +18,7 @@ struct DeepChanges {
         var reached: [Set<Int>] = []
         var last: Set<Int> = [type]
         for _ in 0..<DeepChanges.depth {
+            // Embedded objects are part of their owner's row and cost no link.
             last = last.reduce(into: []) { $0.formUnion(DeepChanges.targets(of: schema.types[$1], schema, [])) }
             reached.append(last)
         }
@@ -31,6 +32,7 @@ struct DeepChanges {
             case .link(let name): if let index = schema.index(of: name) { targets.insert(index) }
             case .mixed: targets.formUnion(schema.types.indices)
             case .embedded(let name):
+                // A class that embeds itself would recurse without end.
                 guard !outer.contains(name), let embedded = schema[name] else { continue }
                 targets.formUnion(DeepChanges.targets(of: embedded, schema, outer.union([name])))
             default: continue
@@ -39,31 +41,33 @@ struct DeepChanges {
         return targets
     }
 
-    /// Whether a change is of a class that can be reached.
+    /// `true` if the change concerns a reachable class.
     func concerns(_ change: ReplicaChange) -> Bool { reached.contains { $0.contains { change.types[$0] != nil } } }
 
-    /// As many objects are looked for in any collection; in a longer one as many as it has elements.
+    /// The number of objects that a backward search may visit in any collection. Longer collections may visit one per element.
     private static let fewElements = 1_000
 
-    /// The objects that lead to something that has changed, found by going the links backwards. O(objects found on the way).
-    /// - Parameter count: of the elements that are asked about.
-    /// - Returns: nil when there are more than these, or it is not known what has changed: then looking at each costs less.
+    /// Finds the objects that reach a changed object, by following links backwards. O(objects found on the way).
+    /// - Parameter count: The number of elements of the collection.
+    /// - Returns: nil if more objects than the limit are found, or if the change does not name its objects. Then `walk` is cheaper.
     func candidates(_ change: ReplicaChange, of count: Int, on store: RowStore) throws(SluiceError) -> Set<Value>? {
         let limit = max(DeepChanges.fewElements, count)
         let concerned = reached.reduce(into: Set([type])) { $0.formUnion($1) }
         var last: [Int: Set<Value>] = [:]
         for (type, changed) in change.types where concerned.contains(type) {
+            // `isWhole`: the class changed without a list of keys, so nothing can be traced back.
             if changed.isWhole || changed.keys.count > limit { return nil }
             last[type] = changed.keys
         }
         var seen = last
         for step in 1...DeepChanges.depth where !last.isEmpty {
-            // The classes from which so many links are left to go on to the elements'.
+            // The classes from which the elements' class is still within reach.
             let left = DeepChanges.depth - step
             let classes = reached.prefix(left).reduce(into: Set([type])) { $0.formUnion($1) }
             var next: [Int: Set<Value>] = [:]
             for origin in classes where !DeepChanges.targets(of: schema.types[origin], schema, []).isDisjoint(with: last.keys) {
                 guard let linking = try store.linking(origin, to: last, limit: limit) else { return nil }
+                // Each object is expanded once, so cycles end.
                 let found = linking.subtracting(seen[origin] ?? [])
                 if found.isEmpty { continue }
                 next[origin] = found
@@ -76,7 +80,7 @@ struct DeepChanges {
 
     func walk(_ change: ReplicaChange, _ core: RealmCore) -> Walk { Walk(schema, type, change, core) }
 
-    /// The answers for one change; each object is looked at once for every distance.
+    /// Answers for one change. Each object is visited once per distance.
     final class Walk {
         private let schema: SluiceCore.Schema
         private let type: Int
@@ -105,6 +109,7 @@ struct DeepChanges {
             if change.types[place.type]?.contains(place.key) ?? false { return true }
             if place.rest == 0 { return false }
             if let answer = known[place] { return answer }
+            // Stays false if the object is not in the Realm.
             known[place] = false
             guard let row = core.row(place.type, place.key) else { return false }
             var answer = false

@@ -1,26 +1,28 @@
 import SluiceCore
 import SluiceReplica
 
-/// What changes of lists come to, element by element: what others do to the other elements stays.
+/// Edits of a list as changes of single elements, so that concurrent edits of other elements survive the merge.
 enum ListEdits {
-    /// - Parameter isAll: whether these were all elements. A list that is emptied loses what others insert meanwhile, too.
+    /// Replaces a range with new elements: sets the common part, then removes or inserts the rest.
+    /// - Parameter isAll: `true` if the range covers the whole list. Clearing a list also removes elements that others insert concurrently.
     static func replacing(_ range: Range<Int>, with new: [Value], isAll: Bool) -> [ShownEdit.Change] {
         if isAll, new.isEmpty { return [.clear(.list)] }
         let kept = min(range.count, new.count)
         var changes = (0..<kept).map { ShownEdit.Change.setElement(range.lowerBound + $0, new[$0]) }
+        // From the end, so that earlier indices stay valid.
         for index in (range.lowerBound + kept..<range.upperBound).reversed() { changes.append(.removeElement(index)) }
         for offset in kept..<new.count { changes.append(.insert(new[offset], at: range.lowerBound + offset)) }
         return changes
     }
 
-    /// The moves, few of them, that bring elements into an order.
-    /// - Parameter order: at each place the index that the element had.
+    /// The moves that bring the elements into an order. The longest ascending run stays in place, so the number of moves is minimal.
+    /// - Parameter order: The element's old index, by new index.
     static func moves(to order: [Int]) -> [ShownEdit.Change] {
         let staying = longestAscending(order)
         var now = Array(order.indices)
         var changes: [ShownEdit.Change] = []
         for (target, element) in order.enumerated() where !staying.contains(element) {
-            // Before it comes, in the end, what is before it in the order.
+            // All elements before the target are in place already, so the predecessor's current index is the anchor.
             let before = target == 0 ? nil : order[target - 1]
             guard let from = now.firstIndex(of: element) else { continue }
             now.remove(at: from)
@@ -31,7 +33,7 @@ enum ListEdits {
         return changes
     }
 
-    /// The members of a longest ascending run, not necessarily side by side.
+    /// The members of a longest ascending subsequence. O(n log n).
     private static func longestAscending(_ order: [Int]) -> Set<Int> {
         // At n: the index of the smallest end of a run of n + 1 members.
         var ends: [Int] = []

@@ -1,12 +1,13 @@
 import SluiceCore
 import SluiceReplica
 
-/// Which elements of a collection of objects other contents have than they had.
+/// Detects the elements of a collection whose contents have changed.
 final class ModifiedElements {
     private let kind: ElementKind
     private let core: RealmCore
+    /// Used without key paths.
     private let deep: DeepChanges?
-    /// With key paths.
+    /// Used with key paths.
     private let followed: FollowedElements?
 
     init(_ storage: ResultsStorage, _ filter: KeyPathFilter?) {
@@ -20,18 +21,20 @@ final class ModifiedElements {
         followed = filter.map { FollowedElements(storage.core, type, $0) }
     }
 
-    /// What a change does to elements.
+    /// The elements that a change modifies.
     struct Changes {
-        /// Whether an element is known to have changed, or may have. Of one that was not in the collection before it says nothing.
+        /// `true` if an element has changed or may have changed. The answer is undefined for elements that were inserted.
         let contain: (Value) -> Bool
-        /// Nothing but the objects' own values counts.
+        /// `true` if only the objects' own values count, not those of linked objects.
         let isOwnOnly: Bool
-        /// No others can have; nil: any.
+        /// A superset of the modified elements; nil if any element may be modified.
         var candidates: Set<Value>?
     }
 
-    /// - Parameter count: of all elements.
+    /// Prepares the answers for a change.
+    /// - Parameter count: The number of elements of the collection.
     func changes(_ change: ReplicaChange, of count: Int, on store: RowStore) throws(SluiceError) -> Changes {
+        // Values change only with their list, which `CollectionWatch` compares.
         guard case .objects(let type) = kind else { return Changes(contain: { _ in false }, isOwnOnly: false, candidates: []) }
         if let followed { return followed.changes(change) }
         guard let deep, deep.concerns(change) else {
@@ -41,33 +44,34 @@ final class ModifiedElements {
         if let candidates = try deep.candidates(change, of: count, on: store) {
             return Changes(contain: { candidates.contains($0) }, isOwnOnly: false, candidates: candidates)
         }
+        // Too many objects found backwards: walk forwards from each element instead.
         let walk = deep.walk(change, core)
         return Changes(contain: { walk.hasChanged($0) }, isOwnOnly: false)
     }
 
-    /// Notes what new elements show. O(new elements), now and then O(all that were new since).
+    /// Records the values of new elements. O(new elements), amortized.
     /// - Parameters:
-    ///   - count: of all elements.
-    ///   - isElement: whether an object is in the collection.
+    ///   - count: The number of elements of the collection.
+    ///   - isElement: `true` if an object is in the collection.
     func follow(_ new: [Value], of count: Int, isElement: (Value) -> Bool) {
         followed?.follow(new)
         followed?.forget(beyond: count, unless: isElement)
     }
 
-    /// Notes what the first elements show.
+    /// Records the values of the first elements.
     func follow(_ elements: [Value]) { followed?.follow(elements) }
 }
 
-/// What key paths lead to from the elements of a collection, and which elements a changed object concerns.
+/// The values that key paths reach from the elements of a collection, and the elements that each object affects.
 ///
-/// The values are kept to be compared. Of paths that go on through links the objects on the way are kept too, so that a change
-/// costs what it concerns and not the length of the collection.
+/// The values are kept for comparison. For paths through links, the visited objects are kept too.
+/// A change then costs O(affected elements), not O(elements).
 final class FollowedElements {
-    /// An object that was read on the way from an element to a value.
+    /// An object read on the way from an element to a value.
     struct Visit: Hashable {
         var type: Int
         var key: Value
-        /// The object's links backwards by a property of the class `type` were read, not the object: the property's slot.
+        /// The slot of the link property, if the object's inverse links were read instead of the object.
         var inverse: Int?
     }
 
@@ -76,9 +80,13 @@ final class FollowedElements {
     private let filter: KeyPathFilter
     /// The inverse links on the paths: properties by class.
     private let inverses: Set<Visit>
+    /// `true` if a path crosses a link to another object.
     private let isBehind: Bool
+    /// The last delivered values of each element, one per path.
     private var shown: [Value: [Value]] = [:]
+    /// The objects read for each element.
     private var visits: [Value: Set<Visit>] = [:]
+    /// The elements that read each object: the reverse of `visits`.
     private var readers: [Visit: Set<Value>] = [:]
 
     init(_ core: RealmCore, _ type: Int, _ filter: KeyPathFilter) {
@@ -92,9 +100,10 @@ final class FollowedElements {
         }
     }
 
+    /// Records the current values of elements.
     func follow(_ keys: [Value]) { for key in keys { shown[key] = show(key) } }
 
-    /// Lets go of objects that left the collection, when they have become many.
+    /// Forgets elements that left the collection, once more than half of the records are stale.
     func forget(beyond count: Int, unless isElement: (Value) -> Bool) {
         guard shown.count > 2 * count + 16 else { return }
         for key in shown.keys.filter({ !isElement($0) }) {
@@ -103,12 +112,15 @@ final class FollowedElements {
         }
     }
 
+    /// Prepares the answers for a change. An answer also records the element's new values.
     func changes(_ change: ReplicaChange) -> ModifiedElements.Changes {
         let candidates = candidates(change)
         var answers: [Value: Bool] = [:]
         return ModifiedElements.Changes(
             contain: { [self] key in
+                // Reading replaces the record, so a second question about the element must be answered from the first.
                 if let answer = answers[key] { return answer }
+                // Without a record the element is new, and is reported as an insertion.
                 guard candidates?.contains(key) ?? true, let before = shown[key] else { return false }
                 let now = show(key)
                 shown[key] = now
@@ -117,7 +129,7 @@ final class FollowedElements {
             }, isOwnOnly: false, candidates: candidates)
     }
 
-    /// The elements that a change may concern; nil: any.
+    /// The elements that a change may concern; nil if any element may be concerned.
     private func candidates(_ change: ReplicaChange) -> Set<Value>? {
         guard isBehind else {
             guard let own = change.types[type] else { return [] }
@@ -130,7 +142,7 @@ final class FollowedElements {
                 if type == self.type { candidates.insert(key) }
                 candidates.formUnion(readers[Visit(type: type, key: key)] ?? [])
             }
-            // An object that links to another one now concerns who reads that one's links backwards.
+            // An object that now links to a target affects the elements that read the target's inverse links.
             for inverse in inverses where inverse.type == type {
                 for key in objects.keys {
                     for target in targets(type, key, inverse.inverse ?? 0) {
@@ -142,6 +154,7 @@ final class FollowedElements {
         return candidates
     }
 
+    /// The keys that a link property of an object leads to now.
     private func targets(_ type: Int, _ key: Value, _ slot: Int) -> [Value] {
         switch core.row(type, key)?[slot] ?? .null {
         case .null: []
@@ -151,7 +164,9 @@ final class FollowedElements {
         }
     }
 
+    /// Reads the values of an element and records the objects visited.
     private func show(_ key: Value) -> [Value] {
+        // Links may lead elsewhere now: visits of the old path would report changes that no longer concern the element.
         forgetVisits(of: key)
         guard let object = core.object(core.schema(type).objectClass, type: type, key: key) else { return [] }
         var visited: Set<Visit> = []

@@ -3,7 +3,7 @@ public import Foundation
 import SluiceCore
 import SluiceReplica
 
-/// One value for each element of a collection of objects; live like the collection.
+/// One value for each element of a collection of objects. It is live, as is the collection.
 public struct ProjectedCollection<Element>: RandomAccessCollection, CustomStringConvertible, ThreadConfined, TracedValues {
     fileprivate let shown: any ProjectedElements<Element>
 
@@ -12,27 +12,27 @@ public struct ProjectedCollection<Element>: RandomAccessCollection, CustomString
     public var startIndex: Int { 0 }
     public var endIndex: Int { shown.count }
 
-    /// The value of the element at an index. Setting it sets the element's property, which needs a write transaction.
+    /// The value of the element at an index. The setter sets the element's property and needs a write transaction.
     public subscript(position: Int) -> Element {
         get { shown.value(at: position) }
         nonmutating set { shown.set(newValue, at: position) }
     }
 
-    /// The Realm that manages the collection; nil when none does.
+    /// The Realm that manages the collection; nil if it is unmanaged.
     public var realm: Realm? { shown.realm }
-    /// Whether the collection is not in the Realm any more.
+    /// `true` if the collection is no longer in the Realm.
     public var isInvalidated: Bool { shown.isInvalidated }
     public func _locator() -> _Locator? { shown.locator() }
 
-    /// The values, for people.
+    /// A debug description of the values.
     public var description: String {
         "ProjectedCollection<\(Element.self)> {" + enumerated().map { "\n\t[\($0)] \($1)" }.joined() + "\n}"
     }
 
-    /// The place of the first element of the collection that matches; nil when there is none.
+    /// The index of the first element of the collection that matches; nil if there is none.
     public func index(matching predicate: NSPredicate) -> Int? { shown.index(matching: predicate) }
 
-    /// The place of the first value that is equal; nil when there is none.
+    /// The index of the first equal value; nil if there is none.
     public func index(of value: Element) -> Int? where Element: Equatable { firstIndex(of: value) }
 
     func touch() { for value in self { (value as? any TracedValues)?.touch() } }
@@ -51,22 +51,23 @@ public struct ProjectedCollection<Element>: RandomAccessCollection, CustomString
         }
     }
 
-    /// Calls the block with the values as they are, then after every change of the collection or of its elements.
+    /// Calls the block with the current values, then after each change of the collection or its elements.
     /// - Parameters:
-    ///   - keyPaths: the properties of the elements whose changes count; nil: all, not only the one that is shown.
-    ///   - queue: where to call, with a collection of a Realm of that queue; nil: where the Realm lives.
-    /// - Returns: the token that keeps the notifications coming.
+    ///   - keyPaths: The properties of the elements whose changes count. If nil, all count, not only the projected one.
+    ///   - queue: The queue of the calls, with a collection of a Realm of that queue. If nil, the Realm's thread, queue or actor.
+    /// - Returns: A token. The notifications end when it is invalidated or released.
     public func observe(
         keyPaths: [String]? = nil, on queue: DispatchQueue? = nil, _ block: @escaping (RealmCollectionChange<Self>) -> Void
     ) -> NotificationToken {
         observing(keyPaths).start(on: queue, block)
     }
 
-    /// The same on an actor, with a collection of a Realm of that actor.
+    /// Calls the block on an actor, with a collection of a Realm of that actor.
     public func observe<A: Actor>(
         keyPaths: [String]? = nil, on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, RealmCollectionChange<Self>) -> Void
     ) async -> NotificationToken {
+        // The observation is created before the `await`: the collection may not leave its scheduler.
         let start = observing(keyPaths)
         return await start.start(on: actor, block)
     }
@@ -75,7 +76,7 @@ public struct ProjectedCollection<Element>: RandomAccessCollection, CustomString
 @available(*, unavailable)
 extension ProjectedCollection: Sendable {}
 
-/// A property of a collection's elements, whatever the collection is.
+/// A property of the elements of any collection type.
 private protocol ProjectedElements<Element> {
     associatedtype Element
     var count: Int { get }
@@ -119,7 +120,7 @@ private struct ProjectedElementsOf<Base: RealmCollection, Element>: ProjectedEle
     var results: ResultsStorage { base._results.storage }
 }
 
-/// What stands behind `projectTo`.
+/// The result of `projectTo`: a property of a collection becomes a collection of its elements' values.
 @dynamicMemberLookup
 public struct CollectionElementMapper<Collection: RealmCollection> {
     let collection: Collection
@@ -131,6 +132,6 @@ public struct CollectionElementMapper<Collection: RealmCollection> {
 }
 
 extension RealmCollection where Element: ObjectBase {
-    /// Leads to the elements' properties: `\Person.friends.projectTo.firstName`.
+    /// Access to the elements' properties in a key path: `\Person.friends.projectTo.firstName`.
     public var projectTo: CollectionElementMapper<Self> { CollectionElementMapper(collection: self) }
 }

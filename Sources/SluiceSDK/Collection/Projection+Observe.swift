@@ -2,15 +2,15 @@ public import Dispatch
 import SluiceCore
 
 extension ProjectionObservable {
-    /// Calls the block after changes of what the view shows: not at the beginning, and once for several that came together.
+    /// Calls the block after changes of the projected properties. There is no initial call, and changes may be combined.
     ///
-    /// A change is told with the view's names and values. Properties that show something behind the same property of the object,
-    /// `\\.address?.city` and `\\.address?.street`, are told together. Setting a property to the value that it has is a change when
-    /// it is done in the same Realm.
+    /// A change reports the projection's names and values. Properties behind the same property of the object, such as
+    /// `\\.address?.city` and `\\.address?.street`, are always reported together.
+    /// Setting a property to its current value counts as a change if the same Realm does it.
     /// - Parameters:
-    ///   - keyPaths: the properties that count, by their names in the view or by the object's; nil: all.
-    ///   - queue: where to call, with a view of an object of a Realm of that queue; nil: where the Realm lives.
-    /// - Returns: the token that keeps the notifications coming.
+    ///   - keyPaths: The properties that count, by their names in the projection or in the object. If nil, all count.
+    ///   - queue: The queue of the calls, with an object of a Realm of that queue. If nil, the Realm's thread, queue or actor.
+    /// - Returns: A token. The notifications end when it is invalidated or released.
     public func observe(
         keyPaths: [String]? = nil, on queue: DispatchQueue? = nil, _ block: @escaping (ObjectChange<Self>) -> Void
     ) -> NotificationToken {
@@ -20,14 +20,14 @@ extension ProjectionObservable {
         }
     }
 
-    /// The same with Swift key paths of the view.
+    /// Calls the block after changes of the properties that Swift key paths of the projection name.
     public func observe(
         keyPaths: [PartialKeyPath<Self>], on queue: DispatchQueue? = nil, _ block: @escaping (ObjectChange<Self>) -> Void
     ) -> NotificationToken {
         observe(keyPaths: keyPaths.map { _name(for: $0) }, on: queue, block)
     }
 
-    /// The same on an actor, with a view of an object of a Realm of that actor.
+    /// Calls the block on an actor, with a projection of an object of a Realm of that actor.
     public func observe<A: Actor>(
         keyPaths: [String]? = nil, on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, ObjectChange<Self>) -> Void
@@ -37,7 +37,7 @@ extension ProjectionObservable {
         return await start.run(on: actor, { watched.change($0) }, block)
     }
 
-    /// The same on an actor with Swift key paths of the view.
+    /// Calls the block on an actor after changes of the properties that Swift key paths of the projection name.
     public func observe<A: Actor>(
         keyPaths: [PartialKeyPath<Self>], on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, ObjectChange<Self>) -> Void
@@ -46,7 +46,7 @@ extension ProjectionObservable {
     }
 }
 
-/// Tells changes of an object as changes of a view of it.
+/// Translates changes of an object into changes of its projection.
 private struct ProjectionWatch<P: ProjectionObservable>: Sendable {
     private let properties: [ProjectionSchema.Property]
 
@@ -54,9 +54,10 @@ private struct ProjectionWatch<P: ProjectionObservable>: Sendable {
         properties = ProjectionSchema.of(projection).properties(keyPaths, of: type(of: projection))
     }
 
-    /// The properties of the object that count.
+    /// The object's properties that count.
     var paths: [String] { properties.flatMap(\.paths) }
 
+    /// The change of the projection; nil if no projected property has changed.
     func change(_ change: ObjectWatch.Change) -> ObjectChange<P>? {
         switch change {
         case .deleted: return .deleted
@@ -67,6 +68,7 @@ private struct ProjectionWatch<P: ProjectionObservable>: Sendable {
         }
     }
 
+    /// The projection's changes, by the first property of each path.
     private func projected(_ changes: [PropertyChange], of root: P.Root) -> [PropertyChange] {
         let byName = Dictionary(changes.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         var before: P.Root?
@@ -75,6 +77,7 @@ private struct ProjectionWatch<P: ProjectionObservable>: Sendable {
             if concerned.isEmpty { return nil }
             var old: Any?
             if concerned.contains(where: { $0.oldValue != nil }) {
+                // One detached copy of the old object serves all properties of the change.
                 let known = before ?? self.before(byName, root)
                 before = known
                 old = property.value(of: known)
@@ -85,7 +88,7 @@ private struct ProjectionWatch<P: ProjectionObservable>: Sendable {
 
     private static func root(of path: String) -> String { String(path.prefix { $0 != "." }) }
 
-    /// The object as it was, as far as the view shows it: what has not changed since is what it is now.
+    /// An unmanaged object with the old values, as far as the projection reads them. Unchanged properties have their current values.
     private func before(_ changes: [String: PropertyChange], _ root: P.Root) -> P.Root {
         let before = P.Root()
         let model = root.model

@@ -1,4 +1,4 @@
-/// A view of an object that has some of its properties, or of those that it links to, under names of its own.
+/// A view of an object with some of its properties, or those of linked objects, under names of its own.
 ///
 /// ```swift
 /// class Passenger: Projection<Person> {
@@ -8,28 +8,28 @@
 /// }
 /// let all = realm.objects(Passenger.self)
 /// ```
-/// It is live like the object. Results of it are queried and ordered by the object's properties.
+/// A projection is live, as is its object. Results of projections are queried and sorted by the object's properties.
 open class Projection<Root: ObjectBase & RealmCollectionValue>: RealmCollectionValue, ProjectionObservable, CustomStringConvertible {
-    /// The object that it is a view of.
+    /// The object behind the projection.
     public final let rootObject: Root
 
-    /// A view of an object.
+    /// Creates a projection of an object.
     public required init(projecting object: Root) { rootObject = object }
 
-    /// The Realm that manages the object; nil when none does.
+    /// The Realm that manages the object; nil if it is unmanaged.
     public var realm: Realm? { rootObject.managingCore.map { Realm(core: $0) } }
 
-    /// Whether the object has been deleted from its Realm.
+    /// `true` if the object has been deleted from its Realm.
     public var isInvalidated: Bool { rootObject.isGone }
 
-    /// Whether two are of one class and views of the same object.
+    /// `true` if both have the same class and the same object.
     public static func == (lhs: Projection, rhs: Projection) -> Bool {
         type(of: lhs) == type(of: rhs) && lhs.rootObject == rhs.rootObject
     }
 
     public func hash(into hasher: inout Hasher) { hasher.combine(rootObject) }
 
-    /// The class and what its properties show, for people.
+    /// A debug description: the class and the values of its properties.
     open var description: String {
         let properties = ProjectionSchema.of(self).properties.map {
             "\n\t\($0.name) = \($0.value(of: rootObject).map { "\($0)" } ?? "nil");"
@@ -67,12 +67,13 @@ extension Projection: ThreadConfined {
     }
 }
 
-/// A property of a `Projection`: one of the object, or of what it links to.
+/// A property of a `Projection`: one of the object, or of an object that it links to.
 @propertyWrapper
 public struct Projected<T: ObjectBase & RealmCollectionValue, Value>: AnyProjected {
     private let keyPath: KeyPath<T, Value>
 
-    /// - Parameter projectedKeyPath: what the property shows; one that can be set sets the object's.
+    /// Creates a projected property.
+    /// - Parameter projectedKeyPath: The path to the value. If it is writable, the setter sets the object's property.
     public init(_ projectedKeyPath: KeyPath<T, Value>) { keyPath = projectedKeyPath }
 
     var projectedKeyPath: AnyKeyPath { keyPath }
@@ -83,7 +84,7 @@ public struct Projected<T: ObjectBase & RealmCollectionValue, Value>: AnyProject
         set { throwRealmException("@Projected can only be used as a property on a Projection.") }
     }
 
-    /// The value of the property.
+    /// The value of the property. The setter traps if the key path crosses an optional.
     public static subscript<EnclosingSelf: Projection<T>>(
         _enclosingInstance observed: EnclosingSelf, wrapped wrappedKeyPath: ReferenceWritableKeyPath<EnclosingSelf, Value>,
         storage storageKeyPath: ReferenceWritableKeyPath<EnclosingSelf, Self>
@@ -99,7 +100,7 @@ public struct Projected<T: ObjectBase & RealmCollectionValue, Value>: AnyProject
 }
 
 extension Results where Element: ObjectBase {
-    /// The same elements as views of a class.
+    /// The same objects as projections of a class.
     public func `as`<P: Projection<Element>>(_ type: P.Type) -> Results<P> { Results<P>(storage: storage) }
 }
 

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// A view of an object that can be observed; conformed to by `Projection`.
+/// An observable view of an object. `Projection` conforms to it.
 public protocol ProjectionObservable: AnyObject, ThreadConfined {
-    /// The class of the object that it is a view of.
+    /// The class of the object behind the projection.
     associatedtype Root: ObjectBase
-    /// The object that it is a view of.
+    /// The object behind the projection.
     var rootObject: Root { get }
-    /// A view of an object.
+    /// Creates a projection of an object.
     init(projecting object: Root)
 }
 
@@ -15,22 +15,22 @@ protocol AnyProjected {
     var projectedKeyPath: AnyKeyPath { get }
 }
 
-/// What stands for values that are read when they are asked for: reading them leaves a trace of the key path that gives them.
+/// A value that reads its elements lazily. `touch` reads them, so that a key path trace records the properties behind it.
 protocol TracedValues {
     func touch()
 }
 
-/// The properties of a view class: found once per class by looking at an instance.
+/// The properties of a projection class, found once per class by reflection on an instance.
 struct ProjectionSchema: Sendable {
-    // Sendable because: key paths and texts do not change.
+    // Sendable because: key paths and strings are immutable.
     struct Property: @unchecked Sendable {
-        /// As the view has it.
+        /// The name in the projection.
         let name: String
         let keyPath: AnyKeyPath
-        /// The properties that it shows, from the object on: "address.city"; several when the object computes it from them.
+        /// The object's properties that the value depends on, such as "address.city". A computed property has several.
         let paths: [String]
 
-        /// What the property shows of an object; nil when that is nil.
+        /// The value for an object; nil if it is nil at any optional level.
         func value(of root: ObjectBase) -> Any? { root[keyPath: keyPath].flatMap { ($0 as? any OptionalValue)?.unwrapped ?? $0 } }
     }
 
@@ -48,6 +48,7 @@ struct ProjectionSchema: Sendable {
 
     private init<P: ProjectionObservable>(_ projection: P) {
         let model = ModelSchema.of(P.Root.self)
+        // Superclasses are visited last, but their properties come first.
         var levels: [[Property]] = []
         var mirror: Mirror? = Mirror(reflecting: projection)
         while let level = mirror {
@@ -62,7 +63,8 @@ struct ProjectionSchema: Sendable {
         properties = levels.reversed().flatMap(\.self)
     }
 
-    /// The properties that key paths name, by their names in the view or by what they show; nil or none: all.
+    /// The properties that key paths name, by projection name or by path. If `keyPaths` is nil or empty, all.
+    /// Traps if a key path names no property.
     func properties<P: ProjectionObservable>(_ keyPaths: [String]?, of type: P.Type) -> [Property] {
         guard let keyPaths, !keyPaths.isEmpty else { return properties }
         for keyPath in keyPaths where !properties.contains(where: { $0.isNamed(keyPath) }) {
@@ -76,7 +78,7 @@ extension ProjectionSchema.Property {
     fileprivate func isNamed(_ keyPath: String) -> Bool { name == keyPath || paths.contains(keyPath) }
 }
 
-/// An optional of any type.
+/// An optional of any type. `unwrapped` is nil if any nested level is nil.
 private protocol OptionalValue {
     var unwrapped: Any? { get }
 }
@@ -88,7 +90,7 @@ extension Optional: OptionalValue {
     }
 }
 
-/// A key path over the properties of a view, as the text that leads there from its object.
+/// The path from a projection's object to the property that a Swift key path names. Traps if it reads no `@Projected` property.
 public func _name<P: ProjectionObservable>(for keyPath: PartialKeyPath<P>) -> String {
     let model = ModelSchema.of(P.Root.self)
     let slots = model.trace { root in (root as? P.Root).map { P(projecting: $0)[keyPath: keyPath] } }

@@ -2,14 +2,14 @@ public import Dispatch
 import SluiceCore
 import SluiceReplica
 
-/// How a collection has changed.
+/// A change of an observed collection.
 public enum RealmCollectionChange<CollectionType> {
-    /// The collection as it is when the observation begins.
+    /// The collection at the start of the observation.
     case initial(CollectionType)
-    /// Indices of `deletions` are those of the old state, of `insertions` and `modifications` of the new one. An object that
-    /// changed places is deleted and inserted.
+    /// Indices of `deletions` refer to the old state, those of `insertions` and `modifications` to the new one; each is ascending.
+    /// An object that moved is deleted and inserted.
     case update(CollectionType, deletions: [Int], insertions: [Int], modifications: [Int])
-    /// Never sent; for source compatibility.
+    /// Never sent; kept for source compatibility.
     case error(any Error)
 }
 
@@ -26,7 +26,7 @@ extension RealmCollection {
         }
     }
 
-    /// The properties that are asked for; nil: all.
+    /// The filter for key paths; nil if all changes count. Traps if the elements are not objects or a path does not exist.
     func filter(_ keyPaths: [String]?) -> KeyPathFilter? {
         guard let keyPaths else { return nil }
         guard case .object(let schema) = _results.storage.kind.model(_results.storage.core) else {
@@ -35,38 +35,38 @@ extension RealmCollection {
         return KeyPathFilter(keyPaths, of: schema)
     }
 
-    /// Calls the block with the collection as it is, then after every change of it.
+    /// Calls the block with the current collection, then after each change of it.
     ///
-    /// Without key paths a change of an object counts as well that an element leads to by four links or less. With key paths their
-    /// values are kept for each element, to be compared: an assignment of an equal value is no change then.
+    /// Without key paths, a change of an object counts if an element reaches it over at most four links.
+    /// With key paths, the values behind them are compared, so assigning an equal value is not a change.
     ///
-    /// A notification costs in proportion to the objects that a change may bring in, take out, move or modify, some 0.1 ms at least,
-    /// however many the collection has; beyond one in 64 of them it costs what reading the collection does.
+    /// A notification costs O(objects that the change may insert, delete, move or modify), at least about 0.1 ms.
+    /// If these are more than 1,000 and more than one in 64 of the result, the query runs again.
     /// - Parameters:
-    ///   - keyPaths: the properties of elements whose changes count, `"dogs.name"`; nil: all.
-    ///   - queue: where to call, with a collection of a Realm of that queue; nil: where the Realm lives.
-    /// - Returns: the token that keeps the notifications coming.
+    ///   - keyPaths: The properties of elements whose changes count, such as `"dogs.name"`. If nil, all count.
+    ///   - queue: A serial queue for the calls, with a collection of a Realm of that queue. If nil, the Realm's thread, queue or actor.
+    /// - Returns: A token. The notifications end when it is invalidated or released.
     public func observe(
         keyPaths: [String]? = nil, on queue: DispatchQueue? = nil, _ block: @escaping (RealmCollectionChange<Self>) -> Void
     ) -> NotificationToken {
         observing(keyPaths).start(on: queue, block)
     }
 
-    /// The same with Swift key paths.
+    /// Calls the block for the changes that Swift key paths select.
     public func observe(
         keyPaths: [PartialKeyPath<Element>], on queue: DispatchQueue? = nil, _ block: @escaping (RealmCollectionChange<Self>) -> Void
     ) -> NotificationToken where Element: ObjectBase {
         observing(keyPaths.map { _name(for: $0) }).start(on: queue, block)
     }
 
-    /// The same with Swift key paths of views.
+    /// Calls the block for the changes that Swift key paths of projections select.
     public func observe(
         keyPaths: [PartialKeyPath<Element>], on queue: DispatchQueue? = nil, _ block: @escaping (RealmCollectionChange<Self>) -> Void
     ) -> NotificationToken where Element: ProjectionObservable {
         observing(keyPaths.map { _name(for: $0) }).start(on: queue, block)
     }
 
-    /// The same on an actor, with a collection of a Realm of that actor.
+    /// Calls the block on an actor, with a collection of a Realm of that actor.
     public func observe<A: Actor>(
         keyPaths: [String]? = nil, on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, RealmCollectionChange<Self>) -> Void
@@ -75,7 +75,7 @@ extension RealmCollection {
         return await start.start(on: actor, block)
     }
 
-    /// The same on an actor with Swift key paths.
+    /// Calls the block on an actor for the changes that Swift key paths select.
     public func observe<A: Actor>(
         keyPaths: [PartialKeyPath<Element>], on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, RealmCollectionChange<Self>) -> Void
@@ -84,7 +84,7 @@ extension RealmCollection {
         return await start.start(on: actor, block)
     }
 
-    /// The same on an actor with Swift key paths of views.
+    /// Calls the block on an actor for the changes that Swift key paths of projections select.
     public func observe<A: Actor>(
         keyPaths: [PartialKeyPath<Element>], on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, RealmCollectionChange<Self>) -> Void

@@ -3,7 +3,7 @@ import SluiceCore
 import SluiceQuery
 import SluiceReplica
 
-/// What all collections have in common.
+/// The base of all collection types.
 public protocol RealmCollectionBase: RandomAccessCollection, CustomStringConvertible, ThreadConfined, _QueryCollection
 where Element: RealmCollectionValue, Index == Int {
     typealias ElementType = Element
@@ -11,14 +11,14 @@ where Element: RealmCollectionValue, Index == Int {
 
 /// A collection of values or objects: `Results`, `List`, `MutableSet`, `LinkingObjects`, `AnyRealmCollection`.
 ///
-/// What is here is there for collections that a Realm manages; on others it ends the program, but for `index(of:)`,
-/// `objects(at:)`, `value(forKey:)`, `setValue(_:forKey:)`, and the aggregates.
+/// Queries, sorting and observation need a managed collection and trap on an unmanaged one.
+/// `index(of:)`, `objects(at:)`, `value(forKey:)`, `setValue(_:forKey:)` and the aggregates work on both.
 public protocol RealmCollection<Element>: RealmCollectionBase, Equatable {
-    /// The place of the first element that is equal; nil when there is none.
+    /// The index of the first equal element; nil if there is none.
     func index(of object: Element) -> Int?
-    /// The elements as results.
+    /// The elements as results. Traps if the collection is unmanaged.
     var _results: Results<Element> { get }
-    /// The elements as results; nil for a collection that no Realm manages.
+    /// The elements as results; nil if the collection is unmanaged.
     var _managedResults: Results<Element>? { get }
 }
 
@@ -32,16 +32,17 @@ extension RealmCollection {
 
     // MARK: Copying
 
-    // The standard library goes by indices, and ends the program when there are fewer than it has counted: a Realm may move on meanwhile.
+    // The standard library counts first and then reads by index. It traps if the Realm advances in between and elements disappear,
+    // so these methods iterate instead.
 
-    /// The elements now.
+    /// A copy of the current elements.
     public func _copyToContiguousArray() -> ContiguousArray<Element> {
         var all: ContiguousArray<Element> = []
         for element in self { all.append(element) }
         return all
     }
 
-    /// What a function makes of the elements.
+    /// The results of a function for each element.
     public func map<R, E: Error>(_ transform: (Element) throws(E) -> R) throws(E) -> [R] {
         var results: [R] = []
         for element in self { results.append(try transform(element)) }
@@ -50,30 +51,30 @@ extension RealmCollection {
 
     // MARK: Finding
 
-    /// The place of the first element that matches; nil when there is none.
+    /// The index of the first element that matches; nil if there is none.
     public func index(matching predicate: NSPredicate) -> Int? {
         let results = _results
         return results.storage.firstIndex(results.storage.condition(predicate))
     }
 
-    /// The place of the first element that matches a predicate; see `filter`.
+    /// The index of the first element that matches a predicate; nil if there is none. See `filter` for the format.
     public func index(matching predicateFormat: String, _ args: Any...) -> Int? {
         let results = _results
         return results.storage.firstIndex(results.storage.condition(predicateFormat, args))
     }
 
-    /// The place of the first element that matches a type-safe query.
+    /// The index of the first element that matches a type-safe query; nil if there is none.
     public func index(matching isMatch: (Query<Element>) -> Query<Bool>) -> Int? {
         let results = _results
         return results.storage.firstIndex(results.storage.condition(isMatch))
     }
 
-    /// The elements at some places.
+    /// The elements at the given indices, in ascending order. Traps if an index is out of bounds.
     public func objects(at indexes: IndexSet) -> [Element] { indexes.map { self[$0] } }
 
     // MARK: Narrowing
 
-    /// Those that match a type-safe query.
+    /// The elements that match a type-safe query.
     ///
     /// ```swift
     /// realm.objects(Task.self).where { $0.progressMinutes > 60 }
@@ -83,8 +84,8 @@ extension RealmCollection {
         return Results(storage: storage.narrowed(storage.condition(isIncluded)))
     }
 
-    /// Those that match a predicate: what `NSPredicate(format:)` takes and the query language besides. `%@` and `$0` stand for
-    /// arguments, `%K` for a property's name.
+    /// The elements that match a predicate in the format of `NSPredicate(format:)` or in the query language.
+    /// `%@` and `$0` refer to arguments, `%K` to a property name. Traps if the predicate is invalid.
     public func filter(_ predicateFormat: String, _ args: Any...) -> Results<Element> { matching(predicateFormat, args) }
 
     func matching(_ predicateFormat: String, _ args: [Any]) -> Results<Element> {
@@ -92,7 +93,7 @@ extension RealmCollection {
         return Results(storage: storage.narrowed(storage.condition(predicateFormat, args)))
     }
 
-    /// Those that match a predicate. One with a block is asked about every element, so it costs the length of the collection.
+    /// The elements that match a predicate. A block predicate is evaluated for each element, so it costs O(elements).
     public func filter(_ predicate: NSPredicate) -> Results<Element> {
         let storage = _results.storage
         return Results(storage: storage.narrowed(storage.condition(predicate)))
@@ -100,56 +101,56 @@ extension RealmCollection {
 
     // MARK: Order
 
-    /// The same elements ordered by several properties, the most significant first. Null comes first.
+    /// The same elements sorted by several properties, the most significant first. Null sorts first.
     public func sorted<S: Sequence>(by sortDescriptors: S) -> Results<Element> where S.Element == SortDescriptor {
         Results(storage: _results.storage.sorted(by: Array(sortDescriptors)))
     }
 
-    /// The same elements ordered by a property, perhaps one of an object that is linked to.
+    /// The same elements sorted by a property of the element or of a linked object. Null sorts first.
     public func sorted(byKeyPath keyPath: String, ascending: Bool = true) -> Results<Element> {
         sorted(by: [SortDescriptor(keyPath: keyPath, ascending: ascending)])
     }
 
-    /// The same objects ordered by a property.
+    /// The same objects sorted by a property.
     public func sorted<V: _Persistable>(by keyPath: KeyPath<Element, V>, ascending: Bool = true) -> Results<Element>
     where Element: ObjectBase {
         sorted(byKeyPath: _name(for: keyPath), ascending: ascending)
     }
 
-    /// The same views ordered by a property.
+    /// The same projections sorted by a property.
     public func sorted<V: _Persistable>(by keyPath: KeyPath<Element, V>, ascending: Bool = true) -> Results<Element>
     where Element: ProjectionObservable {
         sorted(byKeyPath: _name(for: keyPath), ascending: ascending)
     }
 
-    /// The same values in order.
+    /// The same values sorted.
     public func sorted(ascending: Bool) -> Results<Element> { sorted(byKeyPath: ElementModel.selfName, ascending: ascending) }
 
-    /// The same. Of comparable values the standard library's `sorted()` is preferred, which gives an array.
+    /// The same values in ascending order. For comparable values the compiler prefers the standard library's `sorted()`, an array.
     @_disfavoredOverload public func sorted() -> Results<Element> { sorted(ascending: true) }
 
-    /// The first of those that have equal values of some properties.
+    /// The first element of each group with equal values of the given properties.
     public func distinct<S: Sequence>(by keyPaths: S) -> Results<Element> where S.Element == String {
         Results(storage: _results.storage.distinct(by: Array(keyPaths)))
     }
 
-    /// The first of those that have equal values of some properties.
+    /// The first element of each group with equal values of the given properties.
     public func distinct<S: Sequence>(by keyPaths: S) -> Results<Element> where S.Element == PartialKeyPath<Element>, Element: ObjectBase {
         distinct(by: keyPaths.map { _name(for: $0) })
     }
 
-    /// The same values, equal ones once.
+    /// The distinct values.
     public func distinct() -> Results<Element> { distinct(by: [ElementModel.selfName]) }
 
     // MARK: Values by name
 
-    /// The values of a property of all elements; `self` gives the elements.
+    /// The values of a property of all elements; `self` returns the elements.
     public func value(forKey key: String) -> Any? {
         key == "self" ? map { $0 as Any } : map { DynamicAccess.value(of: $0, at: key) } as [Any?]
     }
 
-    /// The values that a path leads to from all elements, or, when it begins with `@count`, `@min`, `@max`, `@sum` or `@avg`,
-    /// what they come to.
+    /// The values that a path reaches from all elements.
+    /// A path that starts with `@count`, `@min`, `@max`, `@sum` or `@avg` returns the aggregate.
     public func value(forKeyPath keyPath: String) -> Any? {
         guard keyPath.hasPrefix("@") else { return map { DynamicAccess.value(of: $0, at: keyPath) } as [Any?] }
         let (name, rest) = DynamicAccess.split(keyPath)
@@ -158,7 +159,7 @@ extension RealmCollection {
         return CollectionAggregate.of(self, function, rest == "self" ? nil : rest).plain
     }
 
-    /// Sets a property of all elements.
+    /// Sets a property of all elements. Traps if the elements are not objects. Managed objects need a write transaction.
     public func setValue(_ value: Any?, forKey key: String) {
         for element in self {
             guard let object = element as? ObjectBase else { throwRealmException("'\(Element.self)' has no properties to set.") }
@@ -167,8 +168,9 @@ extension RealmCollection {
     }
 }
 
-/// A property to sort by.
+/// A property to sort by and a direction, ascending by default.
 public struct SortDescriptor: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
+    /// The path of the property: a property name, or names joined by dots through links.
     public let keyPath: String
     public let ascending: Bool
 
@@ -177,16 +179,16 @@ public struct SortDescriptor: Hashable, Sendable, ExpressibleByStringLiteral, Cu
         self.ascending = ascending
     }
 
-    /// A property of a class to sort by.
+    /// Creates a descriptor for a property of a class.
     public init<T: ObjectBase>(keyPath: PartialKeyPath<T>, ascending: Bool = true) {
         self.init(keyPath: _name(for: keyPath), ascending: ascending)
     }
 
     public init(stringLiteral value: String) { self.init(keyPath: value) }
 
-    /// The other way round.
+    /// The same property in the opposite direction.
     public func reversed() -> SortDescriptor { SortDescriptor(keyPath: keyPath, ascending: !ascending) }
 
-    /// The property and the direction, for people.
+    /// A debug description: the property and the direction.
     public var description: String { "SortDescriptor (keyPath: \(keyPath), ascending: \(ascending))" }
 }

@@ -2,13 +2,13 @@ public import Dispatch
 import SluiceCore
 import SluiceReplica
 
-/// How a map has changed.
+/// A change of an observed map.
 public enum RealmMapChange<Collection: RealmKeyedCollection> {
-    /// The map as it is when the observation begins.
+    /// The map at the start of the observation.
     case initial(Collection)
-    /// Keys that are gone, keys that are new, and keys whose value is another or has changed itself; each in order.
+    /// The removed keys, the new keys, and the keys whose value was replaced or modified; each in ascending order.
     case update(Collection, deletions: [Collection.Key], insertions: [Collection.Key], modifications: [Collection.Key])
-    /// Never sent; for source compatibility.
+    /// Never sent; kept for source compatibility.
     case error(any Error)
 }
 
@@ -28,14 +28,14 @@ extension RealmKeyedCollection {
         }
     }
 
-    /// Calls the block with the map as it is, then after every change of it; see `RealmCollection.observe`.
+    /// Calls the block with the current map, then after each change of it; see `RealmCollection.observe`.
     public func observe(
         keyPaths: [String]? = nil, on queue: DispatchQueue? = nil, _ block: @escaping (RealmMapChange<Self>) -> Void
     ) -> NotificationToken {
         observing(keyPaths).start(on: queue, block)
     }
 
-    /// The same on an actor, with a map of a Realm of that actor.
+    /// Calls the block on an actor, with a map of a Realm of that actor.
     public func observe<A: Actor>(
         keyPaths: [String]? = nil, on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, RealmMapChange<Self>) -> Void
@@ -45,7 +45,7 @@ extension RealmKeyedCollection {
     }
 }
 
-/// What an observation of a map compares.
+/// The state that a map observation compares: the entries as last delivered.
 private struct MapWatch {
     struct Change {
         var deletions: [String] = []
@@ -68,9 +68,11 @@ private struct MapWatch {
         if case .place(let place) = storage.origin, case .dictionary(let entries)? = place.value { entries } else { [:] }
     }
 
+    /// Updates the state to the snapshot of `store`.
+    /// - Returns: The difference from the last delivery; nil if there is none.
     mutating func update(_ change: ReplicaChange, on store: RowStore) throws(SluiceError) -> Change? {
         let changes = try modified.changes(change, of: entries.count, on: store)
-        // The map is as it was when its object is; what its values link to may not be.
+        // The map changes only with its owner. Objects that its values link to may still have changed.
         if case .place(let place) = storage.origin, let root = place.address?.root, change.types[root.type]?.contains(root.key) != true {
             if changes.candidates?.isEmpty == true { return nil }
             let modifications = entries.filter { changes.contain($0.value) }.map(\.key)
@@ -88,6 +90,7 @@ private struct MapWatch {
         difference.insertions = now.keys.filter { entries[$0] == nil }
         entries = now
         let values = Set(now.values)
+        // Only new values are read: the others were recorded when they were compared.
         let new = (difference.insertions + difference.modifications).compactMap { now[$0] }
         modified.follow(new, of: values.count) { values.contains($0) }
         let isEmpty = difference.deletions.isEmpty && difference.insertions.isEmpty && difference.modifications.isEmpty

@@ -3,7 +3,8 @@ import SluiceQuery
 import SluiceReplica
 
 extension ResultsStorage {
-    /// - Parameter property: by name; nil: the elements themselves.
+    /// Computes an aggregate of the current elements. Traps if the property does not exist or is not a number.
+    /// - Parameter property: The property's name. If nil, the elements themselves are aggregated.
     func aggregate(_ function: Aggregate, _ property: String?) -> Value {
         let schema: ModelSchema
         switch kind {
@@ -19,6 +20,7 @@ extension ResultsStorage {
             throwRealmException("Property '\(property ?? "self")' not found in object of type '\(schema.name)'")
         }
         CollectionAggregate.check(function, schema.properties[slot])
+        // SQLite computes aggregates of a pure query; other elements are aggregated one by one.
         if case .table = origin, rest.isEmpty {
             return core.attempt(.null) { store throws(SluiceError) in try query.aggregate(function, property: slot, on: store) }
         }
@@ -28,6 +30,7 @@ extension ResultsStorage {
         return aggregation.result
     }
 
+    /// The value of a property of an element.
     private func value(_ slot: Int, _ key: Value, _ elements: Elements, _ schema: ModelSchema) -> Value {
         if case .objects(let type) = kind { return core.row(type, key)?[slot] ?? .null }
         guard case .dictionary(let fields) = elements.value(key) else { return .null }

@@ -1,15 +1,16 @@
 import SluiceCore
 import SluiceReplica
 
-/// Single objects of a result whose keys have not been read yet.
+/// Access to single objects of a result before its keys are read.
 extension ResultsStorage {
-    /// The key of the object at a place, found without the keys before it.
+    /// Returns the key of the object at an index without reading the keys before it.
     ///
-    /// All objects of a class are found block by block. Of another result one block is read before all keys are: a loop by index would
-    /// have SQLite pass over the same rows again and again.
-    /// - Returns: nil if all elements have been read, or have to be.
+    /// All objects of a class are read block by block. For other results only the first access reads a block; the next miss reads all keys.
+    /// Otherwise a loop by index would have SQLite step over the same rows again and again.
+    /// - Returns: nil if all keys have been read or must be read.
     func key(at index: Int) -> Value? {
         guard index >= 0, case .objects = kind, case .table = origin, rest.isEmpty else { return nil }
+        // A count that the app has just read must hold for this access, so the Realm does not advance.
         if !hasTold(of: index) { _ = prepare() }
         return core.exclusively { unreadKey(at: index) }
     }
@@ -20,6 +21,7 @@ extension ResultsStorage {
         if let live { return live[index] }
         if let block, block.generation == state {
             if let key = block.keys[index] { return key }
+            // A second miss in the same snapshot means a loop: the caller then reads all keys.
             if !query.isWhole { return nil }
         }
         let found = core.attempt(nil, moving: false) { store throws(SluiceError) in try query.block(at: index, on: store) }
@@ -28,7 +30,7 @@ extension ResultsStorage {
         return found[index]
     }
 
-    /// The first key without the others, where that is cheaper.
+    /// The first key, without reading the others if SQLite can find it alone.
     var firstKey: Value? {
         let isSimple = prepare()
         return core.exclusively {
@@ -38,7 +40,7 @@ extension ResultsStorage {
         }
     }
 
-    /// The last key without the others, where that is cheaper.
+    /// The last key, without reading the others if SQLite can find it alone.
     var lastKey: Value? {
         let isSimple = prepare()
         return core.exclusively {

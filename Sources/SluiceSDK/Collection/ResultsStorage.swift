@@ -3,17 +3,18 @@ import SluiceCore
 import SluiceQuery
 import SluiceReplica
 
-/// Where the elements of results come from.
+/// The source of the elements of results.
 enum CollectionOrigin {
     /// All objects of a class.
+    /// The class's index in the file.
     case table(Int)
-    /// The elements of a list, a set or a map.
+    /// The elements of a list, set or map.
     case place(_Place)
     /// The objects of a class that link to an object by a property.
     case links(owner: ObjectBase, type: Int, property: Int)
 }
 
-/// What the elements are.
+/// The kind of a collection's elements.
 enum ElementKind {
     case objects(type: Int)
     case embedded(ModelSchema)
@@ -50,42 +51,42 @@ enum ElementKind {
     }
 }
 
-/// What copies of results share: which elements they have, and these as they were last read.
+/// The state shared by copies of results: the query and the elements as last read.
 final class ResultsStorage {
     let core: RealmCore
     let origin: CollectionOrigin
     let kind: ElementKind
     let query: ReplicaQuery
-    /// What the query language cannot say of the condition: it is checked on the elements that the query selects.
+    /// The part of the condition that the query language cannot express. It is evaluated on the elements that the query selects.
     let rest: [ElementCondition]
-    /// The subscription that `subscribe` made.
+    /// The id of the subscription that `subscribe` created.
     var subscription: UInt64?
 
-    /// The core's when this was made; another one means that the Realm was invalidated.
+    /// The core's epoch at creation. A different epoch means that the Realm has been invalidated.
     let epoch: UInt64
     private var elements = Elements()
-    /// The state that they are of.
+    /// The generation at which `elements` was read.
     private(set) var generation: UInt64 = 0
     private var counted: (count: Int, generation: UInt64)?
-    /// The keys at some places, read before the others, and the state that they are of.
+    /// The keys around one index, read before the others, and the generation at which they were read.
     var block: (keys: KeyBlock, generation: UInt64)?
-    /// What a Realm that moves on by use has said that there are: it shows an element to who has just been told of it.
+    /// The last count that a floating Realm returned. An element below it stays accessible in that generation.
     private var told: (count: Int, generation: UInt64) = (0, 0)
-    /// The result as somebody who observes it has it.
+    /// The same result as an observer maintains it.
     weak var followed: FollowedResult?
 
     struct Elements {
-        /// Of objects their primary keys, of others numbers of `values`. In order.
+        /// The primary keys of objects, or indices into `values` for other elements. In order.
         var keys: [Value] = []
-        /// All elements of the collection, when they are no objects.
+        /// All elements of the collection, if they are not objects.
         var values: [Value] = []
         var steps: [_Place.Step] = []
-        /// Elements that had been counted when it turned out that they cannot be read. A state has one number of elements.
+        /// The number of elements that were counted before a read failed. The count stays the same within one generation.
         var lost = 0
 
         func isLost(_ position: Int) -> Bool { position >= 0 && position < lost }
 
-        /// The index of an element that is no object.
+        /// The index of an element that is not an object.
         func index(_ key: Value) -> Int { if case .int(let index) = key { Int(index) } else { 0 } }
         func value(_ key: Value) -> Value { values[index(key)] }
     }
@@ -103,11 +104,13 @@ final class ResultsStorage {
         self.init(core: core, origin: origin, kind: kind, query: kind.query(core), rest: [])
     }
 
-    /// All objects of a class.
+    /// Creates results of all objects of a class.
     convenience init(core: RealmCore, type: Int) { self.init(core: core, origin: .table(type), kind: .objects(type: type)) }
 
-    /// Finds the same in another Realm of the file, which gives nil when what it belongs to is not there; nil when it is gone here.
+    /// Returns a function that finds the same results in another Realm of the file; nil if the owner has been deleted.
+    /// The function returns nil if the owner does not exist in that Realm.
     func finder() -> ((RealmCore) -> ResultsStorage?)? {
+        // Captures no object of this Realm: the function runs on another scheduler.
         let (kind, query, rest) = (kind, query, rest)
         let make = { (core: RealmCore, origin: CollectionOrigin) in
             ResultsStorage(core: core, origin: origin, kind: kind, query: query, rest: rest)
@@ -125,6 +128,7 @@ final class ResultsStorage {
 
     // MARK: Deriving
 
+    /// Parses a predicate with arguments. Traps if it is invalid.
     func condition(_ format: String, _ arguments: [Any]) -> ElementCondition {
         checked { () throws(SluiceError) in try ElementCondition.parse(format, arguments, kind.model(core)) }
     }
@@ -150,15 +154,16 @@ final class ResultsStorage {
         ResultsStorage(core: core, origin: origin, kind: kind, query: query, rest: rest)
     }
 
+    /// The results narrowed by a condition. Traps if the condition is invalid.
     func narrowed(_ condition: ElementCondition) -> ResultsStorage {
         let (text, more) = condition.split
         let query = text.map { text in checked { () throws(SluiceError) in try self.query.narrowed(by: text.canonicalText) } } ?? self.query
-        // What is wrong with a part that is checked later should be heard of now.
+        // The remaining parts are evaluated later; validate them now, so that the error occurs at the call.
         for part in more?.queries ?? [] { _ = checked { () throws(SluiceError) in try query.narrowed(by: part.canonicalText) } }
         return with(query, rest + (more.map { [$0] } ?? []))
     }
 
-    /// A path as the file has it.
+    /// A property path with the names in the file.
     private func stored(_ path: String) -> String {
         let steps = path.split(separator: ".", omittingEmptySubsequences: false).map { PathStep(.name(String($0))) }
         let names = PredicateNames(kind.model(core)).path(SyntaxPath(steps: steps)).path.steps.map { step in
@@ -198,39 +203,42 @@ final class ResultsStorage {
 
     // MARK: Reading
 
-    /// Whether SQLite could answer for less than the elements cost.
+    /// Advances a floating Realm and checks the epoch.
+    /// - Returns: `true` if SQLite alone can answer, at less than the cost of reading the elements.
     func prepare() -> Bool {
-        // Lets a Realm that moves on by use do so before the generations are compared.
+        // Advance a floating Realm before the generations are compared.
         core.attempt(()) { _ in }
         if epoch != core.epoch { throwRealmException("Access to invalidated Results objects") }
         guard rest.isEmpty, case .table = origin else { return false }
         return true
     }
 
-    /// Lets a Realm that moves on by use do so.
+    /// Advances a floating Realm.
     func moveOn() { _ = prepare() }
 
-    /// Whether the elements are all objects of a class, in the table's order. It makes sure that the Realm is up to date.
+    /// `true` if the elements are all objects of a class, in the table's order. Advances a floating Realm.
     var isWholeTable: Bool { prepare() && query.isWhole }
 
-    /// The elements now.
+    /// The current elements. Advances a floating Realm.
     func current() -> Elements {
         _ = prepare()
         return core.exclusively { upToDate() }
     }
 
-    /// The elements now, or as they were when the app was told that there is one at the place.
+    /// The current elements. If the app has read a count above the index, the Realm does not advance.
     func current(at index: Int) -> Elements {
         hasTold(of: index) ? upToDate() : current()
     }
 
-    /// Whether the app was told in the state that is shown that there is an element at an index: then the Realm does not move on.
+    /// `true` if the app has read a count above the index in this generation, so that the Realm must not advance.
     func hasTold(of index: Int) -> Bool {
         core.isFleeting && epoch == core.epoch && told.generation == core.clock.generation && index < told.count
     }
 
+    /// The elements of the current generation, read again if they are older.
     func upToDate() -> Elements {
         if generation != core.clock.generation {
+            // If the read fails, the count that the app has read in this generation must not change.
             let lost = counted.flatMap { $0.generation == core.clock.generation ? $0.count : nil } ?? 0
             elements =
                 live.map { Elements(keys: $0.keys) }
@@ -240,13 +248,14 @@ final class ResultsStorage {
         return elements
     }
 
-    /// The result if an observer has it for the state that is shown.
+    /// The observer's result, if it belongs to the current generation.
     var live: LiveQuery? { followed.flatMap { $0.generation == core.clock.generation ? $0.live : nil } }
 
-    /// Asks for the number only while nobody has asked for the elements.
+    /// The number of elements. SQLite counts them unless they have been read in this generation.
     var count: Int {
         let isSimple = prepare()
         let count = core.exclusively { number(isSimple: isSimple) }
+        // A floating Realm may advance before the app uses the count as a bound.
         if core.isFleeting { told = (count, core.clock.generation) }
         return core.count(count)
     }
@@ -263,12 +272,13 @@ final class ResultsStorage {
         return count
     }
 
+    /// Reads the elements from the source.
     func read(_ store: RowStore) throws(SluiceError) -> Elements {
         var elements = base()
         switch (kind, origin) {
         case (.objects, .table) where rest.isEmpty: elements.keys = try query.run(on: store)
         case (.objects, .table):
-            // The rest of the condition comes before DISTINCT.
+            // The remaining condition is evaluated before DISTINCT, which keeps the first of the matching elements only.
             elements.keys = try kind.query(core).narrowed(by: query.text).run(on: store)
             elements.keys = try query.run(over: try meant(elements, store), on: store)
         case (.objects, _): elements.keys = try query.run(over: try meant(elements, store), on: store)
@@ -281,6 +291,7 @@ final class ResultsStorage {
         return elements
     }
 
+    /// The keys of the elements that meet the remaining condition.
     private func meant(_ elements: Elements, _ store: RowStore) throws(SluiceError) -> [Value] {
         if rest.isEmpty { return elements.keys }
         var meant: [Value] = []
@@ -288,7 +299,7 @@ final class ResultsStorage {
         return meant
     }
 
-    /// All that the elements are chosen from, where they are not all objects of a class.
+    /// The candidates of a collection, or of inverse links. Empty for a class, whose candidates the query reads itself.
     func base() -> Elements {
         var elements = Elements()
         switch origin {
@@ -314,7 +325,7 @@ final class ResultsStorage {
         return elements
     }
 
-    /// Elements that are no objects of the file, as rows of the query's type.
+    /// The elements as rows of the query's type. They are values or embedded objects.
     private func rows(_ values: [Value]) -> [Row] {
         values.map { value in
             guard case .embedded(let schema) = kind else { return Row([value]) }
@@ -323,6 +334,7 @@ final class ResultsStorage {
         }
     }
 
+    /// `true` if an element meets the remaining condition.
     private func isMeant(_ key: Value, _ elements: Elements, _ store: RowStore) throws(SluiceError) -> Bool {
         var failure: SluiceError?
         let element = untyped(key, elements)
@@ -354,9 +366,10 @@ final class ResultsStorage {
         }
     }
 
+    /// The index of the first match in these results' order; nil if there is none.
     func firstIndex(_ condition: ElementCondition) -> Int? {
         let matching = narrowed(condition)
-        // In these results' own order.
+        // The narrowed results keep this order, so their first key has the lowest index.
         guard let first = matching.firstKey else { return nil }
         return current().keys.firstIndex(of: first)
     }
@@ -365,7 +378,7 @@ final class ResultsStorage {
 }
 
 extension Results {
-    /// The elements of a managed list, set or map.
+    /// Creates results of the elements of a managed list, set or map; nil if it is unmanaged.
     init?(elementsOf place: _Place) {
         guard let core = place.core else { return nil }
         self.init(storage: ResultsStorage(core: core, origin: .place(place), kind: .of(Element.self, at: place, in: core)))
@@ -373,13 +386,13 @@ extension Results {
 }
 
 extension RealmCore {
-    /// The keys of the objects that link to one by a property; one that links twice comes twice.
+    /// The keys of the objects that link to an object by a property. An object that links twice occurs twice.
     func origins(of owner: ObjectBase, type: Int, property: Int) -> [Value] {
         guard let row = owner._row else { return [] }
         guard let place = row.place else {
             return attempt([]) { store throws(SluiceError) in try store.origins(of: row.key, type: type, property: property) }
         }
-        // An embedded object has the one object that it is in.
+        // Only its owner links to an embedded object.
         guard !place.isGone, let holder = place.owner._row, holder.type == type, place.slot == property else { return [] }
         return [holder.key]
     }

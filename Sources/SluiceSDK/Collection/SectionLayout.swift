@@ -1,23 +1,24 @@
 import SluiceReplica
 
-/// Which sections there are, and where in the collection their elements stand.
+/// The sections of a collection and the positions of their elements.
 ///
-/// Sections usually stand one behind the other; then a change of the collection is followed at the cost of the number of sections for each
-/// element that it concerns. Where they are mixed the layout is made anew.
+/// Sections are usually contiguous. A change then costs O(sections) per affected element.
+/// If sections are interleaved, the layout is computed again.
 struct SectionLayout<Key: Hashable> {
     private enum Form {
-        /// One behind the other: where each begins, and at last where the last one ends.
+        /// Contiguous sections: the start of each, followed by the end of the last.
         case runs([Int])
-        /// The places of each, and for every place the section and which element of it stands there.
+        /// Interleaved sections: the positions of each section, and the section and item at each position.
         case mixed([[Int]], [(section: Int, item: Int)])
     }
 
-    /// In the order of their first elements.
+    /// The keys in the order of the sections' first elements.
     let keys: [Key]
     private let form: Form
     private let sections: [Key: Int]
 
-    /// - Parameter elements: the keys of the elements, in order.
+    /// Computes the layout. O(elements).
+    /// - Parameter elements: The keys of the elements, in order.
     init(of elements: some Sequence<Key>) {
         var (keys, places, paths): ([Key], [[Int]], [(section: Int, item: Int)]) = ([], [], [])
         var sections: [Key: Int] = [:]
@@ -29,6 +30,7 @@ struct SectionLayout<Key: Hashable> {
                 keys.append(key)
                 places.append([])
             } else if section != paths.last?.section {
+                // An earlier section continues here, so the sections are interleaved.
                 isMixed = true
             }
             paths.append((section, places[section].count))
@@ -53,7 +55,7 @@ struct SectionLayout<Key: Hashable> {
         }
     }
 
-    /// Where the elements of a section stand; nowhere when there is none with the key.
+    /// The positions of a section's elements; empty if no section has the key.
     func places(of key: Key) -> Places {
         guard let section = sections[key] else { return .run(0..<0) }
         switch form {
@@ -62,11 +64,12 @@ struct SectionLayout<Key: Hashable> {
         }
     }
 
+    /// The section and the item at a position. O(log sections) for contiguous sections.
     func path(of place: Int) -> (section: Int, item: Int) {
         switch form {
         case .mixed(_, let paths): return paths[place]
         case .runs(let starts):
-            // The last that begins there or before.
+            // The last section that starts at or before the position.
             var (low, high) = (0, keys.count)
             while low + 1 < high {
                 let middle = (low + high) / 2
@@ -106,13 +109,15 @@ struct SectionLayout<Key: Hashable> {
 }
 
 extension SectionLayout {
-    /// The layout after a difference of the collection, in which no other elements have changed their keys than those it names.
-    /// - Parameter key: that of the element at a place of the new collection.
-    /// - Returns: nil when it has to be made anew.
+    /// The layout after a change in which only the elements of the difference have changed their keys.
+    /// - Parameter key: The key of the element at a position of the new collection.
+    /// - Returns: nil if the layout must be computed again.
     func following(_ diff: CollectionDiff, key: (Int) -> Key) -> SectionLayout? {
+        // Beyond this bound a new layout costs less than the updates.
         let changes = diff.deletions.count + diff.insertions.count + diff.modifications.count
         guard case .runs(let starts) = form, changes * keys.count <= max(count, 10_000) else { return nil }
         var runs = SectionRuns(keys.indices.map { (keys[$0], starts[$0 + 1] - starts[$0]) })
+        // Old positions from the end, then new positions from the start, so that each stays valid.
         for place in diff.deletions.reversed() { runs.remove(at: place) }
         for place in diff.insertions { guard runs.insert(key(place), at: place) else { return nil } }
         for place in diff.modifications {
@@ -125,13 +130,13 @@ extension SectionLayout {
     }
 }
 
-/// Sections that stand one behind the other, as they are changed; some may have become empty.
+/// Contiguous sections under modification. Some may become empty.
 private struct SectionRuns<Key: Hashable> {
     private(set) var runs: [(key: Key, count: Int)]
 
     init(_ runs: [(key: Key, count: Int)]) { self.runs = runs }
 
-    /// The one with the element at a place.
+    /// The index of the run that contains a position.
     private func run(at place: Int) -> Int? {
         var start = 0
         for (index, run) in runs.enumerated() {
@@ -145,23 +150,27 @@ private struct SectionRuns<Key: Hashable> {
 
     mutating func remove(at place: Int) { if let run = run(at: place) { runs[run].count -= 1 } }
 
-    /// - Returns: false when the element would stand in another section, or away from its own.
+    /// Inserts an element into the run of its key, or starts a new run.
+    /// - Returns: `false` if the element would split another section or be detached from its own.
     mutating func insert(_ key: Key, at place: Int) -> Bool {
         var (start, fresh) = (0, runs.count)
         for (index, run) in runs.enumerated() {
             let end = start + run.count
+            // The end of its own section still belongs to it.
             if place <= end, run.key == key {
                 runs[index].count += 1
                 return true
             }
-            // Within another.
+            // Inside another section.
             if start < place, place < end { return false }
+            // The element precedes this section: a new section would start here.
             if place <= start, run.count > 0 {
                 fresh = index
                 break
             }
             start = end
         }
+        // An empty run of the key may remain elsewhere: the new one replaces it.
         if let other = runs.firstIndex(where: { $0.key == key }) {
             guard runs[other].count == 0 else { return false }
             runs.remove(at: other)

@@ -3,33 +3,36 @@ public import Foundation
 import SluiceCore
 import SluiceReplica
 
-/// How sectioned results, or one section of them, have changed.
+/// A change of sectioned results or of one of their sections.
 public enum SectionedResultsChange<Collection> {
-    /// The sections as they are when the observation begins.
+    /// The sections at the start of the observation.
     case initial(Collection)
-    /// Sections and places of `deletions`, and `sectionsToDelete`, are those of the old state; of `insertions`,
-    /// `modifications` and `sectionsToInsert` those of the new one. An element that went to another section is deleted and
-    /// inserted. All elements of a section that is inserted are among `insertions`; those of one that is deleted are not told.
+    /// The difference in sections and items.
+    ///
+    /// Index paths of `deletions`, and `sectionsToDelete`, refer to the old state. Those of `insertions`, `modifications` and
+    /// `sectionsToInsert` refer to the new state. An element that moved to another section is deleted and inserted.
+    /// All elements of an inserted section are in `insertions`; those of a deleted section are not in `deletions`.
     case update(
         Collection, deletions: [IndexPath], insertions: [IndexPath], modifications: [IndexPath], sectionsToInsert: IndexSet,
         sectionsToDelete: IndexSet)
 }
 
-/// Sections that can be observed: `SectionedResults`, or one of them.
+/// An observable source of sections: `SectionedResults`, or one section.
 public protocol RealmSectionedResult: RandomAccessCollection, Equatable, ThreadConfined {
-    /// What is in the sections.
+    /// The type of the elements in the sections.
     associatedtype SectionedElement: RealmCollectionValue
-    /// An observation that is about to begin; for the methods below.
+    /// A pending observation, for the `observe` methods.
     func _observing(_ keyPaths: [String]?) -> _SectionsObserving<Self>
 }
 
-/// An observation of sections that is about to begin.
+/// A pending observation of sections.
 public struct _SectionsObserving<Sections: ThreadConfined> {
     let observing: CollectionObserving<Sections, SectionedResultsChange<Sections>>
 
+    /// Creates a pending observation.
     /// - Parameters:
-    ///   - storage: what the sections stand for, wherever they are.
-    ///   - only: the section that is asked about; nil: all.
+    ///   - storage: The shared state of the sections, on any scheduler.
+    ///   - only: The key of the observed section. If nil, all sections are observed.
     init<Key, Element>(
         _ sections: Sections, _ filter: KeyPathFilter?, _ storage: @escaping (Sections) -> SectionsStorage<Key, Element>, only: Key?
     ) {
@@ -57,15 +60,15 @@ extension ResultsSection: RealmSectionedResult {
 }
 
 extension RealmSectionedResult {
-    /// Calls the block with the sections as they are, then after every change of them; see `RealmCollection.observe`. One section
-    /// is told of changes of its place among the others too.
+    /// Calls the block with the current sections, then after each change of them; see `RealmCollection.observe`.
+    /// An observation of one section also reports the section's own insertion, deletion and moves.
     public func observe(
         keyPaths: [String]? = nil, on queue: DispatchQueue? = nil, _ block: @escaping (SectionedResultsChange<Self>) -> Void
     ) -> NotificationToken {
         _observing(keyPaths).observing.start(on: queue, block)
     }
 
-    /// The same with Swift key paths.
+    /// Calls the block for the changes that Swift key paths select.
     public func observe(
         keyPaths: [PartialKeyPath<SectionedElement>], on queue: DispatchQueue? = nil,
         _ block: @escaping (SectionedResultsChange<Self>) -> Void
@@ -73,7 +76,7 @@ extension RealmSectionedResult {
         _observing(keyPaths.map { _name(for: $0) }).observing.start(on: queue, block)
     }
 
-    /// The same on an actor, with sections of a Realm of that actor.
+    /// Calls the block on an actor, with sections of a Realm of that actor.
     public func observe<A: Actor>(
         keyPaths: [String]? = nil, on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, SectionedResultsChange<Self>) -> Void
@@ -82,7 +85,7 @@ extension RealmSectionedResult {
         return await start.start(on: actor, block)
     }
 
-    /// The same on an actor with Swift key paths.
+    /// Calls the block on an actor for the changes that Swift key paths select.
     public func observe<A: Actor>(
         keyPaths: [PartialKeyPath<SectionedElement>], on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, SectionedResultsChange<Self>) -> Void
@@ -92,12 +95,12 @@ extension RealmSectionedResult {
     }
 }
 
-/// What an observation of sections compares.
+/// The state that an observation of sections compares: the layout as last delivered.
 private struct SectionsWatch<Key: _Persistable & Hashable, Element: RealmCollectionValue> {
     private let storage: SectionsStorage<Key, Element>
     private var watch: CollectionWatch
     private var layout: SectionLayout<Key>
-    /// Whether all elements are told of that may have got another section.
+    /// `true` if each element that may have changed its section is in the difference. Key paths hide some of them.
     private let hearsAll: Bool
 
     init(_ storage: SectionsStorage<Key, Element>, _ filter: KeyPathFilter?, _ store: RowStore) throws(SluiceError) {
@@ -107,17 +110,21 @@ private struct SectionsWatch<Key: _Persistable & Hashable, Element: RealmCollect
         hearsAll = filter == nil
     }
 
-    /// - Parameter only: the section that is asked about; nil: all.
+    /// Updates the state to the snapshot of `store`.
+    /// - Parameter only: The key of the observed section. If nil, all sections are observed.
     mutating func update<C>(
         _ delivery: RealmCore.Observation.Delivery, _ collection: C, _ only: Key?
     ) throws(SluiceError) -> SectionedResultsChange<C>? {
         guard let diff = try watch.update(delivery.change, on: delivery.store) else {
+            // No element changed, so the layout stays valid for the new generation.
             if hearsAll { storage.show(layout) }
             return nil
         }
         let old = layout
         let followed = hearsAll ? layout.following(diff) { storage.key(storage.results[$0]) } : nil
+        // Publish the updated layout, so that `current` does not ask the key block for every element.
         if let followed { storage.show(followed) }
+        // If the layout could not be updated, this computes it from all elements.
         layout = storage.current()
         let change = SectionsDiff(old, layout, diff, only, isAll: followed == nil)
         if change.isEmpty { return nil }
@@ -127,7 +134,7 @@ private struct SectionsWatch<Key: _Persistable & Hashable, Element: RealmCollect
     }
 }
 
-/// The difference of sections, from that of the elements that stand in them.
+/// The difference of sections, derived from that of their elements.
 private struct SectionsDiff {
     var deletions: [IndexPath] = []
     var insertions: [IndexPath] = []
@@ -139,11 +146,12 @@ private struct SectionsDiff {
         deletions.isEmpty && insertions.isEmpty && modifications.isEmpty && sectionsToInsert.isEmpty && sectionsToDelete.isEmpty
     }
 
+    /// Computes the difference.
     /// - Parameters:
-    ///   - only: the section that is asked about; nil: all.
-    ///   - isAll: whether elements may have got another section that the difference does not name.
+    ///   - only: The key of the observed section. If nil, all sections are observed.
+    ///   - isAll: `true` if elements outside the difference may have changed their section.
     init<Key: Hashable>(_ old: SectionLayout<Key>, _ new: SectionLayout<Key>, _ diff: CollectionDiff, _ only: Key?, isAll: Bool) {
-        // A section that moved among the others is deleted and inserted with all that is in it.
+        // A section that moved among the others is deleted and inserted with its elements.
         let keys = old.keys == new.keys ? [] : Array(new.keys.difference(from: old.keys))
         var (removed, inserted): (Set<Key>, Set<Key>) = ([], [])
         for change in keys {
@@ -156,6 +164,7 @@ private struct SectionsDiff {
                 if only == nil || only == key { sectionsToInsert.insert(offset) }
             }
         }
+        // nil: the element's section is reported as a whole, or is not observed.
         func path(_ place: Int, in layout: SectionLayout<Key>, unless left: Set<Key>) -> IndexPath? {
             let (section, item) = layout.path(of: place)
             let key = layout.keys[section]
@@ -165,6 +174,7 @@ private struct SectionsDiff {
         insertions = diff.insertions.compactMap { path($0, in: new, unless: inserted) }
         var kept = KeptPlaces(diff)
         let modified = Set(diff.modifications)
+        // Elements outside the difference may have moved to another section: check all of them.
         for place in isAll ? Array(0..<new.count) : diff.modifications {
             guard let before = kept.next(place) else { continue }
             if old.key(of: before) != new.key(of: place) {
@@ -174,20 +184,21 @@ private struct SectionsDiff {
                 modifications.append(path)
             }
         }
-        // All that is in a new section is new there.
+        // All elements of an inserted section are insertions.
         for key in inserted where only == nil || only == key {
             for place in new.places(of: key) {
                 let (section, item) = new.path(of: place)
                 insertions.append([section, item])
             }
         }
+        // Index paths of elements that changed their section were appended out of order.
         deletions.sort()
         insertions.sort()
         modifications.sort()
     }
 }
 
-/// Where elements stood that a difference leaves, asked for in the order of their new places.
+/// The old positions of elements that a difference keeps. Queries must be in the order of the new positions.
 private struct KeptPlaces {
     private let diff: CollectionDiff
     private var insertions = 0
@@ -195,7 +206,8 @@ private struct KeptPlaces {
 
     init(_ diff: CollectionDiff) { self.diff = diff }
 
-    /// - Returns: nil for one that was inserted.
+    /// Returns the old position.
+    /// - Returns: nil if the element at the position was inserted.
     mutating func next(_ place: Int) -> Int? {
         while insertions < diff.insertions.count, diff.insertions[insertions] < place { insertions += 1 }
         if insertions < diff.insertions.count, diff.insertions[insertions] == place { return nil }

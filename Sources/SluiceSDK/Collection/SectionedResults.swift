@@ -2,10 +2,10 @@ public import Foundation
 import SluiceCore
 import SluiceReplica
 
-/// The elements of a collection in groups that stand one behind the other: sections, each with a key.
+/// The elements of a collection in sections, each with a key.
 ///
-/// It is live like `Results`: it shows its Realm's current state whenever it is asked. Sections come in the order in which
-/// their first elements stand in the collection, and elements keep the collection's order within them.
+/// Sectioned results are live: each access reads the Realm's current state. Sections are in the order of their first elements.
+/// Elements keep the collection's order within their section.
 public struct SectionedResults<Key: _Persistable & Hashable, Element: RealmCollectionValue>: RandomAccessCollection, Equatable {
     let storage: SectionsStorage<Key, Element>
 
@@ -20,7 +20,7 @@ public struct SectionedResults<Key: _Persistable & Hashable, Element: RealmColle
     /// The number of sections.
     public var count: Int { storage.current().keys.count }
 
-    /// A section.
+    /// The section at an index. Traps if the index is out of bounds.
     public subscript(index: Int) -> ResultsSection<Key, Element> {
         let keys = storage.current().keys
         guard keys.indices.contains(index) else {
@@ -29,10 +29,10 @@ public struct SectionedResults<Key: _Persistable & Hashable, Element: RealmColle
         return ResultsSection(storage, keys[index])
     }
 
-    /// An element by its section and its place there.
+    /// The element at a section and an item. Traps if either is out of bounds.
     public subscript(_ indexPath: IndexPath) -> Element { self[indexPath[0]][indexPath[1]] }
 
-    /// Whether both are the same: copies of one.
+    /// `true` if both are copies of the same sectioned results.
     public static func == (lhs: SectionedResults, rhs: SectionedResults) -> Bool { lhs.storage === rhs.storage }
 }
 
@@ -50,7 +50,7 @@ public struct ResultsSection<Key: _Persistable & Hashable, Element: RealmCollect
         self.key = key
     }
 
-    /// The key.
+    /// The key of the section.
     public var id: Key { key }
 
     private var places: SectionLayout<Key>.Places { storage.current().places(of: key) }
@@ -68,10 +68,10 @@ public struct ResultsSection<Key: _Persistable & Hashable, Element: RealmCollect
         return storage.results[places[index]]
     }
 
-    /// Goes through the elements that the section has now.
+    /// Returns an iterator over the section's current elements.
     public func makeIterator() -> IndexingIterator<[Element]> { places.map { storage.results[$0] }.makeIterator() }
 
-    /// Whether both are the same section of the same results.
+    /// `true` if both are the same section of the same sectioned results.
     public static func == (lhs: ResultsSection, rhs: ResultsSection) -> Bool { lhs.storage === rhs.storage && lhs.key == rhs.key }
 }
 
@@ -86,7 +86,7 @@ extension SectionedResults: CustomStringConvertible {
     public var description: String { "SectionedResults<\(Key.self), \(Element.self)> (\(count) sections)" }
 }
 
-/// What copies of sectioned results share.
+/// The state shared by copies of sectioned results.
 final class SectionsStorage<Key: _Persistable & Hashable, Element: RealmCollectionValue> {
     let results: Results<Element>
     let key: (Element) -> Key
@@ -98,7 +98,7 @@ final class SectionsStorage<Key: _Persistable & Hashable, Element: RealmCollecti
         self.key = key
     }
 
-    /// The sections now. The block is asked about every element after each change of the Realm, unless somebody observes the sections.
+    /// The current sections. Unless the sections are observed, the block runs for every element after each change of the Realm.
     func current() -> SectionLayout<Key> {
         let core = results.storage.core
         results.storage.moveOn()
@@ -108,7 +108,7 @@ final class SectionsStorage<Key: _Persistable & Hashable, Element: RealmCollecti
         }
     }
 
-    /// Takes the sections that there are now from somebody who observes them.
+    /// Stores a layout as that of the current generation. An observation calls this with the layout that it maintains.
     func show(_ layout: SectionLayout<Key>) {
         self.layout = layout
         generation = results.storage.core.clock.generation
@@ -116,21 +116,22 @@ final class SectionsStorage<Key: _Persistable & Hashable, Element: RealmCollecti
 }
 
 extension RealmCollection {
-    /// The elements in sections by a property, ordered by it.
+    /// The elements in sections by a property, sorted by it.
     public func sectioned<Key: _Persistable & Hashable>(
         by keyPath: KeyPath<Element, Key>, ascending: Bool = true
     ) -> SectionedResults<Key, Element> where Element: ObjectBase {
         SectionedResults(sorted(by: keyPath, ascending: ascending)) { $0[keyPath: keyPath] }
     }
 
-    /// The views in sections by a property, ordered by it.
+    /// The projections in sections by a property, sorted by it.
     public func sectioned<Key: _Persistable & Hashable>(
         by keyPath: KeyPath<Element, Key>, ascending: Bool = true
     ) -> SectionedResults<Key, Element> where Element: ProjectionObservable {
         SectionedResults(sorted(by: keyPath, ascending: ascending)) { $0[keyPath: keyPath] }
     }
 
-    /// The elements in sections by a property, in an order that should begin with it.
+    /// The elements in sections by a property. Traps if `sortDescriptors` is empty.
+    /// - Parameter sortDescriptors: The order of the elements. It should start with the property, so that sections are contiguous.
     public func sectioned<Key: _Persistable & Hashable>(
         by keyPath: KeyPath<Element, Key>, sortDescriptors: [SortDescriptor]
     ) -> SectionedResults<Key, Element> where Element: ObjectBase {
@@ -140,8 +141,10 @@ extension RealmCollection {
         return SectionedResults(sorted(by: sortDescriptors)) { $0[keyPath: keyPath] }
     }
 
-    /// The elements in sections by what a block says about each, in an order that should keep together what belongs together.
-    /// - Parameter block: it is asked about every element, anew after each change of the Realm.
+    /// The elements in sections by the block's result. Traps if `sortDescriptors` is empty.
+    /// - Parameters:
+    ///   - block: Returns the section of an element. It runs for every element after each change of the Realm.
+    ///   - sortDescriptors: The order of the elements. It should keep the elements of a section together.
     public func sectioned<Key: _Persistable & Hashable>(
         by block: @escaping (Element) -> Key, sortDescriptors: [SortDescriptor]
     ) -> SectionedResults<Key, Element> {
@@ -151,14 +154,14 @@ extension RealmCollection {
         return SectionedResults(sorted(by: sortDescriptors), block)
     }
 
-    /// The same with the block at the end.
+    /// The elements in sections by the block's result. Traps if `sortDescriptors` is empty.
     public func sectioned<Key: _Persistable & Hashable>(
         sortDescriptors: [SortDescriptor], _ block: @escaping (Element) -> Key
     ) -> SectionedResults<Key, Element> {
         sectioned(by: block, sortDescriptors: sortDescriptors)
     }
 
-    /// The values in order, in sections by what a block says about each.
+    /// The sorted values in sections by the block's result.
     public func sectioned<Key: _Persistable & Hashable>(
         by block: @escaping (Element) -> Key, ascending: Bool = true
     ) -> SectionedResults<Key, Element> {

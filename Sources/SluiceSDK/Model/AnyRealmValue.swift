@@ -1,7 +1,7 @@
 public import Foundation
 import SluiceCore
 
-/// A value of any type that a property can have, lists and dictionaries of such values included.
+/// A value of any type that a property can have, including lists and dictionaries of such values.
 public enum AnyRealmValue: Hashable {
     case none
     case int(Int)
@@ -18,7 +18,7 @@ public enum AnyRealmValue: Hashable {
     case dictionary(Map<String, AnyRealmValue>)
     case list(List<AnyRealmValue>)
 
-    /// Nothing.
+    /// Creates `none`, a null value.
     public init() { self = .none }
 
     public var intValue: Int? { if case .int(let value) = self { value } else { nil } }
@@ -34,22 +34,22 @@ public enum AnyRealmValue: Hashable {
     public var dictionaryValue: Map<String, AnyRealmValue>? { if case .dictionary(let value) = self { value } else { nil } }
     public var listValue: List<AnyRealmValue>? { if case .list(let value) = self { value } else { nil } }
 
-    /// The object when it is one of a class.
+    /// Returns the object if it is of the class.
     public func object<T: Object>(_ objectType: T.Type) -> T? { if case .object(let value) = self { value as? T } else { nil } }
 
-    /// The object, seen without its class.
+    /// The object without its class, as a `DynamicObject`; nil for another value or an unmanaged object.
     public var dynamicObject: DynamicObject? {
         if case .object(let value) = self { DynamicObject.accessor(of: value) } else { nil }
     }
 
-    /// A map of values.
+    /// Creates a value with a new unmanaged map.
     public static func fromDictionary(_ dictionary: [String: AnyRealmValue]) -> AnyRealmValue {
         let map = Map<String, AnyRealmValue>()
         for (key, value) in dictionary { map[key] = value }
         return .dictionary(map)
     }
 
-    /// A list of values.
+    /// Creates a value with a new unmanaged list.
     public static func fromArray(_ array: [AnyRealmValue]) -> AnyRealmValue {
         let list = List<AnyRealmValue>()
         list.append(objectsIn: array)
@@ -80,7 +80,7 @@ extension AnyRealmValue: RealmCollectionValue {
         return _make(from: stored, of: place.owner, slot: Int32(place.slot))
     }
 
-    /// A value that is no collection and no link.
+    /// Converts a value that is neither a collection nor a link; others become `none`.
     init(scalar value: Value) {
         self =
             switch value {
@@ -98,7 +98,7 @@ extension AnyRealmValue: RealmCollectionValue {
             }
     }
 
-    /// A value that is in no object: a link is its object's key.
+    /// Converts a value outside of any object: a link becomes its target's key.
     init(unmanaged value: Value) {
         switch value {
         case .link(_, let key): self.init(scalar: key)
@@ -118,6 +118,7 @@ extension AnyRealmValue: RealmCollectionValue {
         switch value {
         case .link(let type, let key): self = place.core?.object(named: type, key: key).map { .object($0) } ?? .none
         case .list:
+            // Registered, so that the accessor follows its element when the collection changes.
             place.core?.places.insert(place)
             self = .list(List(place: place))
         case .dictionary:
@@ -192,7 +193,7 @@ extension AnyRealmValue: RealmCollectionValue {
         }
     }
 
-    /// With copies of managed collections.
+    /// The value with managed collections copied.
     private var unshared: AnyRealmValue {
         switch self {
         case .list(let list) where list.place != nil: List._coerce(list).map { .list($0) } ?? .none

@@ -1,4 +1,4 @@
-// Models and collections in JSON and the like: a model that declares `Codable` gets it from its properties.
+// JSON and similar formats for collections. A model that declares `Codable` derives it from its properties.
 
 extension Sequence where Element: Encodable {
     fileprivate func encodeElements(to encoder: any Encoder) throws {

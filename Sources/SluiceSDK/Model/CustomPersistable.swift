@@ -1,12 +1,12 @@
-/// A type of an app that is stored as one that can be stored.
+/// An app's type that is stored as another persistable type.
 public protocol _CustomPersistable: _OptionalPersistable, RealmCollectionValue
 where PersistedType: _OptionalPersistable & RealmCollectionValue {
-    /// What is stored for the value.
+    /// The stored value.
     var persistableValue: PersistedType { get }
     static func _fromPersisted(_ value: PersistedType) -> Self?
 }
 
-/// A type of an app that is stored as one that can be stored, which can always be read back.
+/// An app's type that is stored as another persistable type and can always be read back.
 ///
 /// ```swift
 /// struct Celsius: CustomPersistable {
@@ -18,20 +18,20 @@ where PersistedType: _OptionalPersistable & RealmCollectionValue {
 public protocol CustomPersistable: _CustomPersistable {
     // Declared again so that it is inferred from the members below.
     associatedtype PersistedType
-    /// The value of what is stored.
+    /// Creates the value from its stored value.
     init(persistedValue: PersistedType)
-    /// What is stored for the value.
+    /// The stored value.
     var persistableValue: PersistedType { get }
 }
 
-/// A type of an app that is stored as one that can be stored, of which not everything can be read back: what cannot reads as
-/// nil where the property is optional and ends the program where it is not.
+/// An app's type that is stored as another persistable type and cannot always be read back.
+/// An unreadable value reads as nil if the property is optional; otherwise it ends the program.
 public protocol FailableCustomPersistable: _CustomPersistable {
     // Declared again so that it is inferred from the members below.
     associatedtype PersistedType
-    /// The value of what is stored; nil when there is none. It must not be nil for the default of the type.
+    /// Creates the value from its stored value; nil if it is invalid. It must not be nil for the stored type's default.
     init?(persistedValue: PersistedType)
-    /// What is stored for the value.
+    /// The stored value.
     var persistableValue: PersistedType { get }
 }
 
@@ -52,7 +52,7 @@ extension _CustomPersistable {
     }
 
     public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self {
-        // An embedded object that is not there yet, unlike a scalar, has no value of its own.
+        // Null is an embedded object that does not exist yet; scalars always have a value.
         if case .null = stored { return _default() }
         return required(PersistedType._make(from: stored, of: owner, slot: slot))
     }

@@ -1,8 +1,8 @@
 public import Foundation
 import SluiceCore
 
-/// Arithmetic in 34 digits: results are exact where they fit and else rounded, halves to even. NaN and the infinities are
-/// IEEE 754's. A few microseconds each.
+/// Arithmetic with 34 digits. Results are exact if they fit, otherwise rounded half to even.
+/// NaN and the infinities follow IEEE 754. An operation takes a few microseconds.
 extension Decimal128 {
     public static func + (lhs: Decimal128, rhs: Decimal128) -> Decimal128 { Decimal128(lhs.bits + rhs.bits) }
     public static func - (lhs: Decimal128, rhs: Decimal128) -> Decimal128 { Decimal128(lhs.bits - rhs.bits) }
@@ -17,7 +17,7 @@ extension Decimal128 {
     public static func * (lhs: Decimal128, rhs: Decimal128) -> Decimal128 { Decimal128(lhs.bits * rhs.bits) }
     public static func / (lhs: Decimal128, rhs: Decimal128) -> Decimal128 { Decimal128(lhs.bits / rhs.bits) }
 
-    /// Without the sign.
+    /// The value without its sign.
     public var magnitude: Decimal128 { Decimal128(SluiceCore.Decimal128(high: bits.high & ~(1 << 63), low: bits.low)) }
 
     public func distance(to other: Decimal128) -> Decimal128 { other - self }
@@ -28,7 +28,8 @@ extension Decimal128 {
 
 /// Conversions.
 extension Decimal128 {
-    /// Takes an integer, a float, a double, a text, a decimal or a boolean. Anything else, or a text that is no number, ends the program.
+    /// Converts an integer, a float, a double, a text, a decimal or a Boolean.
+    /// Anything else ends the program, and so does a text that is not a number.
     public init(value: Any) {
         if let number = Decimal128(untyped: value) {
             self = number
@@ -39,7 +40,7 @@ extension Decimal128 {
         }
     }
 
-    /// The same; nil for what is no number.
+    /// Converts a number or a text; nil for anything else.
     init?(untyped value: Any) {
         switch value {
         case let value as Decimal128: self = value
@@ -59,20 +60,20 @@ extension Decimal128 {
 
     public init(number: NSNumber) { self.init(value: number as Any) }
 
-    /// An integer; nil when it has more than 34 digits.
+    /// Converts an integer; nil if it has more than 34 digits.
     public init?<T: BinaryInteger>(exactly source: T) {
         guard let bits = SluiceCore.Decimal128("\(source)") else { return nil }
         self.init(bits)
     }
 
-    /// The least number.
+    /// The least finite number.
     public static var min: Decimal128 { -max }
-    /// The largest number.
+    /// The greatest finite number.
     public static var max: Decimal128 {
         Decimal128(SluiceCore.Decimal128("9.999999999999999999999999999999999E+6144") ?? .infinity)
     }
 
-    /// As Foundation's decimal, which has a smaller range.
+    /// The value as Foundation's decimal, which has a smaller range; NaN outside of it.
     public var decimalValue: Decimal { Decimal(string: stringValue) ?? .nan }
     public var isSignaling: Bool { isNaN }
     public var isSignalingNaN: Bool { isNaN }

@@ -10,10 +10,10 @@ public struct Decimal128: Hashable, Comparable, Codable, Sendable, CustomStringC
     public init() { bits = .zero }
     package init(_ bits: SluiceCore.Decimal128) { self.bits = bits }
     public init(_ value: Int) { bits = SluiceCore.Decimal128(Int64(value)) }
-    /// The number that the double prints as.
+    /// Converts the shortest decimal text of the double.
     public init(_ value: Double) { bits = SluiceCore.Decimal128(double: value) }
 
-    /// Reads a decimal number, `NaN` or `Infinity`.
+    /// Parses a decimal number, `NaN` or `Infinity`.
     /// - Throws: `Realm.Error.invalidInput` for anything else.
     public init(string: String) throws {
         guard let bits = SluiceCore.Decimal128(string) else {
@@ -24,7 +24,7 @@ public struct Decimal128: Hashable, Comparable, Codable, Sendable, CustomStringC
 
     public init(integerLiteral value: Int64) { bits = SluiceCore.Decimal128(value) }
     public init(floatLiteral value: Double) { bits = SluiceCore.Decimal128(double: value) }
-    /// A text that is no number becomes NaN.
+    /// Parses a literal; NaN if it is not a number.
     public init(stringLiteral value: String) { bits = SluiceCore.Decimal128(value) ?? .nan }
 
     public var stringValue: String { bits.description }
@@ -33,12 +33,12 @@ public struct Decimal128: Hashable, Comparable, Codable, Sendable, CustomStringC
     public var doubleValue: Double { bits.double }
     public var isNaN: Bool { bits.isNaN }
 
-    /// Numeric: 1.0 equals 1.
+    /// Compares numerically: 1.0 equals 1.
     public static func == (lhs: Decimal128, rhs: Decimal128) -> Bool { SluiceCore.Decimal128.compare(lhs.bits, rhs.bits) == 0 }
     public static func < (lhs: Decimal128, rhs: Decimal128) -> Bool { SluiceCore.Decimal128.compare(lhs.bits, rhs.bits) < 0 }
     public func hash(into hasher: inout Hasher) { hasher.combine(doubleValue) }
 
-    /// Reads a text or a number.
+    /// Decodes a text or a number.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         if let text = try? container.decode(String.self) {

@@ -1,7 +1,7 @@
 import Foundation
 import SluiceCore
 
-/// An object seen without its class: its properties are read and set by name.
+/// An object without its class: properties are read and set by name.
 ///
 /// ```swift
 /// let dog = realm.dynamicObjects("Dog").first
@@ -17,7 +17,7 @@ public final class DynamicObject: Object {
 
     override public class func shouldIncludeInDefaultSchema() -> Bool { false }
 
-    /// Another accessor of an object's row.
+    /// Returns another accessor of an object's row; nil for an unmanaged or deleted object.
     static func accessor(of object: Object) -> DynamicObject? {
         guard let row = object._row else { return nil }
         return row.core.object(DynamicObject.self, type: row.type, key: row.key)
@@ -25,10 +25,10 @@ public final class DynamicObject: Object {
 }
 
 extension ObjectBase {
-    /// The class as the Realm has it.
+    /// The class in the object's Realm.
     public var objectSchema: ObjectSchema { ObjectSchema(model) }
 
-    /// The value of a property by name; nil when it is null.
+    /// Returns the value of a property by name; nil for null. An unknown name ends the program.
     public func value(forKey key: String) -> Any? {
         guard let slot = slot(key) else { throwRealmException("Invalid property name '\(key)' for class '\(model.name)'.") }
         let value = model.untyped(of: self, slot: slot)
@@ -36,13 +36,13 @@ extension ObjectBase {
         return value
     }
 
-    /// The value that a path of property names leads to; through a collection, the values of its elements.
+    /// Returns the value at a path of property names. A path through a collection returns an array of its elements' values.
     public func value(forKeyPath keyPath: String) -> Any? {
         let (key, rest) = DynamicAccess.split(keyPath)
         return DynamicAccess.value(of: value(forKey: key), at: rest)
     }
 
-    /// Sets a property by name; nil sets null.
+    /// Sets a property by name; nil sets null. An unknown name or an unsuitable value ends the program.
     public func setValue(_ value: Any?, forKey key: String) {
         guard let slot = slot(key), slot < model.storedCount else {
             throwRealmException("Invalid property name '\(key)' for class '\(model.name)'.")
@@ -50,17 +50,17 @@ extension ObjectBase {
         model.put(value ?? NSNull(), slot, self)
     }
 
-    /// Sets several properties by name; `NSNull` sets null.
+    /// Sets several properties by name, in no particular order; `NSNull` sets null.
     public func setValuesForKeys(_ keyedValues: [String: Any]) {
         for (key, value) in keyedValues { setValue(value, forKey: key) }
     }
 
-    /// The values of several properties by name; `NSNull` stands for null.
+    /// Returns the values of several properties by name, with `NSNull` for null.
     public func dictionaryWithValues(forKeys keys: [String]) -> [String: Any] {
         Dictionary(keys.map { ($0, value(forKey: $0) ?? NSNull()) }, uniquingKeysWith: { $1 })
     }
 
-    /// Dynamic access knows properties by the names that the class has; the key is not looked up in the file's.
+    /// Returns a property's slot. Dynamic access uses the class's names only, not the file's.
     private func slot(_ name: String) -> Int? { model.slot(of: name) }
 
     private func place(_ name: String, _ collection: CollectionKind) -> _Place {
@@ -71,25 +71,26 @@ extension ObjectBase {
         return _Place(owner: self, slot: slot)
     }
 
-    /// A list of objects seen without their class.
+    /// Returns a list of objects without their class. The object must be managed; another property ends the program.
     public func dynamicList(_ propertyName: String) -> List<DynamicObject> { List(place: place(propertyName, .list)) }
 
-    /// A set of objects seen without their class.
+    /// Returns a set of objects without their class. The object must be managed; another property ends the program.
     public func dynamicMutableSet(_ propertyName: String) -> MutableSet<DynamicObject> { MutableSet(place: place(propertyName, .set)) }
 
-    /// A map to objects seen without their class.
+    /// Returns a map to objects without their class. The object must be managed; another property ends the program.
     public func dynamicMap<Key: _MapKey>(_ propertyName: String) -> Map<Key, DynamicObject?> {
         Map(place: place(propertyName, .dictionary))
     }
 }
 
 extension Realm {
-    /// All objects of a class seen without it.
+    /// Returns all objects of a class by its name. An unknown class ends the program.
     public func dynamicObjects(_ typeName: String) -> Results<DynamicObject> {
         Results(storage: ResultsStorage(core: core, type: dynamicType(typeName)))
     }
 
-    /// The object of a class with a primary key, seen without the class; nil when it is not on the device.
+    /// Returns an object by the name of its class and its primary key; nil if it is not on the device.
+    /// An unknown class, a class without a primary key, or an invalid key ends the program.
     public func dynamicObject(ofType typeName: String, forPrimaryKey key: Any) -> DynamicObject? {
         let type = dynamicType(typeName)
         core.schema(type).requirePrimaryKey()
@@ -97,7 +98,7 @@ extension Realm {
         return core.object(DynamicObject.self, type: type, key: value)
     }
 
-    /// Makes an object of a class by its name.
+    /// Creates an object by the name of its class, as `create` does.
     @discardableResult
     public func dynamicCreate(_ typeName: String, value: Any = [String: Any](), update: UpdatePolicy = .error) -> DynamicObject {
         guard let type = core.schema(dynamicType(typeName)).objectClass as? Object.Type else {
@@ -113,7 +114,7 @@ extension Realm {
     }
 }
 
-/// Walking through untyped values.
+/// Access to untyped values by key path.
 enum DynamicAccess {
     static func split(_ keyPath: String) -> (key: String, rest: String?) {
         guard let dot = keyPath.firstIndex(of: ".") else { return (keyPath, nil) }

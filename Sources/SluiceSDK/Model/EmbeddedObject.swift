@@ -1,7 +1,7 @@
 import SluiceCore
 
-/// A class whose objects live inside of others: each belongs to one property of one object, is stored with it and goes with
-/// it. It has no primary key and no subscription of its own.
+/// A class whose objects belong to one property of another object. They are stored with it and deleted with it.
+/// It has no primary key and no subscription of its own.
 ///
 /// ```swift
 /// class Address: EmbeddedObject {
@@ -14,19 +14,19 @@ import SluiceCore
 /// }
 /// ```
 open class EmbeddedObject: ObjectBase {
-    /// An object with values: a dictionary by property name, an array in the order of the properties, or another object.
+    /// Creates an unmanaged object from a dictionary by property name, an array in the order of the properties, or another object.
     public convenience init(value: Any) {
         self.init()
         model.assign(value, to: self)
     }
 
-    /// The Realm that manages the object; nil when none does.
+    /// The Realm that manages the object; nil for an unmanaged object.
     public var realm: Realm? { managingCore.map { Realm(core: $0) } }
 
-    /// Whether the object, or the object that it is in, has been deleted, or another took its place.
+    /// `true` if the object or its containing object has been deleted, or another object has replaced it.
     public var isInvalidated: Bool { isGone }
 
-    /// Whether two objects stand for the same place.
+    /// `true` if both objects are accessors of the same place.
     public func isSameObject(as other: EmbeddedObject?) -> Bool { other.map { $0 == self } ?? false }
 }
 
@@ -54,10 +54,11 @@ extension EmbeddedObject: RealmCollectionValue, _OptionalPersistable {
     }
 
     public func _stored(in owner: ObjectBase) -> _StoredValue {
+        // A managed embedded object already has its one place.
         if _row != nil, owner.managingCore != nil { throwRealmException("Can't set link to existing managed embedded object") }
         let schema = model
         if let row = _row {
-            // An unmanaged holder takes a copy.
+            // An unmanaged owner receives a copy.
             return .boxed(_BoxedValue(row.place?.value ?? .null))
         }
         var fields: [String: Value] = [:]
@@ -77,6 +78,7 @@ extension EmbeddedObject: RealmCollectionValue, _OptionalPersistable {
 
     public static func _attachOptional(_ value: EmbeddedObject?, to owner: ObjectBase, slot: Int32) {
         let place = _Place(owner: owner, slot: Int(slot))
+        // The previous object at the place is replaced: its accessors become invalid.
         if let address = place.address { place.core?.places.replaced(address) }
         value?._attach(at: place)
     }
@@ -87,7 +89,7 @@ extension EmbeddedObject: RealmCollectionValue, _OptionalPersistable {
 
     public static func _traced(_ trace: _KeyPathTrace) -> Self { ModelSchema.of(self).traced(trace) as? Self ?? Self() }
 
-    /// Takes values, or an object that no Realm manages; one that a Realm manages is copied.
+    /// Converts values, or takes an unmanaged object. A managed object is copied.
     public static func _coerce(_ value: Any) -> Self? {
         if let object = value as? Self, object._row == nil { return object }
         guard value is [String: Any] || value is [Any] || value is EmbeddedObject else { return nil }

@@ -1,6 +1,6 @@
 public import Foundation
 
-// What generic code of apps names in its constraints.
+// Names that apps' generic code uses in constraints.
 
 /// A type that a property or an element of a collection can have.
 public typealias _HasPersistedType = _Persistable
@@ -11,7 +11,7 @@ public protocol OptionalProtocol {
 }
 extension Optional: OptionalProtocol {}
 
-/// A type whose values collections can be ordered by.
+/// A type by whose values collections can be sorted.
 public protocol SortableType: _Persistable {}
 extension Bool: SortableType {}
 extension Int: SortableType {}

@@ -1,25 +1,25 @@
-/// What a `@Persisted` wrapper holds: one layout for all types, so that making, adding and binding an object needs no
-/// generic code, which would ask the runtime for the metadata of types at each step.
+/// The content of a `@Persisted` wrapper, with one layout for all types.
+/// Creating, adding and binding objects then needs no generic code, which would request type metadata at each step.
 ///
-/// Public because inlined accessors name it; apps have no use for it.
+/// Public because inlined accessors refer to it; not for apps.
 @frozen public enum _HeldValue {
     /// No value yet: the default of the type.
     case unset
-    /// A number, a text, a raw value or nil, in the form in which it is stored.
+    /// A number, a text, a raw value or nil, in stored form.
     case scalar(_StoredValue)
-    /// Anything else: a `_Holder` of it.
+    /// Any other value, in a `_Holder`.
     case object(AnyObject)
-    /// The row of a managed object, for those who have the wrapper without its object. The object keeps the row alive.
+    /// The row of a managed object, for code that has the wrapper without its object. The object keeps the row alive.
     case managed(Unmanaged<_RowCache>)
 }
 
-/// A value that is not held as a scalar.
+/// A box for a value that is not held as a scalar.
 public final class _Holder<Value> {
     @usableFromInline let value: Value
     @inlinable init(_ value: Value) { self.value = value }
 }
 
-/// The contents of a `@Persisted` wrapper of any type.
+/// The storage of a `@Persisted` wrapper of any type.
 @frozen public struct _Wrapped {
     @usableFromInline var slot: Int32 = -1
     @usableFromInline let flags: _PropertyFlags
@@ -30,20 +30,20 @@ public final class _Holder<Value> {
         self.flags = flags
     }
 
-    /// Becomes the wrapper of a slot of a managed object. - Returns: what it held; nil for nothing.
+    /// Becomes the wrapper of a slot of a managed object. Returns the previous content; nil for none.
     mutating func become(slot: Int32, _ managed: _HeldValue) -> _HeldValue? {
         self.slot = slot
         guard case .unset = held else {
             defer { held = managed }
             return held
         }
-        // Nothing to release, as with every new accessor: the check that there is costs more than the rest.
+        // An unset value, as in every new accessor, needs no release; checking for one costs more than the rest.
         withUnsafeMutablePointer(to: &held) { $0.initialize(to: managed) }
         return nil
     }
 }
 
-/// What a wrapper was declared with.
+/// The declared attributes of a wrapper.
 @frozen public struct _PropertyFlags: OptionSet, Sendable {
     public let rawValue: UInt8
     @inlinable public init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -52,7 +52,7 @@ public final class _Holder<Value> {
 }
 
 extension _Persistable {
-    /// The usual case: in a box.
+    /// Holds the value in a box, which suits most types.
     @inlinable public static func _hold(_ value: Self) -> _HeldValue { .object(_Holder(value)) }
     @inlinable public static func _value(of held: _HeldValue) -> Self {
         if case .object(let holder) = held { return unsafeDowncast(holder, to: _Holder<Self>.self).value }

@@ -2,7 +2,7 @@ import SluiceCore
 import SluiceMerge
 import SluiceReplica
 
-/// An integer property of which many devices may count at a time.
+/// An integer property that several devices may increment concurrently.
 public protocol _Counter {
     static func _adding(_ amount: Int64, to value: Self) -> Self?
 }
@@ -20,10 +20,10 @@ extension Optional: _Counter where Wrapped: _Counter {
 }
 
 extension ThreadConfined where Self: ObjectBase {
-    /// Adds to an integer, inside a write transaction unless the object is unmanaged.
+    /// Adds to an integer. A managed object requires a write transaction.
     ///
-    /// What several devices add at the same time all counts, while of two that set a value the later one does. 64 bits wrap around.
-    /// Null stays null.
+    /// Concurrent additions of several devices all count; of concurrent assignments the later one wins.
+    /// The sum wraps around at 64 bits. Null stays null.
     ///
     /// ```swift
     /// try realm.write { article.increment(\.likes) }
@@ -43,7 +43,7 @@ extension ThreadConfined where Self: ObjectBase {
 }
 
 extension _RowCache {
-    /// Adds to an integer property; only inside a write transaction.
+    /// Adds to an integer property, in a write transaction only. Null stays null.
     func add(_ amount: Int64, to slot: Int) {
         core.requireTransaction()
         guard case .int(let value)? = current(slot) else {
@@ -51,6 +51,7 @@ extension _RowCache {
             return
         }
         let path = place.map { $0.path + [.key(schema.properties[slot].column)] } ?? []
+        // The row shows the sum at once; the upload carries the addition, so that concurrent ones merge.
         write(slot, _StoredValue(.int(value &+ amount)), by: ShownEdit(path: path, [.add(amount)]))
     }
 }

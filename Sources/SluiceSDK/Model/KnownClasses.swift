@@ -1,12 +1,15 @@
 import Synchronization
 
-/// The model classes of the program, for Realms that name none: those of the executable and of the libraries that are loaded at
-/// the first look, found in the tables of types that the compiler leaves in them. Classes that are generic or private to a
-/// function, and those that say so with `shouldIncludeInDefaultSchema`, are not among them. A runtime that does not show its tables has none.
+/// The model classes of the program, for Realms without `objectTypes`. They are found in the compiler's type tables, at the first use.
+/// The tables are those of the executable and of the libraries loaded by then.
+/// Left out are generic and function-local classes, and those whose `shouldIncludeInDefaultSchema` is `false`.
+/// The list is empty on platforms whose runtime does not expose the tables.
 enum KnownClasses {
     private static let found = Mutex<[ObjectBase.Type]?>(nil)
 
+    /// The classes, sorted by name.
     static var all: [ObjectBase.Type] {
+        // Not under the lock: finding the classes runs their own methods. Two callers at once find the same.
         if let types = found.withLock({ $0 }) { return types }
         let types = MetadataTables.subclasses(of: [Object.self, EmbeddedObject.self, AsymmetricObject.self])
             .filter { $0.shouldIncludeInDefaultSchema() }.sorted { $0.className() < $1.className() }
@@ -16,7 +19,7 @@ enum KnownClasses {
 }
 
 extension [ModelSchema] {
-    /// The properties with an index, by class, as in the file.
+    /// The columns with an index, by class.
     var indexes: [String: Set<String>] {
         let names = map { schema in (schema.name, Set(schema.properties.filter { $0.flags.contains(.indexed) }.map(\.column))) }
         return Dictionary(names, uniquingKeysWith: { first, _ in first })
@@ -24,7 +27,7 @@ extension [ModelSchema] {
 }
 
 #if os(Linux)
-    /// The runtime's own walk over loaded images.
+    /// The runtime's walk over loaded images.
     @_silgen_name("swift_enumerateAllMetadataSections")
     private func enumerateSections(
         _ visit: @convention(c) (UnsafeRawPointer, UnsafeMutableRawPointer) -> Bool, _ context: UnsafeMutableRawPointer)
@@ -35,9 +38,9 @@ extension [ModelSchema] {
     ) {}
 #endif
 
-/// Reads the descriptors of types in loaded images. Their layout is part of Swift's ABI.
+/// Reads type descriptors in loaded images. Their layout is part of Swift's ABI.
 private enum MetadataTables {
-    /// What the runtime passes for each image: version, two addresses, then ranges, of which the third is that of types.
+    /// The runtime's record of an image: version, two addresses, then ranges, of which the third contains the types.
     private struct Sections {
         var version: UInt
         var base: UnsafeRawPointer?
@@ -78,7 +81,7 @@ private enum MetadataTables {
         for offset in stride(from: 0, to: types.length, by: 4) {
             let record = start + offset
             let value = record.load(as: Int32.self)
-            // The low bits say how the descriptor is referred to; 0: directly, which it is within one image.
+            // The low bits are the kind of reference. 0 is a direct one, which is the rule within an image.
             guard value & 3 == 0, value != 0 else { continue }
             let descriptor = record + Int(value)
             if kind(descriptor) == classKind { found.classes.append(descriptor) }
@@ -98,23 +101,24 @@ private enum MetadataTables {
         return offset == 0 ? nil : field + Int(offset)
     }
 
-    /// The descriptor of a class's metadata, which has no Objective-C: kind, superclass, flags, sizes, then the descriptor.
+    /// Returns the descriptor from a class's metadata without Objective-C: kind, superclass, flags, sizes, then the descriptor.
     private static func descriptor(of type: ObjectBase.Type) -> UnsafeRawPointer {
         unsafeBitCast(type as AnyClass, to: UnsafeRawPointer.self).load(fromByteOffset: 40, as: UnsafeRawPointer.self)
     }
 
-    /// Whether a class inherits from one of those marked. Follows the names of superclasses without making the classes.
+    /// `true` if a class inherits from a known model class. Follows the names of superclasses without instantiating their metadata.
     private static func inherits(_ descriptor: UnsafeRawPointer, known: inout [UnsafeRawPointer: Bool]) -> Bool {
         if let answer = known[descriptor] { return answer }
+        // Set before the recursion, so that a cycle ends it.
         known[descriptor] = false
-        // Flags, parent, name, accessor, fields, then the mangled name of the superclass.
+        // The layout is flags, parent, name, accessor, fields, then the mangled name of the superclass.
         guard let name = relative(descriptor + 20), let superclass = superclass(name) else { return false }
         let answer = inherits(superclass, known: &known)
         known[descriptor] = answer
         return answer
     }
 
-    /// The descriptor that a mangled name consists of: 1 for one in this image, 2 for one that is reached through a pointer.
+    /// Returns the descriptor in a mangled name: 1 marks one in this image, 2 one behind a pointer; nil for other names.
     private static func superclass(_ name: UnsafeRawPointer) -> UnsafeRawPointer? {
         let target = (name + 1).loadUnaligned(as: Int32.self)
         switch name.load(as: UInt8.self) {
@@ -124,7 +128,7 @@ private enum MetadataTables {
         }
     }
 
-    /// The class itself, by its accessor.
+    /// Returns the class by its metadata accessor.
     private static func type(of descriptor: UnsafeRawPointer) -> ObjectBase.Type? {
         typealias Response = (metadata: UnsafeRawPointer, state: Int)
         typealias Accessor = @convention(thin) (Int) -> Response

@@ -1,26 +1,28 @@
 import SluiceCore
 
-/// Where a link leads. The property itself reads as nil in two of the three cases.
+/// The state of a link. The property itself reads as nil in two of the three cases.
 public enum LinkStatus: Hashable {
-    /// Nowhere: it is nil.
+    /// The link is nil.
     case empty
-    /// To an object that is on the device.
+    /// The target is on the device.
     case local
-    /// To an object that is not on the device: no subscription brings it, or it is gone.
+    /// The target is not on the device: no subscription includes it, or it has been deleted.
     case notLocal(primaryKey: AnyRealmValue)
 }
 
 extension ObjectBase {
-    /// Tells a link that is nil from one whose object is not on the device.
-    /// - Parameter property: the name of a link to one object, or of a mixed property; `_name(for: \Dog.owner)` gives that of a key path.
+    /// Distinguishes a link that is nil from one whose target is not on the device. An unmanaged object gives `empty`.
+    /// - Parameter property: the name of a link to one object, or of a mixed property; `_name(for: \Dog.owner)` returns a key path's.
+    ///   A property without stored links ends the program.
     public func linkStatus(of property: String) -> LinkStatus {
         guard let link = links(of: property).first else { return .empty }
         return isLocal(link) ? .local : .notLocal(primaryKey: AnyRealmValue(scalar: link.key))
     }
 
-    /// The primary keys of what a list, a set or a map links to and that is not on the device, those of a map in the order of its keys. They
-    /// stay stored and are not shown.
+    /// Returns the primary keys of linked objects that are not on the device. They stay stored, but the collection does not show them.
+    /// The order is that of the collection; a map's is that of its keys.
     /// - Parameter property: the name of a collection of links or of mixed values, or of a mixed property.
+    ///   A property without stored links ends the program.
     public func primaryKeysNotLocal(in property: String) -> [AnyRealmValue] {
         links(of: property).filter { !isLocal($0) }.map { AnyRealmValue(scalar: $0.key) }
     }
@@ -43,7 +45,8 @@ extension ObjectBase {
 }
 
 extension Value {
-    /// - Parameter target: the class that every value is a key of; nil: links say it themselves.
+    /// Collects the links in a value.
+    /// - Parameter target: the class of all keys in the value; nil: links carry their class.
     fileprivate func links(to target: String?) -> [(type: String, key: Value)] {
         switch self {
         case .null: []

@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// The objects that link to an object by one of their properties: the inverse of a link or of a collection of links.
+/// The objects that link to an object by one of their properties: the inverse of links.
 ///
 /// ```swift
 /// class Dog: Object {
@@ -8,17 +8,17 @@ import SluiceCore
 ///     @Persisted(originProperty: "dogs") var owners: LinkingObjects<Person>
 /// }
 /// ```
-/// It cannot be changed; it is live like `Results`. An object that no Realm manages has none. The objects of a class come from an index.
+/// The collection is read-only and live like `Results`. It is empty on an unmanaged object. Links are found by an index.
 public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmCollection {
     let originProperty: String
     private let storage: Storage?
-    /// Stands for all elements in a key path.
+    /// The single element of a key path trace, which represents all elements.
     private var traced: Element?
 
-    /// The managed object that the links lead to; nil when no Realm manages it.
+    /// The managed object that is the target of the links; nil if it is unmanaged.
     var owner: ObjectBase? { storage?.owner }
 
-    /// What copies share.
+    /// State shared by copies. The keys are cached for one generation of the Realm.
     private final class Storage {
         let owner: ObjectBase
         var keys: [Value] = []
@@ -27,7 +27,7 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmC
         init(owner: ObjectBase) { self.owner = owner }
     }
 
-    /// The inverse of a property of a class.
+    /// Creates the inverse of a property of a class.
     public init(fromType _: Element.Type, property propertyName: String) { self.init(originProperty: propertyName) }
 
     init(originProperty: String) {
@@ -40,16 +40,17 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmC
         storage = Storage(owner: owner)
     }
 
-    /// The Realm that manages the object; nil when none does.
+    /// The Realm that manages the object; nil for an unmanaged object.
     public var realm: Realm? { storage?.owner.managingCore.map { Realm(core: $0) } }
 
-    /// Whether the object has been deleted.
+    /// `true` if the object has been deleted.
     public var isInvalidated: Bool { storage?.owner.isGone ?? false }
 
     private var keys: [Value] {
         guard let storage, let row = storage.owner._row, row.place == nil else { return [] }
-        // Lets a Realm that moves on by use do so before the generations are compared.
+        // A Realm that advances on use must do so before the generations are compared.
         row.core.attempt(()) { _ in }
+        // A frozen Realm may be read from any thread, so its cache is filled under a lock.
         return row.core.exclusively {
             if storage.generation != row.core.clock.generation {
                 storage.keys = row.core.origins(of: row.key, type: Element.self, property: originProperty)
@@ -59,7 +60,7 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmC
         }
     }
 
-    /// The one object that an embedded object is in.
+    /// The object that contains an embedded object; nil if it is not in the origin property.
     private var holder: Element? {
         guard let place = storage?.owner._row?.place, !place.isGone, let owner = place.owner as? Element, let property = place.property,
             property.name == originProperty
@@ -82,10 +83,11 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmC
         if position == 0, let holder { return holder }
         let keys = keys
         guard keys.indices.contains(position), let core = storage?.owner.managingCore else {
+            // The Realm has advanced since the app was given a larger count: a default object instead of a crash.
             if storage?.owner.managingCore?.hasTold(of: position) == true { return Element() }
             throwRealmException("Index \(position) is out of bounds (must be less than \(keys.count)).")
         }
-        // The row was there when the keys were read, and the state has not changed since; an unreadable file shows defaults.
+        // The row existed when the keys were read, and the state has not changed since. An unreadable file shows defaults.
         return core.object(Element.self, key: keys[position]) ?? Element()
     }
 
@@ -95,7 +97,7 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmC
         return count == 0 ? nil : self[count - 1]
     }
 
-    /// Goes through the objects that link here now; those that are deleted meanwhile are passed over.
+    /// Iterates over the objects that link here at the start. Objects that are deleted meanwhile are skipped.
     public func makeIterator() -> RLMIterator<Element> {
         var first = holder
         guard first == nil, let core = storage?.owner.managingCore else {
@@ -113,7 +115,7 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmC
         }
     }
 
-    /// The place of an object; nil when it does not link here.
+    /// Returns the index of an object; nil if it does not link here. Cost: linear.
     public func index(of object: Element) -> Int? { firstIndex { $0 == object } }
 
     public var _managedResults: Results<Element>? {
@@ -125,7 +127,7 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmC
                 core: core, origin: .links(owner: owner, type: type, property: property), kind: .objects(type: type)))
     }
 
-    /// Whether both are about links to the same object by the same property.
+    /// `true` if both are inverses of the same object by the same property.
     public static func == (lhs: LinkingObjects, rhs: LinkingObjects) -> Bool {
         lhs.originProperty == rhs.originProperty && lhs.storage?.owner == rhs.storage?.owner
     }

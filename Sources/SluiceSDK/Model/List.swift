@@ -2,19 +2,19 @@ public import Foundation
 import SluiceCore
 import SluiceReplica
 
-/// A list of values or of objects: a property of a class, or one that stands alone until it becomes the value of one.
+/// A list of values or objects: a property of a class, or unmanaged until it becomes a property's value.
 ///
-/// A managed list is live: it reads its object's current values, and changes are allowed in write transactions only.
+/// A managed list is live: it reads its object's current values, and changes require a write transaction.
 public final class List<Element: RealmCollectionValue>: RealmCollection, MutableCollection, RangeReplaceableCollection,
     ExpressibleByArrayLiteral, Hashable
 {
     private var unmanaged: [Element] = []
-    /// Nil while no Realm manages the list.
+    /// The place of a managed list; nil for an unmanaged one.
     private(set) var place: _Place?
-    /// Whether it stands for whatever a key path goes through: it has one element, at every index.
+    /// `true` if the list is part of a key path trace: its one element is at every index.
     private var isTraced = false
 
-    /// An empty list that no Realm manages.
+    /// Creates an empty unmanaged list.
     public init() {}
 
     init(place: _Place) { self.place = place }
@@ -24,23 +24,24 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         unmanaged = elements
     }
 
-    /// The Realm that manages the list; nil when none does.
+    /// The Realm that manages the list; nil for an unmanaged list.
     public var realm: Realm? { place?.core.map { Realm(core: $0) } }
 
-    /// Whether the object that the list belongs to has been deleted.
+    /// `true` if the object that contains the list has been deleted.
     public var isInvalidated: Bool { place.map { $0.value == nil } ?? false }
 
     // MARK: Reading and writing as a whole
 
-    /// What is stored, links to objects that are not on the device included.
+    /// The stored elements, including links to objects that are not on the device.
     private var stored: [Value] {
         if case .list(let values)? = place?.value { values } else { [] }
     }
 
-    /// The indices in `values` of the elements that are shown: all but links that lead nowhere.
+    /// The indices in `values` of the elements that are shown, without links to absent objects; nil if no check is needed.
     private func shown(_ values: [Value], at place: _Place) -> [Int]? {
         guard let core = place.core, let type = Element._linkedType(at: place, in: core) else { return nil }
         let edited = place.shownCollection
+        // In a loop of edits the check of all links is done once, not once per edit.
         if let edited, core.isAllShown(edited) { return nil }
         let shown = core.indices(type, ofPresent: values)
         if let edited, shown.count == values.count { core.noteAllShown(edited) }
@@ -58,14 +59,14 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         return Element._makeElement(from: _StoredValue(value), at: elementPlace)
     }
 
-    /// The elements now.
+    /// The current elements.
     private var elements: [Element] {
         guard let place else { return unmanaged }
         return values.enumerated().map { element($1, place, $0) }
     }
 
-    /// Puts elements in place of others; accessors of elements follow them.
-    /// - Parameter range: nil: the end.
+    /// Replaces elements; accessors of other elements follow theirs.
+    /// - Parameter range: nil: the end of the list.
     private func replace(_ range: Range<Int>?, with elements: [Element]) {
         guard let place else {
             unmanaged.replaceSubrange(range ?? unmanaged.count..<unmanaged.count, with: elements)
@@ -76,6 +77,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         let target: Range<Int>
         if let edited = place.editedCollection() {
             count = edited.count
+            // The app's range counts shown elements; the stored range counts hidden links too.
             target = range.map { storedRange($0, in: place) } ?? count..<count
             edited.replace(target, with: new)
             place.edited()
@@ -87,10 +89,11 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
             place.write(.list(values), ListEdits.replacing(target, with: new, isAll: target == 0..<count))
         }
         guard Element._hasPlace, let address = place.address else { return }
-        // Behind the end there is nothing that moves.
+        // Nothing moves after the end of the list.
         if target.lowerBound < count {
             let growth = new.count - target.count
             place.core?.places.moved(in: address) { step in
+                // Accessors of replaced elements become invalid; later ones shift by the growth.
                 guard case .index(let index) = step, !target.contains(index) else { return nil }
                 return .index(index < target.lowerBound ? index : index + growth)
             }
@@ -100,7 +103,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         }
     }
 
-    /// The places of shown elements among the stored ones.
+    /// Converts a range of shown elements into one of stored elements. A range out of bounds ends the program.
     private func storedRange(_ range: Range<Int>, in place: _Place) -> Range<Int> {
         let values = stored
         let shown = shown(values, at: place)
@@ -110,6 +113,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
             throwRealmException("Index \(index) is out of bounds (must be less than \(count + (range.isEmpty ? 1 : 0))).")
         }
         guard let shown else { return range }
+        // A range that ends before a hidden link leaves it alone; one that spans it replaces it.
         let low = range.lowerBound < count ? shown[range.lowerBound] : values.count
         return low..<(range.isEmpty ? low : shown[range.upperBound - 1] + 1)
     }
@@ -130,6 +134,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
             let count = place == nil ? unmanaged.count : values.count
             guard position >= 0, position < count else {
                 if isTraced { return unmanaged[0] }
+                // The Realm has advanced since the app was given a larger count: a default instead of a crash.
                 if place?.core?.hasTold(of: position) == true { return Element._default() }
                 throwRealmException("Index \(position) is out of bounds (must be less than \(count)).")
             }
@@ -144,7 +149,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         }
     }
 
-    /// The elements as they are at the start of the iteration.
+    /// Iterates over the elements as they are at the start.
     public func makeIterator() -> IndexingIterator<[Element]> { elements.makeIterator() }
 
     public var first: Element? { isEmpty ? nil : self[0] }
@@ -154,15 +159,15 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         replace(subrange, with: Array(newElements))
     }
 
-    /// Replaces the elements of a range of any kind.
+    /// Replaces a range of elements.
     public func replaceSubrange(_ subrange: some RangeExpression<Int>, with newElements: some Collection<Element>) {
         replace(subrange.relative(to: self), with: Array(newElements))
     }
 
-    /// Adds an element at the end.
+    /// Appends an element.
     public func append(_ element: Element) { replace(nil, with: [element]) }
 
-    /// Adds elements at the end.
+    /// Appends elements.
     public func append(objectsIn newElements: some Sequence<Element>) { replace(nil, with: Array(newElements)) }
 
     /// Inserts an element before an index.
@@ -171,16 +176,16 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
     /// Inserts elements before an index.
     public func insert(contentsOf newElements: some Collection<Element>, at index: Int) { replace(index..<index, with: Array(newElements)) }
 
-    /// Removes the elements of a range.
+    /// Removes a range of elements.
     public func removeSubrange(_ bounds: Range<Int>) { replace(bounds, with: []) }
 
-    /// Removes the elements of a range of any kind.
+    /// Removes a range of elements.
     public func removeSubrange(_ bounds: some RangeExpression<Int>) { replace(bounds.relative(to: self), with: []) }
 
     /// Removes the first elements.
     public func removeFirst(_ number: Int = 1) { replace(0..<number, with: []) }
 
-    /// Removes the last elements.
+    /// Removes the last elements. More than the list contains ends the program.
     public func removeLast(_ number: Int = 1) {
         let count = count
         if number > count { throwRealmException("It is not possible to remove \(number) elements from a list of \(count).") }
@@ -190,16 +195,16 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
     /// Removes the element at an index.
     public func remove(at index: Int) { replace(index..<index + 1, with: []) }
 
-    /// Removes all elements; the objects themselves stay, unless they are embedded.
+    /// Removes all shown elements. The objects themselves stay, unless they are embedded.
     public func removeAll() { replace(0..<count, with: []) }
 
     /// Removes the elements at several indices.
     public func remove(atOffsets offsets: IndexSet) { for index in offsets.reversed() { remove(at: index) } }
 
-    /// Puts an element in place of another.
+    /// Replaces the element at an index.
     public func replace(index: Int, object: Element) { self[index] = object }
 
-    /// Moves an element to another place.
+    /// Moves an element; `to` is its index after the move. An index out of bounds ends the program.
     public func move(from: Int, to: Int) {
         for index in [from, to] where index < 0 || index >= count {
             throwRealmException("Index \(index) is out of bounds (must be less than \(count)).")
@@ -227,8 +232,9 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         reorder { $0.swapAt(index1, index2) }
     }
 
-    /// Gives stored elements other places, where these are those of the shown ones and no accessor follows them.
-    /// - Returns: false if the list is not edited in place.
+    /// Permutes the stored elements of an edited collection.
+    /// Requires that all are shown, so that indices agree, and that no accessor follows elements.
+    /// - Returns: `false` if the list is not edited in place.
     private func editInPlace(_ body: (EditedCollection) -> Void) -> Bool {
         guard let place, !Element._hasPlace, let edited = place.editedCollection() else { return false }
         if let shown = shown(stored, at: place), shown.count < edited.count { return false }
@@ -246,7 +252,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         }
         let stored = stored
         var values = stored
-        // What is not shown keeps its place.
+        // Hidden links keep their index; shown elements permute among theirs.
         let shown = shown(stored, at: place) ?? Array(stored.indices)
         var storedOrder = Array(stored.indices)
         for (position, from) in order.enumerated() { storedOrder[shown[position]] = shown[from] }
@@ -260,7 +266,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         }
     }
 
-    /// The place of the first element that is equal; nil when there is none.
+    /// Returns the index of the first equal element; nil if there is none. Cost: linear.
     public func index(of object: Element) -> Int? { elements.firstIndex(of: object) }
 
     public var _managedResults: Results<Element>? { place.flatMap { Results(elementsOf: $0) } }
@@ -309,7 +315,7 @@ extension List: _Persistable {
         return list
     }
 
-    /// Takes any sequence of elements; another list is copied.
+    /// Converts a sequence of elements. Another list is copied.
     public static func _coerce(_ value: Any) -> Self? {
         guard let elements = CoercedElements<Element>(value)?.elements else { return nil }
         let list = Self.init()
@@ -321,14 +327,14 @@ extension List: _Persistable {
 }
 
 extension _Place {
-    /// Before a collection is written here: what was an element of another value is none any more.
+    /// Invalidates accessors of the previous value's elements, unless the new value is this place's own collection.
     func takeOver(from other: _Place?) {
         guard let address, other?.address != address else { return }
         core?.places.replaced(address)
     }
 }
 
-/// The elements in what an app gave for a collection; nil when something does not fit.
+/// The elements of an app's value for a collection; nil if one does not fit.
 struct CoercedElements<Element: RealmCollectionValue> {
     let elements: [Element]
 
@@ -349,22 +355,22 @@ struct CoercedElements<Element: RealmCollectionValue> {
     private static func values(_ sequence: some Sequence) -> [Any] { sequence.map { $0 as Any } }
 }
 
-/// Whether something untyped is null.
+/// `true` for null in untyped form: `NSNull`, or nil in an optional of any type.
 func isNil(_ value: Any) -> Bool { value is NSNull || (value as? any AnyOptional)?.isNil == true }
 
 protocol AnyOptional { var isNil: Bool { get } }
 extension Optional: AnyOptional {
-    /// Also where optionals became untyped one in the other.
+    /// `true` also for nested optionals.
     var isNil: Bool { map { SluiceSDK.isNil($0) } ?? true }
 }
 
 extension RealmCollectionValue {
-    /// The number of the class that elements link to in a Realm; nil when they are no links.
+    /// Returns the index of the class that elements link to in a Realm; nil if they are not links.
     static func _linkedType(at place: _Place, in core: RealmCore) -> Int? {
         let kind = _kind
         guard kind.isLink, let target = kind.target else { return nil }
         guard target == DynamicObject.self, let property = place.property else { return core.type(of: target) }
-        // A dynamic object stands for whatever class the property links to.
+        // A dynamic object may be of any class: the property's class counts.
         return core.type(linkedBy: property.kind)
     }
 }

@@ -1,7 +1,7 @@
 import SluiceCore
 import SluiceReplica
 
-/// What can be the key of a `Map`: a text, or an enumeration of texts.
+/// A type for the keys of a `Map`: a text, or an enumeration of texts.
 public protocol _MapKey: Hashable {
     init?(_mapKey: String)
     var _mapKey: String { get }
@@ -17,31 +17,31 @@ extension _MapKey where Self: RawRepresentable, RawValue == String {
     public var _mapKey: String { rawValue }
 }
 
-/// One entry of a `Map`.
+/// An entry of a `Map`.
 public struct SingleMapEntry<Key: _MapKey, Value: RealmCollectionValue>: Hashable {
     public var key: Key
     public var value: Value
 }
 
-/// Values or objects by text: a property of a class, or one that stands alone until it becomes the value of one.
+/// A map from texts to values or objects: a property of a class, or unmanaged until it becomes a property's value.
 ///
-/// A managed map is live: it reads its object's current values, and changes are allowed in write transactions only.
+/// A managed map is live: it reads its object's current values, and changes require a write transaction.
 public final class Map<Key: _MapKey, Value: RealmCollectionValue>: RealmKeyedCollection, Hashable {
     private typealias Stored = SluiceCore.Value
 
     private var unmanaged: [String: Value] = [:]
-    /// Nil while no Realm manages the map.
+    /// The place of a managed map; nil for an unmanaged one.
     private(set) var place: _Place?
 
-    /// An empty map that no Realm manages.
+    /// Creates an empty unmanaged map.
     public init() {}
 
     init(place: _Place) { self.place = place }
 
-    /// The Realm that manages the map; nil when none does.
+    /// The Realm that manages the map; nil for an unmanaged map.
     public var realm: Realm? { place?.core.map { Realm(core: $0) } }
 
-    /// Whether the object that the map belongs to has been deleted.
+    /// `true` if the object that contains the map has been deleted.
     public var isInvalidated: Bool { place.map { $0.value == nil } ?? false }
 
     // MARK: Reading
@@ -55,7 +55,7 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue>: RealmKeyedCol
         return Value._makeElement(from: _StoredValue(value), at: elementPlace)
     }
 
-    /// The entries now, in the order of their keys.
+    /// The current entries, sorted by key.
     private var entries: [(key: String, value: Value)] {
         guard let place else { return unmanaged.sorted { $0.key < $1.key }.map { (key: $0.key, value: $0.value) } }
         return stored.sorted { $0.key < $1.key }.map { (key: $0.key, value: element($0.value, place, $0.key)) }
@@ -63,11 +63,11 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue>: RealmKeyedCol
 
     /// The number of entries.
     public var count: Int { place == nil ? unmanaged.count : stored.count }
-    /// Whether there is no entry.
+    /// `true` if there are no entries.
     public var isEmpty: Bool { count == 0 }
-    /// The keys, in order.
+    /// The keys, sorted. A stored text that is no value of `Key` is left out.
     public var keys: [Key] { (place == nil ? Array(unmanaged.keys) : Array(stored.keys)).sorted().compactMap { Key(_mapKey: $0) } }
-    /// The values, in the order of their keys.
+    /// The values, sorted by key.
     public var values: [Value] { entries.map(\.value) }
 
     private func value(_ key: String) -> Value? {
@@ -75,35 +75,36 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue>: RealmKeyedCol
         return stored[key].map { element($0, place, key) }
     }
 
-    /// The value of a key; nil when there is none. Setting nil removes the entry.
+    /// The value for a key; nil if the key is missing. Setting nil removes the entry.
+    /// A key of a managed map that starts with `$` or contains `.` ends the program.
     public subscript(key: Key) -> Value? {
         get { value(key._mapKey) }
         set { set(newValue, key._mapKey) }
     }
 
-    /// The value of a key; nil when there is none.
+    /// Returns the value for a key; nil if the key is missing.
     public func object(forKey key: Key) -> Value? { self[key] }
 
-    /// The value of a key as dynamic access shows it.
+    /// Returns the value for a key, as dynamic access shows it.
     public func value(forKey key: String) -> Any? { value(key)?._untyped }
 
-    /// The value that a path of property names, the first of which is a key, leads to.
+    /// Returns the value at a path: the first component is a key, the others are property names.
     public func value(forKeyPath keyPath: String) -> Any? {
         let (key, rest) = DynamicAccess.split(keyPath)
         return DynamicAccess.value(of: value(key)?._untyped, at: rest)
     }
 
-    /// Whether an entry meets a condition.
+    /// `true` if an entry satisfies a condition.
     public func contains(where predicate: @escaping (_ key: Key, _ value: Value) -> Bool) -> Bool {
         asKeyValueSequence().contains { predicate($0.key, $0.value) }
     }
 
-    /// The entries as they are at the start of the iteration.
+    /// Iterates over the entries as they are at the start, sorted by key.
     public func makeIterator() -> RLMMapIterator<SingleMapEntry<Key, Value>> {
         RLMMapIterator(entries.compactMap { entry in Key(_mapKey: entry.key).map { SingleMapEntry(key: $0, value: entry.value) } })
     }
 
-    /// The entries as pairs.
+    /// Returns the entries as pairs, sorted by key.
     public func asKeyValueSequence() -> [(key: Key, value: Value)] { map { (key: $0.key, value: $0.value) } }
 
     // MARK: Changing
@@ -126,22 +127,23 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue>: RealmKeyedCol
             place.write(.dictionary(values), [new.map { .setKey(key, $0) } ?? .removeKey(key)])
         }
         guard Value._hasPlace else { return }
+        // The accessors of the old value become invalid before the new value takes the place.
         let element = _Place(parent: place, step: .key(key))
         if let address = element.address { place.core?.places.replaced(address) }
         value?._attach(at: element)
     }
 
-    /// Sets the value of a key.
+    /// Sets the value for a key.
     public func updateValue(_ value: Value, forKey key: Key) { set(value, key._mapKey) }
 
-    /// Sets the value of a key from an untyped value; nil removes the entry.
+    /// Sets the value for a key from an untyped value; nil removes the entry. A value that does not fit ends the program.
     public func setValue(_ value: Any?, forKey key: String) {
         guard let value, !isNil(value) else { return set(nil, key) }
         guard let new = Value._coerce(value) else { throwRealmException("Invalid value '\(value)' for key '\(key)' of a Map.") }
         set(new, key)
     }
 
-    /// Takes the entries of pairs over; `combine` decides between the value that is there and the new one.
+    /// Merges pairs into the map; `combine` resolves equal keys from the existing and the new value.
     public func merge<S>(_ sequence: S, uniquingKeysWith combine: (Value, Value) throws -> Value) rethrows
     where S: Sequence, S.Element == (key: Key, value: Value) {
         for (key, value) in sequence {
@@ -149,15 +151,15 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue>: RealmKeyedCol
         }
     }
 
-    /// Takes the entries of another map over; `combine` decides between the value that is there and the new one.
+    /// Merges another map into this one; `combine` resolves equal keys from the existing and the new value.
     public func merge(_ other: Map<Key, Value>, uniquingKeysWith combine: (Value, Value) throws -> Value) rethrows {
         try merge(other.asKeyValueSequence(), uniquingKeysWith: combine)
     }
 
-    /// Removes the entry of a key.
+    /// Removes the entry for a key.
     public func removeObject(for key: Key) { set(nil, key._mapKey) }
 
-    /// Removes all entries; the objects themselves stay, unless they are embedded.
+    /// Removes all entries. The objects themselves stay, unless they are embedded.
     public func removeAll() {
         guard let place else {
             unmanaged = [:]
@@ -209,7 +211,7 @@ extension Map: _Persistable {
 
     public static func _default() -> Self { Self.init() }
 
-    /// Takes a dictionary; another map is copied.
+    /// Converts a dictionary. Another map is copied.
     public static func _coerce(_ value: Any) -> Self? {
         let map = Self.init()
         if let other = value as? Self {
@@ -228,7 +230,7 @@ extension Map: _Persistable {
     public static var _kind: _PropertyKind { Value._kind.inCollection(.dictionary) }
 }
 
-/// Goes through the entries of a map as they were when it was made.
+/// Iterates over the entries that a map had when the iterator was created.
 public struct RLMMapIterator<Entry>: IteratorProtocol {
     private var entries: IndexingIterator<[Entry]>
 

@@ -1,39 +1,40 @@
 import SluiceCore
 import Synchronization
 
-/// What the methods of a class say about its properties, besides their wrappers.
+/// Property declarations by methods of a class, in addition to its wrappers.
 extension ModelSchema {
-    /// What the wrappers of a class say, without what its class methods add.
+    /// The declarations of a class's wrappers, without its class methods.
     struct Declared {
         var primaryKey: String?
         var indexed: [String] = []
     }
 
     private static let declarations = Mutex<[ObjectIdentifier: Declared]>([:])
-    /// The class whose schema is being found with an instance of it.
+    /// The class whose prototype is being created in this task.
     @TaskLocal private static var prototypeClass: ObjectIdentifier?
 
-    /// The instance by which the schema of a class is found.
+    /// Creates the instance from which the schema of a class is discovered.
     static func prototype(of type: ObjectBase.Type) -> ObjectBase {
         $prototypeClass.withValue(ObjectIdentifier(type)) { type.init() }
     }
 
-    /// What the wrappers of a class say.
+    /// Returns the declarations of a class's wrappers. It discovers the schema if necessary.
     static func declared(_ type: ObjectBase.Type) -> Declared {
         if let declared = declarations.withLock({ $0[ObjectIdentifier(type)] }) { return declared }
         _ = ModelSchema.of(type)
         return declarations.withLock { $0[ObjectIdentifier(type)] } ?? Declared()
     }
 
-    /// Gives a new object its first values.
+    /// Assigns `defaultPropertyValues` to a new object.
     static func begin(_ object: Object, with values: [String: Any]) {
-        // The instance by which the schema is found has no use for values.
+        // The prototype has no schema yet and needs no values.
         guard prototypeClass != ObjectIdentifier(type(of: object)) else { return }
         ModelSchema.of(type(of: object)).assign(values, to: object)
+        // These are defaults, not values that the app assigned.
         object.assigned = nil
     }
 
-    /// The properties with what the methods of the class add to what the wrappers say.
+    /// Returns the properties with the declarations of the class's methods applied. Invalid declarations end the program.
     static func described(_ found: [Property], by type: ObjectBase.Type) -> [Property] {
         declarations.withLock {
             $0[ObjectIdentifier(type)] = Declared(
@@ -44,7 +45,7 @@ extension ModelSchema {
         let (key, indexed, ignored, required) = (
             type.primaryKey(), Set(type.indexedProperties()), Set(type.ignoredProperties()), Set(type.requiredProperties())
         )
-        // An ignored property need not be one that could be stored.
+        // An ignored property may be of any type, so its name is checked against all fields, below.
         for name in indexed.union(required).union(key.map { [$0] } ?? []) where !found.contains(where: { $0.name == name }) {
             throwRealmException("Class '\(type.className())' names a property '\(name)' that it does not have.")
         }
@@ -71,7 +72,7 @@ extension ModelSchema {
         }
     }
 
-    /// The other ends of the inverse links.
+    /// The other ends of the inverse links, by property name.
     var inverseDescriptors: [String: PropertyDescriptor] {
         let inverses = properties.compactMap { property in
             property.origin.flatMap { origin in

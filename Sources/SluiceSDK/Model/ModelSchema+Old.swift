@@ -1,9 +1,9 @@
 import Foundation
 import SluiceCore
 
-/// Classes that only a file knows, for `DynamicObject`s.
+/// Classes that only a file has, for `DynamicObject`s.
 extension ModelSchema {
-    /// What reads a property of such a class. Embedded objects are dictionaries.
+    /// Returns the wrapper type that reads a property of such a class. Embedded objects become dictionaries.
     static func reader(of property: SluiceCore.Property) -> any AnyPersisted.Type {
         switch property.type {
         case .bool: readers(Bool.self, property)
@@ -57,7 +57,7 @@ extension ModelSchema {
     }
 }
 
-/// An embedded object, or several, of a class that the program does not have: dictionaries by property name.
+/// One or more embedded objects of a class that is not in the program, as dictionaries by property name.
 struct PlainValue: _Persistable {
     typealias PersistedType = PlainValue
     let value: Value
@@ -71,7 +71,7 @@ struct PlainValue: _Persistable {
     private static func untyped(_ value: Value) -> Any? {
         switch value {
         case .list(let values): values.map { untyped($0) ?? NSNull() }
-        // A field without an entry is null.
+        // A null field has no entry.
         case .dictionary(let fields): fields.compactMapValues { untyped($0) }
         default: value.plain
         }

@@ -1,16 +1,17 @@
 @_spi(Reflection) import Swift
 import SluiceCore
 
-/// Stored properties without `@Persisted`: nothing of them reaches the file.
+/// Stored properties without `@Persisted`, which never reach the file.
 extension ModelSchema {
     private struct Field {
         var name: String
         var type: any _Persistable.Type
     }
 
-    /// Refuses collections, inverse links, and classes without any stored property, which older apps declare without `@Persisted`.
+    /// Rejects collections, inverse links and classes without any persisted property, which older apps declare without `@Persisted`.
+    /// A rejection ends the program.
     ///
-    /// Other properties without it are the app's own, as in RealmSwift; a warning in the log names them.
+    /// Other properties without it belong to the app, as in RealmSwift; a warning in the log names them.
     /// - Parameter object: an instance, which knows the other ends of its inverse links.
     static func refuseOldDeclarations(in object: ObjectBase) {
         let type = Swift.type(of: object)
@@ -51,7 +52,7 @@ extension ModelSchema {
                 + "Write: \(line)")
     }
 
-    /// The property of the other class that an inverse link is of.
+    /// Returns the other class's property of an inverse link.
     private static func origin(of name: String, in object: ObjectBase) -> String? {
         var mirror: Mirror? = Mirror(reflecting: object)
         while let level = mirror {
@@ -61,7 +62,7 @@ extension ModelSchema {
         return nil
     }
 
-    /// The offsets of the stored properties that the SDK's own classes declare; an app may use their names.
+    /// Returns the offsets of the fields of the SDK's own classes. An app may use their names.
     private static func inheritedOffsets(of type: ObjectBase.Type) -> Set<Int> {
         let base: ObjectBase.Type =
             switch type {
@@ -77,7 +78,7 @@ extension ModelSchema {
         return offsets
     }
 
-    /// The names of all stored properties of a class, those of wrappers without their underscore.
+    /// Returns the names of all stored fields of a class, with and without leading underscores.
     static func storedNames(of type: ObjectBase.Type) -> Set<String> {
         var names: Set<String> = []
         _ = _forEachField(of: type, options: _EachFieldOptions(rawValue: 1)) { label, _, _, _ in

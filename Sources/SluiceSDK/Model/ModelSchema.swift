@@ -3,24 +3,24 @@ import SluiceCore
 import SluiceReplica
 import Synchronization
 
-/// What is known of a model class: found once per class by looking at an instance.
-// Sendable because: all is fixed after `init` but the prototype, which is used under `tracing` only.
+/// The schema of a model class, discovered once per class from an instance.
+// Sendable because: all members are constant after `init`, except the prototype, which is used under `tracing` only.
 package final class ModelSchema: @unchecked Sendable {
     struct Property {
-        /// As the class has it.
+        /// The name in the class.
         var name: String
-        /// As the file and the server have it.
+        /// The name in the file and on the server.
         var column: String
         var kind: _PropertyKind
         var flags: _PropertyFlags
-        /// Where its wrapper lies in an instance, from the instance's address.
+        /// The byte offset of the wrapper in an instance.
         var offset: Int
         var wrapper: any AnyPersisted.Type
-        /// For inverse links: the property of the other class.
+        /// The other class's property, for inverse links.
         var origin: String?
-        /// What an object without a value for it shows.
+        /// The value shown by an object that has none for the property.
         var absent: Value
-        /// Optional in the class, and must not be null in the file.
+        /// `true` for a property that is optional in the class and must not be null in the file.
         var isRequired = false
 
         var core: SluiceCore.Property {
@@ -38,13 +38,13 @@ package final class ModelSchema: @unchecked Sendable {
 
     let objectClass: ObjectBase.Type
     let name: String
-    /// The stored ones first, in the order of the core's schema; then the computed ones.
+    /// The stored properties in the order of the core's schema, then the computed ones.
     let properties: [Property]
     let storedCount: Int
     let primaryKeySlot: Int?
-    /// Whether instances consist of their stored properties alone, so that one says nothing that its row does not.
+    /// `true` if instances have no fields except persisted properties, so that a row determines an instance.
     let isPlain: Bool
-    /// The wrappers by slot: without names, whose reference counting costs more than all else when objects are made.
+    /// The wrappers by slot, without names: counting their references would dominate the cost of creating objects.
     private let wrappers: [Wrapper]
     private let slots: [String: Int]
     private let columns: [String: Int]
@@ -53,10 +53,10 @@ package final class ModelSchema: @unchecked Sendable {
 
     private static let known = Mutex<[ObjectIdentifier: ModelSchema]>([:])
 
-    /// The schema of a class.
+    /// Returns the schema of a class. The first call creates an instance and reflects on it.
     static func of(_ type: ObjectBase.Type) -> ModelSchema {
         if let schema = known.withLock({ $0[ObjectIdentifier(type)] }) { return schema }
-        // Outside of the lock: it runs the class's own initialiser.
+        // Not under the lock: this runs the class's own initializer, which may ask for schemas.
         let schema = ModelSchema(type)
         return known.withLock { known in
             if let first = known[ObjectIdentifier(type)] { return first }
@@ -70,8 +70,10 @@ package final class ModelSchema: @unchecked Sendable {
         name = type.className()
         prototype = ModelSchema.prototype(of: type)
         let found = ModelSchema.described(ModelSchema.properties(of: prototype), by: type)
+        // Stored properties first: a slot is also the index of the column in a row.
         let all = found.filter { !$0.kind.isComputed } + found.filter { $0.kind.isComputed }
         let base = UnsafeMutableRawPointer(Unmanaged.passUnretained(prototype).toOpaque())
+        // The prototype's wrappers must know their slots, so that a key path read from it records them.
         for (slot, property) in all.enumerated() {
             let wrapped = (base + property.offset).assumingMemoryBound(to: _Wrapped.self)
             wrapped.pointee.slot = Int32(slot)
@@ -88,13 +90,13 @@ package final class ModelSchema: @unchecked Sendable {
         check()
     }
 
-    /// A class that only a file knows; its objects are `DynamicObject`s that are read only.
+    /// Creates the schema of a class that only a file has. Its objects are read-only `DynamicObject`s.
     init(old type: ObjectType) {
         objectClass = DynamicObject.self
         name = type.name
         prototype = DynamicObject()
         let isKeyless = type.primaryKey.map { type.properties[$0].name } == TableLayout.hiddenKey.name
-        // The hidden key is the last.
+        // The hidden key is the last property.
         properties = type.properties.dropLast(isKeyless ? 1 : 0).map { property in
             Property(
                 name: property.name, column: property.name, kind: ModelSchema.kind(of: property), flags: [], offset: 0,
@@ -116,6 +118,7 @@ package final class ModelSchema: @unchecked Sendable {
         var found: [Property] = []
         _ = _forEachField(of: type, options: _EachFieldOptions(rawValue: 1)) { label, offset, fieldType, _ in
             guard let wrapper = fieldType as? any AnyPersisted.Type else { return true }
+            // The label of a wrapper's storage is the property's name after an underscore.
             let name = String(String(cString: label).dropFirst())
             var property = Property(
                 name: name, column: mapping[name] ?? name, kind: wrapper.kind, flags: wrappers[name]?.flags ?? [], offset: offset,
@@ -127,7 +130,7 @@ package final class ModelSchema: @unchecked Sendable {
         return found
     }
 
-    /// How many stored properties a class has, those of its superclasses among them.
+    /// Returns the number of stored fields of a class, including those of its superclasses.
     private static func fieldCount(of type: ObjectBase.Type) -> Int {
         var count = 0
         _ = _forEachField(of: type, options: _EachFieldOptions(rawValue: 1)) { _, _, _, _ in
@@ -137,15 +140,15 @@ package final class ModelSchema: @unchecked Sendable {
         return count
     }
 
-    /// Whether a property that is optional in the class must not be null.
+    /// `true` if an optional property of the class must not be null.
     func isRequired(_ slot: Int) -> Bool { wrappers[slot].isRequired }
 
-    /// Ends the program over a null in a required property.
+    /// Ends the program because of a null in a required property.
     func refuseNull(_ slot: Int) -> Never {
         throwRealmException("Invalid null value for the required property '\(name).\(properties[slot].name)'.")
     }
 
-    /// The wrappers of an instance by property name.
+    /// Returns the wrappers of an instance by property name.
     private static func wrappers(of object: ObjectBase) -> [String: any AnyPersisted] {
         var wrappers: [String: any AnyPersisted] = [:]
         var mirror: Mirror? = Mirror(reflecting: object)
@@ -161,7 +164,7 @@ package final class ModelSchema: @unchecked Sendable {
 
     private static let keyTypes: [SluiceCore.PropertyType] = [.string, .int, .objectId, .uuid]
 
-    /// What no class can have. It ends the program, since the class itself is wrong.
+    /// Ends the program for a class that is invalid by itself: duplicate columns or an unsuitable primary key.
     private func check() {
         if Set(properties.map(\.column)).count != properties.count {
             throwRealmException("Two properties of '\(name)' have the same name in the file.")
@@ -180,16 +183,16 @@ package final class ModelSchema: @unchecked Sendable {
 
     func slot(of name: String) -> Int? { slots[name] }
 
-    /// The slot of a property by its name in the class or in the file.
+    /// Returns the slot of a property by its name in the class, else by its name in the file.
     func slot(named name: String) -> Int? { slots[name] ?? columns[name] }
 
-    /// The name in the file of the property that a key path leads to; nil when it leads to none.
+    /// Returns the name in the file of a key path's first property; nil if the key path has none.
     func name(of keyPath: AnyKeyPath) -> String? { trace(keyPath).first.map { properties[Int($0)].column } }
 
-    /// The slots that a key path passes through, each of the class that the one before leads to.
+    /// Returns the slots along a key path. Each belongs to the class that the previous one leads to.
     func trace(_ keyPath: AnyKeyPath) -> [Int32] { trace { $0[keyPath: keyPath] } }
 
-    /// The same for whatever reads an instance.
+    /// Returns the slots that a closure reads from an instance.
     func trace(_ read: (ObjectBase) -> Any?) -> [Int32] {
         tracing.withLock { _ in
             prototype._trace?.slots = []
@@ -198,7 +201,7 @@ package final class ModelSchema: @unchecked Sendable {
         }
     }
 
-    /// An instance that notes the properties that are asked for.
+    /// Creates an instance that records the properties that are read.
     func traced(_ trace: _KeyPathTrace) -> ObjectBase {
         let object = objectClass.init()
         for slot in wrappers.indices { withWrapped(object, slot) { ($0.slot, $0.held) = (Int32(slot), .unset) } }
@@ -208,14 +211,14 @@ package final class ModelSchema: @unchecked Sendable {
 
     // MARK: The core's schema
 
-    /// Whether objects have a key that only a local file knows of.
+    /// `true` if objects have a key that exists in a local file only.
     var hasHiddenKey: Bool { primaryKeySlot == nil && objectClass is Object.Type }
 
-    /// A look-up by key in a class without one is misuse, which ends the program.
+    /// Ends the program if a class without a primary key is searched by key.
     func requirePrimaryKey() { if primaryKeySlot == nil { throwRealmException("'\(name)' does not have a primary key defined") } }
 
-    /// The class as the core has it. The numbers of properties are the server's to allot.
-    /// - Parameter isSynced: false: a class without a primary key gets a hidden one.
+    /// Returns the class for the core's schema. The server assigns the numbers of properties.
+    /// - Parameter isSynced: `false` adds a hidden key to a class without a primary key.
     func objectType(isSynced: Bool) -> ObjectType {
         let kind: ObjectKind =
             switch objectClass {
@@ -231,7 +234,7 @@ package final class ModelSchema: @unchecked Sendable {
         return ObjectType(name: name, kind: kind, properties: own, primaryKey: primaryKeySlot.map { properties[$0].column })
     }
 
-    /// The classes given and those that they link to or embed, each once, in order.
+    /// Returns the given classes and all that they link to or embed, each once, in breadth-first order. Invalid inverses end the program.
     static func closure(of types: [ObjectBase.Type]) -> [ModelSchema] {
         var schemas: [ModelSchema] = []
         var waiting = types[...]
@@ -280,10 +283,10 @@ package final class ModelSchema: @unchecked Sendable {
     }
 
     /// Makes an instance an accessor of a row.
-    /// - Parameter attaching: whether the collections and embedded objects that it holds become accessors too.
+    /// - Parameter attaching: makes the collections and embedded objects in its wrappers accessors too.
     func bind(_ object: ObjectBase, to row: _RowCache, attaching: Bool) {
         object._row = row
-        // An accessor of a class that is not this one's reads by slot.
+        // An instance of another class, such as `DynamicObject`, reads by slot.
         guard type(of: object) == objectClass else { return }
         let managed = _HeldValue.managed(Unmanaged.passUnretained(row))
         for slot in wrappers.indices {
@@ -291,15 +294,15 @@ package final class ModelSchema: @unchecked Sendable {
             guard attaching, let before else { continue }
             switch before {
             case .object: wrappers[slot].type.attach(before, to: object, slot: slot)
-            // What stood at the place before is gone.
+            // Null invalidates the accessors of the place's previous value.
             case .scalar(.null) where wrappers[slot].hasPlace: wrappers[slot].type.attach(before, to: object, slot: slot)
             case .scalar, .unset, .managed: break
             }
         }
     }
 
-    /// The value of one property of an instance that no Realm manages, and whether the app gave it (false: the type's default).
-    /// `owner` decides where linked objects go.
+    /// Returns the value of a property of an unmanaged instance, and `false` if it is only the type's default.
+    /// A null in a required property ends the program. `owner` decides where linked objects go.
     func take(_ object: ObjectBase, slot: Int, owner: ObjectBase) -> (value: _StoredValue, isGiven: Bool) {
         let held = withWrapped(object, slot) { $0.held }
         switch held {
@@ -311,7 +314,7 @@ package final class ModelSchema: @unchecked Sendable {
         }
     }
 
-    /// What the wrapper of an instance that no Realm manages holds; a default that makes itself up (an ObjectId) is fixed by it.
+    /// Returns the content of an unmanaged instance's wrapper. A default is stored, so that a generated one, such as an ObjectId, stays.
     private func held(_ object: ObjectBase, slot: Int) -> _HeldValue {
         let held = withWrapped(object, slot) { $0.held }
         guard case .unset = held else { return held }
@@ -328,22 +331,24 @@ package final class ModelSchema: @unchecked Sendable {
         return wrappers[slot].type.stored(held, in: object).value
     }
 
-    /// The value of a property of any instance as dynamic access shows it; nil for null.
+    /// Returns the value of a property of any instance, as dynamic access shows it; nil for null.
     func untyped(of object: ObjectBase, slot: Int) -> Any? {
         if object._row != nil { return properties[slot].wrapper.read(of: object, slot: slot) }
         return wrappers[slot].type.untyped(held(object, slot: slot))
     }
 
-    /// A new object with values that no Realm manages.
+    /// Creates an unmanaged object with values; see `assign`.
     func instance<T: ObjectBase>(_ value: Any, of type: T.Type) -> T {
-        // Not T(): the class may be known at run time only.
+        // Not `T()`: the class may be known at run time only.
         let object = type.init()
         assign(value, to: object)
         return object
     }
 
-    /// Sets properties from a dictionary by name, an array in order or another object. What the class does not have is refused.
+    /// Sets properties from a dictionary by name, an array in order, or another object, whose unknown properties are skipped.
+    /// Unknown names and excess values of the others end the program.
     func assign(_ value: Any, to object: ObjectBase) {
+        // From now on `put` records the slots, so that an update changes these properties alone.
         object.assigned = object.assigned ?? []
         if let dictionary = value as? [String: Any] {
             for (name, value) in dictionary {
@@ -368,7 +373,7 @@ package final class ModelSchema: @unchecked Sendable {
         }
     }
 
-    /// Sets one property of any instance.
+    /// Sets a property of any instance. A value that does not fit ends the program.
     func put(_ value: Any, _ slot: Int, _ object: ObjectBase) {
         let fits: Bool
         if object._row != nil {

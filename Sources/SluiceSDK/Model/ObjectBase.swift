@@ -1,57 +1,57 @@
 import SluiceCore
 
-/// The common base of all model classes. Inherit from `Object`, `EmbeddedObject` or `AsymmetricObject` instead.
+/// The common base of all model classes. Apps inherit from `Object`, `EmbeddedObject` or `AsymmetricObject` instead.
 open class ObjectBase: Hashable, CustomStringConvertible {
     // Unchecked because: an object belongs to one thread or actor like its Realm, and the check costs more than the access.
-    /// The row when a Realm manages the object.
+    /// The row of a managed object; nil for an unmanaged one.
     @exclusivity(unchecked) public final var _row: _RowCache? { didSet { _head = _row?.head } }
-    /// The memory of the row: reading it so counts no references.
+    /// The memory of the row. Reading it counts no references.
     @exclusivity(unchecked) public private(set) final var _head: UnsafeMutablePointer<_RowHead>?
-    /// Set on the one instance per class that finds out property names.
+    /// The trace of key paths. Set on one instance per class and on those that its trace creates.
     @exclusivity(unchecked) public final var _trace: _KeyPathTrace?
-    /// The slots that `init(value:)` gave values, so that an update leaves the others alone; nil when made otherwise.
+    /// The slots that `init(value:)` assigned; an update leaves the others unchanged. Nil for other initializers.
     final var assigned: Set<Int>?
-    /// Set when the object was created as asymmetric or deleted: it cannot be used with a Realm again.
+    /// `true` after the object was created as asymmetric or deleted. It cannot be used with a Realm again.
     final var isConsumed = false
 
-    /// An object that no Realm manages, with the defaults of its class.
+    /// Creates an unmanaged object with the defaults of its class.
     public required init() {}
 
     /// Makes the value of a slot of a managed object current.
     @inline(never) public final func _load(_ slot: Int32) {
-        // Without the row, whose reference would be counted.
+        // Checked without the row, whose reference would be counted.
         if let head = _head, head.pointee.hasPart(Int(slot)) { return }
         _row?.load(Int(slot))
     }
 
-    /// The Realm that manages the object; nil when none does.
+    /// The Realm that manages the object; nil for an unmanaged object.
     final var managingCore: RealmCore? { _row?.core }
 
     final var model: ModelSchema { _row?.schema ?? ModelSchema.of(type(of: self)) }
 
-    /// The class's name in the schema. Do not override it; see `_realmObjectName`.
+    /// The class's name in the schema. Override `_realmObjectName` instead.
     open class func className() -> String { _realmObjectName() ?? String(describing: self) }
 
     /// A name for the schema other than the class's own; nil: the class's own.
     open class func _realmObjectName() -> String? { nil }
 
-    /// Names in the file and on the server by property name, where they differ.
+    /// The names in the file and on the server by property name, where they differ.
     open class func propertiesMapping() -> [String: String] { [:] }
 
-    /// Whether the class is one of those that a Realm without `objectTypes` has.
+    /// `true` if a Realm without `objectTypes` includes the class.
     open class func shouldIncludeInDefaultSchema() -> Bool { !_realmIgnoreClass() }
 
-    /// Whether the class is never part of a schema by itself.
+    /// `true` if the class is never part of a schema by default.
     open class func _realmIgnoreClass() -> Bool { false }
 
-    /// Whether the object has been deleted from its Realm.
+    /// `true` if the object has been deleted from its Realm, or an unmanaged object cannot be used any more.
     final var isGone: Bool {
         guard let row = _row else { return isConsumed }
         if row.place?.isGone == true { return true }
         return row.isGone
     }
 
-    /// Two objects are the same when they stand for the same row, or place, of the same Realm, or are identical.
+    /// `true` if both are the same instance, or accessors of the same row or place in the same Realm.
     public static func == (lhs: ObjectBase, rhs: ObjectBase) -> Bool {
         if lhs === rhs { return true }
         guard let left = lhs._row, let right = rhs._row, left.core === right.core else { return false }
@@ -69,11 +69,10 @@ open class ObjectBase: Hashable, CustomStringConvertible {
         }
     }
 
-    /// The class and the values, for people.
+    /// The class and its values as text.
     public var description: String { ObjectDescription.text(self, depth: 0) }
 
-    /// The value of a property by name: nil when it is null, the raw value of an enumeration. A property that the class does
-    /// not have ends the program.
+    /// The value of a property by name: nil for null, the raw value of an enumeration. An unknown name ends the program.
     public subscript(key: String) -> Any? {
         get { value(forKey: key) }
         set { setValue(newValue, forKey: key) }
@@ -83,52 +82,52 @@ open class ObjectBase: Hashable, CustomStringConvertible {
 @available(*, unavailable)
 extension ObjectBase: Sendable {}
 
-/// Collects the slots that a key path passes through.
+/// Collects the slots along a key path.
 public final class _KeyPathTrace {
     @usableFromInline var slots: [Int32] = []
 }
 
-/// A class whose objects are stored, synced and shown in `Results`. It needs a primary key named `_id` to be synced.
+/// A class whose objects are stored, synced and shown in `Results`. A synced class needs a primary key named `_id`.
 open class Object: ObjectBase {
-    /// An object that no Realm manages, with the defaults of its class.
+    /// Creates an unmanaged object with the defaults of its class.
     public required init() {
         super.init()
         if let values = Self.defaultPropertyValues() { ModelSchema.begin(self, with: values) }
     }
 
-    /// An object with values: a dictionary by property name, an array in the order of the properties, or another object.
+    /// Creates an unmanaged object from a dictionary by property name, an array in the order of the properties, or another object.
     public convenience init(value: Any) {
         self.init()
         model.assign(value, to: self)
     }
 
-    /// The Realm that manages the object; nil when none does.
+    /// The Realm that manages the object; nil for an unmanaged object.
     public var realm: Realm? { managingCore.map { Realm(core: $0) } }
 
-    /// Whether the object has been deleted from its Realm.
+    /// `true` if the object has been deleted from its Realm.
     public var isInvalidated: Bool { isGone }
 
-    /// Whether two objects stand for the same row.
+    /// `true` if both objects are of the same row.
     public func isSameObject(as other: Object?) -> Bool { other.map { $0 == self } ?? false }
 
-    // MARK: What a class may say about its properties
+    // MARK: Declarations of a class
 
-    /// The name of the primary key; nil when there is none. Overriding it names the key of a class that declares none.
+    /// The name of the primary key; nil for none. An override names the key of a class that declares none.
     open class func primaryKey() -> String? { ModelSchema.declared(self).primaryKey }
 
-    /// The names of the properties with an index: those that are declared `indexed`. An overriding method adds others.
+    /// The names of the properties with an index, by default those declared `indexed`. An override adds others.
     open class func indexedProperties() -> [String] { ModelSchema.declared(self).indexed }
 
-    /// The names of properties that are not stored, whatever their wrapper. They keep their values while no Realm manages the object.
+    /// The names of properties that are not stored, even with a wrapper. Their values exist in the instance only.
     open class func ignoredProperties() -> [String] { [] }
 
     /// The names of optional properties that must not be nil when they are stored.
     open class func requiredProperties() -> [String] { [] }
 
-    /// Initial values by property name, in place of those of the types; nil: none. They are asked for with every new object.
+    /// Initial values by property name, instead of the types' defaults; nil for none. Called for every new object.
     open class func defaultPropertyValues() -> [String: Any]? { nil }
 
-    /// The inverse links by property name: those that are declared with an `originProperty`.
+    /// The inverse links declared with an `originProperty`, by property name.
     public class func linkingObjectsProperties() -> [String: PropertyDescriptor] { ModelSchema.of(self).inverseDescriptors }
 }
 
@@ -136,34 +135,34 @@ open class Object: ObjectBase {
 public struct PropertyDescriptor: Hashable, Sendable {
     /// The class whose objects link here.
     public let objectClass: String
-    /// Its property that does.
+    /// The property of that class with the link.
     public let propertyName: String
 }
 
-/// A class whose objects are only ever sent (data ingest): created with `Realm.create`, they leave the device as soon as
-/// the server has them and can be neither queried nor observed.
+/// A class whose objects are sent only (data ingest), by `Realm.create`. An object leaves the device after the server has acknowledged it.
+/// Queries and observers never see it.
 open class AsymmetricObject: ObjectBase {
-    /// An object with values: a dictionary by property name, or an array in the order of the properties.
+    /// Creates an unmanaged object from a dictionary by property name, an array in the order of the properties, or another object.
     public convenience init(value: Any) {
         self.init()
         model.assign(value, to: self)
     }
 }
 
-/// A link to an object: stored as the target's primary key.
+/// A link to an object, stored as the target's primary key.
 extension Object: RealmCollectionValue, _OptionalPersistable {
     public typealias PersistedType = Object
 
-    /// The target; an object that is not on the device reads as an unmanaged object with defaults.
+    /// Returns the target. A target that is not on the device reads as an unmanaged object with defaults.
     public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self {
         _makeOptional(from: stored, of: owner, slot: slot) ?? Self()
     }
 
-    /// The target; nil when it is not on the device or the link is null.
+    /// Returns the target; nil if it is not on the device or the link is null.
     public static func _makeOptional(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self? {
         if case .null = stored { return nil }
         guard let row = owner._row else { return nil }
-        // A dynamic object stands for whatever class the property links to.
+        // A dynamic object may be of any class: the property's class counts.
         let kind = row.schema.properties[Int(slot)].kind
         let type = Self.self == DynamicObject.self ? row.core.type(linkedBy: kind) : row.core.type(of: Self.self)
         return row.core.object(Self.self, type: type, key: stored.value)
@@ -180,6 +179,7 @@ extension Object: RealmCollectionValue, _OptionalPersistable {
     }
 
     public func _stored(in owner: ObjectBase) -> _StoredValue {
+        // An unmanaged target joins the owner's Realm first: a hidden key exists from then on only.
         if let core = owner.managingCore { core.adopt(self) }
         if let row = _row { return _StoredValue(row.key) }
         return _StoredValue(model.primaryKey(of: self))
@@ -205,7 +205,7 @@ extension Object: RealmCollectionValue, _OptionalPersistable {
 }
 
 extension Value {
-    /// As a plain Swift value, for untyped access.
+    /// The value as a plain Swift value, for untyped access.
     var plain: Any? {
         switch self {
         case .null: nil

@@ -2,17 +2,17 @@ public import Foundation
 package import SluiceCore
 import Synchronization
 
-/// A 12-byte identifier: seconds since 1970, five random bytes of this process, a counter.
+/// A 12-byte identifier: 4 bytes of seconds since 1970, 5 random bytes of this process, and a 3-byte counter.
 public final class ObjectId: Hashable, Comparable, Codable, Sendable, CustomStringConvertible, LosslessStringConvertible {
     package let bytes: ObjectIdentifierBytes
 
     private static let process = UInt64.random(in: 0..<(1 << 40))
     private static let counter = Atomic<UInt32>(UInt32.random(in: 0..<(1 << 24)))
 
-    /// A new identifier, different from all others.
+    /// Creates a unique identifier with the current time.
     public init() { bytes = ObjectId.next(seconds: UInt32(truncatingIfNeeded: Int64(Date().timeIntervalSince1970))) }
 
-    /// Reads 24 hexadecimal digits.
+    /// Parses 24 hexadecimal digits.
     /// - Throws: `Realm.Error.invalidInput` for anything else.
     public init(string: String) throws {
         guard let bytes = ObjectIdentifierBytes(hex: string) else {
@@ -21,7 +21,7 @@ public final class ObjectId: Hashable, Comparable, Codable, Sendable, CustomStri
         self.bytes = bytes
     }
 
-    /// Reads 24 hexadecimal digits that are part of the program.
+    /// Parses a literal of 24 hexadecimal digits. Anything else ends the program.
     public init(_ text: StaticString) {
         guard let bytes = ObjectIdentifierBytes(hex: "\(text)") else {
             throwRealmException("The ObjectId '\(text)' is not 24 hexadecimal digits.")
@@ -29,20 +29,20 @@ public final class ObjectId: Hashable, Comparable, Codable, Sendable, CustomStri
         self.bytes = bytes
     }
 
-    /// Reads 24 hexadecimal digits; nil for anything else. A text that is part of the program is read by the other initialiser.
+    /// Parses 24 hexadecimal digits; nil for anything else. Literals use the other initializer.
     @_disfavoredOverload public init?(_ description: String) {
         guard let bytes = ObjectIdentifierBytes(hex: description) else { return nil }
         self.bytes = bytes
     }
 
-    /// An identifier with a given time; the other arguments are not used.
+    /// Creates a unique identifier with a given time. The other arguments are ignored.
     public init(timestamp: Date, machineId: Int = 0, processId: Int = 0) {
         bytes = ObjectId.next(seconds: UInt32(clamping: timestamp.timestamp.seconds))
     }
 
     package init(_ bytes: ObjectIdentifierBytes) { self.bytes = bytes }
 
-    /// A new identifier, different from all others.
+    /// Creates a unique identifier with the current time.
     public static func generate() -> ObjectId { ObjectId() }
 
     private static func next(seconds: UInt32) -> ObjectIdentifierBytes {
@@ -51,10 +51,10 @@ public final class ObjectId: Hashable, Comparable, Codable, Sendable, CustomStri
             high: UInt64(seconds) << 32 | process >> 8, low: UInt32(truncatingIfNeeded: process & 0xFF) << 24 | number)
     }
 
-    /// 24 lower-case hexadecimal digits.
+    /// The identifier as 24 lower-case hexadecimal digits.
     public var stringValue: String { bytes.description }
     public var description: String { stringValue }
-    /// When the identifier was made, to the second.
+    /// The time of creation, in whole seconds.
     public var timestamp: Date { Date(timeIntervalSince1970: TimeInterval(bytes.high >> 32)) }
 
     public static func == (lhs: ObjectId, rhs: ObjectId) -> Bool { lhs.bytes == rhs.bytes }

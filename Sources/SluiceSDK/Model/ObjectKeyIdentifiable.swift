@@ -1,12 +1,12 @@
-/// A default `id` for model classes and views that are to be `Identifiable`.
+/// A default `id` for model classes and views that are `Identifiable`.
 ///
 /// ```swift
 /// class Task: Object, ObjectKeyIdentifiable { … }
 /// ```
-/// A class with a property `id` of its own keeps that.
+/// A class with its own property `id` keeps it.
 public protocol ObjectKeyIdentifiable: Identifiable {
-    /// The same for all objects that stand for one row of a Realm, frozen ones included, while the program runs. An object that no
-    /// Realm manages has another than it has when it is added.
+    /// An id that is equal for all objects of one row of a Realm, including frozen ones, until the program ends.
+    /// An unmanaged object gets another id when it is added.
     var id: UInt64 { get }
 }
 
@@ -15,7 +15,7 @@ extension ObjectKeyIdentifiable where Self: ObjectBase {
 }
 
 extension ObjectKeyIdentifiable where Self: ProjectionObservable {
-    /// That of the object behind the view.
+    /// The id of the object behind the view.
     public var id: UInt64 { rootObject.identity }
 }
 
@@ -23,7 +23,7 @@ extension ObjectBase {
     fileprivate var identity: UInt64 {
         var hasher = Hasher()
         hash(into: &hasher)
-        // Embedded objects of one owner differ by where they are in it.
+        // Embedded objects of one owner differ by their place in it.
         if let place = _row?.place { hasher.combine(place.address) }
         return UInt64(bitPattern: Int64(hasher.finalize()))
     }

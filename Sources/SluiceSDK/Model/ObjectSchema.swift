@@ -17,21 +17,21 @@ public enum PropertyType: Int, Sendable {
     case UUID = 12
 }
 
-/// One property of a class.
+/// A property of a class.
 public final class Property: Hashable, CustomStringConvertible, Sendable {
-    /// As the class has it.
+    /// The name in the class.
     public let name: String
-    /// As the file and the server have it.
+    /// The name in the file and on the server.
     public let columnName: String
     public let type: PropertyType
     public let isArray: Bool
     public let isSet: Bool
     public let isMap: Bool
-    /// Whether there is an index; a primary key always has one.
+    /// `true` if the property has an index. A primary key always has one.
     public let isIndexed: Bool
-    /// Never so of a mixed value, which has a case for nothing.
+    /// `true` if the property can be null. Always `false` for a mixed value, which has a case of its own for it.
     public let isOptional: Bool
-    /// The class that it links to or embeds; nil for other types.
+    /// The class that the property links to or embeds; nil for other types.
     public let objectClassName: String?
 
     init(_ property: ModelSchema.Property) {
@@ -86,13 +86,13 @@ extension PropertyType {
     }
 }
 
-/// A class as a Realm has it.
+/// A class of a Realm.
 public final class ObjectSchema: Hashable, CustomStringConvertible, Sendable {
     private let model: ModelSchema
 
     init(_ model: ModelSchema) { self.model = model }
 
-    /// All properties, the computed ones last.
+    /// All properties, computed ones last.
     public var properties: [Property] { model.properties.map { Property($0) } }
     public var className: String { model.name }
     public var objectClass: AnyClass { model.objectClass }
@@ -100,7 +100,7 @@ public final class ObjectSchema: Hashable, CustomStringConvertible, Sendable {
     public var isAsymmetric: Bool { model.objectClass is AsymmetricObject.Type }
     public var primaryKeyProperty: Property? { model.primaryKeySlot.map { Property(model.properties[$0]) } }
 
-    /// The property of a name; nil when there is none.
+    /// The property with a name in the class; nil if there is none.
     public subscript(propertyName: String) -> Property? { model.slot(of: propertyName).map { Property(model.properties[$0]) } }
 
     public static func == (lhs: ObjectSchema, rhs: ObjectSchema) -> Bool {
@@ -115,13 +115,13 @@ public final class ObjectSchema: Hashable, CustomStringConvertible, Sendable {
     }
 }
 
-/// The classes of a Realm.
+/// The classes of a Realm, sorted by name.
 public final class Schema: Hashable, CustomStringConvertible, Sendable {
     public let objectSchema: [ObjectSchema]
 
     init(_ models: [ModelSchema]) { objectSchema = models.map { ObjectSchema($0) }.sorted { $0.className < $1.className } }
 
-    /// The class of a name; nil when there is none.
+    /// The class with a name; nil if there is none. Cost: linear in the number of classes.
     public subscript(className: String) -> ObjectSchema? { objectSchema.first { $0.className == className } }
 
     public static func == (lhs: Schema, rhs: Schema) -> Bool { lhs.objectSchema == rhs.objectSchema }
@@ -137,7 +137,8 @@ extension Realm {
     public var schema: Schema { Schema(core.schemas) }
 }
 
-/// How objects and collections show themselves to people.
+/// Renders objects and collections for `description`. Objects more than 3 levels deep are cut, and collections after 100 elements.
+/// A map shows all entries.
 enum ObjectDescription {
     private static let depth = 3
 
@@ -167,7 +168,7 @@ enum ObjectDescription {
     }
 }
 
-/// A collection inside of what is described: objects may lead back to themselves through it.
+/// A collection within a description. It passes the depth on, because objects may contain themselves through it.
 protocol DescribedCollection {
     func text(depth: Int) -> String
 }

@@ -1,11 +1,11 @@
-/// RealmSwift's older declaration of an optional number or Boolean. The compiler refuses it with the line to write instead.
+/// RealmSwift's older declaration of an optional number or Boolean. The compiler rejects it and shows the replacement.
 @available(*, unavailable, message: "Declare '@Persisted var name: Value?' instead of 'let name = RealmOptional<Value>()'.")
 public final class RealmOptional<Value> {
     public var value: Value?
     public init(_ value: Value? = nil) { self.value = value }
 }
 
-/// RealmSwift's older declaration of an optional or mixed value. The compiler refuses it with the line to write instead.
+/// RealmSwift's older declaration of an optional or mixed value. The compiler rejects it and shows the replacement.
 @available(*, unavailable, message: "Declare '@Persisted var name: Value' instead of 'let name = RealmProperty<Value>()'.")
 public final class RealmProperty<Value> {
     public var value: Value

@@ -1,4 +1,4 @@
-/// Makes a property of an `Object` one that is stored, synced and observed.
+/// Makes a property of an `Object` stored, synced and observed.
 ///
 /// ```swift
 /// class Task: Object {
@@ -8,56 +8,56 @@
 ///     @Persisted var tags: List<String>
 /// }
 /// ```
-/// Without an initial value a property begins with the default of its type: 0, false, the empty string or collection, nil,
-/// a new ObjectId or UUID, the current date.
+/// Without an initial value a property starts with its type's default: 0, false, an empty string or collection, or nil.
+/// The defaults of ObjectId, UUID and Date are a new identifier and the current date.
 ///
-/// On an object that no Realm manages the wrapper holds the value itself. On a managed one it knows only its slot, and the
-/// value is in the row cache of the object.
+/// On an unmanaged object the wrapper holds the value itself.
+/// On a managed object it holds its slot only, and the value is in the object's row cache.
 @propertyWrapper
 public struct Persisted<Value: _Persistable> {
-    // The only member, so that its address is the property's: objects are read and bound by it (ModelSchema).
+    // The only member, so that its address is the property's: `ModelSchema` reads and binds objects by it.
     @usableFromInline var wrapped: _Wrapped
 
-    /// A property that begins with the default of its type.
+    /// Creates a property that starts with the default of its type.
     @inlinable public init() { wrapped = _Wrapped(.unset, []) }
 
-    /// A property that begins with this value.
+    /// Creates a property that starts with this value.
     @inlinable public init(wrappedValue value: Value) { wrapped = _Wrapped(Value._hold(value), []) }
 
-    /// The class's primary key, or not when false.
+    /// Creates the class's primary key. `false` creates an ordinary property.
     @inlinable public init(primaryKey: Bool) where Value.PersistedType: _PrimaryKey {
         wrapped = _Wrapped(.unset, primaryKey ? .primaryKey : [])
     }
 
-    /// The class's primary key, with an initial value.
+    /// Creates the class's primary key with an initial value. `false` creates an ordinary property.
     @inlinable public init(wrappedValue value: Value, primaryKey: Bool) where Value.PersistedType: _PrimaryKey {
         wrapped = _Wrapped(Value._hold(value), primaryKey ? .primaryKey : [])
     }
 
-    /// A property with an index.
+    /// Creates a property with an index. `false` creates an ordinary property.
     @inlinable public init(indexed: Bool) where Value.PersistedType: _Indexable {
         wrapped = _Wrapped(.unset, indexed ? .indexed : [])
     }
 
-    /// A property with an index and an initial value.
+    /// Creates a property with an index and an initial value. `false` creates an ordinary property.
     @inlinable public init(wrappedValue value: Value, indexed: Bool) where Value.PersistedType: _Indexable {
         wrapped = _Wrapped(Value._hold(value), indexed ? .indexed : [])
     }
 
-    /// The objects that link to this one by a property of theirs; see `LinkingObjects`.
+    /// Creates an inverse: the objects that link to this one by a property of theirs; see `LinkingObjects`.
     public init<Element>(originProperty: String) where Value == LinkingObjects<Element> {
         wrapped = _Wrapped(Value._hold(LinkingObjects(originProperty: originProperty)), [])
     }
 
-    /// Not used: the wrapper works on classes that inherit from `Object` only.
+    /// Unavailable: the wrapper works on classes that inherit from `Object`, `EmbeddedObject` or `AsymmetricObject` only.
     @available(*, unavailable, message: "@Persisted can only be used as a property on a Realm object")
     public var wrappedValue: Value {
         get { throwRealmException("@Persisted can only be used as a property on a Realm object.") }
         set { throwRealmException("@Persisted can only be used as a property on a Realm object.") }
     }
 
-    /// The value of the property on an object.
-    // The key paths must not reach code that is not inlined: only then they fold into plain field accesses.
+    /// The value of the property on an object. A managed object must be used where its Realm belongs, and set in a write transaction.
+    // The key paths must not reach code that is not inlined: only then do they fold into plain field accesses.
     @inlinable
     public static subscript<EnclosingSelf: ObjectBase>(
         _enclosingInstance observed: EnclosingSelf,
@@ -67,8 +67,9 @@ public struct Persisted<Value: _Persistable> {
         @inline(__always) get {
             if let head = observed._head {
                 let slot = observed[keyPath: storageKeyPath].wrapped.slot
-                // A property that the class ignores has no slot: its wrapper goes on holding the value.
+                // An ignored property has no slot: its wrapper keeps holding the value.
                 if slot >= 0 {
+                    // Equal generations mean that the row is current, so the fast path is a comparison and a load.
                     if head.pointee.generation != head.pointee.clock.pointee { observed._load(slot) }
                     return Value._read(_RowHead.values(head) + Int(slot), of: observed, slot: slot)
                 }
@@ -79,6 +80,7 @@ public struct Persisted<Value: _Persistable> {
             }
             let held = observed[keyPath: storageKeyPath].wrapped.held
             guard case .unset = held else { return Value._value(of: held) }
+            // Stored on first read: a default such as a new ObjectId must stay the same.
             let value = Value._default()
             observed[keyPath: storageKeyPath].wrapped.held = Value._hold(value)
             return value
@@ -87,6 +89,7 @@ public struct Persisted<Value: _Persistable> {
             if let row = observed._row {
                 let slot = observed[keyPath: storageKeyPath].wrapped.slot
                 if slot >= 0 {
+                    // Stored first: once attached, a collection reads its elements from the place.
                     row.write(Int(slot), newValue._stored(in: observed))
                     newValue._attach(to: observed, slot: slot)
                     return
@@ -97,29 +100,29 @@ public struct Persisted<Value: _Persistable> {
     }
 }
 
-/// A wrapper of any type, as schema discovery and dynamic access see it: what its `_Wrapped` alone cannot tell.
+/// A wrapper of any type, for schema discovery and dynamic access. It adds the type's operations to `_Wrapped`.
 protocol AnyPersisted {
     static var kind: _PropertyKind { get }
     var flags: _PropertyFlags { get }
-    /// The property of a collection of inverse links that it computes.
+    /// The other class's property, for a collection of inverse links; nil for other properties.
     var origin: String? { get }
-    /// Whether values are accessors of their place, so that they must be told when the object becomes managed.
+    /// `true` if values are accessors of their place, so that they must be attached when the object becomes managed.
     static var hasPlace: Bool { get }
-    /// The stored form of what a wrapper holds, or of the type's default for `unset`. `owner` decides where linked objects go.
+    /// Returns the stored form of a wrapper's content, or of the type's default for `unset`. `owner` decides where linked objects go.
     static func stored(_ held: _HeldValue, in owner: ObjectBase) -> _StoredValue
-    /// The default, as a wrapper holds it.
+    /// Returns the type's default, as a wrapper holds it.
     static func fallback() -> _HeldValue
-    /// What a wrapper held becomes the accessor of the property.
+    /// Makes a wrapper's content the accessor of the property.
     static func attach(_ held: _HeldValue, to owner: ObjectBase, slot: Int)
-    /// What a wrapper of an object that no Realm manages holds for a value; nil when the value does not fit.
+    /// Returns the content that a wrapper of an unmanaged object holds for a value; nil if the value does not fit.
     static func hold(_ value: Any) -> _HeldValue?
-    /// The value of what such a wrapper holds.
+    /// Returns the value of such content, as dynamic access shows it.
     static func untyped(_ held: _HeldValue) -> Any?
-    /// The value of a property of a managed object.
+    /// Returns the value of a property of a managed object; nil for null or an unmanaged object.
     static func read(of owner: ObjectBase, slot: Int) -> Any?
-    /// A stored form as dynamic access shows the value.
+    /// Returns the value of a stored form, as dynamic access shows it.
     static func untyped(_ stored: _StoredValue, of owner: ObjectBase, slot: Int) -> Any?
-    /// Sets a property of a managed object. - Returns: false when the value does not fit.
+    /// Sets a property of a managed object. Returns `false` if the value does not fit.
     static func write(_ value: Any, to owner: ObjectBase, slot: Int) -> Bool
 }
 
@@ -178,6 +181,7 @@ extension Persisted: Encodable where Value: Encodable {
         case .unset: try Value._default().encode(to: encoder)
         case .scalar, .object: try Value._value(of: wrapped.held).encode(to: encoder)
         case .managed(let row):
+            // The wrapper alone holds the row: a temporary object serves as the owner of the value.
             let holder = ObjectBase()
             holder._row = row.takeUnretainedValue()
             try Self.managed(of: holder, slot: Int(wrapped.slot))?.encode(to: encoder)
@@ -186,7 +190,7 @@ extension Persisted: Encodable where Value: Encodable {
 }
 
 extension KeyedDecodingContainer {
-    /// A property that can be null may be left out.
+    /// Decodes an optional property; a missing key gives nil.
     public func decode<T: _Persistable & Decodable & ExpressibleByNilLiteral>(
         _ type: Persisted<T>.Type, forKey key: Key
     ) throws -> Persisted<T> {

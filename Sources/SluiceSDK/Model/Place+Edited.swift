@@ -1,31 +1,32 @@
 import SluiceCore
 import SluiceReplica
 
-/// Edits in place of the collections that are properties: what they cost does not grow with the collection.
+/// Edits of collection properties in place: their cost does not grow with the collection.
 extension _Place {
-    /// The collection that the open transaction edits here; nil if none was edited yet.
+    /// The collection that the open transaction edits here; nil if it has not edited one yet.
     var shownCollection: EditedCollection? {
         guard parent == nil, !isGone, let row = owner._row, row.place == nil else { return nil }
         return row.core.transaction?.shownCollection(type: row.type, key: row.key, property: slot)
     }
 
-    /// The collection that is here, to be edited in the open transaction. `edited` has to follow each edit.
-    /// - Returns: nil if `write` has to change it: it is inside of another value, the object is gone, or its edits are uploaded one by one.
+    /// Returns the collection to edit in the open transaction. `edited` must follow each edit. The first call is O(elements).
+    /// - Returns: nil if `write` must change it: it is inside another value, the object is gone, or its edits are uploaded one by one.
     func editedCollection() -> EditedCollection? {
         guard parent == nil, !isGone, let row = owner._row, row.place == nil else { return nil }
         return row.core.editedCollection(row.type, row.key, slot)
     }
 
-    /// Lets the Realm see an edit.
+    /// Makes an edit visible to the Realm.
     func edited() {
         guard let row = owner._row else { return }
+        // Before the clock advances: a stale row must stay stale.
         let wasFresh = row.isFresh
         row.core.edited(row.type, row.key, slot)
         if wasFresh { row.keepFresh(but: slot) }
     }
 
-    /// Puts a value in place of an element in an edited collection.
-    /// - Returns: false if there is no such collection or element.
+    /// Replaces an element of an edited collection.
+    /// - Returns: `false` if there is no such collection or element.
     func put(_ value: Value, at step: Step) -> Bool {
         guard let collection = editedCollection() else { return false }
         switch (step, collection.isMap) {
@@ -38,7 +39,7 @@ extension _Place {
     }
 
     /// Removes an element of an edited list.
-    /// - Returns: false if there is no such list or element.
+    /// - Returns: `false` if there is no such list or element.
     func remove(at index: Int) -> Bool {
         guard let collection = editedCollection(), !collection.isMap, index >= 0, index < collection.count else { return false }
         collection.replace(index..<index + 1, with: [])
@@ -48,7 +49,7 @@ extension _Place {
 }
 
 extension RealmCore {
-    /// The row of an object, for an accessor: collections that the open transaction edits in place read as null in it.
+    /// Returns the row of an object for an accessor. Collections that the open transaction edits in place read as null.
     func accessorRow(_ type: Int, _ key: Value, moving: Bool = true) -> Row? {
         attempt(nil, moving: moving) { store throws(SluiceError) in try store.rowWithoutEdits(type: type, key: key) }
     }
@@ -57,7 +58,7 @@ extension RealmCore {
         requireTransaction()
         guard let transaction, failure == nil else { return nil }
         settleLoops()
-        // The write that is tried instead finds the error again, and the commit throws it.
+        // Falls back to `write`, which repeats the error, so that the commit throws it.
         return try? transaction.editedCollection(type: type, key: key, property: slot)
     }
 
@@ -66,11 +67,11 @@ extension RealmCore {
         wrote(type, key, slot)
     }
 
-    /// Whether all links of an edited collection were found to lead to objects, of which none was deleted since.
+    /// `true` if all links of an edited collection were found to have targets, and no object was deleted since.
     func isAllShown(_ collection: EditedCollection) -> Bool {
         collection.deletionsWhenShown.map { $0 == transaction?.deletions } ?? false
     }
 
-    /// Notes that all links of an edited collection lead to objects.
+    /// Records that all links of an edited collection have targets.
     func noteAllShown(_ collection: EditedCollection) { collection.deletionsWhenShown = transaction?.deletions }
 }

@@ -2,9 +2,9 @@ import SluiceCore
 import SluiceMerge
 import SluiceReplica
 
-/// Where a managed collection, embedded object or nested value is kept: a property's slot, or an element of another place.
+/// The place of a managed collection, embedded object or nested value: a property's slot, or an element of another place.
 ///
-/// Public because collections hand it to their elements; apps have no use for it.
+/// Public because collections pass it to their elements; not for apps.
 public final class _Place {
     enum Step: Hashable {
         case index(Int)
@@ -18,7 +18,7 @@ public final class _Place {
         }
     }
 
-    /// What a place is inside of its Realm: the object and the way from it.
+    /// The identity of a place in its Realm: the object and the path from it.
     struct Address: Hashable {
         struct Root: Hashable {
             var type: Int
@@ -29,13 +29,13 @@ public final class _Place {
         var path: [Step]
     }
 
-    /// The managed object whose property it is in.
+    /// The managed object with the property.
     let owner: ObjectBase
     let slot: Int
-    /// The collection that it is an element of; nil: it is the property itself.
+    /// The collection that contains the element; nil for the property itself.
     let parent: _Place?
     private(set) var step: Step?
-    /// What stood here has been removed or replaced.
+    /// `true` if the value that an accessor refers to has been removed or replaced.
     private(set) var isGone = false
 
     init(owner: ObjectBase, slot: Int) {
@@ -54,7 +54,7 @@ public final class _Place {
     var core: RealmCore? { owner._row?.core }
     var property: ModelSchema.Property? { owner._row.map { $0.schema.properties[slot] } }
 
-    /// What is here now; nil when the object, or what stood here, is gone.
+    /// The current value; nil if the object or the value is gone.
     var value: Value? {
         if isGone { return nil }
         guard let parent, let step else { return owner._row?.current(slot) }
@@ -65,22 +65,23 @@ public final class _Place {
         }
     }
 
-    /// Changes what is here; only inside a write transaction.
-    /// - Parameter changes: what of it is new, so that others' changes of the rest stay; nil: all.
+    /// Replaces the value, in a write transaction only.
+    /// - Parameter changes: the changed parts, so that other devices' changes of the rest survive; nil: all.
     func write(_ value: Value, _ changes: [ShownEdit.Change]? = nil) {
         write(value, by: ShownEdit(path: path, changes ?? [.set(value)]))
     }
 
-    /// The steps to here from the value of the object's property.
+    /// The steps from the value of the object's property to this place.
     var path: [ShownStep] { address?.path.dropFirst().map(\.shown) ?? [] }
 
-    /// Changes what is here, and with it everything that it is in.
+    /// Writes the value and all values that contain it.
     private func write(_ value: Value, by edit: ShownEdit) {
         if isGone { throwRealmException(RealmMisuse.invalidated) }
         guard let parent, let step else {
             owner._row?.write(slot, _StoredValue(value), by: edit)
             return
         }
+        // The parent may be edited in place, so that its other elements are not copied.
         if parent.put(value, at: step) { return }
         switch (parent.value, step) {
         case (.list(var values), .index(let index)) where values.indices.contains(index):
@@ -89,19 +90,20 @@ public final class _Place {
         case (.dictionary(var values), .key(let key)):
             values[key] = value
             parent.write(.dictionary(values), by: edit)
+        // The parent no longer has the element.
         default: throwRealmException(RealmMisuse.invalidated)
         }
     }
 
-    /// Changes a field of the embedded object that is here.
-    /// - Parameter edit: what was done inside of the field; nil: it was set.
+    /// Writes a field of the embedded object at this place.
+    /// - Parameter edit: the changed part of the field; nil: the whole field.
     func write(_ value: Value, toField name: String, by edit: ShownEdit?) {
         guard case .dictionary(var fields)? = self.value else { throwRealmException(RealmMisuse.invalidated) }
         fields[name] = value
         write(.dictionary(fields), by: edit ?? ShownEdit(path: path + [.key(name)], [.set(value)]))
     }
 
-    /// Takes what is here out of its collection, or sets the property to null.
+    /// Removes the element from its collection, or sets the property to null. Its accessors become invalid.
     func removeElement() {
         if isGone { throwRealmException(RealmMisuse.invalidated) }
         guard let address else { return }
@@ -126,7 +128,7 @@ public final class _Place {
         }
     }
 
-    /// Nil when the place belongs to no Realm any more.
+    /// The identity of the place; nil if its object is unmanaged.
     var address: Address? {
         if let parent, let step {
             var address = parent.address
@@ -146,7 +148,7 @@ public final class _Place {
     }
 }
 
-/// The places that accessors in use stand for, so that they follow their elements when a collection changes.
+/// The places of accessors in use. They follow their elements when a collection changes.
 struct PlaceRegistry {
     private struct Weak {
         weak var place: _Place?
@@ -157,14 +159,14 @@ struct PlaceRegistry {
     private var bound = 64
 
     mutating func insert(_ place: _Place) {
-        // In a frozen Realm nothing changes its place.
+        // Places never move in a frozen Realm.
         guard place.core?.isFrozen == false, let address = place.address else { return }
         places[address.root, default: []].append(Weak(place: place))
         count += 1
         if count > bound { purge() }
     }
 
-    /// Forgets accessors that are gone; the cost is spread over as many insertions.
+    /// Drops released accessors. The bound doubles, so that an insertion costs O(1) amortized.
     private mutating func purge() {
         places = places.compactMapValues { places in
             let alive = places.filter { $0.place != nil }
@@ -174,7 +176,8 @@ struct PlaceRegistry {
         bound = max(64, 2 * count)
     }
 
-    /// The elements of a collection got other steps, or none.
+    /// Gives the elements of a collection other steps; nil invalidates an element's accessors.
+    // Direct elements only: places inside them derive their address from these.
     func moved(in collection: _Place.Address, _ remap: (_Place.Step) -> _Place.Step?) {
         let depth = collection.path.count
         let elements = (places[collection.root] ?? []).compactMap { entry -> (_Place, _Place.Step)? in
@@ -185,7 +188,7 @@ struct PlaceRegistry {
         for (place, step) in elements { place.move(to: remap(step)) }
     }
 
-    /// An element of a list is gone, and those behind it moved up.
+    /// Updates accessors after an element of a list was removed: later indices decrease by one.
     func removed(_ index: Int, in collection: _Place.Address) {
         moved(in: collection) { step in
             guard case .index(let other) = step, other != index else { return nil }
@@ -193,7 +196,7 @@ struct PlaceRegistry {
         }
     }
 
-    /// Something else stands at a place now: what stood there and in it is gone.
+    /// Invalidates the accessors of a place and of everything in it, because another value replaces it.
     func replaced(_ address: _Place.Address) {
         let below = (places[address.root] ?? []).compactMap(\.place).filter { $0.address?.path.starts(with: address.path) == true }
         for place in below { place.move(to: nil) }

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// What happens on misuse that RealmSwift answers with an Objective-C exception, that is, by ending the program.
+/// Misuse, for which RealmSwift raises an Objective-C exception. It ends the program.
 ///
-/// Replaceable so that tools can log first. A handler that returns is followed by the end of the program.
+/// A handler lets tools log the reason first. The program ends after the handler returns.
 public enum RealmMisuse {
     private static let replaced = Mutex<(@Sendable (String) -> Void)?>(nil)
 
-    /// Calls the handler with the reason before the program ends.
+    /// Sets the handler that receives the reason before the program ends; nil removes it. It runs on the thread of the misuse.
     public static func onException(_ handler: (@Sendable (String) -> Void)?) { replaced.withLock { $0 = handler } }
 
     static let invalidated = "Object has been deleted or invalidated."
@@ -21,7 +21,7 @@ public enum RealmMisuse {
     static func report(_ reason: String) { replaced.withLock { $0 }?(reason) }
 }
 
-/// Ends the program because of an error of the programmer.
+/// Ends the program because of a programming error.
 func throwRealmException(_ reason: String, file: StaticString = #fileID, line: UInt = #line) -> Never {
     RealmMisuse.report(reason)
     fatalError(reason, file: file, line: line)

@@ -1,18 +1,18 @@
 import SluiceCore
 import SluiceReplica
 
-/// What tells the accessors of a Realm that the rows they have read may be old.
+/// The clock of a Realm. A row whose generation differs from the clock's must be read again.
 public final class _RealmClock {
-    /// Where rows look: a pointer costs no reference counting. The generation, then the epoch.
+    /// The memory that rows compare with, the generation and then the epoch. A pointer costs no reference counting.
     let address: UnsafeMutablePointer<UInt64>
 
-    /// Grows whenever the Realm sees another state of its file, its own writes included; 1 and up.
+    /// A number from 1 that grows whenever the Realm sees another state of its file, including its own writes.
     package var generation: UInt64 {
         get { address.pointee }
         set { address.pointee = newValue }
     }
 
-    /// Grows when the app invalidates the Realm: what was got from it before is of no use any more.
+    /// A number that grows when the app invalidates the Realm. It invalidates all earlier objects.
     var epoch: UInt64 {
         get { address[1] }
         set { address[1] = newValue }
@@ -27,14 +27,14 @@ public final class _RealmClock {
     deinit { address.deallocate() }
 }
 
-/// The begin of a row's memory; the values follow, one per slot, in the order of the class's properties.
+/// The header of a row's memory. The values follow, one per slot, in the order of the class's properties.
 ///
-/// Public because inlined accessors name it; apps have no use for it.
+/// Public because inlined accessors refer to it; not for apps.
 @frozen public struct _RowHead {
-    /// The state that the values are of; 0 when not all of them are there.
+    /// The generation of the values; 0 while not all of them are loaded.
     @usableFromInline var generation: UInt64
     @usableFromInline let clock: UnsafeMutablePointer<UInt64>
-    /// Of which state a loop has read a part of the values, 0: of none; and which.
+    /// The generation at which a loop loaded some of the values, 0 for none, followed by the set of their slots.
     @usableFromInline var partGeneration: UInt64 = 0
     @usableFromInline var partSlots: UInt64 = 0
 
@@ -43,7 +43,7 @@ public final class _RealmClock {
         self.clock = clock
     }
 
-    /// Whether a loop has read the value of a slot at the Realm's state.
+    /// `true` if a loop has loaded the value of a slot at the Realm's generation.
     func hasPart(_ slot: Int) -> Bool { partGeneration == clock.pointee && SlotSet(bits: partSlots).contains(slot) }
 
     @inlinable static func values(_ head: UnsafeMutablePointer<_RowHead>) -> UnsafeMutablePointer<_StoredValue> {
@@ -51,27 +51,27 @@ public final class _RealmClock {
     }
 }
 
-/// The values of a managed object as they were at `generation`; read again when the Realm has moved on.
+/// The values of a managed object at `generation`. They are read again after the Realm has advanced.
 public final class _RowCache {
     @usableFromInline let head: UnsafeMutablePointer<_RowHead>
     let count: Int
     let core: RealmCore
     let schema: ModelSchema
-    /// Index of the class in the Realm's file; -1 for an embedded object.
+    /// The index of the class in the Realm's file; -1 for an embedded object.
     let type: Int
     /// The primary key; null for an embedded object.
     private(set) var key: Value
-    /// Where an embedded object is kept; nil for an object with a row of its own.
+    /// The place of an embedded object; nil for an object with a row of its own.
     let place: _Place?
-    /// The object is not in the Realm any more.
+    /// `true` if the object was not in the Realm any more when it was last read.
     private(set) var isInvalidated = false
-    /// The Realm's when this was made; another one means that the Realm was invalidated.
+    /// The Realm's epoch when the row was created. A later epoch means that the app has invalidated the Realm.
     private let epoch: UInt64
-    /// For a row of which a loop has read a part: who wants to know what else is used.
+    /// The usage profile of the loop that loaded some of the values; nil otherwise.
     private var profile: LoopProfile?
 
-    /// Makes the row of a loop that of another object; nobody else may have it.
-    /// - Returns: where the values belong; nil when it cannot be used again.
+    /// Reuses the row of a loop for another object. The caller must hold the only reference.
+    /// - Returns: the memory for the values; nil if the row cannot be reused.
     func restart(key: Value, having slots: SlotSet) -> UnsafeMutablePointer<_StoredValue>? {
         guard profile != nil, epoch == head.pointee.clock[1] else { return nil }
         self.key = key
@@ -112,12 +112,12 @@ public final class _RowCache {
         generation = core.clock.generation
     }
 
-    /// A row whose values come later, or are read on first use.
+    /// Creates a row whose values follow later or are read on first use.
     convenience init(core: RealmCore, schema: ModelSchema, type: Int, key: Value) {
         self.init(core: core, schema: schema, type: type, key: key, place: nil)
     }
 
-    /// A row of a loop that has the values of some slots.
+    /// Creates a row of a loop with the values of some slots.
     convenience init(core: RealmCore, schema: ModelSchema, type: Int, key: Value, having slots: SlotSet, for profile: LoopProfile) {
         self.init(core: core, schema: schema, type: type, key: key, place: nil)
         self.profile = profile
@@ -129,22 +129,24 @@ public final class _RowCache {
         head.pointee.partSlots = slots.bits
     }
 
-    /// The values of an embedded object, read on first use; of a frozen one at once, since any thread may be the first.
+    /// Creates the row of an embedded object, read on first use. A frozen one is read at once, because any thread may use it first.
     convenience init(core: RealmCore, schema: ModelSchema, place: _Place) {
         self.init(core: core, schema: schema, type: -1, key: .null, place: place)
         for slot in 0..<count { values[slot] = _StoredValue(schema.properties[slot].absent) }
         if core.isFrozen { reload() }
     }
 
-    /// Makes the value of a slot one of the Realm's current state; for rows that are not `generation`'s.
+    /// Loads the value of a slot of a stale row at the Realm's current state.
     @usableFromInline func load(_ slot: Int) {
         if head.pointee.hasPart(slot) { return }
+        // The loop reads this slot ahead for its next rows.
         profile?.used.insert(slot)
         reload()
     }
 
-    /// Reads the row again. A row that is gone keeps its last values and is invalidated.
+    /// Reads the row again. A row that is gone keeps its last values and becomes invalidated.
     func reload() {
+        // The whole row is read now: the loop's part no longer counts.
         profile = nil
         head.pointee.partGeneration = 0
         generation = core.clock.generation
@@ -167,45 +169,49 @@ public final class _RowCache {
             isInvalidated = true
             return
         }
+        // A deleted object exists again after a rollback.
         isInvalidated = false
         for slot in 0..<count { values[slot] = _StoredValue(row[slot] ?? .null) }
     }
 
-    /// Whether all values are of the Realm's current state.
+    /// `true` if all values are of the Realm's current state.
     var isFresh: Bool { head.pointee.generation == head.pointee.clock.pointee }
 
-    /// Whether the object is gone now.
+    /// `true` if the object does not exist at the Realm's current state.
     var isGone: Bool {
-        // The rows of a loop were there at the state that they are of.
+        // The rows of a loop exist at the state at which they were read.
         if head.pointee.partGeneration == head.pointee.clock.pointee { return false }
         if !isFresh { reload() }
         return isInvalidated
     }
 
-    /// Makes the values those of the Realm's current state, after an edit in place of the collection in a slot. That one is not kept here:
-    /// it would be copied by the next edit.
+    /// Marks a fresh row as current after an edit in place of the collection in a slot.
+    /// The collection is dropped from the row: a second reference would make the next edit copy it.
     func keepFresh(but slot: Int) {
         values[slot] = .null
         generation = core.clock.generation
     }
 
-    /// The value of a property now; nil when the object is gone.
+    /// Returns the current value of a property; nil if the object is gone.
     func current(_ slot: Int) -> Value? {
+        // The row reads a collection that is edited in place as null; the transaction has its value.
         if place == nil, let edited = core.transaction?.shownCollection(type: type, key: key, property: slot) { return edited.value }
         if !isFresh { load(slot) }
         return isInvalidated ? nil : values[slot].value
     }
 
-    /// Writes a property; only inside a write transaction.
+    /// Writes a property, in a write transaction only.
     @usableFromInline func write(_ slot: Int, _ value: _StoredValue) { write(slot, value, by: nil) }
 
-    /// - Parameter edit: what of the value is new; nil: all.
+    /// Writes a property.
+    /// - Parameter edit: the changed part of the value; nil: all of it.
     func write(_ slot: Int, _ value: _StoredValue, by edit: ShownEdit?) {
         if schema.primaryKeySlot == slot {
             if value.value == key { return }
             throwRealmException("Primary key can't be changed after an object is inserted.")
         }
         core.requireTransaction()
+        // Before the write, which advances the clock.
         let wasFresh = isFresh
         if isInvalidated || place?.isGone == true { throwRealmException(RealmMisuse.invalidated) }
         if case .null = value, schema.isRequired(slot) { schema.refuseNull(slot) }
@@ -214,7 +220,7 @@ public final class _RowCache {
         } else {
             core.set(type, key, slot, value.value, by: edit)
         }
-        // What was old before stays so: the other properties are read again on their next use.
+        // A stale row stays stale: the other properties are read again on their next use.
         if wasFresh {
             values[slot] = value
             generation = core.clock.generation
@@ -222,7 +228,7 @@ public final class _RowCache {
     }
 }
 
-/// A set of slots below 64.
+/// A set of slots below 64. Higher slots are never members.
 struct SlotSet {
     static let capacity = 64
     private(set) var bits: UInt64
@@ -234,7 +240,7 @@ struct SlotSet {
     var slots: [Int] { (0..<SlotSet.capacity).filter(contains) }
 }
 
-/// Which properties the body of a loop has used, so that the next rows are read with them.
+/// The properties that the body of a loop has read; the loop reads them ahead for its next rows.
 final class LoopProfile {
     var used = SlotSet()
 }

@@ -2,7 +2,7 @@ package import SluiceCore
 
 /// A property's value in the row cache of an object.
 ///
-/// Public because inlined accessors name it; apps have no use for it.
+/// Public because inlined accessors refer to it; not for apps.
 @frozen public enum _StoredValue {
     case null
     case bool(Bool)
@@ -10,11 +10,11 @@ package import SluiceCore
     case float(Float)
     case double(Double)
     case string(String)
-    /// Everything else.
+    /// All other types.
     case boxed(_BoxedValue)
 }
 
-/// A value that has no case of its own in `_StoredValue`.
+/// A value without a case of its own in `_StoredValue`.
 public final class _BoxedValue: Sendable {
     package let value: Value
     package init(_ value: Value) { self.value = value }

@@ -1,20 +1,20 @@
 import SluiceCore
 
-/// What belongs to where its Realm was opened: managed objects and collections, and results.
+/// Managed objects, collections and results. Each belongs to the thread, queue or actor where its Realm was opened.
 public protocol ThreadConfined: SendableMetatype {
-    /// The Realm that manages it; nil when none does.
+    /// The Realm that manages it; nil if unmanaged.
     var realm: Realm? { get }
-    /// Whether it, or what it belongs to, is not in the Realm any more.
+    /// `true` if it, or the object that contains it, is not in the Realm any more.
     var isInvalidated: Bool { get }
-    /// How to find it in another Realm of the file; nil when no Realm manages it.
+    /// Returns a way to find it in another Realm of the file; nil if unmanaged.
     func _locator() -> _Locator?
 }
 
-/// How to find something again in another Realm of the same file.
-// Sendable because: `find` holds constants only, classes, keys and paths, and is called where the Realm that it is given lives.
+/// A way to find something again in another Realm of the same file.
+// Sendable because: `find` captures constants only (classes, keys, paths) and runs where the Realm in its argument belongs.
 public struct _Locator: @unchecked Sendable {
     let path: String
-    /// The version of the file from which on it is there.
+    /// The first version of the file that is certain to contain it.
     let version: UInt64
     let find: (RealmCore) -> Any?
 
@@ -26,12 +26,12 @@ public struct _Locator: @unchecked Sendable {
 }
 
 extension ThreadConfined {
-    /// Whether it belongs to a frozen Realm.
+    /// `true` if it belongs to a frozen Realm.
     public var isFrozen: Bool { realm?.isFrozen ?? false }
 
-    /// The same in a frozen Realm: it does not change and may be read from any thread.
+    /// Returns the same object or collection in a frozen Realm. It never changes, and any thread may read it.
     ///
-    /// A frozen Realm keeps the file from letting old states go; do not keep one for long.
+    /// A frozen Realm keeps old states in the file, so it should be short-lived. Unmanaged or invalidated objects end the program.
     public func freeze() -> Self {
         guard let realm, let locator = _locator() else { throwRealmException("Unmanaged objects cannot be frozen.") }
         if realm.isFrozen { return self }
@@ -40,7 +40,8 @@ extension ThreadConfined {
         return frozen
     }
 
-    /// The live one of a frozen one, for where it is called; nil when it has been deleted meanwhile.
+    /// Returns the live counterpart of a frozen object or collection, for the caller's executor; nil if it has been deleted meanwhile.
+    /// An unmanaged object ends the program.
     public func thaw(_isolation: isolated (any Actor)? = #isolation) -> Self? {
         guard let realm, let locator = _locator() else { throwRealmException("Unmanaged objects cannot be thawed.") }
         if !realm.isFrozen { return self }
@@ -49,9 +50,10 @@ extension ThreadConfined {
 }
 
 extension ObjectBase {
-    /// Finds the object in another Realm of the file; nil for one that no Realm manages.
+    /// Returns a function that finds the object in another Realm of the file; nil for an unmanaged object.
     func finder() -> ((RealmCore) -> ObjectBase?)? {
         guard let row = _row else { return nil }
+        // The closures capture classes, keys and steps only, never the object: they run where another Realm belongs.
         let objectClass = type(of: self)
         guard let place = row.place else {
             let (type, key) = (row.type, row.key)
@@ -72,7 +74,7 @@ extension ObjectBase {
 }
 
 extension _Place {
-    /// Finds the place in another Realm of the file.
+    /// Returns a function that finds the place in another Realm of the file; nil for a place that is gone.
     func finder() -> ((RealmCore) -> _Place?)? {
         if isGone { return nil }
         if let parent, let step {
@@ -84,7 +86,7 @@ extension _Place {
         return { core in find(core).map { _Place(owner: $0, slot: slot) } }
     }
 
-    /// How to find what an accessor of the place shows.
+    /// Returns a locator for an accessor of the place, which `make` creates.
     func locator(_ make: @escaping (_Place) -> Any) -> _Locator? {
         guard let core, let find = finder() else { return nil }
         return _Locator(core) { core in find(core).map(make) }

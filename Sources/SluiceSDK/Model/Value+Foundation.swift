@@ -2,7 +2,7 @@ import Foundation
 import SluiceCore
 
 extension Value {
-    /// The cases of `plain` that are Foundation types.
+    /// The cases of `plain` that are Foundation types; nil for others.
     var wide: Any? {
         switch self {
         case .binary(let v): Data(v)
@@ -12,7 +12,8 @@ extension Value {
         }
     }
 
-    /// The value of something untyped that an app passes as an argument; nil for what no property can hold.
+    /// Converts an app's untyped argument; nil if no property can hold it. An object becomes its primary key.
+    /// Integers are clamped to 64 signed bits.
     init?(any argument: Any?) {
         guard let argument = argument.map(plainNumber) else {
             self = .null
@@ -51,8 +52,8 @@ extension Array where Element == Any? {
     fileprivate init(_ sequence: some Sequence) { self = sequence.map { $0 as Any? } }
 }
 
-/// A number object, as JSON's numbers are, as the Swift value that it holds; everything else as it is. Casts would make a truth value a
-/// number, and a whole number a truth value or a float.
+/// Returns a number object's Swift value, as in JSON; anything else unchanged.
+/// A cast would turn a Boolean into a number, and an integer into a Boolean or a float.
 func plainNumber(_ value: Any) -> Any {
     guard type(of: value) is NSNumber.Type, let number = value as? NSNumber else { return value }
     if type(of: number) == type(of: NSNumber(value: true)) { return number.boolValue }

@@ -2,18 +2,19 @@ import Foundation
 import SluiceCore
 import SluiceQuery
 
-/// Which elements of a collection are meant: in the query language as far as it goes.
+/// A condition on the elements of a collection, in the query language as far as possible.
 indirect enum ElementCondition {
     case query(SyntaxQuery)
-    /// A comparison of texts without regard to accents, which the language does not have; and what it is with regard to them, which has
-    /// the same names and types.
+    /// A text comparison that ignores accents, which the language does not offer.
+    /// The query is the same comparison with accents; it has the same names and types.
     case accentBlind(SyntaxComparison, SyntaxQuery)
     case block((Any?) -> Bool)
     case and([ElementCondition])
     case or([ElementCondition])
     case not(ElementCondition)
 
-    /// - Throws: `queryArgument`, `querySyntax`.
+    /// Parses a predicate format.
+    /// - Throws: `queryArgument`, `querySyntax` or `queryUnsupported`.
     static func parse(_ format: String, _ arguments: [Any], _ model: ElementModel) throws(SluiceError) -> ElementCondition {
         let translation = try PredicateFormat.translate(format, arguments)
         let tree = try SluiceQuery.Query.parse(translation.text).tree
@@ -33,12 +34,12 @@ indirect enum ElementCondition {
         case .compare(let comparison):
             guard accentBlind.contains(comparison.position.offset) else { return .query(names.query(query)) }
             AccentBlind.require(comparison.comparison)
-            // Names stay those of the class: such a comparison is read through accessors.
+            // The class's names are kept: this comparison reads through accessors.
             return .accentBlind(comparison, names.query(query))
         }
     }
 
-    /// The whole condition in the language; nil when there is more to it.
+    /// The whole condition in the language; nil if a part needs evaluation in memory.
     var query: SyntaxQuery? {
         switch self {
         case .query(let query): return query
@@ -54,8 +55,9 @@ indirect enum ElementCondition {
         return queries.count == parts.count ? queries : nil
     }
 
-    /// A part in the language that all elements meant satisfy, and what is left to check; nil for nothing.
+    /// The part in the language that every matching element satisfies, and the remaining condition. Nil: no such part.
     var split: (query: SyntaxQuery?, rest: ElementCondition?) {
+        // Only the parts of an `and` narrow the result: under `or` and `not` a partial query could drop matches.
         if let query { return (query, nil) }
         guard case .and(let parts) = self else { return (nil, self) }
         let queries = parts.compactMap(\.query)
@@ -65,7 +67,7 @@ indirect enum ElementCondition {
         )
     }
 
-    /// The parts of it that the language can say something about: what is wrong with one of them is wrong with the condition.
+    /// All parts that have a form in the language. An error in one of them is an error of the condition.
     var queries: [SyntaxQuery] {
         switch self {
         case .query(let query), .accentBlind(_, let query): [query]
@@ -75,10 +77,10 @@ indirect enum ElementCondition {
         }
     }
 
-    /// Whether an element is meant.
+    /// `true` if an element satisfies the condition.
     /// - Parameters:
-    ///   - element: as the app sees it.
-    ///   - holds: decides about parts in the language.
+    ///   - element: the element as the app sees it.
+    ///   - holds: evaluates the parts in the language.
     func holds(for element: Any?, _ holds: (SyntaxQuery) -> Bool) -> Bool {
         switch self {
         case .query(let query): holds(query)
@@ -91,13 +93,14 @@ indirect enum ElementCondition {
     }
 }
 
-/// Comparisons of texts that ignore accents.
+/// Evaluates text comparisons that ignore accents, in memory.
 private enum AccentBlind {
     static func holds(_ comparison: SyntaxComparison, for element: Any?) -> Bool {
         let (left, right) = (values(comparison.left, element), values(comparison.right, element))
         let holds = { (l: String?, r: String?) -> Bool in
             compare(l, comparison.comparison, r, comparison.foldsCase ? [.diacriticInsensitive, .caseInsensitive] : .diacriticInsensitive)
         }
+        // Without a quantifier one matching pair of values is enough.
         switch quantifier(comparison.left) ?? quantifier(comparison.right) ?? .any {
         case .any: return left.contains { l in right.contains { holds(l, $0) } }
         case .all: return left.allSatisfy { l in right.allSatisfy { holds(l, $0) } }

@@ -1,16 +1,16 @@
-/// A shape on the earth's surface that places can lie in.
+/// A shape on the earth's surface, for `geoWithin`.
 public protocol RealmGeoSpatial: Sendable {
-    /// As the query language writes it.
+    /// The shape in the query language.
     var _queryText: String { get }
 }
 
-/// A place: degrees, and metres of altitude, which queries do not look at.
+/// A place in degrees, with an altitude in metres that queries ignore.
 public struct GeoPoint: Hashable, Sendable {
     public let latitude: Double
     public let longitude: Double
     public let altitude: Double
 
-    /// Nil when the latitude is not within ±90, the longitude not within ±180, or the altitude below 0.
+    /// Returns nil if the latitude is outside ±90, the longitude outside ±180, or the altitude negative.
     public init?(latitude: Double, longitude: Double, altitude: Double = 0) {
         guard (-90...90).contains(latitude), (-180...180).contains(longitude), altitude >= 0 else { return nil }
         (self.latitude, self.longitude, self.altitude) = (latitude, longitude, altitude)
@@ -28,7 +28,7 @@ public struct GeoBox: Hashable, RealmGeoSpatial {
 
     public init(bottomLeft: GeoPoint, topRight: GeoPoint) { (self.bottomLeft, self.topRight) = (bottomLeft, topRight) }
 
-    /// Corners by latitude and longitude; nil when one is no place.
+    /// Creates a box from corners as (latitude, longitude); nil if a corner is not a valid place.
     public init?(bottomLeft: (Double, Double), topRight: (Double, Double)) {
         guard let low = GeoPoint(bottomLeft), let high = GeoPoint(topRight) else { return nil }
         self.init(bottomLeft: low, topRight: high)
@@ -37,12 +37,12 @@ public struct GeoBox: Hashable, RealmGeoSpatial {
     public var _queryText: String { "geoBox(\(bottomLeft.text), \(topRight.text))" }
 }
 
-/// A polygon with great circles as edges, perhaps with holes.
+/// A polygon with great circles as edges, optionally with holes.
 public struct GeoPolygon: Hashable, RealmGeoSpatial {
     public let outerRing: [GeoPoint]
     public let holes: [[GeoPoint]]
 
-    /// Nil when a ring has fewer than three corners. A ring is closed by itself.
+    /// Returns nil if a ring has fewer than three distinct corners. An open ring is closed automatically.
     public init?(outerRing: [GeoPoint], holes: [[GeoPoint]] = []) {
         guard let outer = GeoPolygon.closed(outerRing) else { return nil }
         let inner = holes.compactMap(GeoPolygon.closed)
@@ -52,7 +52,7 @@ public struct GeoPolygon: Hashable, RealmGeoSpatial {
 
     public init?(outerRing: [GeoPoint], holes: [GeoPoint]...) { self.init(outerRing: outerRing, holes: holes) }
 
-    /// Corners by latitude and longitude.
+    /// Creates a polygon from corners as (latitude, longitude); nil also if a corner is not a valid place.
     public init?(outerRing: [(Double, Double)], holes: [[(Double, Double)]] = []) {
         let rings = ([outerRing] + holes).map { $0.compactMap { GeoPoint($0) } }
         guard zip(rings, [outerRing] + holes).allSatisfy({ $0.count == $1.count }) else { return nil }
@@ -73,9 +73,9 @@ public struct GeoPolygon: Hashable, RealmGeoSpatial {
     }
 }
 
-/// A distance along the earth's surface.
+/// A distance along the earth's surface, at an earth radius of 6,378.1 km.
 public struct Distance: Hashable, Sendable {
-    /// As the angle at the earth's centre.
+    /// The distance as an angle at the earth's centre.
     public let radians: Double
 
     private static let earthRadiusMetres = 6_378_100.0
@@ -85,7 +85,7 @@ public struct Distance: Hashable, Sendable {
         self.radians = radians
     }
 
-    /// Nil when it is negative; so are the others.
+    /// Returns nil for a negative or non-finite distance, as do the other units.
     public static func kilometers(_ kilometers: Double) -> Distance? { Distance(checked: kilometers * 1000 / earthRadiusMetres) }
     public static func miles(_ miles: Double) -> Distance? { Distance(checked: miles * 1609.344 / earthRadiusMetres) }
     public static func degrees(_ degrees: Double) -> Distance? { Distance(checked: degrees * .pi / 180) }
@@ -96,12 +96,12 @@ public struct Distance: Hashable, Sendable {
     public func asDegrees() -> Double { radians * 180 / .pi }
 }
 
-/// What lies within a distance of a place.
+/// All places within a distance of a centre.
 public struct GeoCircle: Hashable, RealmGeoSpatial {
     public let center: GeoPoint
     public let radiusInRadians: Double
 
-    /// Nil when the radius is negative.
+    /// Returns nil if the radius, in radians, is negative or not finite.
     public init?(center: GeoPoint, radiusInRadians: Double) {
         guard radiusInRadians.isFinite, radiusInRadians >= 0 else { return nil }
         (self.center, self.radiusInRadians) = (center, radiusInRadians)
@@ -109,7 +109,7 @@ public struct GeoCircle: Hashable, RealmGeoSpatial {
 
     public init?(center: GeoPoint, radius: Distance) { self.init(center: center, radiusInRadians: radius.radians) }
 
-    /// The centre by latitude and longitude.
+    /// Creates a circle with the centre as (latitude, longitude).
     public init?(center: (Double, Double), radiusInRadians: Double) {
         guard let center = GeoPoint(center) else { return nil }
         self.init(center: center, radiusInRadians: radiusInRadians)

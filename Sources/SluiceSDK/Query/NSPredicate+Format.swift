@@ -5,14 +5,15 @@ import Synchronization
 
 #if !canImport(Darwin)
     extension NSPredicate {
-        /// A predicate from a format, for `filter` and `where:` of this library: Foundation has none on this platform. Asked about
-        /// an object itself (`evaluate(with:)`), it answers for managed objects only.
+        /// Creates a predicate from a format, for this library's `filter` and `where:`. Foundation on this platform offers none.
+        /// `evaluate(with:)` supports managed objects only and ends the program for others.
         public convenience init(format: String, _ args: Any...) { self.init(format: format, argumentArray: args) }
 
-        /// The same with the arguments in an array.
+        /// Creates a predicate from a format with the arguments in an array.
         public convenience init(format: String, argumentArray: [Any]?) {
             let content = Confined(PredicateContent(format: format, arguments: argumentArray ?? []))
             self.init { object, _ in
+                // This library passes an inquiry to get the format back from the block.
                 if let inquiry = object as? PredicateInquiry {
                     inquiry.content = content.content
                     return true
@@ -24,7 +25,7 @@ import Synchronization
     }
 #endif
 
-/// What a format predicate was made of.
+/// The format and arguments of a format predicate.
 struct PredicateContent {
     let format: String
     let arguments: [Any]
@@ -38,10 +39,10 @@ struct PredicateContent {
     }
 }
 
-/// What a format predicate is asked with for its content.
+/// An object that receives the content of the format predicate that is evaluated with it.
 final class PredicateInquiry { var content: PredicateContent? }
 
-/// The format predicates in use. Other predicates' blocks belong to apps, which do not expect to be asked about anything but objects.
+/// The format predicates in use. Blocks of other predicates belong to apps, which expect app objects only.
 private enum PredicateRegistry {
     private struct Entry {
         weak var predicate: NSPredicate?
@@ -60,6 +61,7 @@ private enum PredicateRegistry {
         let identity = ObjectIdentifier(predicate)
         entries.withLock { entries in
             entries.byIdentity[identity] = entry.content
+            // Released predicates are swept when the table has doubled, so that an insertion costs O(1) amortized.
             guard entries.byIdentity.count > entries.bound else { return }
             entries.byIdentity = entries.byIdentity.filter { $0.value.predicate != nil }
             entries.bound = max(64, 2 * entries.byIdentity.count)
@@ -81,6 +83,7 @@ extension ElementCondition {
         #endif
     }
 
+    /// Converts a predicate.
     /// - Throws: as `parse`.
     static func of(_ predicate: NSPredicate, _ model: ElementModel) throws(SluiceError) -> ElementCondition {
         if let compound = predicate as? NSCompoundPredicate {
@@ -94,13 +97,14 @@ extension ElementCondition {
             }
         }
         #if canImport(Darwin)
-            // Constants are written into the text there.
+            // On Apple's platforms the format contains the constants.
             if !predicate.predicateFormat.hasPrefix("BLOCKPREDICATE") { return try parse(predicate.predicateFormat, [], model) }
         #endif
         let inquiry = PredicateInquiry()
         if PredicateRegistry.contains(predicate), predicate.evaluate(with: inquiry), let content = inquiry.content {
             return try parse(content.format, content.arguments, model)
         }
+        // Any other predicate is a black box and is evaluated for each element.
         let block = Confined(predicate)
         return .block { block.content.evaluate(with: $0) }
     }

@@ -1,15 +1,15 @@
 import SluiceCore
 import SluiceQuery
 
-/// Turns a predicate in the format of `filter("age > %@ AND name BEGINSWITH $0", …)` into a text of the query language:
-/// placeholders are replaced by constants, words that only predicates have by those of the language.
+/// Translates a predicate format such as `filter("age > %@ AND name BEGINSWITH $0", …)` into text of the query language.
+/// Placeholders become constants, and keywords of predicates become those of the language.
 ///
-/// It goes by bytes: all that it looks for is ASCII, and everything else is part of a name or of a text.
+/// The scan is by bytes: all its delimiters are ASCII, and all other bytes belong to names or texts.
 struct PredicateFormat {
-    /// What a format becomes.
+    /// The text of the query language and the operators that ignore accents.
     struct Translation {
         var text = ""
-        /// Where the operators stand, in bytes of the text, that ignore accents: the language has no such operators.
+        /// The byte offsets in the text of operators that ignore accents. The language has no such operators.
         var accentBlind: Set<Int> = []
     }
 
@@ -19,11 +19,13 @@ struct PredicateFormat {
     private var nextArgument = 0
     private var text: [UInt8] = []
     private var accentBlind: Set<Int> = []
-    /// Where the last word or operator begins in the text.
+    /// The byte offset in the text of the last word or operator.
     private var lastToken = 0
     private var wasSymbol = false
 
-    /// - Throws: `queryArgument` when arguments are missing or no constants.
+    /// Translates a format with its arguments.
+    /// - Throws: `queryArgument` if an argument is missing or is not a constant; `querySyntax` for an unclosed quote;
+    ///   `queryUnsupported` for keywords such as `MATCHES`.
     static func translate(_ format: String, _ arguments: [Any]) throws(SluiceError) -> Translation {
         var formatter = PredicateFormat(bytes: Array(format.utf8), arguments: arguments)
         try formatter.run()
@@ -40,6 +42,7 @@ struct PredicateFormat {
         while position < bytes.count {
             let byte = bytes[position]
             let isSymbol = PredicateFormat.isSymbol(byte)
+            // A run of symbols, such as `>=`, is one token, so its first byte marks the operator.
             if isSymbol && !wasSymbol { lastToken = text.count }
             wasSymbol = isSymbol
             switch byte {
@@ -59,7 +62,7 @@ struct PredicateFormat {
         position += 1
     }
 
-    /// Copies a name between backquotes, which may be a word of predicates or of the language.
+    /// Copies a name in backquotes, which may be a keyword of predicates or of the language.
     private mutating func quotedName() throws(SluiceError) {
         lastToken = text.count
         copy()
@@ -89,7 +92,7 @@ struct PredicateFormat {
 
     // MARK: Texts
 
-    /// A text in quotes; a backslash takes the meaning of the next character away, but for `n`, `r` and `t`.
+    /// Translates a quoted text. A backslash makes the next character literal, except for `n`, `r` and `t`.
     private mutating func string(quote: UInt8) throws(SluiceError) {
         position += 1
         var content: [UInt8] = []
@@ -105,7 +108,7 @@ struct PredicateFormat {
         guard position < bytes.count else { throw SluiceError(.querySyntax, "A text in the predicate has no end.") }
         position += 1
         let decoded = String(decoding: content, as: UTF8.self)
-        // The contents of B64"…" and the like have nothing to escape and stay as they are.
+        // The contents of B64"…" and the like contain no escapes and stay unchanged.
         put(text.suffix(3) == [UInt8]("B64".utf8)[...] ? "\"\(decoded)\"" : RQLText.literal(.string(decoded)))
     }
 
@@ -120,12 +123,13 @@ struct PredicateFormat {
 
     // MARK: Brackets
 
-    /// `[cd]` behind an operator, `[%@]` and `[%K]` behind a collection; other indices are the language's too.
+    /// Translates `[cd]` after an operator, and `[%@]` and `[%K]` after a collection. Other indices are the language's and stay.
     private mutating func bracket() throws(SluiceError) {
         let content = bytes[(position + 1)...].prefix { $0 != UInt8(ascii: "]") }
         let inside = String(decoding: content, as: UTF8.self).filter { !$0.isWhitespace }
         if !inside.isEmpty, inside.allSatisfy({ "cdCD".contains($0) }) {
             position += content.count + 2
+            // The operator just copied is marked by its offset, which the parser later reports as the comparison's position.
             if inside.lowercased().contains("d") { accentBlind.insert(lastToken) }
             if inside.lowercased().contains("c") { put("[c]") }
             return
@@ -144,7 +148,7 @@ struct PredicateFormat {
 
     // MARK: Arguments
 
-    /// `%@`, `%K`, `%d` and its longer forms, `%f`.
+    /// Translates `%@`, `%K`, `%d` and its longer forms, and `%f`. `%K` is inserted as it is.
     private mutating func placeholder() throws(SluiceError) {
         let start = position
         position += 1
@@ -164,7 +168,7 @@ struct PredicateFormat {
 
     private static func endsPlaceholder(_ byte: UInt8) -> Bool { "@KdifuDg".utf8.contains(byte) }
 
-    /// `$0`; anything else that begins with a dollar sign is a name.
+    /// Translates `$0` and so on. Any other text after a dollar sign is a variable's name and is copied.
     private mutating func numbered() throws(SluiceError) {
         let digits = bytes[(position + 1)...].prefix { PredicateFormat.isDigit($0) }
         guard let index = Int(String(decoding: digits, as: UTF8.self)) else {
@@ -188,7 +192,7 @@ struct PredicateFormat {
         guard let shape = argument as? any RealmGeoSpatial else {
             throw SluiceError(.queryArgument, "The argument \(argument) of \(placeholder()) is no value that a query can hold.")
         }
-        // The operator before it is an IN, which the language calls otherwise.
+        // The `IN` before the argument is replaced: the language has GEOWITHIN instead.
         text.removeLast(text.count - lastToken)
         put("GEOWITHIN \(shape._queryText)")
     }
@@ -202,7 +206,7 @@ struct PredicateFormat {
         while position < bytes.count, PredicateFormat.continuesWord(bytes[position]) { position += 1 }
         let word = bytes[start..<position]
         switch word.count {
-        // The longest and shortest of the words that are not the language's.
+        // The length range of the words that need translation or are rejected.
         case 2...10:
             let word = String(decoding: word, as: UTF8.self)
             if PredicateFormat.refused.contains(word) {

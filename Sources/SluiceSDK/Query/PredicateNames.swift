@@ -2,25 +2,25 @@ import SluiceCore
 import SluiceQuery
 import SluiceReplica
 
-/// What a condition is about.
+/// The element type of a condition.
 enum ElementModel {
     case object(ModelSchema)
-    /// Values: `SELF` is the value.
+    /// Scalar values: `SELF` is the value.
     case scalar
-    /// Names are taken as they are.
+    /// An unknown class: names are kept unchanged.
     case unknown
 
-    /// The class of a name, as far as it is known.
+    /// Returns the model of a class by its name, `unknown` if the class is not loaded. Cost: linear in the number of classes.
     static func named(_ name: String) -> ElementModel {
         KnownClasses.all.first { $0.className() == name }.map { .object(ModelSchema.of($0)) } ?? .unknown
     }
 
-    /// The name that the value of a scalar has in conditions.
+    /// The name of a scalar value in conditions.
     static let selfName = "SELF"
 }
 
-/// Puts the names that a file has in the place of those that classes have, inverse links in the place of `LinkingObjects`
-/// properties, and the primary key in the place of `SELF`.
+/// Translates names in a condition from the class to the file: properties to columns, `LinkingObjects` properties to inverse links,
+/// and `SELF` to the primary key.
 struct PredicateNames {
     private var scopes: [(variable: String?, schema: ModelSchema?)]
     private let isScalar: Bool
@@ -43,7 +43,7 @@ struct PredicateNames {
 
     func comparison(_ comparison: SyntaxComparison) -> SyntaxComparison {
         var result = comparison
-        // Where the object itself is compared, other objects are keys as it is one.
+        // Objects compared with the object itself become keys, because `SELF` becomes a key too.
         let isIdentity = !isScalar && (isSelf(comparison.left) || isSelf(comparison.right))
         result.left = operand(isIdentity ? keys(comparison.left) : comparison.left)
         result.right = operand(isIdentity ? keys(comparison.right) : comparison.right)
@@ -78,6 +78,7 @@ struct PredicateNames {
             result.kind = .arithmetic(self.operand(left), arithmetic, self.operand(right))
         case .subqueryCount(let path, let variable, let inner):
             let (path, schema) = self.path(path)
+            // Inside the subquery, names without a variable resolve against the class of the collection's elements.
             var names = self
             names.scopes.append((variable.text, schema))
             result.kind = .subqueryCount(path, variable: variable, names.query(inner))
@@ -91,7 +92,7 @@ struct PredicateNames {
         return schema.properties[slot].column
     }
 
-    /// The path in the file's names, and the class that it leads to; nil when that is none, or unknown.
+    /// Translates a path. Also returns the class of its last step; nil if that is not a class or is unknown.
     func path(_ path: SyntaxPath) -> (path: SyntaxPath, schema: ModelSchema?) {
         var result = path
         var schema = scopes.last?.schema
@@ -99,9 +100,11 @@ struct PredicateNames {
         result.steps = []
         if case .name(let first)? = steps.first?.kind {
             if let scope = scopes.last(where: { $0.variable == first }) {
+                // A variable of a subquery stays; the innermost scope wins.
                 schema = scope.schema
                 result.steps.append(steps.removeFirst())
             } else if first == ElementModel.selfName, !isScalar, scopes[0].schema != nil {
+                // `SELF` before further names is redundant and goes; alone it is the primary key.
                 let place = steps.removeFirst().position
                 let isAlone = steps.isEmpty && path.suffix == nil
                 if isAlone, let schema {
@@ -118,6 +121,7 @@ struct PredicateNames {
         switch step.kind {
         case .name(let name):
             guard let here = schema, let slot = here.slot(named: name) else {
+                // After an unknown name all further steps stay unchanged.
                 schema = nil
                 return steps.append(step)
             }

@@ -1,8 +1,8 @@
-/// What lists, sets and maps have in common in queries.
+/// Operations shared by lists, sets and maps in queries.
 extension Query {
     fileprivate func contains(constant value: Any) -> Query<Bool> { Query<Bool>(.comparison(.constant(value), "IN", node)) }
 
-    /// Whether all elements lie between two values.
+    /// `true` if all elements are between two values, compared by minimum and maximum.
     fileprivate func allIn(_ low: Any, _ high: Any, isClosed: Bool) -> Query<Bool> {
         let (least, greatest): (Query<Any>, Query<Any>) = (aggregate("@min"), aggregate("@max"))
         return Query<Bool>(
@@ -15,17 +15,17 @@ extension Query {
 // MARK: Lists and sets
 
 extension Query where T: RealmCollection {
-    /// Whether the collection contains the value.
+    /// `true` if the collection contains the value.
     public func contains(_ value: T.Element) -> Query<Bool> { contains(constant: queryArgument(value)) }
 
-    /// Whether the collection contains one of the values.
+    /// `true` if the collection contains one of the values.
     public func containsAny<U: Sequence>(in values: U) -> Query<Bool> where U.Element == T.Element {
         comparison("IN", .constant(values.map { queryArgument($0) }))
     }
 
-    /// Whether an element has the value.
+    /// `true` if an element has the value.
     public static func == (lhs: Query, rhs: T.Element) -> Query<Bool> { lhs.comparison("==", .constant(queryArgument(rhs))) }
-    /// Whether an element has another value.
+    /// `true` if an element has another value.
     public static func != (lhs: Query, rhs: T.Element) -> Query<Bool> { lhs.comparison("!=", .constant(queryArgument(rhs))) }
 
     /// The number of elements.
@@ -33,40 +33,40 @@ extension Query where T: RealmCollection {
 }
 
 extension Query where T: RealmCollection, T.Element.PersistedType: _QueryNumeric {
-    /// Whether an element is greater.
+    /// `true` if an element is greater.
     public static func > (lhs: Query, rhs: T.Element) -> Query<Bool> { lhs.comparison(">", .constant(queryArgument(rhs))) }
-    /// Whether an element is greater or equal.
+    /// `true` if an element is greater or equal.
     public static func >= (lhs: Query, rhs: T.Element) -> Query<Bool> { lhs.comparison(">=", .constant(queryArgument(rhs))) }
-    /// Whether an element is less.
+    /// `true` if an element is less.
     public static func < (lhs: Query, rhs: T.Element) -> Query<Bool> { lhs.comparison("<", .constant(queryArgument(rhs))) }
-    /// Whether an element is less or equal.
+    /// `true` if an element is less or equal.
     public static func <= (lhs: Query, rhs: T.Element) -> Query<Bool> { lhs.comparison("<=", .constant(queryArgument(rhs))) }
 
-    /// Whether all elements lie in the range, both ends included.
+    /// `true` if all elements are in the range, both ends included.
     public func contains(_ range: ClosedRange<T.Element>) -> Query<Bool> where T.Element: Comparable {
         allIn(queryArgument(range.lowerBound), queryArgument(range.upperBound), isClosed: true)
     }
 
-    /// Whether all elements lie in the range, the upper end left out.
+    /// `true` if all elements are in the range, without the upper end.
     public func contains(_ range: Range<T.Element>) -> Query<Bool> where T.Element: Comparable {
         allIn(queryArgument(range.lowerBound), queryArgument(range.upperBound), isClosed: false)
     }
 
-    /// Whether all elements that are not nil lie in the range, both ends included.
+    /// `true` if all elements except nil are in the range, both ends included.
     public func contains<W: Comparable & _OptionalPersistable>(_ range: ClosedRange<W>) -> Query<Bool> where T.Element == W? {
         allIn(queryArgument(range.lowerBound), queryArgument(range.upperBound), isClosed: true)
     }
 
-    /// Whether all elements that are not nil lie in the range, the upper end left out.
+    /// `true` if all elements except nil are in the range, without the upper end.
     public func contains<W: Comparable & _OptionalPersistable>(_ range: Range<W>) -> Query<Bool> where T.Element == W? {
         allIn(queryArgument(range.lowerBound), queryArgument(range.upperBound), isClosed: false)
     }
 
-    /// The least element; null when there is none.
+    /// The minimum; null for an empty collection.
     public var min: Query<T.Element> { aggregate("@min") }
-    /// The greatest element; null when there is none.
+    /// The maximum; null for an empty collection.
     public var max: Query<T.Element> { aggregate("@max") }
-    /// The average of the elements; null when there is none.
+    /// The average; null for an empty collection.
     public var avg: Query<T.Element> { aggregate("@avg") }
     /// The sum of the elements.
     public var sum: Query<T.Element> { aggregate("@sum") }
@@ -75,17 +75,17 @@ extension Query where T: RealmCollection, T.Element.PersistedType: _QueryNumeric
 // MARK: Maps
 
 extension Query where T: RealmKeyedCollection {
-    /// Whether the map contains the value.
+    /// `true` if the map contains the value.
     public func contains(_ value: T.Value) -> Query<Bool> { contains(constant: queryArgument(value)) }
 
-    /// Whether the map contains one of the values.
+    /// `true` if the map contains one of the values.
     public func containsAny<U: Sequence>(in values: U) -> Query<Bool> where U.Element == T.Value {
         comparison("IN", .constant(values.map { queryArgument($0) }))
     }
 
-    /// Whether an entry has the value.
+    /// `true` if an entry has the value.
     public static func == (lhs: Query, rhs: T.Value) -> Query<Bool> { lhs.comparison("==", .constant(queryArgument(rhs))) }
-    /// Whether an entry has another value.
+    /// `true` if an entry has another value.
     public static func != (lhs: Query, rhs: T.Value) -> Query<Bool> { lhs.comparison("!=", .constant(queryArgument(rhs))) }
 
     private func part<R>(_ name: String) -> Query<R> {
@@ -96,12 +96,12 @@ extension Query where T: RealmKeyedCollection {
         return Query<R>(.path(path))
     }
 
-    /// All keys; a comparison holds when it does for one of them.
+    /// All keys. A comparison holds if it holds for one key.
     public var keys: Query<String> { part("@allKeys") }
-    /// All values; a comparison holds when it does for one of them.
+    /// All values. A comparison holds if it holds for one value.
     public var values: Query<T.Value> { part("@allValues") }
 
-    /// The value of a key; null when there is none.
+    /// The value for a key; null if the key is missing.
     public subscript(_ key: T.Key) -> Query<T.Value> where T.Key: _MapKey {
         guard case .path(let path) = node else { throwRealmException("Cannot apply key path to Map subscripts.") }
         return Query<T.Value>(.subscripted(path, [.key(key._mapKey)]))
@@ -112,40 +112,40 @@ extension Query where T: RealmKeyedCollection {
 }
 
 extension Query where T: RealmKeyedCollection, T.Value.PersistedType: _QueryNumeric {
-    /// Whether a value is greater.
+    /// `true` if a value is greater.
     public static func > (lhs: Query, rhs: T.Value) -> Query<Bool> { lhs.comparison(">", .constant(queryArgument(rhs))) }
-    /// Whether a value is greater or equal.
+    /// `true` if a value is greater or equal.
     public static func >= (lhs: Query, rhs: T.Value) -> Query<Bool> { lhs.comparison(">=", .constant(queryArgument(rhs))) }
-    /// Whether a value is less.
+    /// `true` if a value is less.
     public static func < (lhs: Query, rhs: T.Value) -> Query<Bool> { lhs.comparison("<", .constant(queryArgument(rhs))) }
-    /// Whether a value is less or equal.
+    /// `true` if a value is less or equal.
     public static func <= (lhs: Query, rhs: T.Value) -> Query<Bool> { lhs.comparison("<=", .constant(queryArgument(rhs))) }
 
-    /// Whether all values lie in the range, both ends included.
+    /// `true` if all values are in the range, both ends included.
     public func contains(_ range: ClosedRange<T.Value>) -> Query<Bool> where T.Value: Comparable {
         allIn(queryArgument(range.lowerBound), queryArgument(range.upperBound), isClosed: true)
     }
 
-    /// Whether all values lie in the range, the upper end left out.
+    /// `true` if all values are in the range, without the upper end.
     public func contains(_ range: Range<T.Value>) -> Query<Bool> where T.Value: Comparable {
         allIn(queryArgument(range.lowerBound), queryArgument(range.upperBound), isClosed: false)
     }
 
-    /// Whether all values that are not nil lie in the range, both ends included.
+    /// `true` if all values except nil are in the range, both ends included.
     public func contains<W: Comparable & _OptionalPersistable>(_ range: ClosedRange<W>) -> Query<Bool> where T.Value == W? {
         allIn(queryArgument(range.lowerBound), queryArgument(range.upperBound), isClosed: true)
     }
 
-    /// Whether all values that are not nil lie in the range, the upper end left out.
+    /// `true` if all values except nil are in the range, without the upper end.
     public func contains<W: Comparable & _OptionalPersistable>(_ range: Range<W>) -> Query<Bool> where T.Value == W? {
         allIn(queryArgument(range.lowerBound), queryArgument(range.upperBound), isClosed: false)
     }
 
-    /// The least value; null when there is none.
+    /// The minimum; null for an empty map.
     public var min: Query<T.Value> { aggregate("@min") }
-    /// The greatest value; null when there is none.
+    /// The maximum; null for an empty map.
     public var max: Query<T.Value> { aggregate("@max") }
-    /// The average of the values; null when there is none.
+    /// The average; null for an empty map.
     public var avg: Query<T.Value> { aggregate("@avg") }
     /// The sum of the values.
     public var sum: Query<T.Value> { aggregate("@sum") }
@@ -162,10 +162,10 @@ extension Query where T == AnyRealmValue {
         }
     }
 
-    /// The element of a list in the value; null when there is none.
+    /// The element at an index of a list in the value; null if there is none.
     public subscript(index: Int) -> Query<AnyRealmValue> { going(.index(index)) }
-    /// The value of a key of a dictionary in the value; null when there is none.
+    /// The value for a key of a dictionary in the value; null if there is none.
     public subscript(key: String) -> Query<AnyRealmValue> { going(.key(key)) }
-    /// All elements of a list or dictionary in the value; a comparison holds when it does for one of them.
+    /// All elements of a list or dictionary in the value. A comparison holds if it holds for one element.
     public var any: Query<AnyRealmValue> { going(.every) }
 }

@@ -1,11 +1,11 @@
 public import Foundation
 
-/// What type-safe queries pass as an argument for a value: numbers, texts and the like, or an object.
+/// Returns a value as an argument of a type-safe query: a number, text or other value, or an object; `NSNull` for nil.
 func queryArgument(_ value: some _Persistable) -> Any { value._untyped ?? NSNull() }
 
 // MARK: Order
 
-/// A type whose values have an order in queries.
+/// A type whose values are ordered in queries.
 public protocol _QueryNumeric: _Persistable {}
 extension Int: _QueryNumeric {}
 extension Int8: _QueryNumeric {}
@@ -21,92 +21,92 @@ extension UUID: _QueryNumeric {}
 extension AnyRealmValue: _QueryNumeric {}
 
 extension Query where T: _Persistable {
-    /// Whether the property has the value.
+    /// `true` if the property has the value.
     public static func == (lhs: Query, rhs: T) -> Query<Bool> { lhs.comparison("==", .constant(queryArgument(rhs))) }
-    /// Whether the property has another value.
+    /// `true` if the property has another value.
     public static func != (lhs: Query, rhs: T) -> Query<Bool> { lhs.comparison("!=", .constant(queryArgument(rhs))) }
-    /// Whether two properties have the same value.
+    /// `true` if two properties have equal values.
     public static func == <U: _Persistable>(lhs: Query, rhs: Query<U>) -> Query<Bool> where U.PersistedType == T.PersistedType {
         lhs.comparison("==", rhs.node)
     }
-    /// Whether two properties have different values.
+    /// `true` if two properties have different values.
     public static func != <U: _Persistable>(lhs: Query, rhs: Query<U>) -> Query<Bool> where U.PersistedType == T.PersistedType {
         lhs.comparison("!=", rhs.node)
     }
 
-    /// Whether the property has one of the values.
+    /// `true` if the property has one of the values.
     public func `in`<U: Sequence>(_ values: U) -> Query<Bool> where U.Element == T {
         comparison("IN", .constant(values.map { queryArgument($0) }))
     }
 }
 
 extension Query where T: _Persistable, T.PersistedType: _QueryNumeric {
-    /// Whether the value is greater.
+    /// `true` if the value is greater.
     public static func > (lhs: Query, rhs: T) -> Query<Bool> { lhs.comparison(">", .constant(queryArgument(rhs))) }
-    /// Whether the value is greater or equal.
+    /// `true` if the value is greater or equal.
     public static func >= (lhs: Query, rhs: T) -> Query<Bool> { lhs.comparison(">=", .constant(queryArgument(rhs))) }
-    /// Whether the value is less.
+    /// `true` if the value is less.
     public static func < (lhs: Query, rhs: T) -> Query<Bool> { lhs.comparison("<", .constant(queryArgument(rhs))) }
-    /// Whether the value is less or equal.
+    /// `true` if the value is less or equal.
     public static func <= (lhs: Query, rhs: T) -> Query<Bool> { lhs.comparison("<=", .constant(queryArgument(rhs))) }
-    /// Whether the value is greater than that of another property.
+    /// `true` if the value is greater than that of another property.
     public static func > <U: _Persistable>(lhs: Query, rhs: Query<U>) -> Query<Bool> where U.PersistedType: _QueryNumeric {
         lhs.comparison(">", rhs.node)
     }
-    /// Whether the value is that of another property or greater.
+    /// `true` if the value is greater than or equal to that of another property.
     public static func >= <U: _Persistable>(lhs: Query, rhs: Query<U>) -> Query<Bool> where U.PersistedType: _QueryNumeric {
         lhs.comparison(">=", rhs.node)
     }
-    /// Whether the value is less than that of another property.
+    /// `true` if the value is less than that of another property.
     public static func < <U: _Persistable>(lhs: Query, rhs: Query<U>) -> Query<Bool> where U.PersistedType: _QueryNumeric {
         lhs.comparison("<", rhs.node)
     }
-    /// Whether the value is that of another property or less.
+    /// `true` if the value is less than or equal to that of another property.
     public static func <= <U: _Persistable>(lhs: Query, rhs: Query<U>) -> Query<Bool> where U.PersistedType: _QueryNumeric {
         lhs.comparison("<=", rhs.node)
     }
 
-    /// Whether the value lies in the range, both ends included.
+    /// `true` if the value is in the range, both ends included.
     public func contains(_ range: ClosedRange<T>) -> Query<Bool> where T: Comparable {
         self.range(queryArgument(range.lowerBound), queryArgument(range.upperBound), isClosed: true)
     }
 
-    /// Whether the value lies in the range, the upper end left out.
+    /// `true` if the value is in the range, without the upper end.
     public func contains(_ range: Range<T>) -> Query<Bool> where T: Comparable {
         self.range(queryArgument(range.lowerBound), queryArgument(range.upperBound), isClosed: false)
     }
 
-    /// Whether the value lies in the range, both ends included; null does not.
+    /// `true` if the value is in the range, both ends included; `false` for null.
     public func contains<W: Comparable & _OptionalPersistable>(_ range: ClosedRange<W>) -> Query<Bool> where T == W? {
         self.range(queryArgument(range.lowerBound), queryArgument(range.upperBound), isClosed: true)
     }
 
-    /// Whether the value lies in the range, the upper end left out; null does not.
+    /// `true` if the value is in the range, without the upper end; `false` for null.
     public func contains<W: Comparable & _OptionalPersistable>(_ range: Range<W>) -> Query<Bool> where T == W? {
         self.range(queryArgument(range.lowerBound), queryArgument(range.upperBound), isClosed: false)
     }
 
-    /// The least value of the property over the collection that the path goes through.
+    /// The minimum of the property over the path's collection.
     public var min: Query { aggregate("@min") }
-    /// The greatest value of the property over the collection that the path goes through.
+    /// The maximum of the property over the path's collection.
     public var max: Query { aggregate("@max") }
-    /// The average of the property over the collection that the path goes through.
+    /// The average of the property over the path's collection.
     public var avg: Query { aggregate("@avg") }
-    /// The sum of the property over the collection that the path goes through.
+    /// The sum of the property over the path's collection.
     public var sum: Query { aggregate("@sum") }
 }
 
 // MARK: Conditions
 
 extension Query where T == Bool {
-    /// Both.
+    /// `true` if both conditions hold.
     public static func && (lhs: Query, rhs: Query) -> Query { Query(.both(lhs.node, "&&", rhs.node)) }
-    /// Either.
+    /// `true` if at least one condition holds.
     public static func || (lhs: Query, rhs: Query) -> Query { Query(.both(lhs.node, "||", rhs.node)) }
-    /// Not.
+    /// `true` if the condition does not hold.
     public static prefix func ! (query: Query) -> Query { Query(.not(query.node)) }
 
-    /// How many objects of a collection satisfy a condition, all of whose paths begin with the collection.
+    /// The number of objects of a collection that satisfy a condition. All paths of the condition must begin with the collection.
     ///
     /// ```swift
     /// people.where { ($0.dogs.age > 3 && $0.dogs.name == "Rex").count > 0 }
@@ -117,12 +117,12 @@ extension Query where T == Bool {
 // MARK: Places
 
 extension Query where T: EmbeddedObject {
-    /// Whether the place lies in a shape.
+    /// `true` if the place is in a shape.
     public func geoWithin(_ shape: some RealmGeoSpatial) -> Query<Bool> { comparison("IN", .constant(shape)) }
 }
 
 extension Query {
-    /// Whether the place lies in a shape.
+    /// `true` if the place is in a shape.
     public func geoWithin<E: EmbeddedObject>(_ shape: some RealmGeoSpatial) -> Query<Bool> where T == E? {
         comparison("IN", .constant(shape))
     }

@@ -1,5 +1,4 @@
-/// Queries about what is stored for enumerations and custom types rather than about their values: of an enumeration of texts,
-/// which begin with a letter, say.
+/// Queries on the stored values of enumerations and custom types, such as `BEGINSWITH` on an enumeration of texts.
 
 // MARK: Enumerations
 
@@ -13,7 +12,7 @@ extension Query where T: _QueryOptionalEnum {
     public var rawValue: Query<T.RawValueOrNil> { Query<T.RawValueOrNil>(node) }
 }
 
-// What kind of collection the members below give does not matter: all have the same operations.
+// The members below may return any kind of collection: all have the same operations.
 
 extension Query where T: RealmCollection, T.Element: PersistableEnum, T.Element.RawValue: RealmCollectionValue {
     /// The stored values.

@@ -1,12 +1,12 @@
 import SluiceQuery
 
-/// A part of a type-safe query: what `where`'s closure gets and gives back.
+/// A part of a type-safe query, as the argument and result of `where`'s closure.
 ///
 /// ```swift
 /// realm.objects(Task.self).where { $0.progressMinutes > 60 && $0.assignee == "Jo" }
 /// ```
-/// It builds the text of a predicate, see `_constructPredicate`, and is then treated like one. What does not fit together ends
-/// the program.
+/// A query is rendered as the format of a predicate, see `_constructPredicate`, and evaluated like one.
+/// Invalid combinations end the program.
 @dynamicMemberLookup
 public struct Query<T> {
     let node: QueryNode
@@ -16,10 +16,10 @@ public struct Query<T> {
     /// The element itself.
     static var root: Query { Query(.path(QueryPath())) }
 
-    /// The element itself, for tests of what queries are rendered as.
+    /// Returns the element itself, for tests of the rendering.
     public static func _constructForTesting() -> Query<T> { root }
 
-    /// The predicate's format and its arguments.
+    /// Returns the predicate's format and its arguments, in the order of the placeholders.
     public func _constructPredicate() -> (String, [Any]) { QueryRendering.render(node) }
 
     // MARK: Going to a property
@@ -42,7 +42,7 @@ public struct Query<T> {
         self.member(Query.name(member, in: T.self), V.self)
     }
 
-    /// A property of the object that a link leads to.
+    /// A property of a link's target.
     public subscript<V, W: ObjectBase>(dynamicMember member: KeyPath<W, V>) -> Query<V> where T == W? {
         self.member(Query.name(member, in: W.self), V.self)
     }
@@ -58,21 +58,21 @@ public struct Query<T> {
         Query<Bool>(.comparison(node, operation, right))
     }
 
-    /// The collection operator behind the first name of the path: `dogs.@min.age`.
+    /// Inserts a collection operator after the path's first collection, or after its first name: `dogs.@min.age`.
     func aggregate<R>(_ name: String) -> Query<R> {
         guard case .path(var path) = node else { throwRealmException("Cannot apply key path to Map subscripts.") }
         path.aggregate(name)
         return Query<R>(.path(path))
     }
 
-    /// Between two constants, the upper one in or not.
+    /// Compares with two constants. The lower bound is included; the upper bound only if `isClosed`.
     func range(_ low: Any, _ high: Any, isClosed: Bool) -> Query<Bool> {
         if isClosed { return Query<Bool>(.between(node, .constant(low), .constant(high))) }
         return Query<Bool>(.both(.comparison(node, ">=", .constant(low)), "&&", .comparison(node, "<", .constant(high))))
     }
 }
 
-/// What a type-safe query is built of.
+/// The syntax tree of a type-safe query.
 indirect enum QueryNode {
     case path(QueryPath)
     case constant(Any?)
@@ -82,10 +82,10 @@ indirect enum QueryNode {
     case both(QueryNode, String, QueryNode)
     case between(QueryNode, QueryNode, QueryNode)
     case not(QueryNode)
-    /// How many objects of a collection satisfy a condition.
+    /// The number of objects of a collection that satisfy a condition.
     case subqueryCount(QueryNode)
 
-    /// As a condition: a Bool property stands for that it is true.
+    /// `true` for a property. As a condition, a Bool property means `== true`.
     var isPath: Bool { if case .path = self { true } else { false } }
 }
 
@@ -95,18 +95,18 @@ enum QuerySubscript {
     case every
 }
 
-/// Names with dots between them.
+/// A sequence of names, separated by dots in the text.
 struct QueryPath {
     var names: [String] = []
-    /// The number of names up to the first that is a collection; 0 when none is.
+    /// The number of names up to and including the first collection; 0 without a collection.
     var collectionEnd = 0
-    /// Whether it gives several values and needs a quantifier when it is compared.
+    /// `true` if the path has several values, so that a comparison needs a quantifier.
     var needsAny = false
-    /// Whether it ends in a collection.
+    /// `true` if the path ends in a collection.
     var isCollection = false
 
     var text: String { names.isEmpty ? "SELF" : names.joined(separator: ".") }
-    /// The same for the format of a predicate: names that are words of the language are quoted.
+    /// The path for a predicate's format: names that are keywords of the language are quoted.
     var format: String { names.isEmpty ? "SELF" : names.map(PredicateFormat.quoted).joined(separator: ".") }
 
     mutating func append(_ name: String, isCollection: Bool) {
@@ -124,11 +124,11 @@ struct QueryPath {
     }
 }
 
-/// What a query sees as several values.
+/// A type with several values in queries: lists, sets and maps.
 public protocol _QueryCollection {}
 
 extension ModelSchema {
-    /// The name in the class of the property that a key path of one step leads to.
+    /// Returns the class's name for the property at a key path of one step; nil if there is none.
     func memberName(of keyPath: AnyKeyPath) -> String? {
         name(of: keyPath).flatMap { slot(named: $0) }.map { properties[$0].name }
     }

@@ -1,12 +1,12 @@
 import Foundation
 import SluiceQuery
 
-/// Writes a type-safe query as the format of a predicate.
+/// Renders a type-safe query as the format of a predicate.
 struct QueryRendering {
     private var format = ""
     private var arguments: [Any] = []
     private var subqueries = 0
-    /// The collection and the variable of the SUBQUERY around.
+    /// The collection and the variable of the enclosing SUBQUERY.
     private var subquery: (collection: [String], variable: String)?
 
     static func render(_ node: QueryNode) -> (String, [Any]) {
@@ -15,7 +15,7 @@ struct QueryRendering {
         return (rendering.format, rendering.arguments)
     }
 
-    /// A part that stands where a condition is wanted.
+    /// Renders a node as a condition.
     private mutating func condition(_ node: QueryNode) {
         switch node {
         case .path(let path):
@@ -30,6 +30,7 @@ struct QueryRendering {
 
     private mutating func write(_ node: QueryNode, negation: String) {
         switch node {
+        // Inside a SUBQUERY the variable is one element, so no quantifier is written.
         case .path(let path):
             if path.needsAny && subquery == nil { format += "ANY " }
             write(path)
@@ -39,7 +40,7 @@ struct QueryRendering {
         case .subscripted(let path, let subscripts): write(path, subscripts)
         case .comparison(let left, let operation, let right):
             check(left, right)
-            // Only a comparison with values takes a quantifier: in `%@ IN list` the list is one.
+            // Only comparisons of elements take a quantifier: in `%@ IN list` the list itself is the operand.
             let isWhole = operation == "IN" && { if case .constant = left { true } else { false } }()
             format += "(\(negation)"
             write(left, negation: "")
@@ -103,6 +104,7 @@ struct QueryRendering {
         let (outer, variable) = (subquery, "$col\(subqueries)")
         format += "SUBQUERY("
         write(QueryPath(names: collection))
+        // Paths of the condition start at the variable; the outer subquery's variable is restored afterwards.
         format += ", \(variable), "
         subquery = (collection, variable)
         condition(inner)
@@ -112,7 +114,7 @@ struct QueryRendering {
 }
 
 extension QueryNode {
-    /// The collection that all of a subquery's paths begin with.
+    /// The common collection of all paths of a subquery; nil if no path has one. Several collections end the program.
     fileprivate var collection: [String]? {
         let paths = self.paths
         guard let first = paths.first(where: { $0.collectionEnd > 0 }) else { return nil }

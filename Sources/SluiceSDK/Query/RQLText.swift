@@ -2,9 +2,10 @@ import Foundation
 import SluiceCore
 import SluiceQuery
 
-/// Texts of the query language.
+/// Renders values and names as text of the query language.
 enum RQLText {
-    /// A constant. Strings that hold a quote, a backslash or a control character are written in base64: the language has no escapes.
+    /// Renders a constant.
+    /// Strings with a quote, a backslash or a control character are rendered in base64, because the language has no escapes.
     static func literal(_ value: Value) -> String {
         switch value {
         case .null: return "null"
@@ -24,9 +25,10 @@ enum RQLText {
         }
     }
 
-    /// What an app gave as an argument; nil for what no query can hold.
+    /// Renders an app's argument; nil if a query cannot contain it.
     static func constant(_ argument: Any) -> String? {
-        // What most are: the casts below cost a microsecond. By the exact type: a number object is neither.
+        // Fast path for the most frequent types, as the casts below cost a microsecond.
+        // Exact types only: a number object must not match.
         let type = type(of: argument)
         if type == Int.self, let value = argument as? Int { return "\(value)" }
         if type == String.self, let value = argument as? String { return string(value) }
@@ -34,6 +36,7 @@ enum RQLText {
         if type == Double.self, let value = argument as? Double { return literal(.double(value)) }
         if let object = argument as? Object { return literal(.link(type: object.model.name, key: object.model.primaryKey(of: object))) }
         if let mixed = argument as? AnyRealmValue { return constant(queryArgument(mixed)) }
+        // Sequences become lists, unless they convert to another kind of value.
         if !(argument is String), !(argument is Data), let sequence = argument as? any Sequence, Value(any: argument)?.isList ?? true {
             let members = RQLText.members(sequence).map { constant($0) }
             guard members.allSatisfy({ $0 != nil }) else { return nil }
@@ -53,10 +56,10 @@ enum RQLText {
         return isPlain ? "\"\(text)\"" : "B64\"\(Base64.encode(Array(text.utf8)))\""
     }
 
-    /// A property's name as the language writes it: blanks are escaped.
+    /// Renders a property's name; blanks are escaped.
     static func name(_ name: String) -> String { name.replacing(" ", with: "\\ ") }
 
-    /// The canonical form of a query.
+    /// Returns the canonical form of a query.
     /// - Throws: `querySyntax`.
     static func canonical(_ text: String) throws(SluiceError) -> String {
         try SluiceQuery.Query.parse(text).canonicalText

@@ -1,11 +1,13 @@
 import SluiceReplica
 import Synchronization
 
-/// What has changed since a Realm last told its observers; changes that all observers hear of become one.
+/// The changes since a Realm last notified its observers. Changes that concern the same observers are merged.
+///
+/// Written by the committing thread and emptied on the Realm's scheduler.
 final class ChangeInbox: Sendable {
     struct Entry: Sendable {
         var change: ReplicaChange
-        /// The observers that do not hear of it.
+        /// The observers that do not receive the change.
         var silenced: Set<ObjectIdentifier>
     }
 
@@ -13,37 +15,38 @@ final class ChangeInbox: Sendable {
         var entries: [Entry] = []
         var isScheduled = false
         var silenced: Set<ObjectIdentifier> = []
-        /// An observer has begun here: what led to this version is none of its changes.
+        /// The version at which the newest observer started. Changes up to it are not merged with later ones.
         var boundary: UInt64 = 0
-        /// An observer is about to begin: until it is known where, no two commits become one entry, as it might begin between them.
+        /// `true` while an observer is starting. Its version is unknown until then, so no two commits are merged.
         var isHeld = false
-        /// How often in a row `take` found that news were on their way.
+        /// The number of consecutive `take` calls that found a commit without its change.
         var waits = 0
 
-        /// Whether all who hear of an entry hear of a change too.
+        /// `true` if a change may be merged into an entry: the same observers receive both.
         func continues(_ entry: Entry, with change: ReplicaChange) -> Bool {
             !isHeld && entry.silenced == silenced && (entry.change.version > boundary || change.version <= boundary)
         }
     }
 
     private let state = Mutex(State())
-    /// Beyond this many all are told everything.
+    /// The most entries kept. Later changes are merged into the last entry, which silenced observers then receive too.
     private static let entryLimit = 64
-    /// After this many waits for news in a row what there is has to do: another process's news may stay away, and a writer that
-    /// commits without a pause must not keep observers from hearing.
+    /// The number of consecutive waits after which `take` delivers the known changes.
+    /// A change from another process may never arrive, and a writer without pauses must not starve the observers.
     private static let waitLimit = 16
 
-    /// What can be told at a state.
+    /// The result of `take`.
     enum Taking {
-        /// All that changed up to it, or nothing.
+        /// All changes up to the snapshot; may be empty.
         case entries([Entry])
-        /// The state contains a commit whose news come in a moment, and schedule a delivery.
+        /// The snapshot contains a commit whose change has not arrived. Its arrival schedules a delivery.
         case later
-        /// There are news of a newer state.
+        /// The inbox has changes of a newer snapshot. The caller should advance first.
         case behind
     }
 
-    /// - Returns: whether a delivery has to be scheduled.
+    /// Adds a change.
+    /// - Returns: `true` if the caller must schedule a delivery.
     func put(_ change: ReplicaChange) -> Bool {
         state.withLock { state in
             let isFull = state.entries.count >= ChangeInbox.entryLimit
@@ -58,23 +61,26 @@ final class ChangeInbox: Sendable {
         }
     }
 
-    /// Observers that are not to hear of the changes that come until the next call.
+    /// Excludes observers from the changes that arrive until the next call.
     func silence(_ observers: Set<ObjectIdentifier>) { state.withLock { $0.silenced = observers } }
 
-    /// Keeps all commits apart until `separate` or `take`.
+    /// Keeps all commits separate until `separate` or `take`.
     func hold() { state.withLock { $0.isHeld = true } }
 
-    /// Keeps apart what led to a version and what comes after it.
+    /// Keeps the changes up to a version apart from later ones.
     func separate(at version: UInt64) { state.withLock { ($0.boundary, $0.isHeld) = (version, false) } }
 
-    /// News of a commit come a moment after it can be seen. Who was told of a state then would be told of its last commit twice.
+    /// Removes and returns the changes up to a snapshot.
+    ///
+    /// A change arrives shortly after its commit becomes visible. A delivery in between would report the last commit twice.
     /// - Parameters:
-    ///   - version: of the state that the Realm shows.
-    ///   - isLast: whether news of a newer state are to be told too.
+    ///   - version: The version that the Realm shows.
+    ///   - isLast: `true` to return changes of newer snapshots too.
     func take(at version: UInt64, isLast: Bool) -> Taking {
         state.withLock { state in
             let newest = state.entries.lazy.map(\.change.version).max() ?? version
             if newest > version, !isLast { return .behind }
+            // Reset under the lock: a change that arrives after this schedules a delivery of its own.
             (state.isScheduled, state.isHeld) = (false, false)
             if newest < version, state.waits < ChangeInbox.waitLimit {
                 state.waits += 1
@@ -88,6 +94,6 @@ final class ChangeInbox: Sendable {
 
     var isEmpty: Bool { state.withLock { $0.entries.isEmpty } }
 
-    /// A delivery that was scheduled has come to nothing: the next change schedules another.
+    /// Cancels a scheduled delivery that had no effect. The next change schedules another.
     func postpone() { state.withLock { $0.isScheduled = false } }
 }

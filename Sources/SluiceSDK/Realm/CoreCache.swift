@@ -1,12 +1,13 @@
 import Synchronization
 
-/// The Realms on one file by where they live: those that are opened at one place are one.
+/// The open Realms of one file by scheduler. Opening a Realm again on the same scheduler returns the same core.
 final class CoreCache: Sendable {
     private let cores = Mutex<[Scheduler.Place: WeakConfined<RealmCore>]>([:])
 
     func find(_ place: Scheduler.Place, _ schemas: [ModelSchema]) -> RealmCore? {
+        // The strong reference is taken under the lock: the core may be released by its last handle at any time.
         let core = cores.withLock { Confined($0[place]?.content) }.content
-        // One with other classes cannot stand in.
+        // A Realm with other classes cannot be reused.
         guard let core, core.schemas.elementsEqual(schemas, by: ===) else { return nil }
         return core
     }
@@ -14,6 +15,7 @@ final class CoreCache: Sendable {
     func put(_ core: RealmCore, _ place: Scheduler.Place) {
         let weak = WeakConfined(core)
         cores.withLock { cores in
+            // Remove released cores here, so that the cache is bounded by the number of live Realms.
             cores = cores.filter { $0.value.content != nil }
             cores[place] = weak
         }
@@ -21,8 +23,8 @@ final class CoreCache: Sendable {
 }
 
 extension OpenFile {
-    /// The Realm on this file for a place, made when there is none yet.
-    /// - Parameter floats: whether it moves on by use.
+    /// Returns the core of this file for a scheduler, and creates it if there is none.
+    /// - Parameter floats: `true` if each read advances the Realm first.
     func core(_ configuration: Realm.Configuration, scheduler: Scheduler, floats: Bool = false) throws -> RealmCore {
         let schemas = ModelSchema.closure(of: configuration.classes)
         let place = scheduler.place

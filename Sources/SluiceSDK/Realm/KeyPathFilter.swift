@@ -1,9 +1,9 @@
 import SluiceCore
 
-/// The properties that an observer asks for with key paths: `["name", "dogs.age"]`, or Swift key paths.
+/// The properties that an observer selects with key paths: `["name", "dogs.age"]`, or Swift key paths.
 ///
-/// A part is the name that the class has for a property; `*` stands for all of them. The last part may be a link or a
-/// collection: then its own changes count, not those of the objects that it leads to.
+/// Each component is a property name of the model class; `*` matches all properties.
+/// If the last component is a link or a collection, its own changes count, not those of the linked objects.
 struct KeyPathFilter {
     struct Step {
         let schema: ModelSchema
@@ -12,18 +12,18 @@ struct KeyPathFilter {
         var property: ModelSchema.Property { schema.properties[slot] }
     }
 
-    /// Never empty; the first step of each is of the class that is observed.
+    /// The paths, never empty. The first step of each is a property of the observed class.
     let paths: [[Step]]
 
-    /// The properties of the class itself that are named, first or alone.
+    /// The slots of the observed class's properties at the start of the paths.
     var slots: Set<Int> { Set(paths.map { $0[0].slot }) }
 
-    /// A path that leads nowhere is misuse, which ends the program.
+    /// Parses key paths. Traps if a path does not exist.
     init(_ keyPaths: [String], of schema: ModelSchema) {
         paths = keyPaths.flatMap { KeyPathFilter.paths($0.split(separator: ".", omittingEmptySubsequences: false)[...], schema, $0) }
     }
 
-    /// Nil for nil: no filter.
+    /// Parses optional key paths; nil if there is no filter.
     static func of(_ keyPaths: [String]?, _ schema: ModelSchema) -> KeyPathFilter? { keyPaths.map { KeyPathFilter($0, of: schema) } }
 
     private static func paths(_ parts: ArraySlice<Substring>, _ schema: ModelSchema, _ whole: String) -> [[Step]] {
@@ -41,7 +41,7 @@ struct KeyPathFilter {
             let step = Step(schema: schema, slot: slot)
             if rest.isEmpty { return [[step]] }
             guard let target = step.property.kind.target else {
-                // A star goes on through links only.
+                // A star continues through links only; other properties end the path.
                 if part == "*" { return [[step]] }
                 throwRealmException("Invalid key path '\(whole)': property '\(schema.name).\(part)' is not a link.")
             }
@@ -51,7 +51,7 @@ struct KeyPathFilter {
 }
 
 extension ModelSchema {
-    /// A Swift key path as a text: `\Person.dogs[0].name` is `dogs.name`.
+    /// The text of a Swift key path: `\Person.dogs[0].name` becomes `dogs.name`. Traps if it reads no `@Persisted` property.
     func text(of keyPath: AnyKeyPath) -> String {
         let slots = trace(keyPath)
         var schema = self
@@ -65,8 +65,8 @@ extension ModelSchema {
         return names.joined(separator: ".")
     }
 
-    /// Slots that reading has passed through, as texts: one for each way from the object to a value. A property that the class
-    /// computes from several has several.
+    /// The key path texts of the slots that a trace has read, one for each path from the object to a value.
+    /// A computed property that reads several properties has several.
     func texts(of slots: [Int32]) -> [String] {
         var texts: [String] = []
         var (schema, names): (ModelSchema, [String]) = (self, [])
@@ -85,5 +85,5 @@ extension ModelSchema {
     }
 }
 
-/// A Swift key path over persisted properties as key path text.
+/// The key path text of a Swift key path over persisted properties. Traps if it reads none.
 public func _name<T: ObjectBase>(for keyPath: PartialKeyPath<T>) -> String { ModelSchema.of(T.self).text(of: keyPath) }

@@ -1,36 +1,37 @@
 import SluiceCore
 import SluiceReplica
 
-/// Makes the objects of a local file fit changed classes; called in the one transaction that changes the file.
+/// Migrates the objects of a local file to changed classes. Runs within the transaction that changes the file.
 /// - Parameters:
-///   - migration: the objects before and after.
-///   - oldSchemaVersion: of the file.
+///   - migration: Access to the objects before and after.
+///   - oldSchemaVersion: The schema version of the file.
 public typealias MigrationBlock = @Sendable (_ migration: Migration, _ oldSchemaVersion: UInt64) -> Void
 
-/// An object in a migration: its properties are read and set by name.
+/// An object in a migration. Its properties are read and set by name.
 public typealias MigrationObject = DynamicObject
 
-/// Called with an object as it was and as it becomes; nil where it is not.
+/// Receives an object before and after the migration. One of them is nil if the class is new or the object has no counterpart.
 public typealias MigrationObjectEnumerateBlock = (_ oldObject: MigrationObject?, _ newObject: MigrationObject?) -> Void
 
-/// The objects of a file while its classes change. It is of use within the migration block only.
+/// The objects of a file during a change of its classes. Valid only within the migration block.
 public struct Migration {
     let old: RealmCore
     let new: RealmCore
     let keys: Keys
 
-    /// Properties that have been renamed into primary keys, by class: the objects before are found by them.
+    /// Properties that have been renamed to primary keys, by class. They map old objects to new ones.
     final class Keys {
         var renamed: [String: String] = [:]
     }
 
-    /// The classes that the file was written with. Properties have the names that they have in the file.
+    /// The classes of the file, with the property names of the file.
     public var oldSchema: Schema { Realm(core: old).schema }
     /// The classes that the Realm is opened with.
     public var newSchema: Schema { Realm(core: new).schema }
 
-    /// Goes through the objects of a class as they were, and as they are with what the block has changed already; properties that
-    /// are in both with the same type have their values. For a class that is new, through the objects that have been created.
+    /// Calls the block for each object of a class, with its state before and its current state in the new schema.
+    /// Properties with the same name and type in both schemas keep their values.
+    /// For a new class, the block receives the objects that have been created.
     public func enumerateObjects(ofType typeName: String, _ block: MigrationObjectEnumerateBlock) {
         guard let oldType = old.type(named: typeName) else {
             guard let type = new.type(named: typeName) else { return }
@@ -47,7 +48,7 @@ public struct Migration {
         }
     }
 
-    /// The primary key that an old object's successor has; nil when nothing says.
+    /// The primary key of an old object's successor; nil if it cannot be determined.
     private func newKey(of object: DynamicObject, _ newType: Int) -> Value? {
         let schema = new.schema(newType)
         guard let row = object._row else { return nil }
@@ -56,17 +57,17 @@ public struct Migration {
         return row.schema.slot(of: name).flatMap { row.current($0) }
     }
 
-    /// Makes an object.
+    /// Creates an object in the new schema.
     @discardableResult
     public func create(_ typeName: String, value: Any = [String: Any]()) -> MigrationObject {
         Realm(core: new).dynamicCreate(typeName, value: value)
     }
 
-    /// Deletes an object; of those that `enumerateObjects` gives, a new one.
+    /// Deletes an object. Of the pair that `enumerateObjects` passes, only the new object can be deleted.
     public func delete(_ object: MigrationObject) { new.delete(object) }
 
-    /// Deletes all objects of a class; one that the Realm does not have any more is removed from the file.
-    /// - Returns: whether the file had the class.
+    /// Deletes all objects of a class. A class outside the new schema is removed from the file.
+    /// - Returns: `true` if the file had the class.
     @discardableResult
     public func deleteData(forType typeName: String) -> Bool {
         if let type = new.type(named: typeName) {
@@ -78,8 +79,9 @@ public struct Migration {
         return isThere
     }
 
-    /// Gives a property the values that another had, which the class does not have any more; a primary key as well. Faster than to
-    /// set each object's, and right for links.
+    /// Copies the values of a removed property to a new one, which may be the primary key.
+    /// It is faster than setting each object's property and keeps links.
+    /// Traps if either class or property does not exist, the old property still exists, or the types differ.
     public func renameProperty(onType typeName: String, from oldName: String, to newName: String) {
         guard let oldType = old.type(named: typeName), let newType = new.type(named: typeName) else {
             throwRealmException("Cannot rename properties for type '\(typeName)' because it does not exist.")
@@ -108,6 +110,7 @@ public struct Migration {
         }
     }
 
+    /// Copies the values of a property to the objects with the same primary key.
     private func copy(_ oldType: Int, _ newType: Int, from source: Int, to target: Int) {
         for key in old.run(old.all(oldType)) {
             guard let object = old.object(DynamicObject.self, type: oldType, key: key), let newKey = newKey(of: object, newType),
@@ -119,7 +122,8 @@ public struct Migration {
         }
     }
 
-    /// The table is empty, as nothing said which object is which.
+    /// Creates the new objects with the renamed primary key.
+    /// The new table is empty: without the old key, the refit could not match the objects.
     private func renameKey(_ oldType: Int, _ newType: Int, _ oldName: String) {
         let (before, after) = (old.schema(oldType), new.schema(newType))
         keys.renamed[after.name] = oldName

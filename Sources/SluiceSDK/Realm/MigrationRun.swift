@@ -2,13 +2,14 @@ public import Foundation
 import SluiceCore
 import SluiceReplica
 
-/// Makes a local file fit the classes that it is opened with, before it is opened.
+/// Migrates a local file to the classes of its configuration before it is opened.
 struct MigrationRun {
     let path: String
     let configuration: Realm.Configuration
     let schemas: [ModelSchema]
 
-    /// - Throws: `schemaMismatch` when the file has a higher schema version, or other classes with the same one.
+    /// Compares the file's schema with the configuration and migrates the file if its version is lower.
+    /// - Throws: `schemaMismatch` if the file has a higher version, or different classes with the same version.
     func run() throws {
         let stored = try asRealmError { try Replica.storedSchema(path: path, isReadOnly: configuration.readOnly) }
         guard let stored else { return }
@@ -24,6 +25,7 @@ struct MigrationRun {
         let schema = SluiceCore.Schema(schemas.map { $0.objectType(isSynced: false) })
         let differences = SchemaDifferences(from: stored.schema, to: schema).texts
         if version == stored.version && differences.isEmpty { return }
+        // The caller accepts the loss of the data: the file is created again when it is opened.
         if configuration.deleteRealmIfMigrationNeeded, !configuration.readOnly {
             ReplicaFile.remove(path)
             return
@@ -36,7 +38,7 @@ struct MigrationRun {
         try migrate(from: stored, to: schema)
     }
 
-    /// All in one transaction of the file: when the block ends the program, or something fails, the file is as it was.
+    /// Migrates in one transaction of the file. If the block traps or a write fails, the file is unchanged.
     private func migrate(from stored: StoredSchema, to schema: SluiceCore.Schema) throws {
         let oldReplica = try asRealmError {
             try Replica(path: path, schema: stored.schema, isSynced: false, options: ReplicaOptions(isUnfitted: true))
@@ -57,14 +59,15 @@ struct MigrationRun {
 }
 
 extension Realm {
-    /// Makes the file of a configuration fit its classes now, not when it is opened.
+    /// Migrates the file of a configuration now, without opening a Realm.
     public static func performMigration(for configuration: Realm.Configuration = .defaultConfiguration) throws {
         _ = try OpenFile.of(configuration)
     }
 }
 
-/// The schema version of a local file.
-/// - Throws: `Realm.Error.fileNotFound` when there is no file, `invalidDatabase` when it is none of this SDK.
+/// The schema version of a local file; 0 if the file has none.
+/// - Throws: `Realm.Error.fileNotFound` if there is no file, `invalidDatabase` if it is not a file of this SDK.
+///   `invalidInput` if a key is given.
 public func schemaVersionAtURL(_ fileURL: URL, encryptionKey: Data? = nil) throws -> UInt64 {
     if encryptionKey != nil { throw Realm.Error.encryption }
     guard FileManager.default.fileExists(atPath: fileURL.path) else {

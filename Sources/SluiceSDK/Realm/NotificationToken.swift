@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Keeps a notification coming; it ends with `invalidate()` or when the token goes away.
+/// Keeps an observation alive. The observation ends with `invalidate()` or when the token is released.
 public final class NotificationToken: Sendable {
     private struct State {
         var isValid = true
@@ -12,7 +12,7 @@ public final class NotificationToken: Sendable {
     init() {}
     deinit { invalidate() }
 
-    /// Ends the notification. One that is under way on another thread may still arrive.
+    /// Ends the observation. A notification that is already running on another thread may still be delivered.
     public func invalidate() {
         let ending = state.withLock { state in
             defer { state = State(isValid: false) }
@@ -23,7 +23,7 @@ public final class NotificationToken: Sendable {
 
     var isValid: Bool { state.withLock { $0.isValid } }
 
-    /// Calls the body when the notification ends, or now when it has.
+    /// Calls the body when the observation ends, or at once if it has ended.
     func whenEnded(_ body: @escaping @Sendable () -> Void) {
         let hasEnded = state.withLock { state in
             if state.isValid { state.ending = body }

@@ -1,36 +1,36 @@
 public import Foundation
 
-/// Lets a class make and find its objects itself, as `RLMObject` does. `Object` is its only conforming class.
+/// Class methods that create and find objects, compatible with `RLMObject`. `Object` is the only conforming class.
 public protocol SelfFindingObject {}
 
 extension Object: SelfFindingObject {}
 
-// Extensions of the protocol because: only there may a result be of the class that is asked.
+// Extensions of the protocol because: only there may a result have the type of the class that is called.
 extension SelfFindingObject where Self: Object {
     // MARK: Making
 
-    /// Makes an object in the default Realm; a key that is there ends the program.
-    /// - Throws: what opening the Realm and writing throw.
+    /// Creates an object in the default Realm. Traps if its primary key exists.
+    /// - Throws: The errors of opening the Realm and of writing.
     @discardableResult
     public static func createInDefaultRealm(withValue value: Any) throws -> Self { try make(in: Realm(), value, .error) }
 
-    /// Makes an object in a Realm, in its write transaction or in one of its own.
+    /// Creates an object in a Realm, in the open write transaction or in a new one. Traps if its primary key exists.
     @discardableResult
     public static func create(in realm: Realm, withValue value: Any) throws -> Self { try make(in: realm, value, .error) }
 
-    /// Makes an object in the default Realm, or sets what is given of the one with its key.
+    /// Creates an object in the default Realm, or sets the given properties of the object with its primary key.
     @discardableResult
     public static func createOrUpdateInDefaultRealm(withValue value: Any) throws -> Self { try make(in: Realm(), value, .all) }
 
-    /// The same in a Realm.
+    /// Creates an object in a Realm, or sets the given properties of the object with its primary key.
     @discardableResult
     public static func createOrUpdate(in realm: Realm, withValue value: Any) throws -> Self { try make(in: realm, value, .all) }
 
-    /// Makes an object in the default Realm, or sets what is given and differs of the one with its key.
+    /// Creates an object in the default Realm, or sets the given properties that differ in the object with its primary key.
     @discardableResult
     public static func createOrUpdateModifiedInDefaultRealm(withValue value: Any) throws -> Self { try make(in: Realm(), value, .modified) }
 
-    /// The same in a Realm.
+    /// Creates an object in a Realm, or sets the given properties that differ in the object with its primary key.
     @discardableResult
     public static func createOrUpdateModified(in realm: Realm, withValue value: Any) throws -> Self {
         try make(in: realm, value, .modified)
@@ -49,37 +49,37 @@ extension SelfFindingObject where Self: Object {
     /// All objects of the class in a Realm.
     public static func allObjects(in realm: Realm) -> Results<Self> { realm.objects(Self.self) }
 
-    /// Those of the default Realm that match a predicate; `%@` and `$0` stand for arguments.
+    /// The objects of the default Realm that match a predicate; `%@` and `$0` refer to arguments.
     public static func objects(where predicateFormat: String, _ args: Any...) throws -> Results<Self> {
         try allObjects().matching(predicateFormat, args)
     }
 
-    /// Those of the default Realm that match a predicate; nil: all.
+    /// The objects of the default Realm that match a predicate; all if it is nil.
     public static func objects(with predicate: NSPredicate?) throws -> Results<Self> { try objects(in: Realm(), with: predicate) }
 
-    /// Those of a Realm that match a predicate; `%@` and `$0` stand for arguments.
+    /// The objects of a Realm that match a predicate; `%@` and `$0` refer to arguments.
     public static func objects(in realm: Realm, where predicateFormat: String, _ args: Any...) -> Results<Self> {
         allObjects(in: realm).matching(predicateFormat, args)
     }
 
-    /// Those of a Realm that match a predicate; nil: all.
+    /// The objects of a Realm that match a predicate; all if it is nil.
     public static func objects(in realm: Realm, with predicate: NSPredicate?) -> Results<Self> {
         let all = allObjects(in: realm)
         return predicate.map { all.filter($0) } ?? all
     }
 
-    /// The object of the default Realm with a key; nil when there is none. Only an optional key can be nil.
+    /// The object of the default Realm with a primary key; nil if there is none. A nil key is valid only for an optional key.
     public static func object(forPrimaryKey key: Any?) throws -> Self? { try object(in: Realm(), forPrimaryKey: key) }
 
-    /// The object of a Realm with a key.
+    /// The object of a Realm with a primary key; nil if there is none.
     public static func object(in realm: Realm, forPrimaryKey key: Any?) -> Self? {
         realm.object(ofType: Self.self, forPrimaryKey: key)
     }
 }
 
 extension ThreadConfined where Self: Object {
-    /// Calls the block after changes of the object: with the changes, or with true when it was deleted. No error ever comes.
-    /// - Returns: the token that keeps the notifications coming.
+    /// Calls the block after changes of the object, with the changes, or with `true` if it was deleted. It never passes an error.
+    /// - Returns: A token. The notifications end when it is invalidated or released.
     public func addNotificationBlock(
         _ block: @escaping (_ isDeleted: Bool, _ changes: [PropertyChange]?, _ error: (any Error)?) -> Void
     ) -> NotificationToken {
@@ -94,8 +94,8 @@ extension ThreadConfined where Self: Object {
 }
 
 extension PropertyChange {
-    /// `oldValue` by `RLMPropertyChange`'s name.
+    /// `oldValue` under the name of `RLMPropertyChange`.
     public var previousValue: Any? { oldValue }
-    /// `newValue` by `RLMPropertyChange`'s name.
+    /// `newValue` under the name of `RLMPropertyChange`.
     public var value: Any? { newValue }
 }

@@ -1,26 +1,29 @@
 import SluiceCore
 import SluiceReplica
 
-/// Goes through objects and reads their rows ahead: a few at first, then more at a time, and of each the properties that the
-/// body of the loop has used so far. A loop goes through the objects that were there when it began.
+/// A loop over objects that reads their rows ahead, a few at first and then more at a time.
+/// It reads the properties that the loop's body has used so far, and iterates over the objects that existed at its start.
 ///
-/// Objects that the body has not kept become those of later rows: making one costs more than reading its row.
+/// Objects that the body has not retained are reused for later rows: creating an object costs more than reading its row.
 ///
-/// Public because inlined iterators name it; apps have no use for it.
+/// Public because inlined iterators name it; not for use by apps.
 public final class _ObjectLoop {
     private let core: RealmCore
     private let schema: ModelSchema
     private let type: Int
     private let rest: LoopRest
-    // Unchecked because: a loop belongs to the place of its Realm, and the checks cost as much as a step.
+    // Unchecked because: a loop is confined to its Realm's scheduler, and the checks cost as much as a step.
     @exclusivity(unchecked) private var reader: RowReader
+    /// `true` if objects may be reused. This needs a plain class and a live Realm.
     private let recycles: Bool
-    /// The element of a row.
+    /// Creates the element of a row.
     private let element: (_RowCache) -> AnyObject?
+    /// The index of the next row in `reader`.
     @exclusivity(unchecked) private var position = 0
+    /// The number of rows of the next read.
     private var size = 4
 
-    /// A loop over objects of a class.
+    /// Creates a loop over objects of a class.
     init<Element: RealmCollectionValue>(core: RealmCore, type: Int, over objects: LoopRest.State, of _: Element.Type) {
         self.core = core
         self.type = type
@@ -29,10 +32,11 @@ public final class _ObjectLoop {
         rest = LoopRest(core, type, objects)
         recycles = schema.isPlain && Element.self == schema.objectClass && !core.isFrozen
         element = { Element._object(of: $0) as AnyObject? }
+        // The Realm settles such a loop before it advances: the loop keeps the state at its start.
         if case .table = objects, !core.isFrozen { core.loops.insert(rest) }
     }
 
-    /// The next object; those that have been deleted are passed over.
+    /// The next object. Deleted objects are skipped.
     @usableFromInline func next() -> AnyObject? {
         while true {
             if position == reader.count, !fill() { return nil }
@@ -46,7 +50,8 @@ public final class _ObjectLoop {
         }
     }
 
-    /// - Returns: whether there is another row.
+    /// Reads the next rows.
+    /// - Returns: `true` if another row was read.
     private func fill() -> Bool {
         let limit = size
         reader.begin()
@@ -54,7 +59,7 @@ public final class _ObjectLoop {
         let isMore: Bool? = core.attempt(nil) { store throws(SluiceError) in
             switch rest.state {
             case .table(let number):
-                // As many as stay in the processor's nearest cache.
+                // As many rows as fit into the processor's nearest cache.
                 size = min(size * 4, 64)
                 return try fill(limit, after: number, from: store)
             case .keys(let keys):
@@ -65,11 +70,14 @@ public final class _ObjectLoop {
             }
         }
         reader.end()
-        // A file that cannot be read shows nothing more.
+        // An unreadable file ends the loop.
         if isMore == nil { rest.finish() }
+        // All objects of this read may have been deleted: continue with the next keys.
         return reader.count > 0 || (isMore == true && fill())
     }
 
+    /// Reads rows of a table.
+    /// - Returns: `false` at the end of the table.
     private func fill(_ limit: Int, after number: Int64, from store: RowStore) throws(SluiceError) -> Bool {
         guard let cursor = try rest.cursor(after: number, reader.mask, reader.slots, from: store) else { return false }
         while reader.count < limit {
@@ -84,18 +92,20 @@ public final class _ObjectLoop {
     }
 }
 
-/// What a loop has not read yet. The Realm knows this part of a loop only: an object that is known weakly is slow to use.
+/// The part of a loop that is still to be read.
+/// The Realm holds only this part weakly: an object with weak references is slow to use.
 final class LoopRest {
     enum State {
-        /// All rows of the class behind a number.
+        /// All rows of the class after a row number.
         case table(after: Int64)
+        /// The objects with these keys.
         case keys(ArraySlice<Value>)
     }
 
     private let core: RealmCore
     private let type: Int
     var state: State
-    /// Stands on the last row that was read, with the properties of a set.
+    /// The open cursor, at the last row read, and the properties that it reads.
     private var cursor: (RowCursor, SlotSet)?
 
     init(_ core: RealmCore, _ type: Int, _ state: State) {
@@ -104,21 +114,22 @@ final class LoopRest {
         self.state = state
     }
 
-    /// Reads on behind a row, from where the last rows were read when they had the same properties.
+    /// Returns a cursor after a row. The open cursor is reused if it reads the same properties.
     func cursor(after number: Int64, _ mask: SlotSet, _ slots: [Int], from store: RowStore) throws(SluiceError) -> RowCursor? {
         if let (cursor, properties) = cursor, properties.bits == mask.bits { return cursor }
         let new = try store.cursor(type: type, after: number, properties: slots)
-        // The readers of a frozen Realm come from any thread, and one left over could be let go from any.
+        // A frozen Realm is read from any thread, and a stored cursor could be released on any of them.
         cursor = core.isFrozen ? nil : new.map { ($0, mask) }
         return new
     }
 
+    /// Ends the loop and closes its cursor.
     func finish() {
         cursor = nil
         state = .keys([])
     }
 
-    /// Called before the Realm moves on or changes: notes what is left of the state at which the loop began.
+    /// Runs before the Realm advances or changes. Replaces the open cursor by the remaining keys at the loop's start.
     func settle() {
         guard case .table(let number) = state else { return }
         cursor = nil
@@ -131,20 +142,22 @@ final class LoopRest {
     }
 }
 
-/// Makes rows of what a loop reads. Rows of before that nobody else has any more are used again, with their objects.
+/// Creates the rows of a loop. Earlier rows without other references are reused together with their objects.
 private struct RowReader {
     private let core: RealmCore
     private let schema: ModelSchema
     private let type: Int
-    /// Nil: rows have all values. A frozen row is read whole: any thread may use it, and none may change it.
+    /// The properties that the loop's body uses; nil if rows are read whole.
+    /// A frozen Realm's rows are whole, since any thread may use them and none may change them.
     private let profile: LoopProfile?
     private let references = References()
-    /// What is read.
+    /// The properties that are read.
     private(set) var mask = SlotSet()
     private(set) var slots: [Int] = []
     private(set) var rows: [_RowCache] = []
-    /// Of the rows: those that the body has been given, while the loop may use them again.
+    /// The objects of the rows, as far as the loop may reuse them.
     var objects: [AnyObject?] = []
+    /// The number of rows that are valid now. The others are left for reuse.
     private(set) var count = 0
 
     init(_ core: RealmCore, _ schema: ModelSchema, _ type: Int) {
@@ -155,21 +168,23 @@ private struct RowReader {
         if profile == nil { slots = Array(0..<schema.storedCount) }
     }
 
-    /// Begins the next rows, with the properties that have been used so far.
+    /// Starts the next rows, with the properties used so far.
     mutating func begin() {
         count = 0
+        // The columns change only when the loop's body has used another property.
         guard let profile, profile.used.bits != mask.bits else { return }
         mask = profile.used
         slots = mask.slots.filter { $0 < schema.storedCount }
     }
 
+    /// Reads a row from the cursor.
     mutating func read(_ view: ColumnsView) {
         let values = values(ofRowWith: view.key)
         for index in slots.indices { values[slots[index]] = _StoredValue(view.value(index)) }
         count += 1
     }
 
-    /// Where the values of the next row belong.
+    /// Returns the buffer for the values of the next row.
     private mutating func values(ofRowWith key: Value) -> UnsafeMutablePointer<_StoredValue> {
         if count == rows.count {
             rows.append(row(key))
@@ -183,10 +198,11 @@ private struct RowReader {
         return rows[count].values
     }
 
-    /// Whether nobody but the loop has the row at the index, nor its object.
+    /// `true` if only the loop holds the row at the index and its object.
     private mutating func isFree(_ index: Int) -> Bool {
         if profile == nil { return false }
         if objects[index] == nil { return isKnownUniquelyReferenced(&rows[index]) }
+        // The object holds the row as well, hence two references.
         return references.isOnly(objects, at: index) && references.isOneOfTwo(rows, at: index)
     }
 
@@ -197,7 +213,7 @@ private struct RowReader {
         return row
     }
 
-    /// Lets go of rows of before that were not needed.
+    /// Releases earlier rows that were not reused.
     mutating func end() {
         if count == rows.count { return }
         rows.removeLast(rows.count - count)
@@ -205,7 +221,7 @@ private struct RowReader {
     }
 }
 
-/// The loops of a Realm that still depend on its state.
+/// The loops of a Realm that still depend on its snapshot, held weakly.
 struct LoopRegistry {
     private struct Weak {
         weak var rest: (LoopRest)?
@@ -216,6 +232,7 @@ struct LoopRegistry {
 
     var isEmpty: Bool { loops.isEmpty }
 
+    // Remove released loops at each doubling: O(1) amortized.
     mutating func insert(_ rest: LoopRest) {
         if loops.count >= bound {
             loops.removeAll { $0.rest == nil }
@@ -224,7 +241,7 @@ struct LoopRegistry {
         loops.append(Weak(rest: rest))
     }
 
-    /// Those that are still there; they are to be settled, and are forgotten here.
+    /// Returns the remaining loops for settling, and forgets them.
     mutating func takeAll() -> [LoopRest] {
         defer { loops = [] }
         return loops.compactMap(\.rest)

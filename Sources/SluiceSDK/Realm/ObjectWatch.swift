@@ -2,11 +2,13 @@ import Dispatch
 import SluiceCore
 import SluiceReplica
 
-/// An observed object: its values as they were told last.
+/// The observation of one object: its values as last reported. Confined to the Realm's scheduler.
 final class ObjectWatch {
-    /// What an object shows, for comparing: by slot, and what lies behind the paths that go on through links.
+    /// The observed values, for comparison: by slot, and the values behind key paths through links.
     struct Shown: Sendable {
+        /// The values of the object's own properties by slot.
         var values: [Value]
+        /// The values behind key paths of more than one step, in the order of the paths.
         var behind: [Value]
         /// The objects that its links lead to, with the slots of the links.
         var links: [FollowedElements.Visit: Set<Int>]
@@ -17,12 +19,13 @@ final class ObjectWatch {
     private let block: (Change) -> Void
     private weak var token: NotificationToken?
     private var shown: Shown
-    /// By slot, the objects that the links in `shown` lead to: one that is deleted is the old value, with what it was last.
+    /// The target objects of the links in `shown`, by slot. A deleted target becomes the old value, with its last state.
     private var targets: [Int: ObjectBase]
-    /// Slots that this Realm has set since, or whose target it has deleted.
+    /// The slots that this Realm has set, or whose target it has deleted, since the last report.
     private var written: Set<Int> = []
+    /// The same for the open transaction. A rollback discards them.
     private var writtenInTransaction: Set<Int> = []
-    /// Objects that a collection of links leads to and that are known not to be on the device.
+    /// The targets of link collections that are known to be absent from the device.
     private var missing: Set<FollowedElements.Visit> = []
 
     enum Change {
@@ -31,7 +34,7 @@ final class ObjectWatch {
     }
 
     var isValid: Bool { token?.isValid ?? false }
-    /// The object that has a row of its own: this, or the one that an embedded object is in.
+    /// The object with a row of its own: this object, or the owner of an embedded object.
     private let root: _Place.Address.Root?
 
     init(_ object: ObjectBase, _ filter: KeyPathFilter?, _ shown: Shown, _ token: NotificationToken, _ block: @escaping (Change) -> Void) {
@@ -44,7 +47,7 @@ final class ObjectWatch {
         root = object.root
     }
 
-    /// The classes that matter: the object's own, those that it links to, and those on the way of key paths.
+    /// The classes whose changes matter: the object's own class, the linked classes, and the classes on key paths.
     func types(_ core: RealmCore) -> Set<Int> {
         let linked = object.model.properties.compactMap { ($0.kind.target as? Object.Type).map { core.type(of: $0) } }
         return Set(linked).union(behind(core)).union([root?.type].compactMap(\.self))
@@ -54,7 +57,7 @@ final class ObjectWatch {
         filter?.paths.flatMap { $0.dropFirst().compactMap { core.type(named: $0.schema.name) } } ?? []
     }
 
-    /// Whether a change may have changed what is told.
+    /// `true` if a change may affect the reported values.
     func isConcerned(by change: ReplicaChange, _ core: RealmCore) -> Bool {
         if let root, change.types[root.type]?.contains(root.key) == true { return true }
         return behind(core).contains { change.types[$0] != nil }
@@ -67,12 +70,14 @@ final class ObjectWatch {
         if object._row?.type == type, object._row?.key == key { writtenInTransaction.insert(slot) }
     }
 
-    /// An object that a link leads to is no old value for the Realm that deletes it.
+    /// Marks links to an object that this Realm deletes. Such a target is not reported as an old value.
     func deleted(_ type: Int, _ key: Value) {
         guard let slots = shown.links[.init(type: type, key: key)] else { return }
+        // Collections never report old values, so only single links count.
         for slot in slots where object.model.properties[slot].kind.collection == .none { writtenInTransaction.insert(slot) }
     }
 
+    /// Keeps the slots of a committed transaction for the next report; discards those of a rollback.
     func transactionEnded(isStored: Bool) {
         if isStored { written.formUnion(writtenInTransaction) }
         writtenInTransaction = []
@@ -80,6 +85,7 @@ final class ObjectWatch {
 
     // MARK: Comparing
 
+    /// The current values of an object; nil if it has been deleted.
     static func show(_ object: ObjectBase, _ filter: KeyPathFilter?) -> Shown? {
         guard !object.isGone, let row = object._row else { return nil }
         var values = (0..<row.schema.storedCount).map { row.current($0) ?? .null }
@@ -88,7 +94,7 @@ final class ObjectWatch {
             guard let target = row.schema.properties[slot].kind.target as? Object.Type else { continue }
             let type = row.core.type(of: target)
             for key in values[slot].linked { links[.init(type: type, key: key), default: []].insert(slot) }
-            // A link to what is not on the device is seen as none.
+            // A link to an object that is absent from the device reads as nil.
             let isOne = row.schema.properties[slot].kind.collection == .none
             if isOne, values[slot] != .null, !row.core.contains(type, values[slot]) { values[slot] = .null }
         }
@@ -96,10 +102,11 @@ final class ObjectWatch {
         return Shown(values: values, behind: paths.map { Reach(core: row.core).what(object, $0[...]) }, links: links)
     }
 
-    /// The objects that links lead to, of the properties that an observer may be told of.
+    /// The targets of the links that the observer may receive as old values.
     private static func targets(of shown: Shown, _ object: ObjectBase, _ filter: KeyPathFilter?) -> [Int: ObjectBase] {
         guard !object.isGone, let row = object._row else { return [:] }
         var targets: [Int: ObjectBase] = [:]
+        // Created now: after its deletion a target can no longer be found.
         for slot in Set(shown.links.values.joined()) where row.schema.properties[slot].kind.collection == .none {
             if filter?.paths.contains(where: { $0[0].slot == slot }) ?? true, shown.values[slot] != .null {
                 let target = row.schema.properties[slot].wrapper.untyped(_StoredValue(shown.values[slot]), of: object, slot: slot)
@@ -109,28 +116,35 @@ final class ObjectWatch {
         return targets
     }
 
-    /// The collections that have become longer or shorter because an object that they lead to came or went.
+    /// The link collections whose length changed because a target was added to or deleted from the device.
     private func changedCollections(_ change: ReplicaChange, _ now: Shown, _ core: RealmCore) -> Set<Int> {
         var slots: Set<Int> = []
         for (link, places) in now.links where change.types[link.type]?.contains(link.key) == true {
             let isThere = core.contains(link.type, link.key)
+            // The record is toggled: only a change of presence counts.
             if isThere ? missing.remove(link) != nil : missing.insert(link).inserted { slots.formUnion(places) }
         }
         return slots.filter { object.model.properties[$0].kind.collection != .none }
     }
 
-    /// - Parameter change: nil: whatever has happened since `shown`.
+    /// Reports the difference between `shown` and the current values.
+    /// - Parameters:
+    ///   - change: The change to report. If nil, any difference since `shown` is reported.
+    ///   - tells: `false` if the observer must not receive the change. Later reports still compare with the values after it.
     func update(_ change: ReplicaChange?, tells: Bool) {
+        // A deleted object ends the observation before the block runs, so `deleted` is the last notification.
         guard let now = ObjectWatch.show(object, filter) else {
             token?.invalidate()
             return block(.deleted)
         }
+        // On every exit: the next report compares with these values, even if this one is not delivered.
         defer {
             shown = now
             targets = ObjectWatch.targets(of: now, object, filter)
             written = []
             if !tells { writtenInTransaction = [] }
         }
+        // Must run even if nothing is reported, since it updates `missing`.
         let came = change.flatMap { change in (object._row?.core).map { changedCollections(change, now, $0) } } ?? []
         guard tells else { return }
         let changes = changes(to: now, came)
@@ -144,11 +158,13 @@ final class ObjectWatch {
         let reached = Set(zip(longer, zip(shown.behind, now.behind)).filter { $1.0 != $1.1 }.map { $0.0[0].slot })
         return row.schema.properties.indices.compactMap { slot in
             let isDirect = slot < row.schema.storedCount && direct?.contains(slot) ?? true
+            // A slot that this Realm wrote counts as changed even if the value is equal, as in RealmSwift.
             let hasChanged = isDirect && (shown.values[slot] != now.values[slot] || written.contains(slot) || came.contains(slot))
             guard hasChanged || reached.contains(slot) else { return nil }
             let property = row.schema.properties[slot]
             if property.kind.collection != .none { return PropertyChange(name: property.name, oldValue: nil, newValue: nil) }
             func untyped(_ value: Value) -> Any? { property.wrapper.untyped(_StoredValue(value), of: object, slot: slot) }
+            // The writing Realm receives no old values.
             return PropertyChange(
                 name: property.name, oldValue: written.contains(slot) ? nil : targets[slot] ?? untyped(shown.values[slot]),
                 newValue: untyped(now.values[slot]))
@@ -167,13 +183,13 @@ final class ObjectWatch {
         }
         let queue = queue ?? DispatchQueue(label: "sluice.notifications")
         let confined = Confined(tell)
-        // A queue that has to wait for its turn finds the object as it was shown here; what came between is told.
+        // If the queue is busy, the block later finds the object changed since this call and reports the difference.
         queue.async { start.begin(in: .of(queue), confined.content) }
         return start.token
     }
 
-    /// What is needed to begin to observe an object at another place.
-    // Sendable because: the locator is for any thread, and the filter holds constants.
+    /// The parameters that start an observation of an object on another scheduler.
+    // Sendable because: the locator may be used on any thread, and the filter holds constants.
     struct Start: @unchecked Sendable {
         let token = NotificationToken()
         private let locator: _Locator
@@ -197,15 +213,17 @@ final class ObjectWatch {
         }
 
         func begin(in core: RealmCore, on object: ObjectBase, _ block: @escaping (Change) -> Void) {
-            // Its object keeps the Realm alive as long as the observation lasts.
+            // The watch retains its object and thereby the Realm, for as long as the observation lasts.
             let watch = ObjectWatch(object, filter, shown, token, block)
             core.objectWatches.append(watch)
+            // Weak, so that a token does not keep the Realm open.
             let (scheduler, weak) = (core.scheduler, WeakConfined(core))
             token.whenEnded { scheduler.enqueue { weak.content?.forgetEnded() } }
             core.observe(
                 .init(token: WeakConfined(token), types: watch.types(core)) { [unowned core] delivery throws(SluiceError) in
                     if watch.isConcerned(by: delivery.change, core) { watch.update(delivery.change, tells: delivery.tells) }
                 })
+            // Reports the changes between the call of `observe` and this start.
             watch.update(nil, tells: true)
         }
 
@@ -216,7 +234,8 @@ final class ObjectWatch {
             begin(in: core, on: object, block)
         }
 
-        /// - Parameter make: what is told of a change; nil: nothing.
+        /// Starts the observation on an actor.
+        /// - Parameter make: Converts a change for the block; nil if the change is not reported.
         func run<A: Actor, Told>(
             on actor: A, _ make: @escaping @Sendable (Change) -> Told?, _ block: @Sendable @escaping (isolated A, Told) -> Void
         ) async -> NotificationToken {
@@ -248,7 +267,7 @@ extension ObjectChange where T: ObjectBase {
 }
 
 extension ObjectBase {
-    /// The row that the object is in.
+    /// The row that contains the object.
     var root: _Place.Address.Root? {
         guard let row = _row else { return nil }
         return row.place.map { $0.address?.root } ?? _Place.Address.Root(type: row.type, key: row.key)
@@ -256,7 +275,7 @@ extension ObjectBase {
 }
 
 extension Value {
-    /// The keys that a link, or a collection of links, leads to.
+    /// The keys of a link or of a collection of links.
     fileprivate var linked: [Value] {
         switch self {
         case .null: []

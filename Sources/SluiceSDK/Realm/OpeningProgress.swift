@@ -1,16 +1,17 @@
 import Synchronization
 
-/// Those who want to hear how far an opening is.
+/// The progress listeners of an asynchronous open.
 final class OpeningProgress: Sendable {
     private struct State {
         var estimate = 0.0
         var listeners: [@Sendable (SyncSession.Progress) -> Void] = []
     }
 
-    /// Held while listeners are told, so that no two steps come in the wrong order.
+    /// Held during the calls of listeners, so that steps arrive in order.
     private let state = Mutex(State())
 
-    /// - Parameter listener: called with what is known now, and after each step; it must only pass the news on.
+    /// Adds a listener.
+    /// - Parameter listener: Receives the current estimate at once, then each step. It runs under a lock and must not block.
     func add(_ listener: @escaping @Sendable (SyncSession.Progress) -> Void) {
         state.withLock { state in
             state.listeners.append(listener)
@@ -18,7 +19,7 @@ final class OpeningProgress: Sendable {
         }
     }
 
-    /// A step; one that would go back is none.
+    /// Reports a step. A lower estimate than the last one is ignored.
     func reached(_ estimate: Double) {
         state.withLock { state in
             guard estimate > state.estimate else { return }

@@ -2,25 +2,25 @@ import SluiceCore
 import SluiceReplica
 
 extension Realm {
-    /// Runs the block as one transaction when the writer is free, and calls back when it is stored; for Realms of the main
-    /// thread, a queue or an actor. Writes of one Realm run in the order in which they were given.
-    /// - Parameter onComplete: called where the Realm lives, with the error when the transaction could not be stored.
-    /// - Returns: what `cancelAsyncWrite` takes.
+    /// Runs the block as one transaction when the writer is free, and calls back once it is on disk.
+    /// For Realms of the main thread, a queue or an actor; traps on others. Writes of one Realm run in the order of the calls.
+    /// - Parameter onComplete: Called on the Realm's thread, queue or actor, with the error if the transaction was not stored.
+    /// - Returns: The id for `cancelAsyncWrite`.
     @discardableResult
     public func writeAsync(_ block: @escaping () -> Void, onComplete: (((any Swift.Error)?) -> Void)? = nil) -> AsyncTransactionId {
         core.enqueueWrite({
             block()
-            // The block may have ended the transaction itself.
+            // The block may have ended the transaction.
             if core.isWriting { commitAsyncWrite(onComplete) }
         }) { error in
             onComplete?(error)
         }
     }
 
-    /// Begins a transaction when the writer is free and runs the block in it. The block ends it with `commitAsyncWrite`,
-    /// `commitWrite` or `cancelWrite`; else it is cancelled.
+    /// Runs the block in a transaction when the writer is free. The block must end it with `commitAsyncWrite`, `commitWrite` or
+    /// `cancelWrite`; otherwise it is rolled back.
     ///
-    /// When the transaction cannot begin the block is not run; see `Realm.onFileError`.
+    /// If the transaction cannot begin, the block does not run and the error is reported; see `Realm.onFileError`.
     @discardableResult
     public func beginAsyncWrite(_ asyncWriteBlock: @escaping () -> Void) -> AsyncTransactionId {
         core.enqueueWrite(asyncWriteBlock) { [file = core.file] error in
@@ -28,10 +28,9 @@ extension Realm {
         }
     }
 
-    /// Stores the open transaction and calls back later, where the Realm lives.
-    /// - Parameter allowGrouping: in a transaction that `beginAsyncWrite` began: the commit does not wait for the disk by itself when
-    ///   another asynchronous write of the Realm waits, but together with it, and is told of when both are there. A crash of the
-    ///   system before that undoes both.
+    /// Commits the open transaction and calls back on the Realm's thread, queue or actor once it is on disk.
+    /// - Parameter allowGrouping: If `true`, a transaction of `beginAsyncWrite` shares the disk sync with the next queued write.
+    ///   Both callbacks then wait for that sync. A system crash before it loses both transactions.
     @discardableResult
     public func commitAsyncWrite(
         allowGrouping: Bool = false, _ completionBlock: (((any Swift.Error)?) -> Void)? = nil
@@ -44,19 +43,19 @@ extension Realm {
         }
     }
 
-    /// Takes an asynchronous write back that has not begun; nothing happens when it has.
+    /// Removes an asynchronous write that has not begun. Does nothing if it has.
     public func cancelAsyncWrite(_ asyncTransactionId: AsyncTransactionId) throws { core.cancelWrite(asyncTransactionId) }
 
-    /// Whether asynchronous writes wait, run, or have not called back.
+    /// `true` while asynchronous writes are queued, running, or waiting for their callback.
     public var isPerformingAsynchronousWriteOperations: Bool {
         core.asyncWrites.isRunning || core.asyncWrites.unfinished > 0 || !core.asyncWrites.waiting.isEmpty
     }
 
-    /// Runs the block as one transaction, without blocking the thread while others write; for Realms of the main actor or
-    /// another one, and of tasks.
+    /// Runs the block as one transaction. The task suspends while other writers are active, and its thread is not blocked.
+    /// For Realms of the main actor, another actor, or a task; traps on others.
     ///
     /// A task that is cancelled while it waits does not write.
-    /// - Throws: what the block throws, `CancellationError`, or why the transaction could not be stored.
+    /// - Throws: The block's error, `CancellationError`, or the reason why the transaction was not stored.
     @discardableResult
     public func asyncWrite<Result>(
         _isolation: isolated (any Actor)? = #isolation, _ block: () throws -> Result
@@ -67,8 +66,8 @@ extension Realm {
         return try core.finish(block)
     }
 
-    /// Moves to the newest state, on an actor.
-    /// - Returns: whether there was something newer.
+    /// Advances the Realm to the newest snapshot, on an actor. Traps on Realms without an actor or task.
+    /// - Returns: `true` if there was a newer snapshot.
     @discardableResult
     public func asyncRefresh(_isolation: isolated (any Actor)? = #isolation) async -> Bool {
         requireActor("asyncRefresh")
@@ -88,11 +87,13 @@ extension Realm {
 
 extension RealmCore {
     /// Begins a transaction when the writer is free.
+    /// - Throws: `CancellationError`, or the reason why the file cannot be written.
     func waitForWriter(_isolation: isolated (any Actor)? = #isolation) async throws {
         while true {
             try _Concurrency.Task.checkCancellation()
             let turn = Turn()
             let lease = replica.askForWriter { turn.come() }
+            // Registered, so that a synchronous write on this scheduler can use the lease instead of waiting for it to lapse.
             leases.append(lease)
             await withTaskCancellationHandler {
                 await withCheckedContinuation { turn.wait($0) }
@@ -100,7 +101,9 @@ extension RealmCore {
                 lease.cancel()
             }
             leases.removeAll { $0 === lease }
+            // A cancellation after the handler's removal must not leave the lease held.
             if _Concurrency.Task.isCancelled { lease.cancel() }
+            // Another transaction may have begun on this scheduler during the `await`.
             if isWriting { throwRealmException(RealmMisuse.alreadyWriting) }
             do {
                 try checkWritable()
@@ -108,6 +111,7 @@ extension RealmCore {
                 lease.cancel()
                 throw error
             }
+            // nil: the lease lapsed before this task ran. Request another.
             guard let open = try asRealmError({ try replica.beginWrite(lease) }) else { continue }
             begun(open)
             return

@@ -2,37 +2,37 @@ public import Foundation
 import Synchronization
 
 extension Realm {
-    /// How a Realm is opened.
+    /// The options for opening a Realm.
     public struct Configuration: Sendable, CustomStringConvertible {
-        /// The file; for a synced Realm it is chosen by app and user. Nil for a Realm in memory.
+        /// The file. For a synced Realm it depends on the app and the user. Nil for an in-memory Realm.
         public var fileURL: URL? { didSet { if fileURL != nil { inMemoryIdentifier = nil } } }
-        /// Names a Realm that goes away with the last of its handles: all of this process with one name are the same. It is kept
-        /// in the folder for temporary files. Setting it makes `fileURL` nil, and the other way round.
+        /// The name of an in-memory Realm, which is deleted with its last handle. One name is one Realm within the process.
+        /// Its file is in the temporary directory. Setting it clears `fileURL`, and setting `fileURL` clears it.
         public var inMemoryIdentifier: String? { didSet { if inMemoryIdentifier != nil { fileURL = nil } } }
-        /// Nothing is written: for files that come with the app. The file has to exist, with the classes and the schema version of
-        /// the configuration.
+        /// Opens the file without writing to it, as for files in the app's bundle. Default `false`.
+        /// The file must exist and have the classes and the schema version of the configuration.
         public var readOnly: Bool
-        /// The classes in the Realm; classes that they link to or embed come along. Nil: all classes of the program, see `KnownClasses`.
+        /// The classes of the Realm; linked and embedded classes are added. If nil, all classes of the program; see `KnownClasses`.
         public var objectTypes: [ObjectBase.Type]?
-        /// Set by `User.flexibleSyncConfiguration`.
+        /// Set by `User.flexibleSyncConfiguration`. Nil for a local Realm.
         public var syncConfiguration: SyncConfiguration?
-        /// The app's number for its classes as they are; higher whenever a class of a local Realm changes. A synced Realm needs none.
+        /// The version of the app's classes. Increase it with each change of a local Realm's classes. A synced Realm ignores it. Default 0.
         public var schemaVersion: UInt64
-        /// Makes the objects of a local file fit when its schema version is lower. Nil: properties that are new are empty, those that
-        /// are gone are lost.
+        /// Migrates the objects of a local file with a lower schema version.
+        /// If nil, new properties get their empty values and removed ones are dropped.
         public var migrationBlock: MigrationBlock?
-        /// Delete a local file that would need a migration instead, with everything in it.
+        /// Deletes a local file that needs a migration, with all data. Default `false`.
         public var deleteRealmIfMigrationNeeded: Bool
-        /// Asked with the file's bytes, in all and in use, when it is opened the first time in the process; true: it is compacted,
-        /// which takes about as long as copying it.
+        /// Called when the process opens an existing file for the first time, with its total size and the part in use, both in bytes.
+        /// If it returns `true`, the file is compacted, which takes about as long as copying it.
         public var shouldCompactOnLaunch: (@Sendable (_ totalBytes: Int, _ usedBytes: Int) -> Bool)?
-        /// 64 bytes, where the platform has encrypted files; opening throws where it does not.
+        /// The 64-byte encryption key. Opening throws if the platform's SQLite has no encryption.
         public var encryptionKey: Data?
-        /// A file, made by `writeCopy`, that is copied to where there is none yet.
+        /// A file from `writeCopy` that is copied to `fileURL` if there is no file yet.
         public var seedFilePath: URL?
-        /// How far a reader of this process may stay behind, counted in states of the file: with more, a write transaction throws
-        /// when it begins. Old states that are read, by frozen Realms and by Realms that are not refreshed, keep the file from
-        /// becoming smaller. Nil: no limit.
+        /// The most versions that the file may keep for readers of this process, from the oldest read to the newest.
+        /// Beyond it, beginning a write transaction throws. Frozen Realms and Realms that are not refreshed keep the file from shrinking.
+        /// If nil, there is no limit.
         public var maximumNumberOfActiveVersions: UInt?
 
         public init(
@@ -55,7 +55,7 @@ extension Realm {
             self.seedFilePath = seedFilePath
         }
 
-        /// What the Realm would be opened with, for people. An encryption key is not shown.
+        /// A debug description without the encryption key.
         public var description: String {
             let place = inMemoryIdentifier.map { "inMemoryIdentifier = \($0)" } ?? "fileURL = \(fileURL?.path ?? "nil")"
             let types = objectTypes.map { "[\($0.map { $0.className() }.joined(separator: ", "))]" } ?? "all"
@@ -64,19 +64,19 @@ extension Realm {
                 "Realm.Configuration { \(place), readOnly = \(readOnly), schemaVersion = \(schemaVersion), objectTypes = \(types)\(user) }"
         }
 
-        /// Where the file lies.
+        /// The path of the file; nil if the configuration has none.
         var path: String? {
             guard let inMemoryIdentifier else { return fileURL?.path }
             let name = "sluice-\(ProcessInfo.processInfo.processIdentifier)-\(StorageLocation.component(inMemoryIdentifier)).realm"
             return FileManager.default.temporaryDirectory.appendingPathComponent(name).path
         }
 
-        /// The classes to open with: those given, or all that are known and can be in such a Realm.
+        /// The classes to open with: the given ones, or all known ones that the Realm may contain.
         var classes: [ObjectBase.Type] {
             objectTypes ?? KnownClasses.all.filter { syncConfiguration != nil || !($0 is AsymmetricObject.Type) }
         }
 
-        /// What `Realm()` opens.
+        /// The configuration that `Realm()` opens. May be read and set on any thread.
         public static var defaultConfiguration: Configuration {
             get { chosen.withLock { $0 } ?? Configuration() }
             set { chosen.withLock { $0 = newValue } }
@@ -88,9 +88,9 @@ extension Realm {
     }
 }
 
-/// Where local files lie.
+/// The location of local files.
 enum StorageLocation {
-    /// `SLUICE_DATA_HOME`, or what the app's configuration says, or `$XDG_DATA_HOME/sluice`, or `~/.local/share/sluice`.
+    /// The configured folder, else `SLUICE_DATA_HOME`, else `$XDG_DATA_HOME/sluice`, else `~/.local/share/sluice`.
     static func root(_ configured: URL?) -> URL {
         let environment = ProcessInfo.processInfo.environment
         if let configured { return configured }
@@ -101,7 +101,7 @@ enum StorageLocation {
         return URL(fileURLWithPath: NSHomeDirectory()).appendingPathComponent(".local/share/sluice")
     }
 
-    /// Keeps a text that others choose from naming another folder.
+    /// Escapes a text for use as one path component, so that it cannot refer to another folder.
     static func component(_ text: String) -> String {
         let plain = text.unicodeScalars.map { scalar in
             scalar.isASCII

@@ -5,13 +5,15 @@ import Synchronization
 extension Realm {
     private static let fileErrors = Mutex<(@Sendable (Realm.Error, URL) -> Void)?>(nil)
 
-    /// Calls the handler when the file of an open Realm cannot be read, with the reason and the file.
+    /// Sets the handler for read errors of open Realms. It receives the error and the file.
     ///
-    /// Reading has no way to throw: what cannot be read shows nothing. So that nothing is written because of it, write
-    /// transactions of a file that is damaged throw the reason from then on, and so does opening another Realm on it.
-    /// - Parameter handler: it may be called on any thread; nil: a line on the standard error stream.
+    /// Reads cannot throw: unreadable data appears as absent. To prevent writes based on it, a damaged file becomes read-only.
+    /// Later write transactions throw the error, and so does opening another Realm on the file.
+    /// Errors of a synced Realm go to `SyncManager.errorHandler` instead.
+    /// - Parameter handler: Called on any thread. If nil, errors go to standard error.
     public static func onFileError(_ handler: (@Sendable (Realm.Error, URL) -> Void)?) { fileErrors.withLock { $0 = handler } }
 
+    /// Calls the handler, or prints the error if there is none.
     static func tell(_ error: any Swift.Error, path: String) {
         let error = error as? Realm.Error ?? Realm.Error(.fail, "\(error)")
         if let handler = fileErrors.withLock({ $0 }) { return handler(error, URL(fileURLWithPath: path)) }
@@ -20,17 +22,17 @@ extension Realm {
 }
 
 extension OpenFile {
-    /// The file cannot be read.
+    /// Records a read error and reports it to the session's error handler, or to `Realm.onFileError` if the file is not synced.
     func report(_ error: SluiceError) {
         if error.code == .replicaCorrupt { damage.withLock { $0 = $0 ?? error } }
         if let session { session.report(SyncError(error)) } else { report(failedWrite: Realm.Error(error)) }
     }
 
-    /// A write that nobody waits for has failed.
+    /// Reports the failure of a write that no caller waits for.
     func report(failedWrite error: any Error) {
         if let session { session.report(error) } else { Realm.tell(error, path: path) }
     }
 
-    /// - Throws: when the file has turned out to be damaged.
+    /// Throws the error that damaged the file, if any.
     func requireWhole() throws { if let error = damage.withLock({ $0 }) { throw Realm.Error(error) } }
 }

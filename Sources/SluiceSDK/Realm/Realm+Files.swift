@@ -3,7 +3,9 @@ import SluiceReplica
 
 /// The files of a Realm on disk.
 enum RealmFiles {
-    /// - Returns: whether the database itself was there.
+    /// Deletes the files.
+    /// - Returns: `true` if the database existed.
+    /// - Throws: `Realm.Error.fileOperationFailed`.
     static func remove(_ path: String) throws -> Bool {
         var isRemoved = false
         ReplicaFile.detach(path)
@@ -18,8 +20,8 @@ enum RealmFiles {
         return isRemoved
     }
 
-    /// The same while nobody of this process can open the file.
-    /// - Throws: `Realm.Error.alreadyOpen` when a Realm of this or of another process has it open.
+    /// Deletes the files and blocks openings in this process until they are deleted.
+    /// - Throws: `Realm.Error.alreadyOpen` if a Realm of this or another process has the file open; `fileOperationFailed`.
     static func removeUnlessOpen(_ path: String) throws -> Bool {
         let isRemoved = try OpenFile.unlessOpen(path) {
             if ReplicaFile.isOpenElsewhere(path) {
@@ -35,13 +37,14 @@ enum RealmFiles {
         return isRemoved
     }
 
-    /// Copies a file to where there is none yet.
+    /// Copies a seed file to the path if there is no file yet.
+    /// - Throws: `Realm.Error.fileNotFound` if the seed file does not exist; `fileOperationFailed`.
     static func plant(_ seed: URL, at path: String) throws {
         if FileManager.default.fileExists(atPath: path) { return }
         guard FileManager.default.fileExists(atPath: seed.path) else {
             throw Realm.Error(.fileNotFound, "The seed file \(seed.path) does not exist.")
         }
-        // The database under another name first and its log before it, so that what is at the path is whole.
+        // Copy the log first and rename the database last: the file at the path is then complete at any time.
         let half = path + ".seed"
         do {
             try copy(seed.path + "-wal", to: path + "-wal")
@@ -61,24 +64,24 @@ extension RealmFiles {
 }
 
 extension Realm {
-    /// Whether the file of a configuration exists.
+    /// `true` if the file of a configuration exists.
     public static func fileExists(for configuration: Configuration) -> Bool {
         configuration.path.map { FileManager.default.fileExists(atPath: $0) } ?? false
     }
 
-    /// Deletes the file of a configuration and those that belong to it.
-    /// - Returns: whether there was one.
-    /// - Throws: `Realm.Error.alreadyOpen` when a Realm of this or of another process has it open.
+    /// Deletes the file of a configuration and its companion files.
+    /// - Returns: `true` if the file existed.
+    /// - Throws: `Realm.Error.alreadyOpen` if a Realm of this or another process has the file open; `fileOperationFailed`.
     @discardableResult
     public static func deleteFiles(for configuration: Configuration) throws -> Bool {
         guard let path = configuration.path else { return false }
         return try RealmFiles.removeUnlessOpen(path)
     }
 
-    /// Writes a compacted copy of what is committed to a file that does not exist yet; a synced Realm's copy has everything
-    /// that is on the device and is a device of its own for the server. It takes about as long as copying the file.
-    /// - Parameter encryptionKey: see `Configuration.encryptionKey`.
-    /// - Throws: `Realm.Error.fileExists`, or why the copy cannot be written.
+    /// Writes a compacted copy of the committed state to a new file. Takes about as long as copying the file.
+    /// A copy of a synced Realm has all data of the device, and gets a client id of its own from the server.
+    /// - Parameter encryptionKey: See `Configuration.encryptionKey`.
+    /// - Throws: `Realm.Error.fileExists`, or the reason why the copy was not written.
     public func writeCopy(toFile fileURL: URL, encryptionKey: Data? = nil) throws {
         if encryptionKey != nil { throw Error.encryption }
         core.scheduler.verify()
@@ -89,7 +92,7 @@ extension Realm {
         try asRealmError { try core.replica.writeCopy(to: fileURL.path) }
     }
 
-    /// The same to the file of a configuration.
+    /// Writes a compacted copy to the file of a configuration.
     public func writeCopy(configuration: Configuration) throws {
         guard let url = configuration.fileURL else { throw Error(.invalidInput, "A copy needs a configuration with a fileURL.") }
         try writeCopy(toFile: url, encryptionKey: configuration.encryptionKey)

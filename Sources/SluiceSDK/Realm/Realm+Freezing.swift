@@ -1,27 +1,27 @@
 extension Realm {
-    /// Whether the Realm shows one state for ever.
+    /// `true` if the Realm shows one snapshot permanently.
     public var isFrozen: Bool { core.isFrozen }
 
-    /// A Realm that goes on showing what this one shows now. It may be read from any thread and cannot be written.
+    /// Returns a Realm that keeps showing the current snapshot. It can be read on any thread and cannot be written.
     ///
-    /// It keeps the file from letting that state go; do not keep it for long.
+    /// It prevents the file from reusing the space of that snapshot, so release it soon. Traps in a write transaction.
     public func freeze() -> Realm { Realm(core: core.freeze()) }
 
-    /// The live Realm on the same file, for where it is called.
+    /// Returns the live Realm of the same file for the caller's thread or actor.
     public func thaw(_isolation: isolated (any Actor)? = #isolation) -> Realm { Realm(core: core.thaw(_isolation)) }
 
-    /// The object in a frozen Realm; the same as its `freeze()`.
+    /// Returns the object in a frozen Realm; the same as its `freeze()`.
     public func freeze<T: ObjectBase & ThreadConfined>(_ object: T) -> T { object.freeze() }
 
-    /// The live object of a frozen one; the same as its `thaw()`.
+    /// Returns the live object of a frozen one; the same as its `thaw()`. Nil if it has been deleted.
     public func thaw<T: ObjectBase & ThreadConfined>(_ object: T, _isolation: isolated (any Actor)? = #isolation) -> T? {
         object.thaw()
     }
 
-    /// The collection in a frozen Realm; the same as its `freeze()`.
+    /// Returns the collection in a frozen Realm; the same as its `freeze()`.
     public func freeze<Collection: RealmCollection>(_ collection: Collection) -> Collection { collection.freeze() }
 
-    /// Lets the state go that the Realm shows, and with it all objects and results that were got from it: they are invalidated.
-    /// An open write transaction is cancelled. The Realm itself can be used again; it then shows the newest state.
+    /// Releases the snapshot of the Realm and invalidates all objects and results obtained from it.
+    /// An open write transaction is rolled back. The next use of the Realm shows the newest snapshot.
     public func invalidate() { core.invalidate() }
 }

@@ -1,17 +1,17 @@
-/// Called with what happened and the Realm.
+/// Receives the notification and the Realm.
 public typealias NotificationBlock = (_ notification: Realm.Notification, _ realm: Realm) -> Void
 
 extension Realm {
-    /// What the observer of a Realm hears.
+    /// A notification for observers of a Realm.
     public enum Notification: String, Sendable {
-        /// The Realm has moved on, by a write of its own or of others.
+        /// The Realm has advanced, by a write of its own or of others.
         case didChange = "RLMRealmDidChangeNotification"
-        /// There is a newer state that a Realm without `autorefresh` does not move on to by itself.
+        /// A newer snapshot exists and the Realm has `autorefresh` off.
         case refreshRequired = "RLMRealmRefreshRequiredNotification"
     }
 
-    /// Calls the block where the Realm lives: within `commitWrite` and `refresh`, and when the Realm moves on by itself.
-    /// - Returns: the token that keeps the notifications coming.
+    /// Calls the block on the Realm's thread, queue or actor: within `commitWrite` and `refresh`, and when the Realm advances by itself.
+    /// - Returns: A token. The notifications end when it is invalidated or released.
     public func observe(_ block: @escaping NotificationBlock) -> NotificationToken {
         core.requireObservable()
         let token = NotificationToken()
@@ -21,7 +21,8 @@ extension Realm {
         return token
     }
 
-    /// Whether the Realm moves on to newer states by itself. True at first where it can: on the main thread, a queue, an actor.
+    /// `true` if the Realm advances to newer snapshots by itself. Default `true`.
+    /// Only Realms of the main thread, a queue or an actor can do so. Setting it to `true` on a frozen Realm traps.
     public var autorefresh: Bool {
         get { core.autorefresh }
         nonmutating set {

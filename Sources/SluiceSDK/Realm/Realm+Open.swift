@@ -2,16 +2,19 @@ public import Dispatch
 import SluiceReplica
 
 extension Realm {
-    /// Whether opening waits for the server.
+    /// Determines if opening waits for the server's data.
     public enum OpenBehavior: Sendable {
+        /// Opens with the local data. The default.
         case never
+        /// Waits at each opening, which therefore needs a connection.
         case always
-        /// When there is no file yet, or the one that there was has been set aside.
+        /// Waits if the file is new, or if the previous one was moved to a backup.
         case once
     }
 
-    /// Opens a Realm for the actor of the caller.
-    /// - Parameter downloadBeforeOpen: whether to wait until everything that the subscriptions ask for is here.
+    /// Opens a Realm for the caller's actor.
+    /// - Parameter downloadBeforeOpen: Determines if opening waits until all data of the subscriptions have arrived.
+    /// - Throws: `Realm.Error`, or the error that ended the download.
     public init(
         configuration: Configuration = .defaultConfiguration, downloadBeforeOpen: OpenBehavior = .never,
         _isolation: isolated (any Actor)? = #isolation
@@ -32,7 +35,7 @@ extension Realm {
         await Realm.refresh(Confined(core), on: actor)
     }
 
-    /// Opens a Realm for the actor of the caller; the same as `init`.
+    /// Opens a Realm for the caller's actor; the same as `init`.
     public static func open(
         configuration: Configuration = .defaultConfiguration, _isolation actor: isolated any Actor = #isolation,
         downloadBeforeOpen: OpenBehavior = .never
@@ -42,18 +45,20 @@ extension Realm {
 
     private static func refresh(_ core: Confined<RealmCore>, on actor: isolated any Actor) { core.content.refresh() }
 
-    /// Waits until the file has what the server has for its subscriptions.
+    /// Waits until the file has the server's data for its subscriptions.
     private static func download(
         _ file: OpenFile, _ configuration: Configuration, _ behavior: OpenBehavior, isNew: Bool
     ) async throws {
         guard let session = file.session, behavior == .always || behavior == .once && isNew else { return }
+        // By default a wait survives connection errors, since the session reconnects.
         let isImpatient = configuration.syncConfiguration?.cancelAsyncOpenOnNonFatalErrors == true
         try await session.events.unlessEnded(isImpatient: isImpatient) { try await session.wait(for: .download) }
+        // The newest subscription set may still be unanswered after the download.
         let latest = try await file.replica.latestSubscriptionSet()
         try await file.waitForSubscriptionSet(latest.version, isImpatient: isImpatient)
     }
 
-    /// Opens a Realm after waiting for the server, and hands it over on a queue.
+    /// Opens a Realm after a download, and passes it to the callback on a queue.
     @discardableResult
     public static func asyncOpen(
         configuration: Configuration = .defaultConfiguration, callbackQueue: DispatchQueue = .main,
@@ -61,7 +66,7 @@ extension Realm {
     ) -> AsyncOpenTask {
         let callback = Confined(callback)
         let progress = OpeningProgress()
-        // Unstructured because: the caller has no task; it ends with the download, or by `cancel`.
+        // Unstructured because: the caller has no task. It ends with the download, or by `cancel`.
         let task = _Concurrency.Task {
             do {
                 let file = try Error.naming(configuration) {
@@ -71,7 +76,7 @@ extension Realm {
                     return file
                 }
                 let token = file.session?.addProgressNotification(for: .download, mode: .reportIndefinitely) { step in
-                    // A whole that is only whole when the file is open.
+                    // The open is complete only after the wait for the subscription set, so 1 is reported last.
                     progress.reached(min(0.99, step.progressEstimate))
                 }
                 file.start()
@@ -80,7 +85,7 @@ extension Realm {
                 progress.reached(1)
                 if _Concurrency.Task.isCancelled { return }
                 callbackQueue.async {
-                    // The file is kept open across the hop.
+                    // The closure retains the file: it must not close before the Realm opens.
                     withExtendedLifetime(file) {
                         callback.content(
                             Result {
@@ -96,14 +101,14 @@ extension Realm {
         return AsyncOpenTask(task: task, progress: progress)
     }
 
-    /// An opening under way.
+    /// An asynchronous open in progress.
     public struct AsyncOpenTask: Sendable {
         let task: _Concurrency.Task<Void, Never>
         let progress: OpeningProgress
-        /// Gives it up; the callback is not called then.
+        /// Cancels the open. The callback does not run, unless it is already queued.
         public func cancel() { task.cancel() }
 
-        /// Calls the block with how far the download is: now, and after each step until everything is here.
+        /// Calls the block with the download's progress: with the current estimate at once, then after each step up to 1.
         public func addProgressNotification(queue: DispatchQueue = .main, block: @escaping (SyncSession.Progress) -> Void) {
             let block = Confined(block)
             progress.add { step in queue.async { block.content(step) } }
@@ -112,6 +117,7 @@ extension Realm {
 }
 
 extension Scheduler {
+    /// The scheduler of an actor; without one, that of the current thread or task.
     static func of(_ actor: (any Actor)?) -> Scheduler {
         guard let actor else { return .current }
         return actor === MainActor.shared ? .main : .actor(actor)

@@ -3,10 +3,10 @@ public import Foundation
 import SluiceCore
 import SluiceReplica
 
-/// A view of a local database, live and synced.
+/// A live view of a local database, synced or not.
 ///
-/// A Realm and everything got from it belongs to where it was opened: the main thread, a queue, an actor, a thread. It shows
-/// one state of the file; the main thread, queues and actors move on to newer states by themselves, others by `refresh()`.
+/// A Realm and all objects obtained from it are confined to the thread, queue or actor that opened it.
+/// It shows one snapshot of the file. On the main thread, a queue or an actor it advances by itself; on others `refresh()` advances it.
 public struct Realm: Equatable {
     let core: RealmCore
 
@@ -16,19 +16,20 @@ public struct Realm: Equatable {
     public init(queue: DispatchQueue? = nil) throws { try self.init(configuration: .defaultConfiguration, queue: queue) }
 
     /// Opens a Realm without waiting for the server.
-    /// - Parameter queue: the serial queue that the Realm is confined to; nil: the current thread.
+    /// - Parameter queue: The serial queue that the Realm is confined to. If nil, the current thread.
     public init(configuration: Configuration, queue: DispatchQueue? = nil) throws {
         core = try Realm.makeCore(configuration, scheduler: queue.map { .of($0) } ?? .current).core
     }
 
-    /// Opens the file at a URL, with the default configuration for the rest.
+    /// Opens the file at a URL, with the default configuration otherwise.
     public init(fileURL: URL) throws {
         var configuration = Configuration.defaultConfiguration
         configuration.fileURL = fileURL
         try self.init(configuration: configuration)
     }
 
-    /// - Returns: the core, and whether it is the first on a file that there was not.
+    /// Opens the core of a configuration.
+    /// - Returns: The core, and `true` if this call created the file.
     static func makeCore(
         _ configuration: Configuration, scheduler: Scheduler, floats: Bool = false
     ) throws -> (core: RealmCore, isNew: Bool) {
@@ -42,7 +43,7 @@ public struct Realm: Equatable {
         let isNew = isFirstOpen && file.isNew
         let core = try file.core(configuration, scheduler: scheduler, floats: floats)
         _ = try asRealmError { try core.state.pin() }
-        // Within a write transaction of this place, what follows would wait for its end.
+        // The writer is held by this scheduler's open transaction: initial subscriptions would deadlock.
         if file.session == nil || core.isWriting { return (core, isNew) }
         try file.runInitialSubscriptions(configuration, core: core, isFirstOpen: isFirstOpen)
         file.start()
@@ -51,11 +52,11 @@ public struct Realm: Equatable {
 
     public static func == (lhs: Realm, rhs: Realm) -> Bool { lhs.core === rhs.core }
 
-    /// What the Realm was opened with.
+    /// The configuration that the Realm was opened with.
     public var configuration: Configuration { core.configuration }
 
-    /// Moves to the newest state and tells observers; needed only where that does not happen by itself.
-    /// - Returns: whether there was something newer.
+    /// Advances to the newest snapshot and notifies observers. Needed only if the Realm does not advance by itself.
+    /// - Returns: `true` if there was a newer snapshot; `false` in a write transaction or if the Realm is frozen.
     @discardableResult
     public func refresh() -> Bool {
         core.scheduler.verify()
@@ -64,12 +65,12 @@ public struct Realm: Equatable {
 
     // MARK: Objects
 
-    /// All objects of a class, or views of them.
+    /// All objects of a class, or projections of them.
     public func objects<Element: RealmFetchable>(_ type: Element.Type) -> Results<Element> {
         Results(storage: ResultsStorage(core: core, type: core.type(of: Element._fetched)))
     }
 
-    /// The object with a primary key; nil when it is not on the device.
+    /// The object with a primary key; nil if it is not on the device. Traps if the key has the wrong type or the class has none.
     public func object<Element: Object, KeyType>(ofType type: Element.Type, forPrimaryKey key: KeyType) -> Element? {
         ModelSchema.of(type).requirePrimaryKey()
         guard let value = Value(any: key) else {
@@ -78,7 +79,7 @@ public struct Realm: Equatable {
         return core.object(type, key: value)
     }
 
-    /// Whether no class has an object.
+    /// `true` if no class has an object.
     public var isEmpty: Bool {
         core.replica.schema.types.indices.allSatisfy { type in
             core.attempt(0) { store throws(SluiceError) in try store.count(type: type) } == 0
@@ -92,44 +93,45 @@ extension Realm: Sendable {}
 // MARK: Writing
 
 extension Realm {
-    /// What `add` and `create` do when there is an object with the same primary key.
+    /// The effect of `add` and `create` on an object whose primary key exists.
     public enum UpdatePolicy: Int, Sendable {
-        /// Misuse, which ends the program.
+        /// Traps. The default.
         case error = 1
-        /// Set the properties that differ.
+        /// Sets the given properties that differ.
         case modified = 3
-        /// Set all properties that are given.
+        /// Sets all given properties.
         case all = 2
     }
 
-    /// Runs the block as one transaction: all of its changes are stored, or none when it throws.
+    /// Runs the block as one transaction. If the block throws, the transaction is rolled back.
     ///
-    /// It waits for other writers; it does not need a connection.
-    /// - Parameter tokens: the observers of this Realm that do not hear of the transaction.
-    /// - Throws: what the block throws, or `Realm.Error.noSubscriptionForWrite` when a class is written that no subscription covers.
+    /// Blocks until other writers have finished. Needs no connection.
+    /// - Parameter tokens: The observers of this Realm that are not notified of the transaction.
+    /// - Throws: The block's error, or `Realm.Error.noSubscriptionForWrite` if no subscription covers a class that was written.
     @discardableResult
     public func write<Result>(withoutNotifying tokens: [NotificationToken] = [], _ block: () throws -> Result) throws -> Result {
         try core.begin()
         return try core.finish(withoutNotifying: tokens, block)
     }
 
-    /// Begins a transaction; waits for other writers.
+    /// Begins a transaction. Blocks until other writers have finished.
     ///
-    /// Where it cannot begin, because the file cannot be written, what is written goes nowhere and `commitWrite` throws the
-    /// reason. More active versions than the configuration allows end the program.
+    /// If the file cannot be written, changes are discarded and `commitWrite` throws the reason.
+    /// Traps if there are more active versions than the configuration allows.
     public func beginWrite() { core.beginAnyway() }
 
-    /// Stores the transaction.
-    /// - Parameter tokens: the observers of this Realm that do not hear of it.
+    /// Commits the transaction.
+    /// - Parameter tokens: The observers of this Realm that are not notified of it.
+    /// - Throws: The first error of the transaction.
     public func commitWrite(withoutNotifying tokens: [NotificationToken] = []) throws { try core.commit(withoutNotifying: tokens) }
 
-    /// Undoes the transaction.
+    /// Rolls back the transaction.
     public func cancelWrite() { core.cancel() }
 
-    /// Whether a transaction is open.
+    /// `true` if a transaction is open.
     public var isInWriteTransaction: Bool { core.isWriting }
 
-    /// Adds an object that no Realm manages; from then on it is live. Objects that it links to are added too.
+    /// Adds an unmanaged object, which is live from then on, and the objects that it links to.
     public func add(_ object: Object, update: UpdatePolicy = .error) { core.add(object, update: update) }
 
     /// Adds several objects.
@@ -137,7 +139,7 @@ extension Realm {
         for object in objects { core.add(object, update: update) }
     }
 
-    /// Makes an object from a dictionary by property name, or an array in the order of the properties.
+    /// Creates an object from a dictionary of properties, or from an array in the order of the properties.
     @discardableResult
     public func create<T: Object>(_ type: T.Type, value: Any = [String: Any](), update: UpdatePolicy = .error) -> T {
         let schema = ModelSchema.of(type)
@@ -147,12 +149,12 @@ extension Realm {
         return object
     }
 
-    /// Sends an asymmetric object. It leaves the device when the server has it.
+    /// Sends an asymmetric object. It is removed from the device once the server has acknowledged it.
     public func create<T: AsymmetricObject>(_ type: T.Type, value: Any = [String: Any]()) {
         core.add(ModelSchema.of(type).instance(value, of: type), update: .error, isPartial: true)
     }
 
-    /// Deletes an object; the owner of an embedded one has none any more.
+    /// Deletes an object. The owner of an embedded object then has none.
     public func delete(_ object: ObjectBase) { core.delete(object) }
 
     /// Deletes several objects.

@@ -1,17 +1,17 @@
 import SluiceCore
 import SluiceReplica
 
-/// Making objects that nobody manages part of a Realm.
+/// The conversion of unmanaged objects to managed ones.
 extension RealmCore {
-    /// What is done with objects that come along with the one being added.
+    /// The policy for objects that are added together with the one that links to them.
     struct Adding {
         var update: Realm.UpdatePolicy
-        /// Properties that were not given are left alone.
+        /// `true` if properties that were not given keep their values.
         var isPartial: Bool
     }
 
-    /// Makes an object that no Realm manages one of this Realm, in place.
-    /// - Parameter isPartial: whether an object that is there keeps the properties that the app did not give.
+    /// Turns an unmanaged object into one of this Realm, in place.
+    /// - Parameter isPartial: `true` if an existing object keeps the properties that the app did not give.
     func add(_ object: ObjectBase, update: Realm.UpdatePolicy, isPartial: Bool = false) {
         if object.managingCore === self, object.isGone {
             throwRealmException("Adding a deleted or invalidated object to a Realm is not permitted")
@@ -25,7 +25,7 @@ extension RealmCore {
         adopt(object)
     }
 
-    /// The same for one that another links to, as that one is added.
+    /// Adds a linked object under the policy of the object that links to it. Traps if another Realm manages it.
     func adopt(_ object: ObjectBase) {
         if let row = object._row {
             if row.core === self { return }
@@ -48,7 +48,7 @@ extension RealmCore {
         return key
     }
 
-    /// Arrays that one object after the other is written from; one that is added while another is gets new ones.
+    /// Buffers for the values of one object. Taking them leaves empty ones for an object that is added recursively.
     private func takeAddingSpace() -> (values: [Value], given: [Bool]) {
         defer { addingSpace = ([], []) }
         addingSpace.values.removeAll(keepingCapacity: true)
@@ -58,7 +58,7 @@ extension RealmCore {
 
     private func insert(_ object: ObjectBase, _ schema: ModelSchema, _ type: Int, _ key: Value) {
         let row = _RowCache(core: self, schema: schema, type: type, key: key)
-        // An object that links back to this one finds it there.
+        // Bind before reading the properties: a linked object that links back then finds this one as managed.
         object._row = row
         var (values, given) = takeAddingSpace()
         for slot in 0..<schema.storedCount {
@@ -67,6 +67,7 @@ extension RealmCore {
             values.append(value.value)
             given.append(isGiven)
         }
+        // The hidden key follows the stored properties.
         if schema.hasHiddenKey {
             values.append(key)
             given.append(true)
@@ -84,7 +85,7 @@ extension RealmCore {
         row.generation = clock.generation
     }
 
-    /// Writes what an object says about one that is there.
+    /// Sets an object's properties on an existing one.
     private func merge(_ object: ObjectBase, _ schema: ModelSchema, _ type: Int, _ key: Value, into existing: Row) {
         object._row = _RowCache(core: self, schema: schema, type: type, key: key, row: existing)
         var changes: [(slot: Int, value: Value)] = []
@@ -102,7 +103,7 @@ extension RealmCore {
         schema.bind(object, to: _RowCache(core: self, schema: schema, type: type, key: key, row: shown), attaching: true)
     }
 
-    /// Hands an asymmetric object over; it cannot be used afterwards.
+    /// Queues an asymmetric object for upload. The object cannot be used afterwards.
     private func send(_ object: ObjectBase, _ schema: ModelSchema, _ type: Int, _ key: Value) {
         object._row = _RowCache(core: self, schema: schema, type: type, key: key)
         var (values, defaults): ([String: Value], Set<String>) = ([:], [])

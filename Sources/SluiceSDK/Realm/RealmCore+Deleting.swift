@@ -1,7 +1,7 @@
 import SluiceCore
 import SluiceReplica
 
-/// Taking objects out of a Realm.
+/// The deletion of objects.
 extension RealmCore {
     func delete(_ object: ObjectBase) {
         guard let row = object._row, row.core === self else {

@@ -2,23 +2,23 @@ import SluiceCore
 import SluiceReplica
 
 extension RealmCore {
-    /// The Realm that goes on showing what this one shows now; one that shows nothing when the file cannot be read.
+    /// Returns a Realm that keeps showing the current snapshot. If the file cannot be read, the result shows no data.
     func freeze() -> RealmCore {
         if isFrozen { return self }
         scheduler.verify()
         if isWriting { throwRealmException("Cannot freeze a Realm in a write transaction.") }
-        // One that moves on by use shows the newest state.
+        // A floating Realm advances before it is frozen.
         attempt(()) { _ in }
         return state.lend { RealmCore(frozen: self, $0) }
     }
 
-    /// The live Realm on the same file for where the caller is.
+    /// Returns the live Realm of the same file for the caller's scheduler.
     func thaw(_ isolation: (any Actor)?) -> RealmCore {
         guard isFrozen else { return self }
         do {
             let live = try file.core(configuration, scheduler: .of(isolation))
             live.attempt((), moving: false) { _ in }
-            // Nothing that is seen frozen is missing in the live Realm.
+            // Advance the live Realm if it is older, so that it contains all objects of the frozen one.
             if !live.isWriting, live.state.version < state.version { live.refresh() }
             return live
         } catch {
@@ -26,15 +26,16 @@ extension RealmCore {
         }
     }
 
-    /// Runs what fills a cache that hangs on this Realm: one at a time for a frozen Realm, which any thread may read.
+    /// Runs code that fills a cache of this Realm. For a frozen Realm it holds a lock, since any thread may read it.
     func exclusively<R>(_ body: () -> R) -> R { isFrozen ? state.locked(body) : body() }
 
-    /// Lets the state go; what was got from the Realm before is invalidated.
+    /// Releases the snapshot and invalidates all objects and results obtained before.
     func invalidate() {
         scheduler.verify()
         if isFrozen { return }
         if isWriting { cancel() }
         settleLoops()
+        // A new epoch invalidates results and objects; a new generation invalidates caches.
         state.letGo()
         clock.epoch += 1
         clock.generation += 1

@@ -2,24 +2,24 @@ import SluiceCore
 import SluiceReplica
 
 extension RealmCore {
-    /// One `observe` call.
+    /// One call of `observe`.
     final class Observation {
-        /// What an observation is told.
+        /// The argument of a notification.
         struct Delivery {
-            /// Everything that changed since the last delivery, as far as the observer hears of it.
+            /// The changes since the last delivery that the observer receives.
             let change: ReplicaChange
-            /// The state to compare with; the Realm shows it too.
+            /// The snapshot to compare with. The Realm shows the same one.
             let store: RowStore
-            /// False: the observer is not to hear of the change, but what comes is compared with the state after it.
+            /// `false` if the observer must not be notified. Later deliveries still compare with the snapshot after the change.
             let tells: Bool
         }
 
-        /// Weak because: the token is the app's way to end the observation by letting it go.
+        /// Weak because: the app ends the observation by releasing the token.
         private let token: WeakConfined<NotificationToken>
-        /// The classes whose changes concern it.
+        /// The classes whose changes concern the observation.
         let types: Set<Int>
         let deliver: (Delivery) throws(SluiceError) -> Void
-        /// The version of the state that it began with.
+        /// The version of the snapshot that the observation started with.
         fileprivate(set) var start: UInt64 = 0
 
         init(token: WeakConfined<NotificationToken>, types: Set<Int>, deliver: @escaping (Delivery) throws(SluiceError) -> Void) {
@@ -32,13 +32,13 @@ extension RealmCore {
         var isValid: Bool { token.content?.isValid ?? false }
     }
 
-    /// Moves on to where an observation is to begin. News that come before it has begun are not mixed with those of what led there.
+    /// Advances to the snapshot that a new observation starts with. Until `observe`, changes are kept separate by commit.
     func refreshToObserve() {
         inbox.hold()
         refresh()
     }
 
-    /// Begins an observation at the state that the Realm shows.
+    /// Starts an observation at the current snapshot.
     func observe(_ observation: Observation) {
         observation.start = state.version
         inbox.separate(at: state.version)
@@ -51,34 +51,38 @@ extension RealmCore {
         objectWatches.removeAll { !$0.isValid }
     }
 
-    /// Moves on to the newest state for a caller who has waited for what is in it. Observers hear of it in their turn.
-    /// - Parameter wanted: a version that the caller knows of.
+    /// Advances for a caller that has waited for data. Observers are notified by their next scheduled delivery.
+    /// - Parameter wanted: The least version that the caller needs.
     func moveOn(atLeast wanted: UInt64 = 0) { if refresh(atLeast: wanted) { hasUntold = true } }
 
-    /// The same for a caller who may be elsewhere, and who has read from the file itself; only a Realm that moves on by itself does.
-    /// - Parameter isolation: of the caller, where that is known.
+    /// Advances for a caller that read the file directly and may be on another scheduler. Only a Realm that advances by itself does.
+    /// - Parameter isolation: The caller's actor, if known.
     func showNewest(_ isolation: (any Actor)? = nil) {
         guard autorefresh, floats || scheduler.canDeliver, scheduler.isHere(isolation), !isWriting else { return }
-        // A file that cannot be read is reported by the read of its objects.
+        // An unreadable file is reported by the next read of its objects.
         moveOn(atLeast: (try? replica.committedVersion()) ?? 0)
     }
 
-    /// On the scheduler: moves on and tells the observers.
+    /// Advances and notifies the observers. Runs on the scheduler.
     func deliver() {
         if isWriting {
+            // The writing Realm keeps its transaction's view, so the delivery is queued behind it.
             let later = WeakConfined(self)
             return scheduler.enqueue { later.content?.deliver() }
         }
         if !autorefresh, (try? state.isStale()) == true {
+            // `autorefresh` is off: keep the changes for the app's own `refresh`.
             inbox.postpone()
             return tellRealmObservers(.refreshRequired)
         }
         deliverNow()
     }
 
-    /// Moves on and tells the observers what has changed since they were told last.
+    /// Advances and notifies the observers of the changes since their last notification.
+    /// - Returns: `true` if the Realm advanced.
     @discardableResult
     func deliverNow() -> Bool {
+        // A bounded number of turns: a writer that never pauses must not keep this loop running.
         var (hasMoved, turns) = (refresh(), 4)
         var taking = inbox.take(at: state.version, isLast: false)
         while case .behind = taking {
@@ -86,13 +90,16 @@ extension RealmCore {
             turns -= 1
             taking = inbox.take(at: state.version, isLast: turns == 0)
         }
+        // Realm observers run before those of objects and collections.
         if hasMoved || hasUntold {
             hasUntold = false
             tellRealmObservers(.didChange)
         }
         guard case .entries(let entries) = taking, !entries.isEmpty else { return hasMoved }
         forgetEnded()
+        // The array is copied by the loop: a block may add or end observations.
         for observation in observations where observation.isValid {
+            // Changes up to `start` were part of the initial state.
             let change = observation.id.flatMap { id in
                 entries.filter { !$0.silenced.contains(id) && $0.change.version > observation.start }.merged
             }
@@ -102,7 +109,7 @@ extension RealmCore {
         return hasMoved
     }
 
-    /// Makes some observers take the open transaction for known.
+    /// Applies the open transaction to the state of some observers without notifying them.
     func silence(_ tokens: [NotificationToken], in transaction: WriteTransaction) {
         let silenced = Set(tokens.map { ObjectIdentifier($0) })
         let change = transaction.change
@@ -126,6 +133,7 @@ extension RealmCore {
         let block: (Realm.Notification, Realm) -> Void
     }
 
+    /// Notifies the observers of the Realm itself, except those silenced for the current commit.
     func tellRealmObservers(_ notification: Realm.Notification) {
         for observer in realmObservers where observer.token.content?.isValid == true {
             if let id = observer.token.content.map({ ObjectIdentifier($0) }), silencedTokens.contains(id) { continue }
@@ -133,7 +141,7 @@ extension RealmCore {
         }
     }
 
-    /// What keeps an observation from being made here.
+    /// Traps if the Realm cannot be observed: it is frozen, read-only, in a write transaction, or used on the wrong scheduler.
     func requireObservable() {
         if isFrozen { throwRealmException(RealmMisuse.frozenNotifications) }
         if file.isReadOnly { throwRealmException(RealmMisuse.readOnlyNotifications) }

@@ -1,14 +1,13 @@
 extension RealmCore {
-    /// Whether what the app was told a moment ago may be gone with the next read.
+    /// `true` if the next read may advance the Realm and change a count that the app has just read.
     var isFleeting: Bool { floats && autorefresh && !isWriting }
 
-    /// Takes note of how many elements the app is told that a collection has: it may go through them by index while the Realm moves on.
+    /// Records the count of a collection that the app reads. The app may then access elements by index while the Realm advances.
     func count(_ count: Int) -> Int {
         if isFleeting { told = max(told, count) }
         return count
     }
 
-    /// Whether the app may believe that a collection has an element at an index. Of which one is not kept: every access to a property
-    /// makes another.
+    /// `true` if the app may have read a count above the index. The collection is not recorded: each property access creates a new one.
     func hasTold(of index: Int) -> Bool { isFleeting && index >= 0 && index < told }
 }

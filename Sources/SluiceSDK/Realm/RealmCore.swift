@@ -3,55 +3,56 @@ import SluiceCore
 import SluiceQuery
 import SluiceReplica
 
-/// What all handles of one Realm on one thread, queue or actor share.
+/// The shared state of all handles of one Realm on one thread, queue or actor. A frozen core may be used on any thread.
 final class RealmCore {
     let configuration: Realm.Configuration
     let file: OpenFile
     let scheduler: Scheduler
     let clock = _RealmClock()
-    /// Index of each class in the file.
+    /// The index of each class in the file.
     private let types: [ObjectIdentifier: Int]
-    /// By index in the file; those that this Realm does not have are missing.
+    /// The classes of this Realm by their index in the file.
     private let schemasByType: [Int: ModelSchema]
     /// The classes of this Realm.
     let schemas: [ModelSchema]
-    /// The loops under way over its objects.
+    /// The loops in progress over its objects.
     var loops = LoopRegistry()
     /// The embedded objects and nested collections that the app holds.
     var places = PlaceRegistry()
     var adding = Adding(update: .error, isPartial: false)
     var addingSpace: (values: [Value], given: [Bool]) = ([], [])
-    /// The class that was asked for last: objects of one class come in rows.
+    /// The class of the last lookup. Lookups of one class usually follow each other.
     private var lastPlace: (objectClass: ObjectIdentifier, schema: ModelSchema, type: Int)?
     let state: ShownState
-    /// It shows one state for ever, to any thread.
+    /// `true` if it shows one snapshot permanently, on any thread.
     let isFrozen: Bool
     private(set) var transaction: WriteTransaction?
-    /// The first error of the open transaction, or why it could not begin; the commit throws it.
+    /// The first error of the open transaction, or the reason why it could not begin. The commit throws it.
     private(set) var failure: (any Error)?
-    /// Whether reading moves on to newer states by itself.
+    /// `true` if each read first advances to the newest snapshot: a floating Realm.
     var floats: Bool
-    /// See `count(_:)`.
+    /// The highest count that the app has read; see `count(_:)`.
     var told = 0
-    /// Whether it moves on to newer states by itself.
+    /// `true` if it advances to newer snapshots by itself.
     var autorefresh = true
     let inbox = ChangeInbox()
     private var observer: UInt64 = 0
     var observations: [Observation] = []
     var realmObservers: [RealmObserver] = []
-    /// It has moved on, see `moveOn`, and its observers do not know yet.
+    /// `true` if it has advanced through `moveOn` and its observers have not been notified.
     var hasUntold = false
     var objectWatches: [ObjectWatch] = []
-    /// The observers that do not hear of the commit under way.
+    /// The observers that are not notified of the current commit.
     var silencedTokens: Set<ObjectIdentifier> = []
     var asyncWrites = AsyncWrites()
-    /// The turns that tasks wait for.
+    /// The writer leases that tasks wait for.
     var leases: [WriterLease] = []
 
     var replica: Replica { file.replica }
 
-    /// - Throws: `schemaMismatch` when the file is open with other classes.
-    /// - Parameter schemas: nil: those of the configuration.
+    /// Creates a live core.
+    /// - Parameter schemas: The classes. If nil, those of the configuration.
+    /// - Throws: `schemaMismatch` if the file is open with other classes.
     init(
         configuration: Realm.Configuration, file: OpenFile, scheduler: Scheduler, floats: Bool, schemas: [ModelSchema]? = nil
     ) throws {
@@ -76,18 +77,18 @@ final class RealmCore {
         self.types = types
         self.schemasByType = schemasByType
         state = ShownState(of: file.replica)
-        // Before it hears of commits, so that it is told of those alone that it does not show yet. The first read says what fails.
+        // Pin before observing commits, so that only later ones are reported. A failure here is reported by the first read.
         _ = try? state.pin()
         let inbox = inbox
         let weak = WeakConfined(self)
         observer = file.replica.observeChanges { change in
             if inbox.put(change) { scheduler.enqueue { weak.content?.deliver() } }
         }
-        // What was committed between the two was told to nobody here.
+        // A commit between the pin and the registration has reported nothing here.
         if (try? state.isStale()) == true { scheduler.enqueue { weak.content?.deliver() } }
     }
 
-    /// A Realm that shows what another shows now.
+    /// Creates a core that keeps showing the snapshot of another one.
     init(frozen live: RealmCore, _ frozen: ShownState) {
         configuration = live.configuration
         file = live.file
@@ -103,16 +104,18 @@ final class RealmCore {
 
     deinit { file.replica.removeObserver(observer) }
 
-    /// Of `clock`.
+    /// The epoch of `clock`.
     var epoch: UInt64 { clock.epoch }
 
     // MARK: Reading
 
-    /// Runs a read. A file that cannot be read shows nothing, see `Realm.onFileError`.
-    /// - Parameter moving: whether a Realm that moves on by use may do so first.
+    /// Runs a read in the open transaction or the current snapshot. If the file cannot be read, the error is reported and the
+    /// fallback is returned; see `Realm.onFileError`.
+    /// - Parameter moving: `true` if a floating Realm may advance first.
     func attempt<R>(_ fallback: R, moving: Bool = true, _ body: (RowStore) throws(SluiceError) -> R) -> R {
         scheduler.verify()
         do throws(SluiceError) {
+            // Inside a transaction reads see its own writes.
             if let transaction { return try body(transaction.store) }
             if moving, floats, autorefresh { _ = try advance() }
             return try state.read(body)
@@ -122,7 +125,7 @@ final class RealmCore {
         }
     }
 
-    /// Loops under way go through what was there when they began.
+    /// Detaches loops in progress from the current snapshot: they continue over the objects that existed at their start.
     func settleLoops() {
         if loops.isEmpty { return }
         for loop in loops.takeAll() { loop.settle() }
@@ -130,15 +133,16 @@ final class RealmCore {
 
     private func advance(atLeast wanted: UInt64 = 0) throws(SluiceError) -> Bool {
         guard try state.isStale(atLeast: wanted) else { return false }
+        // Loops keep the old snapshot's keys, so they must read them before it is released.
         settleLoops()
         guard try state.advance(atLeast: wanted) else { return false }
         clock.generation += 1
         return true
     }
 
-    /// Moves to the newest state.
-    /// - Parameter wanted: a version that the caller knows of.
-    /// - Returns: whether there was something newer.
+    /// Advances to the newest snapshot. Reports an error instead of throwing it.
+    /// - Parameter wanted: The least version that the caller needs.
+    /// - Returns: `true` if there was a newer snapshot.
     @discardableResult
     func refresh(atLeast wanted: UInt64 = 0) -> Bool {
         scheduler.verify()
@@ -158,7 +162,7 @@ final class RealmCore {
         return type
     }
 
-    /// The class that a property links to, by its name: a dynamic object's property says no more.
+    /// The class that a property links to, by name, since a dynamic object's property has no class. Traps if it is not in the Realm.
     func type(linkedBy kind: _PropertyKind) -> Int {
         guard case .link(let name) = kind.type, let type = type(named: name) else {
             throwRealmException("The Realm does not have the class that the property links to.")
@@ -166,12 +170,12 @@ final class RealmCore {
         return type
     }
 
-    /// The schema of a class and its index in the file.
+    /// The schema of a class and its index in the file. Traps if the Realm does not have the class.
     func place(of objectClass: ObjectBase.Type) -> (schema: ModelSchema, type: Int) {
         if let last = lastPlace, last.objectClass == ObjectIdentifier(objectClass) { return (last.schema, last.type) }
         let type = type(of: objectClass)
         let schema = schema(type)
-        // Any thread may ask a frozen Realm.
+        // A frozen Realm may be used on any thread, so nothing is cached.
         if !isFrozen { lastPlace = (ObjectIdentifier(objectClass), schema, type) }
         return (schema, type)
     }
@@ -184,7 +188,7 @@ final class RealmCore {
         attempt(false) { store throws(SluiceError) in try store.contains(type: type, key: key) }
     }
 
-    /// The indices of the keys of objects that are in the Realm.
+    /// The indices of the keys whose objects are in the Realm.
     func indices(_ type: Int, ofPresent keys: [Value]) -> [Int] {
         attempt([]) { store throws(SluiceError) in try store.indices(type: type, ofPresent: keys) }
     }
@@ -193,7 +197,8 @@ final class RealmCore {
         object(objectClass, type: type(of: objectClass), key: key)
     }
 
-    /// - Parameter type: the class in the file; another than `objectClass` for a dynamic object.
+    /// The object with a primary key; nil if there is none.
+    /// - Parameter type: The class in the file. For a dynamic object it differs from `objectClass`.
     func object<T: ObjectBase>(_ objectClass: T.Type, type: Int, key: Value) -> T? {
         guard let row = accessorRow(type, key) else { return nil }
         let schema = schema(type)
@@ -202,7 +207,7 @@ final class RealmCore {
         return object
     }
 
-    /// The object that a link of a mixed property leads to, of its class; nil when the Realm has no such class or object.
+    /// The target of a mixed property's link, with its own class; nil if the Realm has no such class or object.
     func object(named name: String, key: Value) -> Object? {
         guard let type = type(named: name), let objectClass = schemasByType[type]?.objectClass as? Object.Type else { return nil }
         return object(objectClass, type: type, key: key)
@@ -218,25 +223,26 @@ final class RealmCore {
         return schema
     }
 
-    /// The keys of the objects that link to one, by an index; one that links twice comes twice.
+    /// The keys of the objects that link to an object, found by an index. An object that links twice occurs twice.
     func origins(of key: Value, type objectClass: ObjectBase.Type, property name: String) -> [Value] {
         let type = type(of: objectClass)
         guard let property = schema(type).slot(of: name) else { return [] }
         return attempt([]) { store throws(SluiceError) in try store.origins(of: key, type: type, property: property) }
     }
 
-    /// All objects of a class in the file.
+    /// The query for all objects of a class in the file.
     func all(_ type: Int) -> ReplicaQuery { ReplicaQuery(type: type, in: replica.schema) }
 
     func run(_ query: ReplicaQuery) -> [Value] { attempt([]) { store throws(SluiceError) in try query.run(on: store) } }
 
     // MARK: Transactions
 
-    /// Begins a transaction. Observers hear first of what has changed before, so that nothing is mixed with what it will do.
+    /// Begins a transaction. Blocks until other writers finish. Notifies observers of earlier changes first, to keep them separate.
     func begin() throws {
         scheduler.verify()
         if isFrozen { throwRealmException(RealmMisuse.frozenTransaction) }
         if file.isReadOnly { throwRealmException(RealmMisuse.readOnlyTransaction) }
+        // Another commit may precede the lease. Release the writer, notify and try again, at most three times.
         var turns = 3
         while true {
             if isWriting { throwRealmException(RealmMisuse.alreadyWriting) }
@@ -249,7 +255,7 @@ final class RealmCore {
         }
     }
 
-    /// Begins a transaction, which for a file that cannot be written is one whose changes go nowhere: its commit says why.
+    /// Begins a transaction. If the file cannot be written, changes are discarded and the commit throws the reason.
     func beginAnyway() {
         do {
             try begin()
@@ -259,20 +265,19 @@ final class RealmCore {
         }
     }
 
-    /// Whether a transaction is open.
+    /// `true` if a transaction is open, or if it could not begin and its changes are discarded.
     var isWriting: Bool { transaction != nil || failure != nil }
 
-    /// What keeps a transaction from beginning.
-    /// - Throws: when the file is damaged, and when old states that somebody reads keep it from becoming smaller, by more than the
-    ///   configuration allows.
+    /// Checks that a transaction can begin.
+    /// - Throws: An error if the file is damaged, or if more old versions are read than the configuration allows.
     func checkWritable() throws {
         try file.requireWhole()
-        // Its own is left by the transaction.
+        // The transaction releases this Realm's own version, so it must not count.
         if configuration.maximumNumberOfActiveVersions != nil { refresh() }
         if let excess = excessVersions { throw Realm.Error(.fail, excess) }
     }
 
-    /// Says that more states are read than the configuration allows.
+    /// The error message if more versions are read than the configuration allows; otherwise nil.
     private var excessVersions: String? {
         guard let limit = configuration.maximumNumberOfActiveVersions else { return nil }
         let active = replica.activeVersions
@@ -283,8 +288,7 @@ final class RealmCore {
 
     private var hasObservers: Bool { !observations.isEmpty || !realmObservers.isEmpty }
 
-    /// Waits for the writer. A turn that this Realm has been given for an asynchronous write serves as well: the place where
-    /// it would be taken is blocked by this call.
+    /// Waits for the writer. A lease for an asynchronous write is used first: this call blocks the scheduler that would claim it.
     private func takeWriter() throws(SluiceError) -> WriteTransaction {
         for lease in leases + [asyncWrites.lease].compactMap(\.self) {
             if let open = try replica.beginWrite(lease) { return open }
@@ -293,6 +297,7 @@ final class RealmCore {
     }
 
     func begun(_ open: WriteTransaction) {
+        // Loops are confined to the state before the transaction.
         settleLoops()
         failure = nil
         transaction = open
@@ -308,10 +313,13 @@ final class RealmCore {
         guard let open = transaction else {
             throwRealmException("Can't commit a non-existing write transaction")
         }
+        // Before `silence`, which resets the written slots of silenced watches.
         for watch in objectWatches { watch.transactionEnded(isStored: true) }
         if !tokens.isEmpty { silence(tokens, in: open) }
+        // Loops must read their remaining keys through the transaction's store, which the commit closes.
         settleLoops()
         transaction = nil
+        // On success and failure the Realm leaves the transaction and shows the newest snapshot.
         defer {
             afterTransaction()
             endSilence()
@@ -319,7 +327,7 @@ final class RealmCore {
         try asRealmError { try open.commit(isGrouped: isGrouped) }
     }
 
-    /// Runs the block in the open transaction and stores it, or undoes it when the block throws. The block may have ended it itself.
+    /// Runs the block in the open transaction and commits it, or rolls it back if the block throws. The block may end it itself.
     func finish<R>(withoutNotifying tokens: [NotificationToken] = [], _ block: () throws -> R) throws -> R {
         let result: R
         do {
@@ -332,6 +340,7 @@ final class RealmCore {
         return result
     }
 
+    /// Rolls back the open transaction, if any, and notifies the observers.
     func cancel() {
         settleLoops()
         transaction?.cancel()
@@ -343,11 +352,12 @@ final class RealmCore {
 
     private func afterTransaction() {
         let hasMoved = refresh()
+        // The generation changes even without a newer snapshot: the transaction's uncommitted values are gone.
         clock.generation += 1
         if hasMoved { tellRealmObservers(.didChange) }
     }
 
-    /// Runs a write in the open transaction; remembers its error for the commit.
+    /// Runs a write in the open transaction. The first error is stored, later writes are skipped, and the commit throws the error.
     func change(_ body: (WriteTransaction) throws(SluiceError) -> Void) {
         requireTransaction()
         guard let transaction else { return }
@@ -367,7 +377,8 @@ final class RealmCore {
         if !isWriting { throwRealmException("Cannot modify managed objects outside of a write transaction.") }
     }
 
-    /// - Parameter edit: what of the value is new; nil: all.
+    /// Sets a property. Traps if the object has been deleted.
+    /// - Parameter edit: The changed part of the value. If nil or whole, all of it is written.
     func set(_ type: Int, _ key: Value, _ slot: Int, _ value: Value, by edit: ShownEdit? = nil) {
         change { transaction throws(SluiceError) in
             let isThere =

@@ -2,9 +2,9 @@ public import Foundation
 import SluiceCore
 
 extension Realm {
-    /// What Realm's own methods throw. `catch Realm.Error.noSubscriptionForWrite` works, as does `error.code`.
+    /// An error of Realm's own methods. Match it with `catch Realm.Error.noSubscriptionForWrite` or by `error.code`.
     public struct Error: Swift.Error, Equatable, CustomNSError, LocalizedError, CustomStringConvertible {
-        /// The numbers are part of the API.
+        /// The error codes. Their numbers are part of the API.
         public enum Code: Int, Sendable {
             case fail = 1
             case fileAccess = 2
@@ -29,21 +29,21 @@ extension Realm {
         }
 
         public let code: Code
-        /// What happened, with the value at fault and the fix.
+        /// The cause, the value at fault and the fix.
         public let message: String
         /// The file that could not be opened; nil for other errors.
         public internal(set) var fileURL: URL?
-        /// What an app has made the error with.
+        /// The user info of an error that the app created.
         private var given: GivenInfo?
 
-        /// The user info of an error that an app makes.
-        // Sendable because: it never changes, and the app's values in it are handed on as they are, as those of an NSError.
+        /// The user info of an error that the app created.
+        // Sendable because: it never changes, and the app's values in it are passed through, as those of an NSError are.
         private final class GivenInfo: @unchecked Sendable {
             let values: [String: Any]
             init(_ values: [String: Any]) { self.values = values }
         }
 
-        /// An error of the app's own with one of Realm's codes.
+        /// Creates an error with one of Realm's codes, for use by the app.
         /// - Parameter userInfo: `NSLocalizedDescriptionKey` becomes the message, `NSFilePathErrorKey` the file.
         public init(_ code: Code, userInfo: [String: Any] = [:]) {
             self.code = code
@@ -57,7 +57,7 @@ extension Realm {
             self.message = message
         }
 
-        /// Errors of one code with one text and one file are equal.
+        /// `true` if both have the same code, message and file.
         public static func == (lhs: Error, rhs: Error) -> Bool {
             lhs.code == rhs.code && lhs.message == rhs.message && lhs.fileURL == rhs.fileURL
         }
@@ -79,7 +79,7 @@ extension Realm {
         public static let errorDomain = "io.realm"
         public var errorCode: Int { code.rawValue }
         public var errorUserInfo: [String: Any] { userInfo }
-        /// The message, and the path of the file if there is one.
+        /// The message, the path of the file if there is one, and the app's own user info.
         public var userInfo: [String: Any] {
             var info = given?.values ?? [:]
             info[NSLocalizedDescriptionKey] = message
@@ -110,10 +110,10 @@ extension Realm {
         public static let incompatibleHistories = Code.incompatibleHistories
         public static let noSubscriptionForWrite = Code.noSubscriptionForWrite
 
-        /// Of a call that ended without a result and without an error of its own.
+        /// The error of a call that ended without a result and without an error of its own.
         public static let callFailed = Error(.fail, "Call failed")
 
-        /// Runs the body; its errors tell which file was being opened.
+        /// Runs the body and adds the configuration's file to the errors that it throws.
         static func naming<R>(_ configuration: Configuration, _ body: () throws -> R) throws -> R {
             do {
                 return try body()
@@ -130,10 +130,10 @@ extension Realm {
     }
 }
 
-/// Lets `catch Realm.Error.invalidInput` match an error by its code.
+/// Matches an error by its code: `catch Realm.Error.invalidInput`.
 public func ~= (code: Realm.Error.Code, error: any Swift.Error) -> Bool { (error as? Realm.Error)?.code == code }
 
-/// Runs the body, its errors turned into those that Realm's methods throw.
+/// Runs the body and converts its `SluiceError`s to `Realm.Error`.
 func asRealmError<R>(_ body: () throws -> R) throws -> R {
     do {
         return try body()
@@ -142,7 +142,7 @@ func asRealmError<R>(_ body: () throws -> R) throws -> R {
     }
 }
 
-/// Whether two errors are the same: of one domain and with one code. Their texts do not count.
+/// `true` if both errors have the same domain and code. Their messages are not compared.
 public func == (lhs: any Error, rhs: any Error) -> Bool {
     let (left, right) = (lhs as NSError, rhs as NSError)
     return left.domain == right.domain && left.code == right.code

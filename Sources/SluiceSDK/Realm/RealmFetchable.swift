@@ -1,6 +1,6 @@
-/// What `Realm.objects(_:)` gives: `Object` classes, and `Projection`s of them.
+/// A type that `Realm.objects(_:)` returns: an `Object` class or a `Projection` of one.
 public protocol RealmFetchable: RealmCollectionValue {
-    /// The class whose objects are fetched.
+    /// The class of the objects that are fetched.
     static var _fetched: ObjectBase.Type { get }
 }
 

@@ -1,17 +1,17 @@
-/// Tells, without counting a reference, whether the last one to an object is at a place that is known. `isKnownUniquelyReferenced`
-/// does not see weak references, and a weak reference must never lead to what an object has become since.
+/// Checks, without adding a reference, that the last reference to an object is at a known place.
+/// Swift's `isKnownUniquelyReferenced` ignores weak references, but a weak reference must never reach a reused object.
 ///
-/// It compares the word of an object that holds its counts. What the word looks like is found out with an object of our own;
-/// where that does not go as expected every object counts as held by others.
+/// The check compares the object's word of reference counts with that of a probe object.
+/// If the probes do not behave as expected, every object counts as referenced elsewhere.
 struct References {
-    /// The word of an object with one strong reference and nothing else, and of one with two.
+    /// The count word of an object with one strong reference and no other, and of one with two.
     private let words: (one: UInt, two: UInt)?
     private static let known = look()
 
-    /// For many questions in a row: asking for what is known costs as much as a comparison.
+    /// Caches the words for a series of checks: reading the static costs as much as a comparison.
     init() { words = References.known }
 
-    // As it is written, since the counts are what is looked at.
+    // Not optimized: the optimizer would change the reference counts that are measured here.
     @_optimize(none) private static func look() -> (one: UInt, two: UInt)? {
         var probes = [Probe()]
         let one = firstWord(probes)
@@ -19,6 +19,7 @@ struct References {
         let two = firstWord(probes)
         probes.removeLast()
         guard one != two, firstWord(probes) == one else { return nil }
+        // Unowned and weak references must change the word too; otherwise the check could not detect them.
         guard withExtendedLifetime(Unowned(probes[0]), { firstWord(probes) }) != one else { return nil }
         guard withExtendedLifetime(Weak(probes[0]), { firstWord(probes) }) != one else { return nil }
         return (one, two)
@@ -28,26 +29,26 @@ struct References {
         probes.withUnsafeBytes { holders($0, 0) } ?? 0
     }
 
-    /// Whether the reference that the array has at the index is the only one to the object there; false for nil.
+    /// `true` if the array's element at the index is the only reference to its object; `false` for nil.
     func isOnly<Element: AnyObject>(_ array: borrowing [Element?], at index: Int) -> Bool {
         guard let words else { return false }
         return array.withUnsafeBytes { References.holders($0, index) } == words.one
     }
 
-    /// Whether there are exactly two references to the object that the array has at the index.
+    /// `true` if there are exactly two references to the object at the index.
     func isOneOfTwo<Element: AnyObject>(_ array: borrowing [Element], at index: Int) -> Bool {
         guard let words else { return false }
         return array.withUnsafeBytes { References.holders($0, index) } == words.two
     }
 
-    /// The word of the object that the reference at an index leads to; nil for none.
+    /// The count word of the object at an index; nil for a nil reference.
     private static func holders(_ references: UnsafeRawBufferPointer, _ index: Int) -> UInt? {
         pointer(references.load(fromByteOffset: index * MemoryLayout<UInt>.size, as: UInt.self)).map(word)
     }
 
     private static func pointer(_ bits: UInt) -> UnsafeRawPointer? { UnsafeRawPointer(bitPattern: bits) }
 
-    /// Behind the pointer to the object's type.
+    /// The word after the object's type pointer.
     private static func word(_ object: UnsafeRawPointer) -> UInt { object.load(fromByteOffset: MemoryLayout<UInt>.size, as: UInt.self) }
 
     private final class Probe {}

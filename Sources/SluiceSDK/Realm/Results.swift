@@ -1,9 +1,9 @@
 import SluiceCore
 import SluiceReplica
 
-/// The elements of a class or of a collection that match a query: live, lazy and in order.
+/// The elements of a class or collection that match a query: live, lazy and ordered.
 ///
-/// It shows its Realm's current state whenever it is asked. A loop over it goes through the elements that matched when it began.
+/// Each access reads the Realm's current state. A loop iterates over the elements that matched at its start.
 public struct Results<Element: RealmCollectionValue>: RealmCollection {
     let storage: ResultsStorage
 
@@ -26,7 +26,7 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
 
     /// The Realm of the elements.
     public var realm: Realm? { Realm(core: storage.core) }
-    /// Whether the Realm has been invalidated since, or what the elements belong to has been deleted.
+    /// `true` if the Realm has been invalidated since the results were created, or if their owner has been deleted.
     public var isInvalidated: Bool {
         if storage.epoch != storage.core.epoch { return true }
         return switch storage.origin {
@@ -38,7 +38,7 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
 
     public var _managedResults: Results? { self }
 
-    /// The number of elements. It does not read them when nobody has yet.
+    /// The number of elements. It does not read elements that have not been read yet.
     public var count: Int { storage.count }
     public var startIndex: Int { 0 }
     public var endIndex: Int { count }
@@ -49,34 +49,35 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
         }
         let elements = storage.current(at: position)
         guard elements.keys.indices.contains(position) else {
-            // The app has been told that it is there.
+            // The app has read a count that includes this index.
             if elements.isLost(position) || storage.core.hasTold(of: position) { return Element._default() }
             throwRealmException("Index \(position) is out of bounds (must be less than \(elements.keys.count)).")
         }
-        // It was there when the keys were read, and the state has not changed since; an unreadable file shows defaults.
+        // The keys belong to the current snapshot, so the element exists. An unreadable file returns defaults.
         return element(elements.keys[position], elements) ?? Element._default()
     }
 
-    /// The first element; nil when there is none.
+    /// The first element; nil if there is none.
     public var first: Element? {
         if case .objects(let type) = storage.kind { return storage.firstKey.flatMap { object(type, $0) } }
         return isEmpty ? nil : self[0]
     }
-    /// The last element; nil when there is none.
+    /// The last element; nil if there is none.
     public var last: Element? {
         if case .objects(let type) = storage.kind { return storage.lastKey.flatMap { object(type, $0) } }
         let elements = storage.current()
         return elements.keys.last.flatMap { element($0, elements) }
     }
 
-    /// The elements now, without those that cannot be read.
+    /// A copy of the current elements, without those that cannot be read.
     public func _copyToContiguousArray() -> ContiguousArray<Element> {
         let elements = storage.current()
         return ContiguousArray(elements.keys.lazy.compactMap { element($0, elements) })
     }
 
-    /// Goes through the elements that match now. It reads ahead what the body of the loop uses of objects; those that are
-    /// deleted during the loop are passed over. An object that the body does not keep may come again as a later element.
+    /// Returns an iterator over the elements that match now. Elements that are deleted during the loop are skipped.
+    ///
+    /// It reads ahead the properties that the loop's body uses. An object that the body does not retain may be reused for a later element.
     public func makeIterator() -> RLMIterator<Element> {
         if case .objects(let type) = storage.kind, Element.self is AnyObject.Type {
             let objects: LoopRest.State = storage.isWholeTable ? .table(after: .min) : .keys(keys[...])
@@ -87,38 +88,39 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
         return RLMIterator { rest.popFirst().flatMap { element($0, elements) } }
     }
 
-    /// The place of an element; nil when it does not match.
+    /// The index of an element; nil if it does not match.
     public func index(of object: Element) -> Int? {
         guard let row = (object as? ObjectBase)?._row, row.place == nil else { return firstIndex { $0 == object } }
         return row.core === storage.core ? keys.firstIndex(of: row.key) : nil
     }
 
-    /// Whether both are the same results: copies of one.
+    /// `true` if both are copies of the same results.
     public static func == (lhs: Results, rhs: Results) -> Bool { lhs.storage === rhs.storage }
 
     public var description: String { text(depth: 0) }
 }
 
 extension Results where Element: ObjectBase {
-    /// All objects of a class.
+    /// Creates results of all objects of a class.
     init(core: RealmCore) { self.init(storage: ResultsStorage(core: core, type: core.type(of: Element.self))) }
 }
 
 @available(*, unavailable)
 extension Results: Sendable {}
 
-/// Goes through the elements of a collection.
+/// An iterator over the elements of a collection.
 public struct RLMIterator<Element>: IteratorProtocol {
-    /// Of elements that are objects; nil: `body` has them.
+    /// The loop over elements that are objects. If nil, `body` returns the elements.
     @usableFromInline let loop: _ObjectLoop?
     @usableFromInline let body: () -> Element?
 
     init(_ body: @escaping () -> Element?) { (loop, self.body) = (nil, body) }
 
-    /// - Parameter loop: one of elements of this class.
+    /// Creates an iterator over objects.
+    /// - Parameter loop: A loop whose elements have this class.
     init(_ loop: _ObjectLoop) where Element: RealmCollectionValue { (self.loop, body) = (loop, { nil }) }
 
-    // Inlined, since a caller that knows the class needs no metadata of the optional.
+    // Inlined because: a caller that knows the class then needs no metadata of the optional.
     @inlinable public mutating func next() -> Element? {
         guard let loop else { return body() }
         return loop.next().map { unsafeBitCast($0, to: Element.self) }

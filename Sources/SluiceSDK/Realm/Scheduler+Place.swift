@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// A thread while it runs.
+/// The identity of a running thread.
 struct ThreadNumber: Hashable, Sendable {
     let number: UInt
 
@@ -10,7 +10,7 @@ struct ThreadNumber: Hashable, Sendable {
 }
 
 extension Scheduler {
-    /// What is the same for all Realms of one place.
+    /// The identity of a scheduler, equal for all Realms on it.
     enum Place: Hashable, Sendable {
         case main
         case queue(UInt64)
@@ -19,7 +19,7 @@ extension Scheduler {
         case task(Int)
     }
 
-    /// Nil: the Realm is shared with no other.
+    /// The identity of the scheduler; nil if the Realm is not shared with other handles.
     var place: Place? {
         switch self {
         case .main: .main
@@ -31,7 +31,7 @@ extension Scheduler {
         }
     }
 
-    /// The numbers of queues that a Realm lives on. On Linux a queue has more than one Swift object, so those say nothing.
+    /// The key under which queues store their number. On Linux one queue has several Swift objects, so object identity fails.
     private static let numberKey = DispatchSpecificKey<UInt64>()
     private static let mainNumber: UInt64 = 0
     private static let lastNumber = Mutex(mainNumber)
@@ -40,9 +40,10 @@ extension Scheduler {
         return true
     }()
 
-    /// A queue as the place of a Realm.
+    /// The scheduler of a queue. The main queue maps to `main`.
     static func of(_ queue: DispatchQueue) -> Scheduler {
         _ = isMainNumbered
+        // Numbered under the lock: two threads may use a new queue at the same time.
         let number = lastNumber.withLock { last in
             if let number = queue.getSpecific(key: numberKey) { return number }
             last += 1
@@ -52,18 +53,18 @@ extension Scheduler {
         return number == mainNumber ? .main : .queue(queue, number: number)
     }
 
-    /// Nil: a queue that no Realm has lived on, or none.
+    /// The number of the current queue; nil if no Realm has used the queue, or outside of queues.
     private static var currentQueue: UInt64? {
         _ = isMainNumbered
         return DispatchQueue.getSpecific(key: numberKey)
     }
 
-    /// The main thread's number, once it has been seen; 0 before.
+    /// The main thread's number after its first use here; 0 before.
     private static let mainThread = Atomic<UInt>(0)
 
-    /// The main queue counts as the main thread: on Linux another thread serves it in programs with an asynchronous `main`.
+    /// `true` on the main thread or the main queue. In programs with an asynchronous `main`, Linux runs that queue on another thread.
     ///
-    /// Foundation comes last: it asks the system at each question, and every use of a Realm asks.
+    /// Foundation is asked last: its check is a system call, and every use of a Realm runs this one.
     private static var isOnMain: Bool {
         let known = mainThread.load(ordering: .relaxed)
         if known == ThreadNumber.current.number || currentQueue == mainNumber { return true }
@@ -74,13 +75,13 @@ extension Scheduler {
 
     private static var currentTask: Int? { withUnsafeCurrentTask { $0?.hashValue } }
 
-    /// Where the caller is, as far as a synchronous call can tell: on an actor other than the main one, it is a task.
+    /// The scheduler of a synchronous caller. On an actor other than the main one it is the current task.
     static var current: Scheduler {
         if isOnMain { return .main }
         return currentTask.map { .task($0) } ?? .thread(.current)
     }
 
-    /// Ends the program when the caller is elsewhere.
+    /// Traps if the caller is not on the scheduler.
     func verify() {
         let isHere =
             switch self {
@@ -93,7 +94,7 @@ extension Scheduler {
         if !isHere { throwRealmException(RealmMisuse.wrongThread) }
     }
 
-    /// `true` if the caller is where the Realm lives, as far as that can be told: of an actor by the caller's isolation only.
+    /// `true` if the caller is on the scheduler, as far as can be determined. For an actor only the given isolation counts.
     func isHere(_ isolation: (any Actor)?) -> Bool {
         switch self {
         case .main: Scheduler.isOnMain
@@ -105,7 +106,7 @@ extension Scheduler {
         }
     }
 
-    /// Swift's runtime ends the program itself when the caller is elsewhere: it has no question that returns.
+    /// Swift's runtime traps if the caller is not on the actor; it has no check that returns.
     private static func isOn(_ actor: any Actor) -> Bool {
         actor.preconditionIsolated(RealmMisuse.wrongThread)
         return true

@@ -1,18 +1,19 @@
 import Dispatch
 
-/// Where a Realm lives: the one place from which it may be used, and to which its notifications come.
+/// The executor that a Realm is confined to and that runs its notifications.
 enum Scheduler: Sendable {
     case main
-    /// The number is the same for all Realms of the queue; see `Scheduler.of`.
+    /// A serial queue. The number is equal for all Realms of the queue; see `Scheduler.of`.
     case queue(DispatchQueue, number: UInt64)
     case actor(any Actor)
-    /// A thread without a queue: the Realm moves on by `refresh()` only.
+    /// A thread without a queue. The Realm advances only through `refresh()`.
     case thread(ThreadNumber)
-    /// A task without actor. What comes after an `await` may be on another thread, so there is nothing to check.
+    /// A task without an actor. It may resume on another thread after each `await`, so nothing is checked.
     case task(Int)
-    /// Nowhere: a frozen Realm.
+    /// No executor: a frozen Realm.
     case none
 
+    /// `true` if notifications can be delivered.
     var canDeliver: Bool {
         switch self {
         case .main, .queue, .actor: true
@@ -20,12 +21,13 @@ enum Scheduler: Sendable {
         }
     }
 
+    /// Runs the body on the executor later. Does nothing on a scheduler that cannot deliver.
     func enqueue(_ body: @escaping @Sendable () -> Void) {
         switch self {
         case .main: DispatchQueue.main.async(execute: body)
         case .queue(let queue, _): queue.async(execute: body)
         case .actor(let actor):
-            // Unstructured because: a notification has no caller to wait for it; it is short and ends by itself.
+            // Unstructured because: no caller waits for a notification; it is short and ends by itself.
             _Concurrency.Task { await Scheduler.run(body, on: actor) }
         case .thread, .task, .none: break
         }
@@ -34,15 +36,15 @@ enum Scheduler: Sendable {
     private static func run(_ body: @Sendable () -> Void, on actor: isolated any Actor) { body() }
 }
 
-/// Carries something confined to the place that it is confined to.
-// Sendable because: whoever makes one sends it only to the queue or actor that its content belongs to.
+/// Carries a value to the scheduler that it is confined to.
+// Sendable because: the creator sends it only to the scheduler that its content belongs to.
 struct Confined<Content>: @unchecked Sendable {
     let content: Content
     init(_ content: Content) { self.content = content }
 }
 
-/// The same without keeping it alive.
-// Sendable because: as with Confined.
+/// A `Confined` that does not retain its content.
+// Sendable because: the same condition holds as for `Confined`.
 final class WeakConfined<Content: AnyObject>: @unchecked Sendable {
     weak var content: Content?
     init(_ content: Content) { self.content = content }

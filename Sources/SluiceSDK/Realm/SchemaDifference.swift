@@ -2,21 +2,21 @@ import SluiceCore
 import SluiceReplica
 
 extension ObjectType {
-    /// Without the key that an app does not see.
+    /// The properties without the hidden key.
     fileprivate var ownProperties: [SluiceCore.Property] { properties.filter { $0.name != TableLayout.hiddenKey.name } }
 
-    /// The name of the primary key that the class has itself.
+    /// The name of the primary key; nil if the key is hidden.
     fileprivate var ownKey: String? {
         let name = primaryKey.map { properties[$0].name }
         return name == TableLayout.hiddenKey.name ? nil : name
     }
 }
 
-/// What keeps a local file from being used with other classes than those it was written with, in the order of the classes.
+/// The differences that prevent a local file from being used with other classes, in the order of the classes.
 struct SchemaDifferences {
     let texts: [String]
 
-    /// A class that is new, or that only the file has, is no difference; nor is an index.
+    /// Compares two schemas. New classes, classes that only the file has, and indexes are no differences.
     init(from old: SluiceCore.Schema, to new: SluiceCore.Schema) {
         texts = new.types.flatMap { type in old[type.name].map { SchemaDifferences.texts($0, type) } ?? [] }
     }
@@ -58,7 +58,7 @@ struct SchemaDifferences {
         }
     }
 
-    /// A type as Realm writes it: `array<string?>`, `<Dog>`.
+    /// The type in Realm's notation: `array<string?>`, `<Dog>`.
     private static func name(_ property: SluiceCore.Property) -> String {
         let element =
             switch property.type {

@@ -2,8 +2,8 @@ import Foundation
 import SluiceCore
 import SluiceReplica
 
-/// A reader that stands on one state, used by one Realm at a time, or by several that take turns.
-// Sendable because: whoever shares it reads through `read`, which takes turns; it moves on only while one Realm has it.
+/// A reader at one snapshot, used by one Realm or shared with the frozen Realms made of it.
+// Sendable because: shared readers are used through `read`, which locks; the reader advances only while one Realm has it.
 final class PinnedReader: @unchecked Sendable {
     let reader: ReplicaReader
     private let lock = NSRecursiveLock()
@@ -23,28 +23,29 @@ final class PinnedReader: @unchecked Sendable {
     }
 }
 
-/// The state of the file that a Realm shows.
+/// The snapshot of the file that a Realm shows.
 ///
-/// A frozen Realm reads through the reader of the live one that it was made of. When the live one moves on it leaves that
-/// reader behind and takes a new one; so freezing costs nothing and moves nothing.
+/// A frozen Realm shares the reader of the live one. When the live Realm advances, it leaves that reader to the frozen one and
+/// creates a new one. Freezing therefore costs nothing and does not advance the live Realm.
 final class ShownState {
     private let replica: Replica
-    /// Nil before `pin` or the first read, and after `letGo` until the next.
+    /// Nil before `pin` or the first read, and between `letGo` and the next read.
     private var pinned: PinnedReader?
-    /// Why a frozen state cannot be read.
+    /// The reason why a frozen snapshot cannot be read.
     private var refusal: SluiceError?
     private let isFrozen: Bool
-    /// The frozen Realm that reads through `pinned` too.
+    /// The frozen Realm that shares `pinned`.
     private weak var borrower: RealmCore?
     private var isLent = false
 
-    /// The newest state, from `pin` or the first read on.
+    /// Creates the state of a live Realm. It shows the newest snapshot at `pin` or the first read.
     init(of replica: Replica) {
         self.replica = replica
         isFrozen = false
     }
 
-    /// - Parameter pinned: nil: it cannot be read.
+    /// Creates the state of a frozen Realm.
+    /// - Parameter pinned: The shared reader. If nil, reads throw the error.
     private init(frozen pinned: PinnedReader?, of replica: Replica, _ refusal: SluiceError?) {
         self.replica = replica
         self.pinned = pinned
@@ -52,15 +53,16 @@ final class ShownState {
         isFrozen = true
     }
 
-    /// The version of the file that is at least contained in what is shown.
+    /// A version that the snapshot contains. The snapshot may be newer.
     var version: UInt64 { pinned?.reader.version ?? 0 }
 
     func read<R>(_ body: (RowStore) throws(SluiceError) -> R) throws(SluiceError) -> R {
         let pinned = try pin()
+        // The lock is needed only while a frozen Realm may read on another thread.
         return isFrozen || isLent ? try pinned.read(body) : try body(pinned.reader.store)
     }
 
-    /// Takes the newest state, where none is shown yet.
+    /// Pins the newest snapshot if none is shown yet.
     func pin() throws(SluiceError) -> PinnedReader {
         if let pinned { return pinned }
         if let refusal { throw refusal }
@@ -69,16 +71,18 @@ final class ShownState {
         return fresh
     }
 
-    /// Whether there is a newer state to move to.
-    /// - Parameter wanted: a version that the caller knows of.
+    /// `true` if there is a newer snapshot.
+    /// - Parameter wanted: The least version that the caller needs.
     func isStale(atLeast wanted: UInt64 = 0) throws(SluiceError) -> Bool {
         if isFrozen { return false }
         return try pin().reader.isStale(atLeast: wanted)
     }
 
-    /// Moves to the newest state. - Returns: whether there was something newer.
+    /// Advances to the newest snapshot.
+    /// - Returns: `true` if there was a newer snapshot.
     func advance(atLeast wanted: UInt64 = 0) throws(SluiceError) -> Bool {
         guard try isStale(atLeast: wanted) else { return false }
+        // If the frozen Realm has been released, its reader is reused.
         if borrower != nil { pinned = nil }
         borrower = nil
         isLent = false
@@ -86,8 +90,8 @@ final class ShownState {
         return true
     }
 
-    /// A Realm that goes on showing this state; the same one until this moves on.
-    /// When it cannot be read, a Realm whose reads say why.
+    /// Returns a Realm that keeps showing this snapshot, the same one until this state advances.
+    /// If the snapshot cannot be read, the result's reads throw the reason.
     func lend(to make: (ShownState) -> RealmCore) -> RealmCore {
         if let borrower { return borrower }
         do throws(SluiceError) {
@@ -100,13 +104,13 @@ final class ShownState {
         }
     }
 
-    /// Lets the state go; the next read is of the newest one.
+    /// Releases the snapshot. The next read pins the newest one.
     func letGo() {
         pinned = nil
         borrower = nil
         isLent = false
     }
 
-    /// Runs what fills a cache that hangs on the state, one at a time.
+    /// Runs code that fills a cache of the snapshot, under the reader's lock.
     func locked<R>(_ body: () -> R) -> R { pinned?.locked(body) ?? body() }
 }

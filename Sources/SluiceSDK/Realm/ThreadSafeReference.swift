@@ -1,12 +1,12 @@
 import SluiceCore
 import Synchronization
 
-/// Carries an object or a collection from where its Realm lives to another place; it is unpacked once, with `Realm.resolve`.
+/// Carries an object or collection to another thread, queue or actor. `Realm.resolve` unpacks it once.
 ///
 /// ```swift
 /// let reference = ThreadSafeReference(to: person)
 /// queue.async {
-///     guard let person = try Realm().resolve(reference) else { return } // deleted meanwhile
+///     guard let person = try Realm().resolve(reference) else { return } // deleted
 /// }
 /// ```
 public struct ThreadSafeReference<Confined: ThreadConfined>: Sendable {
@@ -17,7 +17,7 @@ public struct ThreadSafeReference<Confined: ThreadConfined>: Sendable {
 
     private let content: Content
 
-    /// A reference to a managed object or collection; anything else is misuse, which ends the program.
+    /// Creates a reference to a managed object or collection. Traps if it is unmanaged or invalidated.
     public init(to threadConfined: Confined) {
         if threadConfined.isInvalidated { throwRealmException("Cannot construct reference to invalidated object") }
         guard let locator = threadConfined._locator() else {
@@ -26,10 +26,11 @@ public struct ThreadSafeReference<Confined: ThreadConfined>: Sendable {
         content = Content(locator)
     }
 
-    /// Whether the reference has been resolved: it cannot be a second time.
+    /// `true` if the reference has been resolved. A second resolution traps.
     public var isInvalidated: Bool { content.locator.withLock { $0 == nil } }
 
     func resolve(in core: RealmCore) -> Confined? {
+        // Taken under the lock, so that only one of several resolutions succeeds.
         let taken = content.locator.withLock { locator in
             defer { locator = nil }
             return locator
@@ -40,7 +41,7 @@ public struct ThreadSafeReference<Confined: ThreadConfined>: Sendable {
 }
 
 extension RealmCore {
-    /// What a locator says, at a state that is not older than where it was got.
+    /// Finds the object of a locator, in a snapshot that is not older than that of its creation.
     func find(_ locator: _Locator) -> Any? {
         scheduler.verify()
         guard locator.path == file.path else {
@@ -52,22 +53,22 @@ extension RealmCore {
 }
 
 extension Realm {
-    /// What a reference stands for, in this Realm; nil when it has been deleted meanwhile.
+    /// Returns the referenced object or collection in this Realm; nil if it has been deleted.
     ///
-    /// A Realm that is older than where the reference was made moves on first.
+    /// A Realm with an older snapshot than the reference advances first. Traps if the reference has been resolved before.
     public func resolve<Confined: ThreadConfined>(_ reference: ThreadSafeReference<Confined>) -> Confined? {
         reference.resolve(in: core)
     }
 }
 
-/// A variable that holds an object or collection and can be read and set from any thread; each gets it in a Realm of its own.
+/// A variable for an object or collection that any thread may read and set. Each thread receives it in a Realm of its own.
 ///
 /// ```swift
 /// @ThreadSafe var person = realm.objects(Person.self).first
 /// queue.async { print(person?.name ?? "deleted") }
 /// ```
-/// It opens the Realm where it is read, so it is not for asynchronous functions of actors.
-// Sendable because: what it holds is under the lock, and locators are for any thread.
+/// Reading opens the Realm for the current thread, so it must not be used in asynchronous functions of actors.
+// Sendable because: the content is under the lock, and locators may be used on any thread.
 @propertyWrapper
 public final class ThreadSafe<T: ThreadConfined>: @unchecked Sendable {
     private struct Held {
@@ -78,10 +79,10 @@ public final class ThreadSafe<T: ThreadConfined>: @unchecked Sendable {
 
     private let held = Mutex<Held?>(nil)
 
-    /// A variable with a value that a Realm manages, or nil.
+    /// Creates a variable with a managed value or nil. Traps if the value is unmanaged or invalidated.
     public init(wrappedValue: T?) { held.withLock { $0 = ThreadSafe.hold(wrappedValue) } }
 
-    /// The value where it is asked for; nil when it has been deleted.
+    /// The value in a Realm of the current thread; nil if it has been deleted or the file cannot be opened.
     public var wrappedValue: T? {
         get {
             guard let held = held.withLock({ $0 }) else { return nil }

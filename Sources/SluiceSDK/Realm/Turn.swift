@@ -1,6 +1,6 @@
 import Synchronization
 
-/// One event and the one task that waits for it, in any order.
+/// A one-shot event with one waiting task, in any order.
 final class Turn: Sendable {
     private enum State {
         case none

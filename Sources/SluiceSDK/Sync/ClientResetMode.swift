@@ -2,23 +2,23 @@ import SluiceCore
 import SluiceReplica
 import SluiceSync
 
-/// What becomes of a synced Realm whose file the server does not know any more: it was restored from a backup, or the file is another
-/// user's. Being offline for long is no such case.
+/// The handling of a synced Realm whose file is unknown to the server: a restored backup, or another user's file.
+/// A long time offline does not cause a client reset.
 public enum ClientResetMode: Sendable {
-    /// Sync stops, and the app decides: see `SyncError.clientResetInfo()`.
-    /// - Parameter errorHandler: called instead of `SyncManager.errorHandler`.
+    /// Stops sync until the app decides; see `SyncError.clientResetInfo()`.
+    /// - Parameter errorHandler: Called instead of `SyncManager.errorHandler`.
     case manual(errorHandler: ErrorReportingBlock? = nil)
-    /// The Realm becomes what the server has; what was written and not uploaded is lost.
+    /// Replaces the Realm's data by the server's. Writes that were not uploaded are lost.
     /// - Parameters:
-    ///   - beforeReset: called with the Realm as it was, frozen, before anything changes.
-    ///   - afterReset: called with the Realm as it was, frozen, and as it is, live where it is called.
+    ///   - beforeReset: Receives the frozen Realm before anything changes.
+    ///   - afterReset: Receives the frozen Realm of before and the live one of after, for use within the callback.
     case discardUnsyncedChanges(
         beforeReset: (@Sendable (_ before: Realm) -> Void)? = nil, afterReset: (@Sendable (_ before: Realm, _ after: Realm) -> Void)? = nil)
-    /// The Realm becomes what the server has with what was written and not uploaded, which is uploaded then. As `manual` where the
-    /// server forbids that.
+    /// Replaces the Realm's data by the server's and uploads the writes that were not uploaded. The default.
+    /// If the server forbids it, the mode acts as `manual`.
     case recoverUnsyncedChanges(
         beforeReset: (@Sendable (_ before: Realm) -> Void)? = nil, afterReset: (@Sendable (_ before: Realm, _ after: Realm) -> Void)? = nil)
-    /// The same, and as `discardUnsyncedChanges` where the server forbids it.
+    /// Like `recoverUnsyncedChanges`. If the server forbids recovery, the mode acts as `discardUnsyncedChanges`.
     case recoverOrDiscardUnsyncedChanges(
         beforeReset: (@Sendable (_ before: Realm) -> Void)? = nil, afterReset: (@Sendable (_ before: Realm, _ after: Realm) -> Void)? = nil)
 
@@ -45,7 +45,8 @@ public enum ClientResetMode: Sendable {
     var beforeReset: Before? { parts.before }
     var afterReset: After? { parts.after }
 
-    /// Hands the error to the mode's own handler. - Returns: whether it has one.
+    /// Passes the error to the mode's own handler.
+    /// - Returns: `true` if it has one.
     func handle(_ error: SyncError, _ session: SyncSession) -> Bool {
         guard case .manual(let handler?) = self else { return false }
         handler(error, session)
@@ -58,15 +59,15 @@ final class ClientReset: Sendable {
     let mode: ClientResetMode
     private let configuration: Realm.Configuration
     private let file: WeakFile
-    /// The Realm as it was, between the two steps.
+    /// The frozen Realm between the steps `before` and `after`.
     private let before: Box
 
-    // Sendable because: the reference is set once, before the engine runs, and weak references may be read anywhere.
+    // Sendable because: the reference is set once, before the engine runs, and weak references may be read on any thread.
     private final class WeakFile: @unchecked Sendable {
         weak var file: OpenFile?
     }
 
-    // Sendable because: only the engine's task, which takes one step after the other, uses it; the Realm in it is frozen.
+    // Sendable because: only the engine's task, which runs one step after the other, uses it; the Realm in it is frozen.
     private final class Box: @unchecked Sendable {
         var realm: Realm?
     }
@@ -80,11 +81,12 @@ final class ClientReset: Sendable {
 
     func attach(_ file: OpenFile) { self.file.file = file }
 
+    /// Runs the callbacks of a step. Called on the engine's task, which waits for them.
     func take(_ step: ResetStep) {
         guard let file = file.file else { return }
         do {
             switch step {
-            // It would keep the file open.
+            // The frozen Realm would keep its snapshot and the file open.
             case .failed: before.realm = nil
             case .before:
                 let core = try RealmCore(configuration: configuration, file: file, scheduler: .none, floats: false)
@@ -103,18 +105,18 @@ final class ClientReset: Sendable {
         }
     }
 
-    /// The app has to decide: the file is noted to be moved aside when it is opened next.
+    /// Marks the file for a move to the backup at its next opening, since the app has to decide.
     func needsApp(_ error: SluiceError) -> SyncError {
-        // A file of a Realm in memory goes with its last handle anyway, and the next opening begins anew.
+        // An in-memory file is deleted with its last handle, so the next opening starts with a new one.
         guard configuration.inMemoryIdentifier == nil, let path = configuration.path else {
             return SyncError(.clientResetError, error.description)
         }
         let token = SyncError.ActionToken(path: path, backup: SetAside.backup(of: path))
-        // For whose file it is nothing is wrong with it.
+        // For its owner the file is valid, so only the opening by this user moves it.
         SetAside.note(token, user: error.code == .userMismatch ? configuration.syncOwner : nil)
         return SyncError(.clientResetError, error.description, action: token)
     }
 
-    /// The server knows the file again: it stays where it is, unless the app has asked for it to be moved.
+    /// Removes the mark, since the server knows the file again, unless the app has requested the move.
     func isMended() { if let path = configuration.path { SetAside.forgetUnlessAsked(path) } }
 }

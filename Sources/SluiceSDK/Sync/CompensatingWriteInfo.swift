@@ -1,54 +1,54 @@
 import SluiceCore
 import SluiceReplica
 
-/// One object whose writes were undone.
+/// A compensating write: one object whose writes the server has rejected and reverted.
 public struct CompensatingWriteInfo: Hashable, Sendable {
-    /// Why, for programs. More may come with a newer gateway.
+    /// The reason, for programs. Newer gateways may send other values.
     public struct Cause: RawRepresentable, Hashable, Sendable {
         public let rawValue: String
 
         public init(rawValue: String) { self.rawValue = rawValue }
         private init(_ cause: RefusalCause) { rawValue = cause.rawValue }
 
-        /// The class is not written like others: its objects are embedded, or only sent.
+        /// The class cannot be written: it is embedded or asymmetric.
         public static let notWritten = Cause(.notWritten)
-        /// No subscription is open for the class.
+        /// The class has no subscription.
         public static let noSubscription = Cause(.noSubscription)
-        /// The object is, or would be, outside of what is subscribed to and may be read.
+        /// The object is, or would be, outside of the subscriptions or the readable objects.
         public static let outsideView = Cause(.outsideView)
-        /// It was there already when it was made, out of view.
+        /// An object with the primary key already existed, outside of the view.
         public static let existed = Cause(.existed)
-        /// The user may not make objects of the class.
+        /// The user may not insert objects of the class.
         public static let insert = Cause(.insert)
         /// The user may not delete objects of the class.
         public static let delete = Cause(.delete)
-        /// The user may not write the object as it was, or as it would be.
+        /// The user may not write the object in its old or its new state.
         public static let writeRule = Cause(.writeRule)
         /// The user may not write `fields`.
         public static let fields = Cause(.fields)
-        /// The indexed queryable field of an object cannot be changed by clients.
+        /// Clients cannot change the indexed queryable field of an object.
         public static let indexedField = Cause(.indexedField)
-        /// `fields` hold points that subscriptions look for, and would hold something else.
+        /// `fields` hold points that geospatial subscriptions query, and the new value is not a point.
         public static let point = Cause(.point)
-        /// A rule of the app's own said no.
+        /// A rule plugin denied the write.
         public static let plugin = Cause(.plugin)
-        /// A rule of the app's own could not be asked. The same write may be allowed later.
+        /// A rule plugin failed. The same write may be accepted later.
         public static let pluginFailed = Cause(.pluginFailed)
-        /// The database refused a value.
+        /// The database rejected a value.
         public static let database = Cause(.database)
-        /// It edits an object whose creation was undone.
+        /// The write edits an object whose creation was rejected.
         public static let neverMade = Cause(.neverMade)
     }
 
     public let objectType: String
     private let key: Value
-    /// For people.
+    /// The reason, for people.
     public let reason: String
-    /// The number of the reason in docs/errors.md.
+    /// The error code; see docs/errors.md.
     public let code: Int
-    /// Nil for objects of asymmetric classes, where `code` says it.
+    /// The cause; nil for objects of asymmetric classes, where `code` gives the reason.
     public let cause: Cause?
-    /// The fields at fault, sorted; empty where it is the whole object.
+    /// The fields at fault, sorted; empty if the whole object is.
     public let fields: [String]
     private let wanted: [String: Value]
 
@@ -62,9 +62,10 @@ public struct CompensatingWriteInfo: Hashable, Sendable {
         wanted = write.values
     }
 
+    /// The primary key of the object.
     public var primaryKey: AnyRealmValue { AnyRealmValue(scalar: key) }
 
-    /// What the app wanted to write, by property, so that it is not lost: links as the keys of their objects, lists and sets as lists.
-    /// Empty for a deletion, and for objects of asymmetric classes.
+    /// The rejected values by property, so that the app can keep them. Links are keys, lists and sets are lists.
+    /// Empty for deletions and for objects of asymmetric classes.
     public var values: [String: AnyRealmValue] { wanted.mapValues { AnyRealmValue(unmanaged: $0) } }
 }

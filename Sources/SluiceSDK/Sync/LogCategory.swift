@@ -1,12 +1,12 @@
-/// What a message of the log is about.
+/// The subject of a log message.
 public protocol LogCategory: Sendable {
-    /// Its name, after the names of the categories above it and dots.
+    /// The name, prefixed by the names of the parent categories and dots.
     var rawValue: String { get }
 }
 
-/// The categories that RealmSwift has. What sync sessions do is logged in those of `Sync.Client`; in the others nothing is.
+/// RealmSwift's categories. The SDK logs sync sessions under `Sync.Client`; the other categories stay empty.
 public enum Category: String, LogCategory, CaseIterable {
-    /// Above all others.
+    /// The parent of all other categories.
     case realm = "Realm"
     case sdk = "Realm.SDK"
     case app = "Realm.App"
@@ -25,9 +25,9 @@ public enum Category: String, LogCategory, CaseIterable {
 
         public enum Client: String, LogCategory, CaseIterable {
             case all = "Realm.Sync.Client"
-            /// Subscription sets, downloads of what they ask for, and ends of sessions.
+            /// Subscription sets, their downloads, and the end of sessions.
             case session = "Realm.Sync.Client.Session"
-            /// Uploads, and writes that the server took back.
+            /// Uploads and rejected writes.
             case changeset = "Realm.Sync.Client.Changeset"
             /// Connections.
             case network = "Realm.Sync.Client.Network"

@@ -1,54 +1,55 @@
 import Foundation
 import Synchronization
 
-/// How much is logged: a level shows its own messages and those of the levels before it.
+/// The level of a log message. As a threshold it includes all levels before it.
 public enum LogLevel: UInt, Sendable, CaseIterable {
     case off, fatal, error, warn, info, detail, debug, trace, all
 }
 
-/// As apps written for RealmSwift have it.
+/// The name that RealmSwift uses.
 public typealias SyncLogLevel = LogLevel
 
-/// Takes the SDK's log: what sync sessions do, in the categories under `Category.Sync.Client`.
+/// Receives the SDK's log: the activity of sync sessions, in the categories under `Category.Sync.Client`.
 ///
-/// Nothing is logged until the app sets a level or a logger: then by `.info` of all categories where no level is set, to the standard
-/// error output where no logger is. A message of more than 2,000 characters is cut.
+/// The log is off until the app sets a level or a logger. The defaults are then level `.info` and standard error.
+/// Messages are truncated to 2,000 characters.
 public final class Logger: Sendable {
     public typealias LogFunction = @Sendable (LogLevel, any LogCategory, String) -> Void
 
     private struct State {
         var shared = Logger.standardError
-        /// Of a category and those below it; the last that fits counts.
+        /// The levels by category, including its subcategories. The last match applies.
         var levels: [(category: String, level: LogLevel)] = []
     }
 
     private static let state = Mutex(State())
-    /// The loudest level that any category shows: where nothing is logged a message costs one look at it.
+    /// The highest level of all categories. It makes a disabled log cost one atomic load per message.
     private static let loudest = Atomic<UInt>(0)
     private static let standardError = Logger { level, category, message in
         try? FileHandle.standardError.write(contentsOf: Data("\(category.rawValue) \(level): \(message)\n".utf8))
     }
 
-    /// Characters of a message.
+    /// The most characters of a message.
     static let characters = 2_000
 
     private let function: LogFunction
 
-    /// - Parameter function: called for each message, from any thread and several at a time; sync waits for it.
+    /// Creates a logger.
+    /// - Parameter function: Called for each message, on any thread and concurrently. Sync waits for it.
     public init(function: @escaping LogFunction) { self.function = function }
 
-    /// A logger, and the level of all categories, which is everybody's.
+    /// Creates a logger and sets the level of all categories, which is shared by all loggers.
     public convenience init(level: LogLevel, function: @escaping LogFunction) {
         self.init(function: function)
         Logger.setLogLevel(level)
     }
 
-    /// The same for a function that takes no categories.
+    /// Creates a logger whose function receives no category.
     public convenience init(level: LogLevel, logFunction: @escaping @Sendable (LogLevel, String) -> Void) {
         self.init(level: level) { level, _, message in logFunction(level, message) }
     }
 
-    /// The logger in use. Setting one turns the log on.
+    /// The logger in use. Setting it turns the log on.
     public static var shared: Logger {
         get { state.withLock { $0.shared } }
         set {
@@ -59,13 +60,13 @@ public final class Logger: Sendable {
         }
     }
 
-    /// The level of all categories, which is everybody's.
+    /// The level of all categories, which is shared by all loggers.
     public var level: LogLevel {
         get { Logger.logLevel(for: Category.realm) }
         set { Logger.setLogLevel(newValue) }
     }
 
-    /// Sets the level of a category and of those below it.
+    /// Sets the level of a category and its subcategories.
     public static func setLogLevel(_ level: LogLevel, for category: any LogCategory = Category.realm) {
         change { state in
             state.levels.removeAll { Logger.covers(category.rawValue, $0.category) }
@@ -73,6 +74,7 @@ public final class Logger: Sendable {
         }
     }
 
+    /// The level of a category; `off` until one is set.
     public static func logLevel(for category: any LogCategory = Category.realm) -> LogLevel {
         state.withLock { state in state.levels.last { covers($0.category, category.rawValue) }?.level ?? .off }
     }
@@ -84,9 +86,10 @@ public final class Logger: Sendable {
         }
     }
 
-    /// Whether a category is the other or above it.
+    /// `true` if the category is the other one or its parent.
     private static func covers(_ category: String, _ other: String) -> Bool { other == category || other.hasPrefix(category + ".") }
 
+    /// Logs a message. The text is created only if the level is shown.
     static func log(_ level: LogLevel, _ category: any LogCategory, _ message: () -> String) {
         guard level.rawValue <= loudest.load(ordering: .relaxed), level.isShown(at: logLevel(for: category)) else { return }
         shared.write(level, category, bounded(message()))

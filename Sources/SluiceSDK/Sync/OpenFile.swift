@@ -4,38 +4,40 @@ import SluiceReplica
 import SluiceSync
 import Synchronization
 
-/// One local file that is open in this process: one replica and, for a synced file, one sync engine, shared by all Realms on
-/// it. It closes when the last of them goes away.
+/// A local file that is open in this process: one replica and, if synced, one sync session. All Realms on the file share it.
+/// It closes when the last of them is released.
 final class OpenFile: Sendable {
     let path: String
     let replica: Replica
-    /// Nil for a file that is not synced.
+    /// Nil if the file is not synced.
     let session: SyncSession?
     let isReadOnly: Bool
-    /// Whether there was none when it was opened.
+    /// `true` if the file did not exist before.
     let isNew: Bool
-    /// Nil for a file that is not synced, or in memory: no other process has its path.
+    /// The right to sync the file. Nil if it is not synced or in memory: no other process can open an in-memory path.
     private let claim: SyncClaim?
-    /// Nil for a file that is not synced.
+    /// Nil if the file is not synced.
     private let expiry: SubscriptionExpiry?
     let cores = CoreCache()
-    /// Why nothing can be written any more.
+    /// The error that prevents further writes.
     let damage = Mutex<SluiceError?>(nil)
 
-    /// Of several places that open a new file at once one runs the initial subscriptions. Recursive because: their callback may open the
-    /// file.
+    /// Held while the initial subscriptions run, so that concurrent openings run them once.
+    /// Recursive because: their callback may open the file.
     private let subscribing = NSRecursiveLock()
 
     private struct Weak {
         weak var file: OpenFile?
     }
 
-    /// One file is opened at a time. Recursive because: a migration block may open another file.
+    /// Held while a file is opened. Recursive because: a migration block may open another file.
     private static let opening = NSRecursiveLock()
+    /// The open files by path.
     private static let open = Mutex<[String: Weak]>([:])
 
-    /// The file of a configuration, opened when it is not open yet.
-    /// - Returns: the file, and whether this call opened it.
+    /// Returns the file of a configuration and opens it if necessary.
+    /// - Returns: The file, and `true` if this call opened it.
+    /// - Throws: `Realm.Error.alreadyOpen` if it is open with other permissions or another user, or the reason why opening failed.
     static func of(_ configuration: Realm.Configuration) throws -> (OpenFile, isNew: Bool) {
         let types = configuration.classes
         if types.isEmpty {
@@ -51,6 +53,7 @@ final class OpenFile: Sendable {
             if let user = configuration.syncConfiguration?.user, let session = file.session, session.user.id != user.id {
                 throw Realm.Error(.alreadyOpen, "Realm at path '\(path)' already opened with different sync user.")
             }
+            // A damaged file is not shared with further Realms.
             try file.requireWhole()
             return (file, false)
         }
@@ -59,10 +62,10 @@ final class OpenFile: Sendable {
         return (file, true)
     }
 
-    /// Whether a Realm of this process has the file open.
+    /// `true` if a Realm of this process has the file open.
     private static func isOpen(_ path: String) -> Bool { open.withLock { $0[path]?.file != nil } }
 
-    /// For the old and the new side of a migration, which nobody else sees.
+    /// Creates the old or the new side of a migration, which only the migration sees.
     init(path: String, replica: Replica) {
         self.path = path
         self.replica = replica
@@ -73,8 +76,8 @@ final class OpenFile: Sendable {
         expiry = nil
     }
 
-    /// Runs the body unless a Realm of this process has the file open; none is opened meanwhile.
-    /// - Returns: what the body does; nil when one has.
+    /// Runs the body unless a Realm of this process has the file open. No Realm can open it until the body returns.
+    /// - Returns: The body's result; nil if the file is open.
     @discardableResult
     static func unlessOpen<R>(_ path: String, _ body: () throws -> R) rethrows -> R? {
         opening.lock()
@@ -82,7 +85,7 @@ final class OpenFile: Sendable {
         return isOpen(path) ? nil : try body()
     }
 
-    /// The sessions of a user's files that are open.
+    /// The sessions of a user's open files.
     static func sessions(of user: User) -> [SyncSession] {
         open.withLock { $0.values.compactMap { $0.file?.session } }.filter { $0.user == user }
     }
@@ -98,9 +101,10 @@ final class OpenFile: Sendable {
             throw Realm.Error(.schemaMismatch, "Asymmetric table '\(asymmetric.name)' not allowed in a local Realm")
         }
         let isInMemory = configuration.inMemoryIdentifier != nil
+        // The claim precedes any change of the files: another process may be using them.
         claim = sync == nil || isInMemory ? nil : try OpenFile.claim(path)
         if isInMemory {
-            // A process of this number that crashed may have left one, and there is nothing to set aside.
+            // A crashed process with the same id may have left a file. In-memory files are not backed up.
             SetAside.forget(path)
             ReplicaFile.remove(path)
         }
@@ -119,9 +123,10 @@ final class OpenFile: Sendable {
         }
         if sync == nil, !isReadOnly { try asRealmError { [replica] in try replica.noteSchema(version: configuration.schemaVersion) } }
         session = sync.map { [replica] in SyncSession(replica: replica, configuration: configuration, sync: $0) }
-        // Before the set can be read.
+        // Drop expired subscriptions before any Realm can read the set.
         if sync != nil { try SubscriptionExpiry.drop(replica) }
         expiry = sync == nil ? nil : SubscriptionExpiry(replica, session)
+        // The reference is weak, and is set before `start` runs the engine.
         session?.reset.attach(self)
     }
 
@@ -130,7 +135,7 @@ final class OpenFile: Sendable {
         session?.close()
     }
 
-    /// What no file can be opened with.
+    /// Checks options that no file can be opened with.
     private static func check(_ configuration: Realm.Configuration) throws {
         if configuration.encryptionKey != nil { throw Realm.Error.encryption }
         guard configuration.syncConfiguration != nil else { return }
@@ -158,14 +163,15 @@ final class OpenFile: Sendable {
         return claim
     }
 
-    /// Begins to sync; harmless when it has begun.
+    /// Starts to sync. Does nothing if sync has started.
     func start() { session?.startOnce() }
 
-    /// Runs the callback of the configuration in an update of the subscription set, when its time has come.
+    /// Runs the configuration's callback in an update of the subscription set, if the set is new or a rerun is due.
     func runInitialSubscriptions(_ configuration: Realm.Configuration, core: RealmCore, isFirstOpen: Bool) throws {
         guard let initial = configuration.syncConfiguration?.initialSubscriptions else { return }
         subscribing.lock()
         defer { subscribing.unlock() }
+        // Read under the lock: a concurrent opening may have run the callback.
         let current = try asRealmError { try replica.currentSubscriptionSet() }
         guard current.version == 0 || initial.rerunOnOpen && isFirstOpen else { return }
         let set = core.subscriptions
@@ -174,17 +180,18 @@ final class OpenFile: Sendable {
 
     /// Waits for the server's answer to a subscription set.
     /// - Parameters:
-    ///   - seconds: to wait at most; nil: as long as it takes.
-    ///   - isImpatient: whether a connection that fails ends the wait.
+    ///   - seconds: The longest wait. If nil, the wait is unbounded.
+    ///   - isImpatient: `true` if a connection failure ends the wait.
     /// - Throws: `Realm.Error.subscriptionFailed` with the server's text; `ETIMEDOUT`; the error that ended the session.
     func waitForSubscriptionSet(_ version: UInt64, seconds: TimeInterval? = nil, isImpatient: Bool = false) async throws {
         try await OpenFile.waitForSubscriptionSet(version, replica, session, seconds: seconds, isImpatient: isImpatient)
     }
 
-    /// The same for who does not keep the file open meanwhile: closing it ends the wait.
+    /// Waits without keeping the file open. Closing the file ends the wait.
     static func waitForSubscriptionSet(
         _ version: UInt64, _ replica: Replica, _ session: SyncSession?, seconds: TimeInterval? = nil, isImpatient: Bool = false
     ) async throws {
+        // Captures the replica, not the file.
         let answer: @Sendable () async throws -> Void = {
             if case .error(_, let message) = try await replica.answer(toSubscriptionSet: version) {
                 throw Realm.Error(.subscriptionFailed, message)
@@ -202,6 +209,6 @@ extension Realm.Configuration {
             owner: syncOwner)
     }
 
-    /// Whose a synced file is that is opened so, as the file says it.
+    /// The owner of a synced file, in the form that the file stores.
     var syncOwner: String? { syncConfiguration.map { "\($0.user.app.appId)/\($0.user.id)" } }
 }

@@ -3,19 +3,19 @@ import SluiceCore
 import SluiceQuery
 import SluiceReplica
 
-/// The subscriptions of query-based sync, for apps that were written with it: a facade on the subscription set.
+/// The API of query-based sync on top of the subscription set, for apps that were written with it.
 ///
-/// As in query-based sync, a subscription brings along what its objects link to. Here links are followed up to four deep, and no class
-/// twice on one path.
+/// As in query-based sync, a subscription includes the linked objects.
+/// Here links are followed up to four deep, and no class occurs twice on one path.
 public enum QueryBasedSync {
-    /// What became of a subscription.
+    /// The state of a subscription.
     public enum SubscriptionState: Equatable, Sendable {
-        /// Not stored yet: no subscription is ever seen so, since storing is part of subscribing.
+        /// Not stored yet. Never returned, since subscribing stores the subscription.
         case creating
-        /// Stored, and not answered by the server.
+        /// Stored, but not answered by the server.
         case pending
         case complete
-        /// Somebody has removed it, or its time is over.
+        /// Removed or expired.
         case invalidated
         case error(any Error)
 
@@ -28,19 +28,19 @@ public enum QueryBasedSync {
         }
     }
 
-    /// What an observer wants to hear.
+    /// Options of an observation.
     public struct ObservingOptions: OptionSet, Sendable {
         public let rawValue: UInt
         public init(rawValue: UInt) { self.rawValue = rawValue }
-        /// The state at the beginning too.
+        /// Reports the state at the start of the observation too.
         public static let initial = ObservingOptions(rawValue: 4)
         public static let new = ObservingOptions(rawValue: 1)
     }
 
-    /// One subscription, live. It belongs to where its Realm does.
+    /// A live subscription. It is confined to its Realm's thread, queue or actor.
     public final class Subscription {
         let core: RealmCore
-        /// As it was stored; nil when it could not be.
+        /// The subscription as it was stored; nil if storing failed.
         private let stored: StoredSubscription?
         private let failure: Realm.Error?
 
@@ -56,15 +56,15 @@ public enum QueryBasedSync {
         }
 
         public var name: String? { stored?.name }
-        /// The query's text.
+        /// The query text.
         public var query: String? { current?.query }
         public var createdAt: Date? { stored.map { Date($0.created) } }
         public var updatedAt: Date? { current.map { Date($0.updated) } }
         public var expiresAt: Date? { current?.expires.map { Date($0) } }
-        /// Seconds; nil: it stays.
+        /// The seconds until it expires; nil if it does not expire.
         public var timeToLive: TimeInterval? { current?.options.timeToLive.map { Double($0) / 1_000 } }
 
-        /// What became of it, as of now.
+        /// The current state. Reading `complete` advances the Realm, so that it shows the subscription's objects.
         public var state: SubscriptionState {
             guard let stored else { return .error(failure ?? Realm.Error(.fail, "The subscription was not stored.")) }
             do throws(SluiceError) {
@@ -79,6 +79,7 @@ public enum QueryBasedSync {
         private static func state(of id: UInt64, in replica: Replica) throws(SluiceError) -> SubscriptionState {
             let latest = try replica.currentSubscriptionSet()
             guard let now = latest.subscriptions.first(where: { $0.id == id }) else { return .invalidated }
+            // The newest set may be pending because of another subscription. This one is complete if the complete set has the same request.
             let before = try replica.completeSubscriptionSet().subscriptions.first { $0.id == id }
             if let before, before.asks(now.type, now.query, now.options) { return .complete }
             switch latest.state {
@@ -88,7 +89,7 @@ public enum QueryBasedSync {
             }
         }
 
-        /// Calls the block where the Realm lives when the state has changed. Only a Realm of the main thread, a queue or an actor can.
+        /// Calls the block on the Realm's thread, queue or actor when the state changes. Traps on other Realms.
         public func observe(
             _ keyPath: KeyPath<Subscription, SubscriptionState>, options: ObservingOptions = [],
             _ block: @escaping (SubscriptionState) -> Void
@@ -101,14 +102,15 @@ public enum QueryBasedSync {
             let token = NotificationToken()
             let watch = Confined(StateWatch(subscription: self, token: token, block: block))
             let (replica, scheduler) = (core.file.replica, core.scheduler)
-            // Before the first look, or an answer that comes between them would never be told of.
+            // Observe before the first read: an answer in between would otherwise be missed.
             let observer = replica.observeSubscriptions { scheduler.enqueue { watch.content.tell() } }
             if options.contains(.initial) { watch.content.tell() } else { watch.content.look() }
             token.whenEnded { replica.removeObserver(observer) }
             return token
         }
 
-        /// Removes it. Its objects leave the device when the server has answered, unless another subscription covers them.
+        /// Removes the subscription. Once the server has answered, its objects leave the device unless another subscription covers them.
+        /// Errors are ignored; `state` shows the result.
         public func unsubscribe() {
             guard let stored else { return }
             _ = try? core.subscriptions.change { set in
@@ -119,7 +121,7 @@ public enum QueryBasedSync {
         }
     }
 
-    /// One observer and what it was told last.
+    /// One observer and the last state that it received.
     private final class StateWatch {
         let subscription: Subscription
         let block: (SubscriptionState) -> Void
@@ -144,17 +146,17 @@ public enum QueryBasedSync {
 }
 
 extension Results where Element: Object {
-    /// Subscribes to the query as query-based sync did. Returns at once; see `state` for what becomes of it.
+    /// Subscribes to the query as query-based sync did. Returns at once; errors appear in the subscription's `state`.
     /// - Parameters:
-    ///   - named: nil: it is known by class and query with limit and order, so that subscribing twice is one subscription. It has to be given: without
-    ///     arguments `subscribe` is Flexible Sync's, also where Swift prefers what is not async, as at the top level of a program.
-    ///   - limit: no more than the first so many, in the order in which the results are sorted and then of primary keys; 0 or nil: all.
-    ///     What links lead to does not count. Results that are sorted through links, or distinct, are an error with a limit.
-    ///   - update: gives an existing subscription the query and the time to live. Without it another query, limit or order under its name is
-    ///     an error.
-    ///   - timeToLive: seconds; nil, 0 or less: it stays. It begins again with each `subscribe`.
-    ///   - includingLinkingObjects: key paths that end in `LinkingObjects`, whose objects come along too, with what they link to in their
-    ///     turn. Any other path is misuse, which ends the program.
+    ///   - named: The name. If nil, class, query, limit and order identify the subscription, so that subscribing twice has no effect.
+    ///     It has no default, since `subscribe()` without arguments is Flexible Sync's method.
+    ///   - limit: The most objects, in the order of the results and then of primary keys; 0 or nil means all.
+    ///     Linked objects do not count. Results that are distinct or sorted through links are an error with a limit.
+    ///   - update: Replaces the query and the time to live of an existing subscription.
+    ///     If `false`, another query, limit or order under its name is an error.
+    ///   - timeToLive: The seconds until it expires, restarted by each `subscribe`. If nil, 0 or less, it does not expire.
+    ///   - includingLinkingObjects: Key paths that end in `LinkingObjects`. Their objects are included, together with the objects
+    ///     that those link to. Other paths trap.
     @discardableResult
     public func subscribe(
         named: String?, limit: Int? = nil, update: Bool = false, timeToLive: TimeInterval? = nil,
@@ -170,6 +172,7 @@ extension Results where Element: Object {
         do {
             let stored = try stored(options)
             var index = 0
+            // On the writer, so that concurrent calls with one name see each other's result.
             try set.change { set in
                 if let refusal = set.refusal(of: options, stored, type: type, text: text) { throw refusal }
                 index = set.put(name: named, stored, keepsTime: !update, type: type, text: text)
@@ -183,12 +186,12 @@ extension Results where Element: Object {
 }
 
 extension Realm {
-    /// All subscriptions, in query-based sync's form.
+    /// All subscriptions in the form of query-based sync.
     public func legacySubscriptions() -> [QueryBasedSync.Subscription] {
         subscriptions.storage.committed.subscriptions.map { QueryBasedSync.Subscription(core: core, stored: $0) }
     }
 
-    /// The subscription with a name, in query-based sync's form.
+    /// The subscription with a name in the form of query-based sync; nil if there is none.
     public func legacySubscription(named name: String) -> QueryBasedSync.Subscription? {
         subscriptions.storage.committed.subscriptions.first { $0.name == name }
             .map { QueryBasedSync.Subscription(core: core, stored: $0) }
@@ -196,13 +199,13 @@ extension Realm {
 }
 
 extension ModelSchema {
-    /// How deep links are followed.
+    /// The greatest number of links that are followed.
     private static let linkDepth = 4
 
-    /// The longest paths of links that begin here, no class twice.
+    /// The longest link paths from this class, without a repeated class.
     fileprivate var linkPaths: [String] { linkPaths(passed: [name], depth: ModelSchema.linkDepth) }
 
-    /// A path that has to end in inverse links, and on from its end the longest paths of links.
+    /// The longest link paths after a path of inverse links. Traps if the path does not end in inverse links.
     fileprivate func inversePaths(_ path: String) -> [String] {
         var (schema, passed, isInverse) = (self, Set([name]), false)
         for name in path.split(separator: ".", omittingEmptySubsequences: false) {
@@ -225,6 +228,7 @@ extension ModelSchema {
                 return []
             }
             let next = ModelSchema.of(target)
+            // A repeated class ends the path; the link to it is still included.
             guard !passed.contains(next.name) else { return [property.name] }
             let further = next.linkPaths(passed: passed.union([next.name]), depth: depth - 1)
             return further.isEmpty ? [property.name] : further.map { "\(property.name).\($0)" }
@@ -233,7 +237,8 @@ extension ModelSchema {
 }
 
 extension ReplicaQuery {
-    /// The order as the server takes it, the most significant key first; nil when it goes through links or leaves objects out.
+    /// The sort order in the server's form, the most significant key first.
+    /// Nil if the order follows links, or if the query removes objects by DISTINCT or LIMIT.
     var ownOrder: [SubscriptionOptions.SortKey]? {
         var keys: [SubscriptionOptions.SortKey] = []
         for suffix in bound.suffixes {
@@ -245,7 +250,7 @@ extension ReplicaQuery {
                 }
                 these.append(.init(property: bound.type.properties[index].name, isDescending: !key.ascending))
             }
-            // The later one decides, and leaves what is equal as it was.
+            // A later sort takes precedence and is stable.
             keys = these + keys
         }
         return keys

@@ -2,45 +2,45 @@ public import Foundation
 import SluiceCore
 import SluiceQuery
 
-/// A subscription to be: a class, a query, perhaps a name.
+/// A description of a subscription: a class, a query and an optional name.
 public struct QuerySubscription<T: Object> {
     public typealias QueryFunction = (Query<T>) -> Query<Bool>
 
     let name: String?
-    /// Canonical query text.
+    /// The canonical query text.
     let text: String
 
-    /// All objects of the class.
+    /// Describes a subscription to all objects of the class.
     public init(name: String? = nil) {
         self.name = name
         text = "TRUEPREDICATE"
     }
 
-    /// The objects that match a type-safe query.
+    /// Describes a subscription to the objects that match a type-safe query.
     public init(name: String? = nil, query: QueryFunction) {
         self.name = name
         text = subscriptionText(T.self, query)
     }
 
-    /// The objects that match a predicate; `%@` and `$0` stand for arguments.
+    /// Describes a subscription to the objects that match a predicate; `%@` and `$0` refer to arguments. Traps if it is invalid.
     public init(name: String? = nil, where predicateFormat: String, _ args: Any...) {
         self.name = name
         text = subscriptionText(predicateFormat, args, .object(ModelSchema.of(T.self)))
     }
 
-    /// The objects that match a predicate.
+    /// Describes a subscription to the objects that match a predicate. Traps if it is a block predicate.
     public init(name: String? = nil, where predicate: NSPredicate) {
         self.name = name
         text = subscriptionText(predicate, .object(ModelSchema.of(T.self)))
     }
 }
 
-/// The canonical text of a query with the names in the file; a text that is none, or that no server understands, ends the program.
+/// The canonical text of a query with the names in the file. Traps if it is invalid or not supported by servers.
 func subscriptionText(_ format: String, _ arguments: [Any], _ model: ElementModel) -> String {
     subscriptionText { () throws(SluiceError) in try ElementCondition.parse(format, arguments, model) }
 }
 
-/// The same of a predicate.
+/// The canonical text of a predicate.
 func subscriptionText(_ predicate: NSPredicate, _ model: ElementModel) -> String {
     subscriptionText { () throws(SluiceError) in try ElementCondition.of(predicate, model) }
 }
@@ -56,7 +56,7 @@ private func subscriptionText(_ condition: () throws(SluiceError) -> ElementCond
     }
 }
 
-/// The same of a type-safe query.
+/// The canonical text of a type-safe query.
 func subscriptionText<T: Object>(_ type: T.Type, _ query: (Query<T>) -> Query<Bool>) -> String {
     let (format, arguments) = query(Query<T>.root)._constructPredicate()
     return subscriptionText(format, arguments, .object(ModelSchema.of(T.self)))

@@ -1,28 +1,32 @@
 import SluiceCore
 import SluiceReplica
 
-/// An object that has left the device because the server said so.
+/// An object that left the device at the server's request.
 public struct LeftObject: Hashable {
     public enum Reason: Hashable, Sendable {
-        /// It was deleted, by whomever.
+        /// The object was deleted, by any client or by SQL.
         case deleted
-        /// It does not match the subscriptions any more: it has changed, or they have.
+        /// The object no longer matches the subscriptions: it changed, or they did.
         case leftQuery
-        /// The user may not read it any more.
+        /// The user may no longer read the object.
         case lostPermission
-        /// It was not among what the server sent after a time without a connection, or under other rules, and it is not known which of
-        /// the others it is. What changed subscriptions do not match any more is `leftQuery`.
+        /// The object was missing from the server's data after a disconnection or a change of rules; the exact reason is unknown.
+        /// Objects that changed subscriptions no longer match have `leftQuery`.
         case leftView
     }
 
     public let className: String
     public let primaryKey: AnyRealmValue
+    /// The reason, as reported by the server.
     public let reason: Reason
 }
 
 extension Realm {
-    /// Calls the block where the Realm lives when the server has taken objects off the device, with the reason; up to 20,000 of one change.
-    /// What the app deletes itself is not told, nor what goes because the server has refused it. The objects are gone by then.
+    /// Calls the block on the Realm's thread, queue or actor after the server has removed objects from the device.
+    ///
+    /// It reports at most 20,000 objects per commit. They are no longer in the Realm at that time.
+    /// Deletions by the app and reverted writes are not reported. Traps on Realms that cannot deliver notifications.
+    /// - Returns: A token. The notifications end when it is invalidated or released.
     public func observeLeaving(_ block: @escaping ([LeftObject]) -> Void) -> NotificationToken {
         core.scheduler.verify()
         guard core.scheduler.canDeliver else {

@@ -2,22 +2,23 @@ public import Foundation
 import SluiceCore
 import SluiceReplica
 
-/// When `Results.subscribe` waits for the server.
+/// The conditions under which `Results.subscribe` waits for the server.
 public enum WaitForSyncMode: UInt, Sendable {
-    /// When the subscription is new, or its query is.
+    /// Waits if the subscription or its query is new.
     case onCreation = 0
-    /// Every time; it needs a connection every time.
+    /// Waits in each call, which therefore needs a connection.
     case always = 1
+    /// Returns once the subscription is stored.
     case never = 2
 }
 
 extension Results where Element: Object {
-    /// Subscribes to the query, so that the server sends its objects.
+    /// Subscribes to the query, so that the server sends its objects. Traps if the results are not a plain query on a class.
     /// - Parameters:
-    ///   - name: of the subscription; one with the same name gets this query instead of its own.
-    ///   - timeout: seconds to wait at most; nil: as long as it takes. The subscription stays when it is over.
-    /// - Returns: these results.
-    /// - Throws: `Realm.Error.subscriptionFailed` when the server refuses the query; `ETIMEDOUT`.
+    ///   - name: The name of the subscription. An existing subscription with the name receives this query.
+    ///   - timeout: The longest wait in seconds. If nil, the wait is unbounded. After a timeout the subscription stays.
+    /// - Returns: These results.
+    /// - Throws: `Realm.Error.subscriptionFailed` if the server rejects the query; `ETIMEDOUT`.
     @discardableResult
     public func subscribe(
         name: String? = nil, waitForSync: WaitForSyncMode = .onCreation, timeout: TimeInterval? = nil,
@@ -28,12 +29,12 @@ extension Results where Element: Object {
         }
     }
 
-    /// Subscribes to the query with options that RealmSwift's `subscribe` does not have.
-    /// - Parameter timeout: seconds to wait at most; nil: as long as it takes. The subscription stays when it is over.
-    /// - Returns: these results.
-    /// - Throws: `Realm.Error.subscriptionFailed` when the server refuses the query, or when there is a subscription with the name and
-    ///   another query that is not to be overwritten, or of another class, or when a limit is to count in an order through links or of
-    ///   distinct results; `ETIMEDOUT`.
+    /// Subscribes to the query with options beyond RealmSwift's.
+    /// - Parameter timeout: The longest wait in seconds. If nil, the wait is unbounded. After a timeout the subscription stays.
+    /// - Returns: These results.
+    /// - Throws: `Realm.Error.subscriptionFailed` if the server rejects the query, or if the name belongs to another class.
+    ///   The same if the name has another query that may not be overwritten, or if a limit has an order through links or DISTINCT.
+    ///   `ETIMEDOUT` after the timeout.
     @discardableResult
     public func subscribe(
         options: SyncSubscriptionOptions, waitForSync: WaitForSyncMode = .onCreation, timeout: TimeInterval? = nil,
@@ -43,13 +44,13 @@ extension Results where Element: Object {
         let stored = try stored(options)
         return try await put(options.name, stored, keepsTime: !options.overwriteExisting, timeout) { set in
             if let refusal = set.refusal(of: options, stored, type: type, text: text) { throw refusal }
-            // Even one that is there is renewed: its time begins again.
+            // An existing subscription is stored again too, which restarts its time to live.
             let isThere = set.holds(name: options.name, stored, type: type, text: text)
             return isThere && waitForSync == .onCreation ? .never : waitForSync
         }
     }
 
-    /// The options with the names in the file, and the order that the results have where none is given.
+    /// The options with the names in the file. Without a sort order, a limit takes that of the results.
     func stored(_ options: SyncSubscriptionOptions) throws(Realm.Error) -> SubscriptionOptions {
         var stored = options.stored(for: ModelSchema.of(Element.self))
         guard stored.limit > 0, stored.sort.isEmpty else { return stored }
@@ -62,18 +63,19 @@ extension Results where Element: Object {
         return stored
     }
 
-    /// Stores the subscription in the newest set and waits as the mode says.
-    /// - Parameter mode: by what is in a set; nil: the subscription is there, and nothing is to be stored.
+    /// Stores the subscription in the newest set and waits as the mode requires.
+    /// - Parameter mode: The mode for a given set; nil if the subscription exists and nothing is to be stored.
     private func put(
         _ name: String?, _ options: SubscriptionOptions, keepsTime: Bool = false, _ timeout: TimeInterval?,
         _isolation: isolated (any Actor)? = #isolation, mode: (SyncSubscriptionSet.Storage) throws -> WaitForSyncMode?
     ) async throws -> Results<Element> {
         let text = subscriptionText
         let set = storage.core.subscriptions
-        // Most apps subscribe to what is there at each start: they need not wait for the writer.
+        // Most apps subscribe to existing subscriptions at each start: they must not wait for the writer.
         guard var chosen = try mode(set.storage) else { return self }
         var index = 0
         let version = try set.change { set in
+            // Again under the writer: another subscriber may have stored it since.
             guard let now = try mode(set) else { return false }
             chosen = now
             index = set.put(name: name, options, keepsTime: keepsTime, type: Element.className(), text: text)
@@ -87,19 +89,19 @@ extension Results where Element: Object {
         return self
     }
 
-    /// Removes the subscription that `subscribe` made, or else the unnamed one with this query. Its objects leave the device
-    /// when the server has answered, unless another subscription covers them.
+    /// Removes the subscription that `subscribe` created, or else the unnamed one with this query.
+    /// Once the server has answered, its objects leave the device unless another subscription covers them.
     ///
-    /// As in RealmSwift, a named subscription that `subscribe` has found, as in a later launch, stays: remove it by its name, in `update`.
+    /// As in RealmSwift, a named subscription that `subscribe` has only found stays, as after a relaunch. Remove it by name in `update`.
     public func unsubscribe() {
-        // As in `update`, what fails is told to nobody here: the subscription is still there, and the session says why.
+        // An error leaves the subscription in place, and the session reports the cause.
         _ = try? end()
     }
 
-    /// The same, and waits until the objects that no other subscription covers have left the device.
+    /// Removes the subscription and waits until objects that no other subscription covers have left the device.
     /// - Parameters:
-    ///   - waitForSync: `never` does not wait; the others do.
-    ///   - timeout: seconds to wait at most; nil: as long as it takes. The subscription is gone all the same.
+    ///   - waitForSync: `never` does not wait; the other modes do.
+    ///   - timeout: The longest wait in seconds. If nil, the wait is unbounded. After a timeout the subscription stays removed.
     public func unsubscribe(
         waitForSync: WaitForSyncMode, timeout: TimeInterval? = nil, _isolation: isolated (any Actor)? = #isolation
     ) async throws {
@@ -108,7 +110,8 @@ extension Results where Element: Object {
         storage.core.moveOn()
     }
 
-    /// - Returns: the version of the set without the subscription; nil when there is none to end.
+    /// Removes the subscription.
+    /// - Returns: The version of the set without it; nil if there is none to remove.
     private func end() throws -> UInt64? {
         let set = storage.core.subscriptions
         guard subscriptionToEnd(in: set.storage) != nil else { return nil }
@@ -127,7 +130,7 @@ extension Results where Element: Object {
         return found?.name == nil ? found?.id : nil
     }
 
-    /// The query with the file's names, which are the server's.
+    /// The query text with the names in the file, which the server uses too.
     var subscriptionText: String {
         guard case .table = storage.origin, storage.rest.isEmpty else {
             throwRealmException(

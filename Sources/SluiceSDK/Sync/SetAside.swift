@@ -2,16 +2,17 @@ import Foundation
 import SluiceCore
 import SluiceReplica
 
-/// Files that the server does not know any more and that the app did not want to have reset: they are moved away, never deleted.
+/// The client reset backup: moves files that the server does not know to a backup, if the app did not choose another reset mode.
+/// Files are moved, never deleted. The request is a small JSON file beside the database.
 enum SetAside {
     private static func mark(_ path: String) -> String { path + ".aside" }
 
-    /// What is noted of a file.
+    /// The content of a request.
     private struct Mark {
         var backup: String
-        /// Whether the app has asked for it; otherwise the file may be mended before it is opened next.
+        /// `true` if the app has requested the move. Otherwise the server may accept the file again before it is opened.
         var isAsked: Bool
-        /// Whose opening moves it; nil: anybody's.
+        /// The user whose opening moves the file. If nil, any opening does.
         var user: String?
 
         init(backup: String, isAsked: Bool, user: String?) {
@@ -30,7 +31,7 @@ enum SetAside {
         var json: JSON { ["backup": .string(backup), "asked": .bool(isAsked), "user": user.map { .string($0) } ?? .null] }
     }
 
-    /// Where a file will lie.
+    /// The path of the backup: unique, in the folder `recovered-realms` beside the file.
     static func backup(of path: String) -> String {
         let url = URL(fileURLWithPath: path)
         let stamp = Date().ISO8601Format().replacing(":", with: "")
@@ -38,43 +39,46 @@ enum SetAside {
             .appendingPathComponent("recovered_realm-\(stamp)-\(UUID().uuidString.prefix(8))-\(url.lastPathComponent)").path
     }
 
-    /// Has the file moved when it is opened next, since the server does not know it; forgotten when the server knows it again.
-    /// - Parameter user: whose opening moves it; nil: anybody's.
+    /// Requests the move at the next opening, because the server does not know the file. `forgetUnlessAsked` withdraws it.
+    /// - Parameter user: The user whose opening moves the file. If nil, any opening does.
     static func note(_ token: SyncError.ActionToken, user: String? = nil) {
-        // What the app has asked for stands.
+        // A request of the app takes precedence.
         if Mark(of: token.path)?.isAsked == true { return }
         write(Mark(backup: token.backup, isAsked: false, user: user), token)
     }
 
-    /// Has the file moved when it is opened next, as the app wants it; by the opening of whom the error was about, if that is noted.
+    /// Requests the move at the next opening for the app. A user that was recorded with the error is kept.
     static func ask(_ token: SyncError.ActionToken) {
         write(Mark(backup: token.backup, isAsked: true, user: Mark(of: token.path)?.user), token)
     }
 
     private static func write(_ mark: Mark, _ token: SyncError.ActionToken) {
-        // Without the note the app still has the token; the next session brings the error again.
+        // If this fails, the app still has the token, and the next session reports the error again.
         try? Data(mark.json.utf8).write(to: URL(fileURLWithPath: Self.mark(token.path)), options: .atomic)
     }
 
+    /// Withdraws a request.
     static func forget(_ path: String) { try? FileManager.default.removeItem(atPath: mark(path)) }
 
+    /// Withdraws a request that the app has not made itself.
     static func forgetUnlessAsked(_ path: String) { if Mark(of: path)?.isAsked == false { forget(path) } }
 
-    /// Moves a file that is noted and that nobody has open.
-    /// - Parameter user: who opens it. What was noted for another, whose file it is not, is over.
+    /// Moves a file with a request. The file must not be open.
+    /// - Parameter user: The user of the opening configuration. A request for another user is withdrawn: the file was not that user's.
     static func performNoted(_ path: String, for user: String?) throws {
         guard let mark = Mark(of: path) else { return }
         if let other = mark.user, other != user { return forget(path) }
         try move(path, to: mark.backup)
     }
 
+    /// Moves the files of a database to the backup and withdraws the request.
     static func move(_ path: String, to backup: String) throws {
         do {
             try FileManager.default.createDirectory(
                 at: URL(fileURLWithPath: backup).deletingLastPathComponent(), withIntermediateDirectories: true,
                 attributes: [.posixPermissions: 0o700])
             ReplicaFile.detach(path)
-            // The log first: without its database it is nothing, and the database without it lacks something.
+            // Log first: alone it is useless but harmless, whereas a database without its log lacks commits.
             for (source, target) in zip(ReplicaFile.files(path), ReplicaFile.files(backup)).reversed()
             where FileManager.default.fileExists(atPath: source) {
                 try FileManager.default.moveItem(atPath: source, toPath: target)
@@ -87,11 +91,11 @@ enum SetAside {
 }
 
 extension SyncSession {
-    /// Does what an error asks for now: moves the file of a client reset away, so that the Realm begins anew. Let go of all Realms on the
-    /// file before; while one is open nothing happens, and the file is moved when it is opened next.
+    /// Performs the action of an error now: moves the file of a client reset to its backup, so that the Realm starts empty.
+    /// Release all Realms on the file before. If one is open, the file is moved when it is opened next.
     public static func immediatelyHandleError(_ token: SyncError.ActionToken) {
         SetAside.ask(token)
-        // Without a look at whose opening it waits for: the app has just said it.
+        // Without the user check: the app has requested the move explicitly.
         OpenFile.unlessOpen(token.path) { try? SetAside.move(token.path, to: token.backup) }
     }
 

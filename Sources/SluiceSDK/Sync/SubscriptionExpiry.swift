@@ -4,24 +4,24 @@ import SluiceCore
 import SluiceReplica
 import Synchronization
 
-/// Takes subscriptions whose time is over out of the set of an open file.
+/// Removes expired subscriptions from the set of an open file.
 ///
-/// A timer waits for the earliest end in the newest set, by the device's wall clock, as `expiresAt` does. The set is read anew after each
-/// change and each time the timer fires, so that a clock that is set, or a timer that fires early, does no harm.
+/// A timer waits for the earliest expiry in the newest set, by the device's wall clock, as does `expiresAt`.
+/// The set is read again after each change and each timer event, so clock adjustments and early timers are harmless.
 final class SubscriptionExpiry: Sendable {
-    /// Seconds of one wait at most: a clock that is set forward is noticed by then.
+    /// The longest timer interval, in seconds. It bounds the delay after the clock is set forward.
     private static let longestWait = 3_600.0
-    /// Seconds until the next attempt when the set cannot be read or stored, as on a full disk.
+    /// The delay in seconds before a retry if the set cannot be read or stored, as on a full disk.
     private static let retryWait = 60.0
 
     private struct State {
         var isClosed = false
-        /// Many changes of the set in a row are one look.
+        /// `true` if a check is queued. Changes in quick succession share one check.
         var isLooking = false
         var observer: UInt64?
     }
 
-    // Sendable because: a dispatch source may be used from any thread, and `schedule` is called on its queue only.
+    // Sendable because: a dispatch source may be used on any thread, and `schedule` is called on its queue only.
     private struct Timer: @unchecked Sendable {
         let source: any DispatchSourceTimer
     }
@@ -37,14 +37,16 @@ final class SubscriptionExpiry: Sendable {
         self.session = session
         timer = Timer(source: DispatchSource.makeTimerSource(queue: queue))
         timer.source.setEventHandler { [weak self] in self?.look() }
+        // No deadline yet: the first check sets it.
         timer.source.schedule(wallDeadline: .distantFuture)
         timer.source.activate()
         let observer = replica.observeSubscriptions { [weak self] in self?.lookSoon() }
         state.withLock { $0.observer = observer }
+        // After the registration, so that a change in between is not missed.
         lookSoon()
     }
 
-    /// Ends the waiting. A removal under way changes nothing any more.
+    /// Stops the timer. A removal in progress leaves the set as it is.
     func close() {
         let observer = state.withLock { state in
             state.isClosed = true
@@ -54,6 +56,7 @@ final class SubscriptionExpiry: Sendable {
         timer.source.cancel()
     }
 
+    /// Queues a check unless one is queued.
     private func lookSoon() {
         let isFirst = state.withLock { state in
             defer { state.isLooking = true }
@@ -62,11 +65,12 @@ final class SubscriptionExpiry: Sendable {
         if isFirst { queue.async { [weak self] in self?.look() } }
     }
 
-    /// On the queue: removes what has expired, or waits for what expires next.
+    /// Removes expired subscriptions, or arms the timer for the next expiry. Runs on the queue.
     private func look() {
+        // Reset before reading: a change during the check queues another one.
         state.withLock { $0.isLooking = false }
         do {
-            // Its change of the set leads to the next look.
+            // The change of the set queues the next check.
             if try drop() { return }
             let ends = try replica.currentSubscriptionSet().subscriptions.compactMap(\.expires).min()
             guard let ends else { return timer.source.schedule(wallDeadline: .distantFuture) }
@@ -76,27 +80,30 @@ final class SubscriptionExpiry: Sendable {
         }
     }
 
+    /// Arms the timer.
     private func wait(_ seconds: Double) {
-        // A millisecond more, since an end that is not over yet when the timer fires costs another round.
+        // One millisecond later, since an expiry that has not quite passed costs another check.
         timer.source.schedule(wallDeadline: .now() + min(max(seconds, 0) + 0.001, Self.longestWait))
     }
 
-    /// - Returns: whether there was something to remove.
+    /// Removes expired subscriptions.
+    /// - Returns: `true` if there were any.
     private func drop() throws -> Bool {
         guard let stored = try SubscriptionExpiry.drop(replica, unless: { self.state.withLock(\.isClosed) }) else { return false }
         session?.log(.info, .session, "The time of subscriptions is over; the set \(stored.version) is committed without them.")
         return true
     }
 
-    /// Stores the newest set without the subscriptions that have expired.
-    /// - Parameter isOver: asked when the writer is free; `true` leaves the set as it is.
-    /// - Returns: the set as stored; nil when it stays.
+    /// Commits the newest set without the expired subscriptions.
+    /// - Parameter isOver: Called when the writer is free. If it returns `true`, the set is left as it is.
+    /// - Returns: The committed set; nil if the set was left as it is.
     @discardableResult
     static func drop(_ replica: Replica, unless isOver: () -> Bool = { false }) throws -> StoredSubscriptionSet? {
         try asRealmError {
-            // Most looks find nothing, and the writer is not waited for.
+            // Most checks find nothing and must not wait for the writer.
             guard try replica.currentSubscriptionSet().subscriptions.hasExpired else { return nil }
             return try replica.changeSubscriptionSet { newest in
+                // Again under the writer: the set may have changed since the check.
                 guard newest.subscriptions.hasExpired, !isOver() else { return nil }
                 var left = newest.subscriptions
                 left.eraseExpired()
@@ -107,18 +114,19 @@ final class SubscriptionExpiry: Sendable {
 }
 
 extension [StoredSubscription] {
-    /// Whether the time of one is over.
+    /// `true` if at least one subscription has expired.
     var hasExpired: Bool {
         let now = Date().timestamp
         return contains { $0.hasExpired(by: now) }
     }
 
-    /// Takes one out; the last takes its place.
+    /// Removes a subscription. The last one takes its index.
     mutating func erase(at index: Int) {
         let last = removeLast()
         if index < count { self[index] = last }
     }
 
+    /// Removes matching subscriptions. The order of the others changes as with `erase(at:)`.
     mutating func erase(onlyFirst: Bool = false, where isErased: (StoredSubscription) -> Bool) {
         var index = 0
         while index < count {

@@ -1,21 +1,24 @@
 import Foundation
 
-/// The part of a Realm's configuration that makes it a synced one.
+/// The sync options of a Realm's configuration.
 public struct SyncConfiguration: Sendable {
+    /// The user whose data the Realm syncs.
     public let user: User
-    /// What is done when the server does not know the file any more.
+    /// The handling of a file that the server does not know.
     public var clientResetMode: ClientResetMode
-    /// Ends an opening that waits for the server when the connection fails, instead of trying on.
+    /// `true` if an opening that waits for the server fails on a connection error instead of retrying. Default `false`.
     public var cancelAsyncOpenOnNonFatalErrors: Bool
+    /// The subscriptions that a new file starts with; nil if there are none.
     public var initialSubscriptions: InitialSubscriptionsConfiguration?
-    /// Nil: what is synced is chosen by subscriptions.
+    /// Always nil: subscriptions determine the data of a Realm.
     public var partitionValue: AnyBSON? { nil }
 }
 
-/// The subscriptions that a file begins with.
+/// The initial subscriptions of a file.
 public final class InitialSubscriptionsConfiguration: Sendable {
+    /// Adds subscriptions. It runs within an update of the set, on the thread that opens the Realm.
     public let callback: @Sendable (SyncSubscriptionSet) -> Void
-    /// Runs the callback at every first open of the file in a process, not only when the file is new.
+    /// `true` to run the callback at the first opening in each process, not only for a new file. Default `false`.
     public let rerunOnOpen: Bool
 
     public init(callback: @escaping @Sendable (SyncSubscriptionSet) -> Void, rerunOnOpen: Bool = false) {
@@ -25,20 +28,20 @@ public final class InitialSubscriptionsConfiguration: Sendable {
 }
 
 extension User {
-    /// The configuration of this user's synced Realm; set its `objectTypes` before opening.
+    /// Returns the configuration of this user's synced Realm. Set its `objectTypes` before opening.
     /// - Parameters:
-    ///   - clientResetMode: what is done when the server does not know the file any more.
-    ///   - cancelAsyncOpenOnNonFatalErrors: ends an opening that waits for the server when the connection fails.
+    ///   - clientResetMode: The handling of a file that the server does not know.
+    ///   - cancelAsyncOpenOnNonFatalErrors: `true` if an opening that waits for the server fails on a connection error.
     public func flexibleSyncConfiguration(
         clientResetMode: ClientResetMode = .recoverUnsyncedChanges(), cancelAsyncOpenOnNonFatalErrors: Bool = false
     ) -> Realm.Configuration {
         configuration(clientResetMode, cancelAsyncOpenOnNonFatalErrors, nil)
     }
 
-    /// The same with subscriptions that a new file begins with.
+    /// Returns the configuration with initial subscriptions for a new file.
     /// - Parameters:
-    ///   - initialSubscriptions: runs inside of an update of the subscription set.
-    ///   - rerunOnOpen: run it at the first open in every process.
+    ///   - initialSubscriptions: Adds the subscriptions. It runs within an update of the set, during the opening.
+    ///   - rerunOnOpen: `true` to run it at the first opening in each process.
     public func flexibleSyncConfiguration(
         clientResetMode: ClientResetMode = .recoverUnsyncedChanges(), cancelAsyncOpenOnNonFatalErrors: Bool = false,
         initialSubscriptions: @escaping @Sendable (SyncSubscriptionSet) -> Void,
@@ -67,7 +70,6 @@ extension User {
                 user: self, clientResetMode: mode, cancelAsyncOpenOnNonFatalErrors: cancels, initialSubscriptions: initial))
     }
 
-    /// Where this user's local files lie. Not in a folder `mongodb-realm`, as RealmSwift's are: a file that it has left there is of another
-    /// format.
+    /// The folder of this user's local files. It differs from RealmSwift's `mongodb-realm`, whose files have another format.
     var folder: URL { app.storage.appendingPathComponent(StorageLocation.component(id)) }
 }

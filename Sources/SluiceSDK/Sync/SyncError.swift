@@ -2,35 +2,35 @@ public import Foundation
 import SluiceCore
 import SluiceReplica
 
-/// An error of sync, as `SyncManager.errorHandler` hears it.
+/// A sync error, as passed to `SyncManager.errorHandler`.
 public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, CustomStringConvertible {
-    /// The numbers are part of the API.
+    /// The error codes. Their numbers are part of the API.
     public enum Code: Int, Sendable {
         case clientSessionError = 4
         case clientUserError = 5
         case clientInternalError = 6
-        /// The server does not know the file any more: see `clientResetInfo()`.
+        /// The server does not know the file; see `clientResetInfo()`.
         case clientResetError = 7
         case underlyingAuthError = 8
         case permissionDeniedError = 9
         case invalidFlexibleSyncSubscriptions = 10
-        /// Writes were undone: see `compensatingWriteInfo`.
+        /// The server sent compensating writes; see `compensatingWriteInfo`.
         case writeRejected = 11
         case connectionFailed = 12
         case tlsHandshakeFailed = 13
         case serverWarning = 14
     }
 
-    /// What can be done about an error, for `SyncSession.immediatelyHandleError`.
+    /// The action for an error, for `SyncSession.immediatelyHandleError`.
     public struct ActionToken: Hashable, Sendable {
         let path: String
         let backup: String
     }
 
     public let code: Code
-    /// What happened, with the value at fault and the fix.
+    /// The cause, the value at fault and the fix.
     public let message: String
-    /// The writes that were undone; nil for other errors.
+    /// The compensating writes; nil for other errors.
     public let compensatingWriteInfo: [CompensatingWriteInfo]?
     let action: ActionToken?
 
@@ -68,17 +68,17 @@ public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, Custom
         SyncError(.clientUserError, "The user \(user.id) is logged out; log in to sync.")
     }
 
-    /// For a client reset that is left to the app: where the file will be kept, and what to hand to `SyncSession.immediatelyHandleError` to
-    /// have it moved there now. Otherwise that happens when the Realm is opened next. Nil for other errors.
+    /// The path of the backup and the action of a client reset that is left to the app; nil for other errors.
+    /// `SyncSession.immediatelyHandleError` moves the file there now. Otherwise it is moved when the Realm is opened next.
     public func clientResetInfo() -> (String, ActionToken)? {
         guard code == .clientResetError, let action else { return nil }
         return (action.backup, action)
     }
 
-    /// Nil: a local file is never deleted, see `clientResetInfo()`.
+    /// Always nil: local files are moved, never deleted; see `clientResetInfo()`.
     public func deleteRealmUserInfo() -> ActionToken? { nil }
 
-    /// Nil: the server has its log for itself; the message names what went wrong.
+    /// Always nil: the server does not expose its log. The message names the cause.
     public var serverLogURL: URL? { nil }
 
     public static let clientSessionError = Code.clientSessionError
@@ -99,7 +99,7 @@ public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, Custom
     public var errorDescription: String? { message }
     public var description: String { message }
 
-    /// The message, the writes that were undone, and what can be done, by RealmSwift's keys.
+    /// The message, the compensating writes and the action, by RealmSwift's keys.
     public var userInfo: [String: Any] {
         var info: [String: Any] = [NSLocalizedDescriptionKey: message]
         if let compensatingWriteInfo { info["Compensating Write Info"] = compensatingWriteInfo }
@@ -111,5 +111,5 @@ public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, Custom
     }
 }
 
-/// Lets `catch SyncError.writeRejected` match an error by its code.
+/// Matches an error by its code: `catch SyncError.writeRejected`.
 public func ~= (code: SyncError.Code, error: any Error) -> Bool { (error as? SyncError)?.code == code }

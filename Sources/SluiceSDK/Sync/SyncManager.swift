@@ -1,7 +1,7 @@
 import SluiceSync
 import Synchronization
 
-/// Takes what sync has to say about an app's files when no call is waiting for it, and knows what all of them sync with.
+/// Receives errors and log messages of an app's synced files, and holds their connection options. Safe to use on any thread.
 public final class SyncManager: Sendable {
     private struct State {
         var handler: ErrorReportingBlock?
@@ -13,48 +13,50 @@ public final class SyncManager: Sendable {
         var logger: LogFunction?
     }
 
-    /// Takes messages of the log.
+    /// Receives log messages.
     public typealias LogFunction = @Sendable (LogLevel, String) -> Void
 
     private let state = Mutex(State())
 
     init(timeouts: SyncTimeoutOptions?) { state.withLock { $0.timeouts = timeouts } }
 
-    /// Called for errors of sync, on no particular thread. Set it before opening a Realm; nil: errors are not shown, but writes that the
-    /// server refused are told when a Realm is opened that finds one.
+    /// Receives sync errors on an arbitrary thread. Set it before opening a Realm.
+    /// If nil, errors are dropped. Compensating writes are kept and reported when the file is opened next with a handler.
     public var errorHandler: ErrorReportingBlock? {
         get { state.withLock { $0.handler } }
         set { state.withLock { $0.handler = newValue } }
     }
 
-    /// What the server's log shows of the app, after the SDK's own name and version. It counts for Realms that are opened later.
+    /// Text that identifies the app in the server's log, after the SDK's name and version. Applies to Realms that are opened later.
     public var userAgent: String {
         get { state.withLock { $0.userAgent } }
         set { state.withLock { $0.userAgent = newValue } }
     }
 
-    /// Sent with the request that opens a connection, for what is between app and server. It counts for Realms that are opened later.
+    /// Headers of the request that opens a connection, for intermediaries. Applies to Realms that are opened later.
     public var customRequestHeaders: [String: String]? {
         get { state.withLock { $0.headers } }
         set { state.withLock { $0.headers = newValue } }
     }
 
-    /// The header that carries tokens, for what is between app and server and takes another than `Authorization`: that of the app's HTTP
-    /// requests, and of the request that opens a connection, which carries none by itself. The server reads `Authorization`, so whatever
-    /// takes the header has to pass the token on in that. It counts for requests from here on, and for Realms that are opened later.
+    /// The header that carries access tokens, for intermediaries that reserve `Authorization`. If nil, HTTP requests use `Authorization`.
+    ///
+    /// It applies to the app's HTTP requests. The request that opens a connection carries a token only if this is set.
+    /// The server reads `Authorization`, so the intermediary must copy the token to it.
+    /// Applies to later requests, and to Realms that are opened later.
     public var authorizationHeaderName: String? {
         get { state.withLock { $0.authorizationHeader } }
         set { state.withLock { $0.authorizationHeader = newValue } }
     }
 
-    /// How long sync waits for the server; nil: as long as by default. It counts for Realms that are opened later.
+    /// The timeouts of sync. If nil, the defaults apply. Applies to Realms that are opened later.
     public var timeoutOptions: SyncTimeoutOptions? {
         get { state.withLock { $0.timeouts } }
         set { state.withLock { $0.timeouts = newValue } }
     }
 
-    /// How much of this app's sync is logged. Setting it turns the app's log on, by itself and without `Logger`'s levels: to `logger`, or
-    /// where that is nil to `Logger.shared`.
+    /// The log level of this app's sync. Setting it turns the app's log on, independently of `Logger`'s levels.
+    /// Messages go to `logger`, or to `Logger.shared` if that is nil.
     public var logLevel: LogLevel {
         get {
             let (own, logger) = state.withLock { ($0.logLevel, $0.logger) }
@@ -63,14 +65,15 @@ public final class SyncManager: Sendable {
         set { state.withLock { $0.logLevel = newValue } }
     }
 
-    /// Takes the log of this app's sync, from any thread and several messages at a time; sync waits for it. Setting it turns the app's
-    /// log on, by `.info` where no level is set. Nil: `Logger.shared` does.
+    /// Receives this app's log, on any thread and concurrently. Sync waits for it. If nil, `Logger.shared` receives the log.
+    /// Setting it turns the app's log on, at `.info` if no level is set.
     public var logger: LogFunction? {
         get { state.withLock { $0.logger } }
         set { state.withLock { $0.logger = newValue } }
     }
 
-    /// - Parameter message: called only when it is shown.
+    /// Logs a message of this app.
+    /// - Parameter message: Evaluated only if the message is shown.
     func log(_ level: LogLevel, _ category: any LogCategory, _ message: () -> String) {
         let (own, logger) = state.withLock { ($0.logLevel, $0.logger) }
         if own == nil, logger == nil { return Logger.log(level, category, message) }
@@ -79,13 +82,14 @@ public final class SyncManager: Sendable {
         if let logger { logger(level, text) } else { Logger.shared.write(level, category, text) }
     }
 
-    /// As the server hears of the app.
+    /// The SDK's and the app's name, as sent to the server.
     package var sdk: String {
         let agent = userAgent
         return "sluice-swift/\(SDKVersion.text)" + (agent.isEmpty ? "" : " \(agent)")
     }
 
-    /// - Returns: whether anybody heard.
+    /// Passes an error to the handler.
+    /// - Returns: `true` if there is a handler.
     @discardableResult
     func report(_ error: any Error, _ session: SyncSession?) -> Bool {
         guard let errorHandler else { return false }
@@ -95,7 +99,7 @@ public final class SyncManager: Sendable {
 }
 
 extension App {
-    /// What a session begins with.
+    /// The configuration of a session's engine, with the manager's options at this time.
     func engineConfiguration(reset: ResetMode) -> SluiceSync.SyncConfiguration {
         SluiceSync.SyncConfiguration(
             url: http.base, app: appId, sdk: syncManager.sdk, headers: syncManager.customRequestHeaders ?? [:],
@@ -104,5 +108,5 @@ extension App {
     }
 }
 
-/// Takes an error and the session that it happened in, if one was concerned.
+/// Receives an error and its session, if there is one.
 public typealias ErrorReportingBlock = @Sendable (any Error, SyncSession?) -> Void

@@ -3,12 +3,12 @@ import SluiceReplica
 import SluiceSync
 
 extension SyncSession {
-    /// Writes to the log of the session's app. The message is made only when it is shown.
+    /// Logs a message for the session's app. The message is created only if it is shown.
     func log(_ level: LogLevel, _ category: Category.Sync.Client, _ message: @autoclosure () -> String) {
         user.app.syncManager.log(level, category) { "User \(user.id): \(message())" }
     }
 
-    /// What the engine says, for the log.
+    /// Logs a report of the engine.
     func log(_ report: SyncReport) {
         switch report {
         case .connection(.connected): log(.info, .network, "Connected.")
@@ -36,7 +36,7 @@ extension SyncSession {
         }
     }
 
-    /// The first of them by name.
+    /// The compensating writes as text, at most ten of them in detail.
     private static func text(_ writes: [RefusedWrite]) -> String {
         let shown = writes.prefix(10).map { "\($0.object.type) \(RQLText.literal($0.object.key)): \($0.reason)" }
         return "\(writes.count) writes are refused and taken back: \(shown.joined(separator: "; "))"

@@ -4,27 +4,27 @@ import SluiceReplica
 import SluiceSync
 import Synchronization
 
-/// The connection of a local file with the server.
+/// The sync session of a local file. Safe to use on any thread.
 public final class SyncSession: Sendable {
-    /// Whether the session tries to be connected.
+    /// The state of a session: `active` if it tries to be connected, `invalid` after its file has closed.
     public enum State: Sendable { case active, inactive, invalid }
     public enum ConnectionState: Sendable { case disconnected, connecting, connected }
 
     private struct Status {
-        /// Begun or resumed, and neither suspended nor without a user who is logged in.
+        /// `true` if the session has been started or resumed, and is neither suspended nor without a logged-in user.
         var isWanted = false
-        /// By the app, which alone ends it.
+        /// `true` if the app has suspended the session. Only the app's `resume` clears it.
         var isSuspended = false
-        /// The engine has stopped by itself, until it says that it goes on.
+        /// `true` from an error that stops the engine until the engine resumes.
         var hasEnded = false
         var isClosed = false
-        /// Of an active session.
+        /// The engine's connection state. It counts only while the session is active.
         var connected = ConnectionState.disconnected
         var loop: _Concurrency.Task<Void, Never>?
 
         var state: State { isClosed ? .invalid : isWanted && !hasEnded ? .active : .inactive }
 
-        /// Disconnected at once, although the connection's end takes a moment: the app has been told to expect nothing more of it.
+        /// Reported as disconnected at once: after `suspend` the app expects no more traffic, although closing takes a moment.
         var connection: ConnectionState { state == .active ? connected : .disconnected }
     }
 
@@ -40,8 +40,8 @@ public final class SyncSession: Sendable {
     private let observer: UInt64
     private let back: Back
 
-    /// The engine's reports find their way back to the session without keeping it alive.
-    // Sendable because: the reference is set once, before the engine runs, and weak references may be read anywhere.
+    /// A weak path from the engine's reports to the session, so that the engine does not retain it.
+    // Sendable because: the reference is set once, before the engine runs, and weak references may be read on any thread.
     private final class Back: @unchecked Sendable {
         weak var session: SyncSession?
     }
@@ -57,6 +57,7 @@ public final class SyncSession: Sendable {
         syncConfiguration = sync
         let uploads = UploadProgress(replica: replica)
         self.uploads = uploads
+        // Runs on the committing thread, so it only starts a task.
         observer = replica.onLocalChange { uploads.look() }
         engine = SyncEngine(
             configuration: user.app.engineConfiguration(reset: sync.clientResetMode.engineMode),
@@ -65,26 +66,28 @@ public final class SyncSession: Sendable {
             onReport: { report in back.session?.take(report) ?? false },
             onReset: { step in
                 reset.take(step)
-                // It may have dropped what was to be uploaded.
+                // The reset may have dropped pending uploads.
                 if step == .after { uploads.look() }
             })
         back.session = self
     }
 
-    /// Begins to sync the first time that it is called.
+    /// Starts sync at the first call. Later calls do nothing.
     func startOnce() {
         status.withLock { status in
             guard status.loop == nil, !status.isClosed else { return }
-            // Unstructured because: the engine lives as long as the file is open; `close` ends it.
+            // Unstructured because: the engine runs as long as the file is open; `close` cancels the task.
             status.loop = _Concurrency.Task { [engine] in await engine.run() }
             guard user.isLoggedIn else { return events.tell(.ended(.loggedOut(user))) }
-            // By a callback of the opening, or another Realm.
+            // Already suspended, by a callback of the opening or through another Realm.
             guard !status.isSuspended else { return }
+            // Posted under the lock, so that the engine receives starts and pauses in the order of the status changes.
             status.isWanted = true
             engine.start(token: user.accessToken)
         }
     }
 
+    /// Ends the session and all waits. Called when the file closes.
     func close() {
         replica.removeObserver(observer)
         status.withLock { status in
@@ -94,21 +97,24 @@ public final class SyncSession: Sendable {
         events.close()
     }
 
-    /// - Returns: whether anybody heard.
+    /// Passes an error to the app's handler.
+    /// - Returns: `true` if there is a handler.
     @discardableResult
     func report(_ error: any Error) -> Bool { user.app.syncManager.report(error, self) }
 
-    /// What the engine says.
-    /// - Returns: whether anybody heard who had to.
+    /// Processes a report of the engine.
+    /// - Returns: `false` if compensating writes reached no handler. The engine keeps them for the next opening of the file.
     @discardableResult
     func take(_ report: SyncReport) -> Bool {
         log(report)
         switch report {
         case .connection(let connection):
             status.withLock { $0.connected = ConnectionState(connection) }
+            // A connection means that the server knows the file again.
             if connection == .connected { reset.isMended() }
         case .warning(let error): self.report(SyncError(.serverWarning, error.description))
         case .interrupted(let error, let isFault):
+            // A lost connection ends only impatient waits; it is an error for the app only if it is a fault.
             events.tell(.interrupted(error))
             if isFault { self.report(SyncError(error)) }
         case .stopped(let error), .loggedOut(let error):
@@ -117,17 +123,17 @@ public final class SyncSession: Sendable {
             self.report(failure)
         case .clientReset(let error):
             let failure = reset.needsApp(error)
-            // Before the app hears of it, which may resume the session.
+            // Stop before the app's handler runs, since it may resume the session.
             stopped(failure)
             if !reset.mode.handle(failure, self) { self.report(failure) }
         case .resumed:
             status.withLock { $0.hasEnded = false }
             events.begin()
-        // It mends itself, and the callbacks of the mode say when.
+        // No error: the session recovers by itself, and the reset mode's callbacks report the result.
         case .resetting: break
         case .refused(let writes): return state != .invalid && self.report(SyncError(refused: writes))
         case .setRefused(let version, let error, let isLast):
-            // Nothing of it comes, and the set before has come, unless that is under way, or a later one is to be asked for.
+            // A rejected set downloads nothing. If no further set is to be answered, the previous one is complete and listeners are done.
             if isLast { downloads.ended(version: version) } else { downloads.refused(version: version) }
             self.report(SyncError(.invalidFlexibleSyncSubscriptions, error.description))
         case .downloading(let version, let rows, let expected):
@@ -141,6 +147,7 @@ public final class SyncSession: Sendable {
         return true
     }
 
+    /// Marks the session as stopped by the engine and ends all waits.
     private func stopped(_ error: SyncError) {
         status.withLock { ($0.hasEnded, $0.connected) = (true, .disconnected) }
         events.tell(.ended(error))
@@ -148,33 +155,37 @@ public final class SyncSession: Sendable {
 
     // MARK: The app's side
 
+    /// The current state.
     public var state: State { status.withLock { $0.state } }
+    /// The current state of the connection; `disconnected` unless the session is active.
     public var connectionState: ConnectionState { status.withLock { $0.connection } }
 
-    /// The user whose file it is.
+    /// The owner of the file.
     public func parentUser() -> User? { user }
 
-    /// What the file was opened with; nil when the session is over.
+    /// The configuration of the file; nil if the session has ended.
     public func configuration() -> SyncConfiguration? { state == .invalid ? nil : syncConfiguration }
 
-    /// Stays off the network until `resume`; reading and writing go on.
+    /// Disconnects until `resume`. Reads and writes of the Realm continue.
     public func suspend() {
         status.withLock { $0.isSuspended = true }
         pause()
     }
 
     private func pause() {
-        // The engine hears of it in the order in which the session does.
+        // Posted under the lock, so that the engine receives starts and pauses in the order of the status changes.
         status.withLock { status in
             (status.isWanted, status.connected) = (false, .disconnected)
             engine.pause()
         }
     }
 
-    /// Ends a suspension, and tries again after an error that ended the session. While the user is logged out it begins with the login.
+    /// Ends a suspension and retries after an error that stopped the session.
+    /// If the user is logged out, the session starts with the next login.
     public func resume() {
         status.withLock { $0.isSuspended = false }
         guard state != .invalid, user.isLoggedIn else { return }
+        // Before the start: waits that begin now must not receive the previous end.
         events.begin()
         status.withLock { status in
             (status.isWanted, status.hasEnded) = (true, false)
@@ -182,25 +193,26 @@ public final class SyncSession: Sendable {
         }
     }
 
-    /// The user has logged out: nothing that is waited for can happen any more.
+    /// Pauses for a logout and ends all waits.
     func logOut() {
         pause()
         events.tell(.ended(.loggedOut(user)))
     }
 
-    /// The user has logged in: what the app has suspended waits for the app.
+    /// Resumes after a login. A session that the app has suspended stays suspended.
     func logIn() {
         if status.withLock(\.isSuspended) { events.begin() } else { resume() }
     }
 
-    /// Tries to connect now instead of at the end of the waiting time.
+    /// Connects now and resets the back-off. An open connection is closed and replaced.
     public func reconnect() { engine.reconnect() }
 
-    /// Calls the block with how far a transfer is, on a queue of its own, until the token goes away or the mode is over.
+    /// Calls the block with the progress of a transfer, on a queue of the SDK, until the token is released or the mode ends it.
     ///
-    /// A download is what subscriptions ask for: there is something to tell from when the server begins to send it. After that,
-    /// `reportIndefinitely` tells of each run of the server's commits, below 1 while it comes and 1 when the Realm has it. A download is
-    /// measured in rows, an upload in bytes.
+    /// A download is that of the subscriptions, measured in rows. It reports from the time at which the server starts to send.
+    /// With `reportIndefinitely`, later commits are reported too: below 1 while they arrive, then 1 once the Realm has them.
+    /// An upload is measured in bytes.
+    /// - Returns: A token; nil if the session is invalid.
     public func addProgressNotification(
         for direction: ProgressDirection, mode: ProgressMode, block: @Sendable @escaping (Progress) -> Void
     ) -> ProgressNotificationToken? {
@@ -211,14 +223,15 @@ public final class SyncSession: Sendable {
         case .upload: uploads.add(listener)
         case .download:
             let newest = try? replica.currentSubscriptionSet()
+            // A pending set must not appear complete because an older one is.
             let isPending = newest?.state == .pending || newest?.state == .bootstrapping
             downloads.add(listener, pending: isPending ? newest?.version : nil)
         }
         return token
     }
 
-    /// Waits until everything that was written by now is on the server, or everything that the server has by now is here.
-    /// - Throws: the error that ended the session, also when the user logs out meanwhile, or `CancellationError`.
+    /// Waits until the server has all writes up to now, or the Realm has all commits of the server up to now.
+    /// - Throws: The error that ended the session, including a logout during the wait, or `CancellationError`.
     public func wait(for direction: ProgressDirection) async throws { try await wait(for: direction, milliseconds: nil) }
 
     func wait(for direction: ProgressDirection, milliseconds: UInt64?) async throws {
@@ -232,11 +245,11 @@ public final class SyncSession: Sendable {
         }
     }
 
-    /// The same for code without async.
+    /// Waits like the asynchronous form and calls the block with the error or nil, on the queue or on an arbitrary thread.
     public func wait(
         for direction: ProgressDirection, queue: DispatchQueue? = nil, block: @Sendable @escaping ((any Error)?) -> Void
     ) {
-        // Unstructured because: the caller has no task; the engine's end ends it.
+        // Unstructured because: the caller has no task; the session's end ends it.
         _Concurrency.Task {
             let failure: (any Error)?
             do {
@@ -261,6 +274,6 @@ extension SyncSession.ConnectionState {
 }
 
 extension Realm {
-    /// The session that syncs the Realm; nil when it is not synced.
+    /// The session that syncs the Realm; nil if it is not synced.
     public var syncSession: SyncSession? { core.file.session }
 }

@@ -2,24 +2,27 @@ public import Foundation
 import SluiceCore
 import SluiceReplica
 
-/// What a subscription can have beside its query. Flexible Sync had none of it but the name; query-based sync did.
+/// The options of a subscription besides its query. Atlas Flexible Sync had only the name; query-based sync had all of them.
 public struct SyncSubscriptionOptions: Hashable, Sendable {
-    /// Nil: the subscription is known by its class and query, with limit, order and what comes along.
+    /// The name. If nil, the subscription is identified by its class, query, limit, order and includes.
     public var name: String?
-    /// Gives the subscription that is there another query and time to live. Otherwise a name that has another query is refused, and what
-    /// is there goes on with the time to live that it has, from now. One of another class is never overwritten.
+    /// Replaces the query and the time to live of an existing subscription with the name. Default `false`.
+    ///
+    /// If `false`, another query under the name is an error, and an existing subscription keeps its time to live, restarted now.
+    /// A subscription of another class is never replaced.
     public var overwriteExisting: Bool
-    /// Seconds from when it was last subscribed until it goes away by itself; nil, 0 or less: it stays. Changes of its objects do not count.
+    /// The seconds from the last subscribing until the subscription expires. If nil, 0 or less, it does not expire.
+    /// Changes of its objects do not extend it.
     public var timeToLive: TimeInterval?
 
-    /// No more than the first so many objects, in the order of `sort` and then of their primary keys; 0: all. The server keeps them the
-    /// first: when one leaves, the next comes. At most 10,000.
+    /// The most objects, in the order of `sort` and then of their primary keys; 0, the default, means all. At most 10,000.
+    /// The server maintains it: if one object leaves, the next one enters.
     public var limit: Int
-    /// What decides which are the first: properties of the class, the most significant first; null comes before everything. Empty: the
-    /// order in which the results that are subscribed to are sorted.
+    /// The order that `limit` counts in: properties of the class, the most significant first, null first.
+    /// If empty, the order of the results that are subscribed to.
     public var sort: [SortDescriptor]
-    /// Key paths of links, lists and sets of links, and `LinkingObjects`, whose objects come along, those on the way too: `owner.team`. They
-    /// are not counted by `limit`. At most 10,000 of a class.
+    /// Key paths of links, lists and sets of links, and `LinkingObjects`, such as `owner.team`.
+    /// Their objects are included, as are those on the way. `limit` does not count them. At most 10,000 per class.
     public var includes: [String]
 
     public init(
@@ -34,7 +37,7 @@ public struct SyncSubscriptionOptions: Hashable, Sendable {
         self.includes = includes
     }
 
-    /// With the names in the file. A path that leads nowhere is misuse, which ends the program.
+    /// The options with the names in the file. Traps if a path does not exist.
     func stored(for schema: ModelSchema) -> SubscriptionOptions {
         var options = SubscriptionOptions(limit: max(limit, 0), includes: includes.map { schema.linkPath($0) })
         options.sort = sort.map { key in
@@ -43,14 +46,14 @@ public struct SyncSubscriptionOptions: Hashable, Sendable {
             }
             return .init(property: schema.properties[slot].column, isDescending: !key.ascending)
         }
-        // A time that no clock reaches is no time.
+        // A duration beyond the clock's range means that it does not expire.
         if let timeToLive, timeToLive > 0 { options.timeToLive = UInt64(exactly: (timeToLive * 1_000).rounded()) }
         return options
     }
 }
 
 extension ModelSchema {
-    /// A key path of links as the server reads it: stored names, `@links.Class.property` for linking objects.
+    /// A key path of links in the server's form: stored names, and `@links.Class.property` for linking objects.
     fileprivate func linkPath(_ path: String) -> String {
         var schema = self
         var parts: [String] = []
@@ -74,7 +77,8 @@ extension ModelSchema {
 extension SyncSubscriptionSet.Storage {
     // MARK: Looking
 
-    /// Whether the set that is shown has the subscription: by name and query, or, without a name, when the first with the query has none.
+    /// `true` if the committed set has the subscription, by name and query.
+    /// Without a name, the first subscription with the query must have none either.
     func holds(name: String?, _ options: SubscriptionOptions = SubscriptionOptions(), type: String, text: String) -> Bool {
         let now = Date().timestamp
         let alive = committed.subscriptions.filter { !$0.hasExpired(by: now) }
@@ -82,8 +86,8 @@ extension SyncSubscriptionSet.Storage {
         return found.map { $0.name == name } ?? false
     }
 
-    /// Why the subscription cannot be added; nil when it can.
-    /// - Parameter stored: the options with the names in the file.
+    /// The reason why the subscription cannot be added; nil if it can.
+    /// - Parameter stored: The options with the names in the file.
     func refusal(
         of options: SyncSubscriptionOptions, _ stored: SubscriptionOptions, type: String, text: String
     ) -> Realm.Error? {
@@ -102,8 +106,8 @@ extension SyncSubscriptionSet.Storage {
     // MARK: Changing
 
     /// Adds a subscription, or replaces the query of the one with its name.
-    /// - Parameter keepsTime: one that is there keeps its time to live, which begins again.
-    /// - Returns: where in the set it is. A new one gets its number when the set is stored.
+    /// - Parameter keepsTime: `true` if an existing subscription keeps its time to live, which restarts.
+    /// - Returns: Its index in the set. A new subscription receives its id when the set is stored.
     @discardableResult
     func put(
         name: String?, _ options: SubscriptionOptions = SubscriptionOptions(), keepsTime: Bool = false, type: String, text: String
@@ -125,7 +129,7 @@ extension SyncSubscriptionSet.Storage {
         return writable.count - 1
     }
 
-    /// Takes one out; the last takes its place.
+    /// Removes a subscription. The last one takes its index.
     func erase(at index: Int) { writable.erase(at: index) }
 
     func erase(onlyFirst: Bool = false, where isErased: (StoredSubscription) -> Bool) {
@@ -136,7 +140,7 @@ extension SyncSubscriptionSet.Storage {
 }
 
 extension StoredSubscription {
-    /// Whether the server is asked for just that.
+    /// `true` if the subscription sends the same request to the server: class, query, limit, includes, and order if there is a limit.
     func asks(_ type: String, _ query: String, _ options: SubscriptionOptions) -> Bool {
         self.type == type && self.query == query && self.options.limit == options.limit && self.options.includes == options.includes
             && (options.limit == 0 || self.options.sort == options.sort)

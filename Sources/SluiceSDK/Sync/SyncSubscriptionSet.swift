@@ -2,15 +2,15 @@ public import Foundation
 import SluiceCore
 import SluiceReplica
 
-/// What became of a subscription set.
+/// The state of a subscription set.
 public enum SyncSubscriptionState: Equatable {
-    /// The server has accepted the set and everything that matched it then is here.
+    /// The server has accepted the set, and all objects that matched it at that time have arrived.
     case complete
-    /// The server has refused the set; the one before stays active.
+    /// The server has rejected the set. The previous set stays active.
     case error(any Error)
-    /// Not answered yet.
+    /// The server has not answered yet.
     case pending
-    /// A newer set has taken its place.
+    /// A newer set has replaced it.
     case superseded
 
     public static func == (lhs: SyncSubscriptionState, rhs: SyncSubscriptionState) -> Bool {
@@ -22,18 +22,19 @@ public enum SyncSubscriptionState: Equatable {
     }
 }
 
-/// The subscriptions of a Realm: what the server sends. A handle on one version of the set, changed in `update` only.
+/// The subscriptions of a Realm, which determine the objects that the server sends.
+/// A handle on one version of the set. Only `update` changes it.
 public struct SyncSubscriptionSet: Sequence {
-    /// What copies of the handle share.
+    /// The state shared by copies of the handle.
     final class Storage {
         let file: OpenFile
-        /// Whose handle it is. Weak because: a handle keeps the file open, not the Realm.
+        /// The Realm of the handle. Weak because: a handle keeps the file open, not the Realm.
         private weak let core: RealmCore?
         /// The committed set that the handle shows.
         var committed: StoredSubscriptionSet
-        /// Why no set could be read; none is written then.
+        /// The reason why the set could not be read. Such a set cannot be changed.
         let unreadable: (any Error)?
-        /// The set being built by `update`.
+        /// The set under construction in `update`; nil outside of it.
         var draft: [StoredSubscription]?
 
         init(file: OpenFile, core: RealmCore?, committed: StoredSubscriptionSet, unreadable: (any Error)? = nil) {
@@ -43,6 +44,7 @@ public struct SyncSubscriptionSet: Sequence {
             self.unreadable = unreadable
         }
 
+        /// The draft. Traps outside of `update`.
         var writable: [StoredSubscription] {
             get {
                 guard let draft else {
@@ -53,17 +55,18 @@ public struct SyncSubscriptionSet: Sequence {
             set { draft = newValue }
         }
 
-        /// Has the Realm of the handle show what a complete set brought.
-        /// - Parameter isolation: of the caller, where that is known.
+        /// Advances the handle's Realm, so that it shows the objects of a complete set.
+        /// - Parameter isolation: The caller's actor, if known.
         func showNewest(_ isolation: (any Actor)? = nil) { core?.showNewest(isolation) }
 
-        /// The file has a new set.
+        /// Shows a set that has been committed.
         func stored(_ set: StoredSubscriptionSet) {
             committed = set
             file.session?.log(.info, .session, "The subscription set \(set.version) is committed, of \(set.subscriptions.count).")
         }
 
-        /// What keeps a set from being changed now. A write transaction has the only writer, which would be waited for without end.
+        /// Checks that the set can be changed now. Traps in an update or a write transaction, since waiting for the writer would deadlock.
+        /// - Throws: The error if the set could not be read.
         func requireChangeable() throws {
             if draft != nil {
                 throwRealmException("Cannot initiate a write transaction on subscription set that is already being updated.")
@@ -81,7 +84,7 @@ public struct SyncSubscriptionSet: Sequence {
         storage = Storage(file: file, core: core, committed: try asRealmError { try file.replica.currentSubscriptionSet() })
     }
 
-    /// What stands for a set that cannot be read: it is empty, says why, and cannot be changed.
+    /// Creates the replacement of a set that cannot be read: empty, with the error as its state, and not changeable.
     init(file: OpenFile, unreadable error: any Error) {
         let empty = StoredSubscriptionSet(version: 0, state: .pending, subscriptions: [])
         storage = Storage(file: file, core: nil, committed: empty, unreadable: error)
@@ -91,11 +94,13 @@ public struct SyncSubscriptionSet: Sequence {
 
     /// The number of subscriptions.
     public var count: Int { storage.committed.subscriptions.count }
-    /// Whether there are none.
+    /// `true` if there are no subscriptions.
     public var isEmpty: Bool { count == 0 }
 
-    /// What became of this version of the set, as of now. When it is complete, the Realm shows what has come,
-    /// unless it has to be refreshed by the app, or is that of an actor other than the main one, which shows it in its turn.
+    /// The current state of this version of the set.
+    ///
+    /// Reading `complete` advances the Realm to show the new objects, unless the app has to call `refresh()`.
+    /// A Realm of an actor other than the main actor advances by its own notifications instead.
     public var state: SyncSubscriptionState {
         if let error = storage.unreadable { return .error(error) }
         do throws(SluiceError) {
@@ -112,29 +117,29 @@ public struct SyncSubscriptionSet: Sequence {
         }
     }
 
-    /// Why the server refused the set; nil when it did not.
+    /// The reason why the server rejected the set; nil if it did not.
     public var error: (any Error)? { if case .error(let error) = state { error } else { nil } }
 
     private func handle(_ subscription: StoredSubscription) -> SyncSubscription {
         SyncSubscription(stored: subscription, set: storage)
     }
 
-    /// The subscription with a name.
+    /// The subscription with a name; nil if there is none.
     public func first(named name: String) -> SyncSubscription? {
         storage.committed.subscriptions.first { $0.name == name }.map { handle($0) }
     }
 
-    /// The first subscription with a query.
+    /// The first subscription with a query; nil if there is none.
     public func first<T: Object>(ofType type: T.Type, where query: (Query<T>) -> Query<Bool>) -> SyncSubscription? {
         first(T.className(), QuerySubscription<T>(query: query).text)
     }
 
-    /// The first subscription with a query.
+    /// The first subscription with a query; nil if there is none. Traps if the predicate is invalid.
     public func first<T: Object>(ofType type: T.Type, where predicateFormat: String, _ args: Any...) -> SyncSubscription? {
         first(T.className(), subscriptionText(predicateFormat, args, .object(ModelSchema.of(T.self))))
     }
 
-    /// The first subscription with a query.
+    /// The first subscription with a query; nil if there is none. Traps if the predicate is invalid.
     public func first<T: Object>(ofType type: T.Type, where predicate: NSPredicate) -> SyncSubscription? {
         first(T.className(), subscriptionText(predicate, .object(ModelSchema.of(T.self))))
     }
@@ -150,9 +155,9 @@ public struct SyncSubscriptionSet: Sequence {
         return handle(storage.committed.subscriptions[position])
     }
 
-    /// The first subscription.
+    /// The first subscription; nil if the set is empty.
     public var first: SyncSubscription? { storage.committed.subscriptions.first.map { handle($0) } }
-    /// The last subscription.
+    /// The last subscription; nil if the set is empty.
     public var last: SyncSubscription? { storage.committed.subscriptions.last.map { handle($0) } }
 
     public func makeIterator() -> AnyIterator<SyncSubscription> {
@@ -161,10 +166,11 @@ public struct SyncSubscriptionSet: Sequence {
 
     // MARK: Changing
 
-    /// Runs the app's block and stores the set that it makes of the one that is shown as a new version.
-    /// - Returns: the version.
+    /// Runs the app's block on a draft of the set that the handle shows, and commits the draft as a new version.
+    /// - Returns: The version.
     func commit(_ block: () -> Void) throws -> UInt64 {
         try storage.requireChangeable()
+        // Based on the shown set: a concurrent update is replaced. `change` is based on the newest set instead.
         storage.draft = storage.committed.subscriptions
         storage.eraseExpired()
         block()
@@ -174,17 +180,20 @@ public struct SyncSubscriptionSet: Sequence {
         return storage.committed.version
     }
 
-    /// Changes the newest set, whichever is shown, in one transaction: of several who subscribe at once each finds what the others stored.
-    /// - Parameter change: looks at the committed set and makes the draft; it must not wait. False: nothing is to be stored.
-    /// - Returns: the version; nil when nothing was stored.
+    /// Changes the newest set in one transaction, so that concurrent subscribers see each other's subscriptions.
+    /// - Parameter change: Reads the committed set and builds the draft. It runs on the writer and must not block. `false` stores nothing.
+    /// - Returns: The version; nil if nothing was stored.
     @discardableResult
     func change(_ change: (Storage) throws -> Bool) throws -> UInt64? {
         try storage.requireChangeable()
+        // The replica's closure cannot throw, so the error leaves it through this variable.
         var failure: (any Error)?
         let stored = try asRealmError {
             try storage.file.replica.changeSubscriptionSet { newest in
+                // From here on the handle shows the newest set, even if nothing is stored.
                 storage.committed = newest
                 storage.draft = newest.subscriptions
+                // An error in `change` must not leave the handle in an update.
                 defer { storage.draft = nil }
                 storage.eraseExpired()
                 do {
@@ -200,8 +209,9 @@ public struct SyncSubscriptionSet: Sequence {
         return stored?.version
     }
 
-    /// Changes the set in the block and sends it to the server.
-    /// - Parameter onComplete: called on no particular thread when the server has answered: nil, or why it refused the set.
+    /// Changes the set in the block and sends it to the server. Traps in a write transaction.
+    /// - Parameter onComplete: Called on an arbitrary thread once the server has answered, with nil or the error.
+    ///   Called before the return, on the caller's thread, if the set cannot be committed.
     public func update(_ block: () -> Void, onComplete: (@Sendable ((any Error)?) -> Void)? = nil) {
         let version: UInt64
         do {
@@ -211,7 +221,7 @@ public struct SyncSubscriptionSet: Sequence {
             return
         }
         guard let onComplete else { return }
-        // Not the file, which would stay open for as long as there is no answer.
+        // Not the file: it would stay open until there is an answer.
         let (replica, session) = (storage.file.replica, storage.file.session)
         // Unstructured because: the caller has no task; the answer, or closing the file, ends it.
         _Concurrency.Task {
@@ -224,15 +234,15 @@ public struct SyncSubscriptionSet: Sequence {
         }
     }
 
-    /// Changes the set in the block, sends it to the server and waits until what it asks for is here.
-    /// - Throws: `Realm.Error.subscriptionFailed` when the server refuses the set.
+    /// Changes the set in the block, sends it to the server and waits until its objects have arrived. Traps in a write transaction.
+    /// - Throws: `Realm.Error.subscriptionFailed` if the server rejects the set, or the error that ended the session.
     public func update(_ block: () -> Void, _isolation: isolated (any Actor)? = #isolation) async throws {
         let version = try commit(block)
         try await storage.file.waitForSubscriptionSet(version)
         storage.showNewest(_isolation)
     }
 
-    /// Adds subscriptions. An unnamed one that is there already is not added again.
+    /// Adds subscriptions, inside of `update`. An unnamed one that exists is renewed instead; a name that exists traps.
     public func append<T: Object>(_ subscriptions: QuerySubscription<T>...) {
         for subscription in subscriptions {
             if let name = subscription.name, storage.writable.contains(where: { $0.name == name }) {
@@ -244,10 +254,8 @@ public struct SyncSubscriptionSet: Sequence {
         }
     }
 
-    /// Adds a subscription with options that RealmSwift's does not have, inside of `update`. The name of the options counts, or else the
-    /// query's own.
-    /// - Throws: `Realm.Error.subscriptionFailed` when there is a subscription with the name and another query that is not to be
-    ///   overwritten, or of another class.
+    /// Adds a subscription with options beyond RealmSwift's, inside of `update`. The options' name takes precedence over the query's.
+    /// - Throws: `Realm.Error.subscriptionFailed` if the name exists with another class, or with another query and no `overwriteExisting`.
     public func append<T: Object>(_ subscription: QuerySubscription<T>, options: SyncSubscriptionOptions) throws {
         var options = options
         options.name = options.name ?? subscription.name
@@ -256,52 +264,54 @@ public struct SyncSubscriptionSet: Sequence {
         storage.put(name: options.name, stored, keepsTime: !options.overwriteExisting, type: type, text: text)
     }
 
-    /// The first of the set that is shown decides whether there is one, the set being built loses it.
+    /// Removes the first match from the draft, if the committed set has one.
     private func remove(_ type: String, _ text: String) {
+        // Traps outside of `update`, even if there is nothing to remove.
         _ = storage.writable
         guard first(type, text) != nil else { return }
         storage.erase(onlyFirst: true) { $0.type == type && $0.query == text }
     }
 
-    /// Removes the subscription with a query.
+    /// Removes the subscription with a query, inside of `update`. Does nothing if there is none.
     public func remove<T: Object>(ofType type: T.Type, _ query: @escaping (Query<T>) -> Query<Bool>) {
         remove(T.className(), QuerySubscription<T>(query: query).text)
     }
 
-    /// Removes the subscription with a query.
+    /// Removes the subscription with a query, inside of `update`. Does nothing if there is none.
     public func remove<T: Object>(ofType type: T.Type, where predicateFormat: String, _ args: Any...) {
         remove(T.className(), subscriptionText(predicateFormat, args, .object(ModelSchema.of(T.self))))
     }
 
-    /// Removes the subscription with a query.
+    /// Removes the subscription with a query, inside of `update`. Does nothing if there is none.
     public func remove<T: Object>(ofType type: T.Type, where predicate: NSPredicate) {
         remove(T.className(), subscriptionText(predicate, .object(ModelSchema.of(T.self))))
     }
 
-    /// Removes the subscription with the query of another; ours, for pages of documentation that call it so.
+    /// Removes the subscription with the query of another, inside of `update`. Not in RealmSwift; some documentation uses this form.
     public func remove<T: Object>(_ subscription: () -> QuerySubscription<T>) {
         remove(T.className(), subscription().text)
     }
 
-    /// Removes subscriptions.
+    /// Removes subscriptions, inside of `update`.
     public func remove(_ subscriptions: SyncSubscription...) {
         for subscription in subscriptions { storage.erase { $0.id == subscription.stored.id } }
     }
 
-    /// Removes the subscription with a name; does nothing when there is none.
+    /// Removes the subscription with a name, inside of `update`. Does nothing if there is none.
     public func remove(named name: String) {
+        // Traps outside of `update`, even if there is nothing to remove.
         _ = storage.writable
         guard first(named: name) != nil else { return }
         storage.erase { $0.name == name }
     }
 
-    /// Removes all subscriptions.
-    /// - Parameter unnamedOnly: keeps those that have a name.
+    /// Removes all subscriptions, inside of `update`.
+    /// - Parameter unnamedOnly: `true` to keep the named ones.
     public func removeAll(unnamedOnly: Bool = false) {
         if unnamedOnly { storage.erase { $0.name == nil } } else { storage.writable.removeAll() }
     }
 
-    /// Removes all subscriptions of a class.
+    /// Removes all subscriptions of a class, inside of `update`.
     public func removeAll<T: Object>(ofType type: T.Type) { storage.erase { $0.type == T.className() } }
 }
 
@@ -314,17 +324,17 @@ public struct SyncSubscription {
     let set: SyncSubscriptionSet.Storage
 
     public var name: String? { stored.name }
-    /// When it was made, by this device's clock.
+    /// The creation time by this device's clock.
     public var createdAt: Date { Date(stored.created) }
-    /// When its query was last set, by this device's clock.
+    /// The time of the last change of its query, by this device's clock.
     public var updatedAt: Date { Date(stored.updated) }
-    /// Seconds from the last update until it goes away by itself; nil: it stays.
+    /// The seconds from the last update until it expires; nil if it does not expire.
     public var timeToLive: TimeInterval? { stored.options.timeToLive.map { Double($0) / 1_000 } }
-    /// When it goes away by itself, by this device's clock; nil: it stays. When the file is not open then, it goes when the file
-    /// is opened next.
+    /// The time at which it expires, by this device's clock; nil if it does not expire.
+    /// If the file is closed at that time, it expires at the next opening.
     public var expiresAt: Date? { stored.expires.map { Date($0) } }
 
-    /// Replaces the query, inside of `update` of the set. Nil: all objects of the class.
+    /// Replaces the query, inside of `update`. If `query` is nil, all objects of the class match. Traps if the class differs.
     public func updateQuery<T: Object>(toType type: T.Type, where query: ((Query<T>) -> Query<Bool>)? = nil) {
         update(T.className(), query.map { QuerySubscription<T>(query: $0).text } ?? "TRUEPREDICATE")
     }
@@ -352,8 +362,8 @@ public struct SyncSubscription {
 }
 
 extension Realm {
-    /// The newest version of the Realm's subscriptions. When the file cannot be read it is an empty one whose `state` says why
-    /// and whose updates fail with it.
+    /// The newest version of the Realm's subscriptions. Traps if the Realm is not synced.
+    /// If the file cannot be read, the set is empty, its `state` is the error, and updates fail with it.
     public var subscriptions: SyncSubscriptionSet { core.subscriptions }
 }
 

@@ -1,9 +1,9 @@
 import SluiceSync
 import Synchronization
 
-/// How long sync waits for the server, in milliseconds. 0, and what is not set, is the default.
+/// The timeouts of sync, in milliseconds. 0 and unset values mean the default.
 ///
-/// They count for Realms that are opened after `SyncManager.timeoutOptions` is set.
+/// They apply to Realms that are opened after `SyncManager.timeoutOptions` is set.
 public final class SyncTimeoutOptions: Sendable {
     struct Values: Hashable, Sendable {
         var connect: UInt = 0
@@ -12,7 +12,7 @@ public final class SyncTimeoutOptions: Sendable {
         var pong: UInt = 0
         var fastReconnect: UInt = 0
 
-        /// Beyond, it is as long: some thirty years, which a clock still counts.
+        /// The greatest value, about thirty years in milliseconds. Higher ones are reduced to it, which the clock can still add.
         private static let longest: UInt64 = 1_000_000_000_000
 
         var timing: SyncTiming {
@@ -40,32 +40,33 @@ public final class SyncTimeoutOptions: Sendable {
 
     var values: Values { state.withLock { $0 } }
 
-    /// From the attempt to connect until the session has begun, the address's look-up and all handshakes included; then it is tried again.
-    /// Default 120,000; of these the TCP connection and the answer to the upgrade have 15,000 each unless it is set.
+    /// The time from the start of a connection attempt until the session has begun, including name resolution and all handshakes.
+    /// After it the attempt fails and is retried. Default 120,000.
+    /// Unless it is set, the TCP connection and the response to the upgrade are limited to 15,000 each.
     public var connectTimeout: UInt {
         get { UInt(clamping: values.timing.connect) }
         set { state.withLock { $0.connect = newValue } }
     }
 
-    /// Without effect: a connection ends with its Realm. Default 30,000.
+    /// No effect: a connection ends with its Realm. Default 30,000.
     public var connectionLingerTime: UInt {
         get { values.linger == 0 ? 30_000 : values.linger }
         set { state.withLock { $0.linger = newValue } }
     }
 
-    /// Between pings. Default 30,000, half of RealmSwift's.
+    /// The interval between pings. Default 30,000, half of RealmSwift's.
     public var pingKeepalivePeriod: UInt {
         get { UInt(clamping: values.timing.ping) }
         set { state.withLock { $0.ping = newValue } }
     }
 
-    /// How long after a ping a connection on which nothing comes counts as lost. Default 30,000, a quarter of RealmSwift's.
+    /// The time after a ping without any data, after which the connection counts as lost. Default 30,000, a quarter of RealmSwift's.
     public var pongKeepaliveTimeout: UInt {
         get { UInt(clamping: values.timing.pong) }
         set { state.withLock { $0.pong = newValue } }
     }
 
-    /// Without effect: what was written is uploaded as soon as there is a connection. Default 60,000.
+    /// No effect: writes are uploaded as soon as there is a connection. Default 60,000.
     public var fastReconnectLimit: UInt {
         get { values.fastReconnect == 0 ? 60_000 : values.fastReconnect }
         set { state.withLock { $0.fastReconnect = newValue } }

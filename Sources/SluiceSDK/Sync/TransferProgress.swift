@@ -3,15 +3,15 @@ import SluiceReplica
 import Synchronization
 
 extension SyncSession {
-    /// How far a transfer is.
+    /// The progress of a transfer.
     public struct Progress: Sendable, Hashable {
-        /// From 0 to 1. It does not go back before it is 1.
+        /// The progress from 0 to 1. It does not decrease before it reaches 1.
         public let progressEstimate: Double
-        /// Bytes of an upload that have been sent, of those that were to be sent since nothing was. A download is measured in rows: 0.
+        /// The bytes sent of an upload, counted since the last time that nothing was pending. Always 0 for a download.
         public internal(set) var transferredBytes = 0
-        /// Bytes of an upload that were to be sent, those that have been included. Of a download: 0.
+        /// The bytes to send of an upload, including those already sent. Always 0 for a download.
         public internal(set) var transferrableBytes = 0
-        /// Whether everything has been transferred.
+        /// `true` if the transfer is complete.
         public var isTransferComplete: Bool { progressEstimate >= 1 }
         @available(*, deprecated, renamed: "progressEstimate")
         public var fractionTransferred: Double { progressEstimate }
@@ -20,28 +20,28 @@ extension SyncSession {
     public enum ProgressDirection: Sendable { case upload, download }
 
     public enum ProgressMode: Sendable {
-        /// Goes on for as long as the token lives: back below 1 when there is more to do.
+        /// Reports until the token is released. The progress falls below 1 again when there is more to transfer.
         case reportIndefinitely
-        /// Ends with 1, when everything that was to be done at the beginning is done.
+        /// Reports until the work that was pending at the start is complete, ending with 1.
         case forCurrentlyOutstandingWork
     }
 
-    /// Keeps the news of a transfer coming.
+    /// Keeps progress reports active until it is released or invalidated.
     public typealias ProgressNotificationToken = NotificationToken
     typealias ProgressBlock = @Sendable (Progress) -> Void
 }
 
-/// Where news of transfers are told: one after the other, and away from what they are news of.
+/// The queue of progress blocks: serial, and separate from the threads that transfer data.
 private let progressQueue = DispatchQueue(label: "sluice.progress", qos: .utility)
 
-/// One who wants to hear how far a transfer is.
+/// A registered progress block.
 final class ProgressListener: Sendable {
     let mode: SyncSession.ProgressMode
     private let block: SyncSession.ProgressBlock
     private let token: WeakToken
     private let last = Mutex<Double?>(nil)
 
-    // Sendable because: a weak reference that is set once may be read anywhere.
+    // Sendable because: a weak reference that is set once may be read on any thread.
     private final class WeakToken: @unchecked Sendable {
         weak var token: NotificationToken?
         init(_ token: NotificationToken) { self.token = token }
@@ -53,10 +53,11 @@ final class ProgressListener: Sendable {
         self.block = block
     }
 
-    /// Tells a step: one that is none, or that goes back before the end, is not told.
-    /// - Returns: whether there is more to tell.
+    /// Reports a step. Equal estimates, and lower ones before 1 is reached, are dropped.
+    /// - Returns: `true` if the listener needs further reports.
     func tell(_ estimate: Double, sent: UInt64 = 0, of all: UInt64 = 0) -> Bool {
         guard let token = token.token, token.isValid else { return false }
+        // The comparison and the update are one step: two threads may report at the same time.
         let step = last.withLock { last -> Double? in
             let isBack = last.map { $0 < 1 && estimate < $0 } ?? false
             if isBack || estimate == last { return nil }
@@ -72,31 +73,33 @@ final class ProgressListener: Sendable {
     }
 }
 
-/// How far the download of what the subscriptions ask for is.
+/// The download progress of the subscriptions.
 final class DownloadProgress: Sendable {
     private struct Waiting {
         let listener: ProgressListener
-        /// The subscription set that is waited for: the end of an older one is not the end.
+        /// The subscription set that the listener waits for. The end of an older one does not complete it.
         var version: UInt64
 
         func tell(_ estimate: Double, of version: UInt64) -> Bool { listener.tell(version < self.version ? min(estimate, 0.99) : estimate) }
     }
 
     private struct State {
-        /// The subscription set that the estimate is of.
+        /// The subscription set of the estimate.
         var version: UInt64 = 0
-        /// Nil before anything is known of the newest subscriptions.
+        /// Nil until the progress of the newest subscriptions is known.
         var estimate: Double?
         var waiting: [Waiting] = []
     }
 
-    /// Held while listeners are told, which only puts the news on their queue: else one that is added could miss the last step, and two
-    /// steps come in the wrong order.
+    /// Held during the calls of listeners, which only enqueue their blocks.
+    /// Otherwise a new listener could miss the last step, and two steps could arrive in the wrong order.
     private let state = Mutex(State())
 
-    /// - Parameter pending: the newest subscription set, where the server has not answered it as far as the file knows.
+    /// Adds a listener.
+    /// - Parameter pending: The newest subscription set if the server has not answered it; otherwise nil.
     func add(_ listener: ProgressListener, pending: UInt64?) {
         state.withLock { state in
+            // The end of an older set is not the progress of the pending one.
             if let pending, pending > state.version, state.estimate == 1 { state.estimate = nil }
             let waiting = Waiting(listener: listener, version: pending ?? 0)
             if let estimate = state.estimate, !waiting.tell(estimate, of: state.version) { return }
@@ -104,31 +107,34 @@ final class DownloadProgress: Sendable {
         }
     }
 
+    /// Records the rows of a set that have arrived.
     /// - Parameters:
-    ///   - version: the subscription set that the rows are of.
-    ///   - expected: what the server takes the number of rows to be; 0: nothing is known, or none.
+    ///   - version: The subscription set of the rows.
+    ///   - expected: The server's estimate of the number of rows; 0 if there is none.
     func reached(version: UInt64, rows: UInt64, of expected: UInt64) {
         let share = Self.share(rows, of: expected)
+        // A new download starts at 0; within one download the estimate never decreases.
         tell(version) { estimate in max(estimate.map { $0 < 1 ? $0 : 0 } ?? 0, share) }
     }
 
-    /// As many rows as expected are nine tenths; what comes beyond them takes an ever smaller part of what is left, since nobody
-    /// knows how much more it is.
+    /// The estimate for a number of rows. The expected number is nine tenths.
+    /// Further rows take an ever smaller part of the rest, since their number is unknown; the result stays below 1.
     static func share(_ rows: UInt64, of expected: UInt64) -> Double {
         let part = Double(rows) / Double(max(expected, 1))
         return part <= 1 ? 0.9 * part : min(1 - 0.1 / part, 0.99)
     }
 
+    /// Records the end of a set's download.
     func ended(version: UInt64) { tell(version) { _ in 1 } }
 
-    /// Takes note of changes that come after the download of a set.
+    /// Records changes that arrive after the download of a set.
     func receiving(_ changes: UInt64) { tellOfChanges(Self.share(changes, of: 0)) }
 
-    /// Takes note that the file has them.
+    /// Records that the file has these changes.
     func received() { tellOfChanges(1) }
 
-    /// Tells the listeners that go on for good. While a set is being downloaded, its end is the end. A listener for a set that has not
-    /// begun to come is not told: changes of an older set are not part of it.
+    /// Reports to the listeners with `reportIndefinitely`, unless a set is being downloaded.
+    /// Listeners for a later set are skipped, since changes of an older set are not part of it.
     private func tellOfChanges(_ estimate: Double) {
         state.withLock { state in
             if let known = state.estimate, known < 1 { return }
@@ -139,7 +145,7 @@ final class DownloadProgress: Sendable {
         }
     }
 
-    /// The server has refused a set, and another is on its way: whoever waited for it, or for one before it, waits for that.
+    /// Redirects the listeners of a rejected set, and of those before it, to the next set.
     func refused(version: UInt64) {
         state.withLock { state in
             for index in state.waiting.indices where state.waiting[index].version <= version { state.waiting[index].version = 0 }
@@ -156,17 +162,18 @@ final class DownloadProgress: Sendable {
     }
 }
 
-/// How far the upload of what the app has written is.
+/// The upload progress of the app's writes.
 final class UploadProgress: Sendable {
     private struct Watched {
         let listener: ProgressListener
-        /// What counts; nil: everything.
+        /// The writes that count; nil if all do.
         let mark: UploadMark?
-        /// Bytes that were to be sent in all since nothing was, and that are not yet sent.
+        /// The bytes to send since the last time that nothing was pending, and the part that is unsent.
         var total: UInt64
         var left: UInt64
     }
 
+    /// At most one check runs at a time. `mustLook` requests another one after it.
     private struct State {
         var watched: [Watched] = []
         var isLooking = false
@@ -179,7 +186,7 @@ final class UploadProgress: Sendable {
     init(replica: Replica) { self.replica = replica }
 
     func add(_ listener: ProgressListener) {
-        // Unstructured because: the caller has no task; it is two reads of the file.
+        // Unstructured because: the caller has no task; it reads the file twice and ends.
         _Concurrency.Task {
             let mark = listener.mode == .forCurrentlyOutstandingWork ? try? await replica.uploadMark() : nil
             state.withLock { $0.watched.append(Watched(listener: listener, mark: mark, total: 0, left: 0)) }
@@ -187,7 +194,7 @@ final class UploadProgress: Sendable {
         }
     }
 
-    /// Something was written or sent. Costs nothing when nobody wants to know.
+    /// Checks for progress after a write or an acknowledgement. Costs a lock if there are no listeners.
     func look() {
         let begins = state.withLock { state in
             if state.watched.isEmpty { return false }
@@ -196,13 +203,15 @@ final class UploadProgress: Sendable {
             return !state.isLooking
         }
         guard begins else { return }
-        // Unstructured because: whoever wrote does not wait for it; it ends when nothing is new.
+        // Unstructured because: the writing thread does not wait for it; it ends when no check is requested.
         _Concurrency.Task {
             repeat { await lookOnce() } while goesOn()
         }
     }
 
+    /// Ends the check, or claims the next one if it has been requested.
     private func goesOn() -> Bool {
+        // One step under the lock: a request can neither be lost nor start a second task.
         state.withLock { state in
             defer { state.mustLook = false }
             state.isLooking = state.mustLook
@@ -212,9 +221,10 @@ final class UploadProgress: Sendable {
 
     private func lookOnce() async {
         for watched in state.withLock({ $0.watched }) {
-            // A file that cannot be read is reported by those who need it.
+            // An unreadable file is reported by other reads.
             guard let left = try? await replica.unsentBytes(upTo: watched.mark) else { continue }
             var now = watched
+            // More unsent bytes than before were written since: they extend the total.
             now.total = left == 0 ? 0 : left > now.left ? now.total + (left - now.left) : now.total
             now.left = left
             let all = left == 0 ? watched.total : now.total

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// The engine's inputs on their way to its loop, in order.
+/// The queue of inputs from connections and the app to the engine's loop, in order.
 ///
-/// Bounded by construction: a connection's reader waits until its message has been taken (`deliver`), a local change that
-/// is already waiting is not put in twice, and what is left are calls of the app and answers, one for each request.
+/// Bounded by construction: a connection's reader waits until the loop has taken its message (`deliver`). A local change is queued at
+/// most once. The rest are calls of the app, and one answer for each request.
 final class Mailbox: Sendable {
     enum Item: Sendable {
         case input(SyncInput)
@@ -31,9 +31,10 @@ final class Mailbox: Sendable {
         add(.input(input))
     }
 
-    /// Puts a message in and waits until the loop has taken it. One caller for each connection.
+    /// Queues a message and waits until the loop has taken it. One caller per connection.
     func deliver(_ message: [UInt8], of connection: UInt64) async {
         await withCheckedContinuation { continuation in
+            // Register the reader before the message is queued: the loop may take the message at once.
             let isClosed = state.withLock { state in
                 if !state.isClosed { state.readers[connection] = continuation }
                 return state.isClosed
@@ -45,6 +46,7 @@ final class Mailbox: Sendable {
     private func add(_ item: Item) {
         let loop = state.withLock { state -> CheckedContinuation<Item?, Never>? in
             if state.isClosed { return nil }
+            // A waiting loop means an empty queue, so the direct hand-over keeps the order.
             guard let loop = state.loop else {
                 state.items.append(item)
                 return nil
@@ -64,6 +66,7 @@ final class Mailbox: Sendable {
         let reader = state.withLock { state -> CheckedContinuation<Void, Never>? in
             switch item {
             case .input(.localChange):
+                // Cleared before the loop handles the change: a later change must be queued again.
                 state.hasLocalChange = false
                 return nil
             case .input: return nil
@@ -73,7 +76,7 @@ final class Mailbox: Sendable {
         reader?.resume()
     }
 
-    /// The next item; nil when the mailbox is closed or the task cancelled. One caller.
+    /// Returns the next item, or `nil` once the mailbox is closed or the task is cancelled. One caller.
     func next() async -> Item? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -91,7 +94,7 @@ final class Mailbox: Sendable {
         }
     }
 
-    /// Ends the loop and lets everybody go who waits.
+    /// Ends the loop and resumes all waiting readers. Drops queued items.
     func close() {
         let (loop, readers) = state.withLock { state in
             state.isClosed = true

@@ -2,17 +2,17 @@ package import SluiceCore
 import SluiceReplica
 import SluiceWire
 
-/// Where a client reset is.
+/// The stage of a client reset, as reported to the app.
 package enum ResetStep: Hashable, Sendable {
     case before, after
-    /// In place of `after`: the file could not be changed; both are tried again.
+    /// Replaces `after`: the transaction failed. The engine retries the reset, beginning with `before`.
     case failed
 }
 
-/// Keeps one file in step with a gateway: performs what `SyncStateMachine` decides on a transport and the file.
+/// Keeps one client replica in step with a gateway: performs the decisions of `SyncStateMachine` on a transport and the replica.
 ///
-/// Run it once: `run()` returns when its task is cancelled. It does nothing before `start`. Every other call may be made
-/// from anywhere and returns at once.
+/// Call `run()` once. It does nothing before `start` and returns when its task is cancelled. All other methods are safe to call from any
+/// thread. They return at once, except `wait`.
 package final class SyncEngine: Sendable {
     let configuration: SyncConfiguration
     let replica: any SyncReplica
@@ -25,12 +25,12 @@ package final class SyncEngine: Sendable {
     let waiters = SyncWaiters()
 
     /// - Parameters:
-    ///   - refresh: fetches a new access token. `invalidSession`, `userDisabled` and `badAuthentication` end the engine as
-    ///     logged out; any other error is tried again later.
-    ///   - onReport: called on the engine's task, in order; it must not block. False: nobody has heard of it. A refusal is kept then, and
-    ///     told when the file is synced the next time.
-    ///   - onReset: called on the engine's task, which waits for it: before a client reset changes what the file shows, and after. A
-    ///     crash before the file has the change brings both again; after one that comes later, before the second call, neither comes.
+    ///   - refresh: fetches a new access token. An error that rejects the user (`invalidSession`, `userDisabled`, `badAuthentication`,
+    ///     `userNotFound`, `invalidPassword`, `permissionDenied`) ends the engine as logged out. Any other error is retried.
+    ///   - onReport: called on the engine's task, in order. It must not block. If it returns `false`, no observer received the report.
+    ///     A `refused` report is then kept and repeated at the next sync of the replica.
+    ///   - onReset: called on the engine's task, which waits for it, before and after a client reset changes the replica's content.
+    ///     After a crash before the commit, both calls are repeated. After a crash between the commit and the second call, neither is.
     package init(
         configuration: SyncConfiguration, replica: any SyncReplica, transport: any SyncTransport = WebSocketTransport(),
         environment: any Environment = SystemEnvironment(),
@@ -47,22 +47,22 @@ package final class SyncEngine: Sendable {
         self.onReset = onReset
     }
 
-    /// Begins, or begins again after `pause` or a report that it has stopped.
-    /// - Parameter token: an access token; nil asks `refresh` first.
+    /// Starts, or restarts after `pause` or after a report that the engine has stopped.
+    /// - Parameter token: an access token. `nil` uses the previous token, or calls `refresh` if the engine has none.
     package func start(token: String? = nil) { mailbox.post(.start(token: token)) }
 
-    /// Closes the connection and stays off the network until `start`.
+    /// Closes the connection and stays offline until `start`. Does nothing if the engine has stopped.
     package func pause() { mailbox.post(.pause) }
 
-    /// Tries to connect now, whatever the back-off says.
+    /// Reconnects now and resets the back-off. Does nothing before `start` and after `pause`.
     package func reconnect() { mailbox.post(.reconnect) }
 
-    /// Hands over a token that was refreshed for another reason.
+    /// Replaces the access token by one that was refreshed for another reason.
     package func refreshed(token: String) { mailbox.post(.tokenRefreshed(token)) }
 
     /// Waits until the event has happened, also across reconnects and pauses.
-    /// - Parameter milliseconds: nil waits as long as it takes: an app that is offline waits for its network.
-    /// - Throws: `timeout`; the error that stopped the engine; `CancellationError`.
+    /// - Parameter milliseconds: the timeout. `nil` waits without limit: an offline app waits for its network.
+    /// - Throws: `timeout`, the error that stopped the engine, `shuttingDown` when the engine ends, or `CancellationError`.
     package func wait(for kind: SyncWait, milliseconds: UInt64? = nil) async throws {
         let deadline = milliseconds.map { now + $0 }
         try await waiters.wait { id in
@@ -72,7 +72,7 @@ package final class SyncEngine: Sendable {
         }
     }
 
-    /// Milliseconds on the machine's clock.
+    /// Milliseconds on the monotonic clock.
     var now: UInt64 { environment.monotonicNanoseconds() / 1_000_000 }
 
     /// Syncs until the task is cancelled.
@@ -89,7 +89,7 @@ package final class SyncEngine: Sendable {
         waiters.close(SluiceError(.shuttingDown, "The sync engine has been stopped."))
     }
 
-    /// What the app was not told before it ended.
+    /// Reports the compensating writes that the app did not receive before it ended.
     private func reportOldRefusals() async {
         do throws(SluiceError) {
             for refusal in try await replica.unreportedRefusals() { try await tell(refusal) }
@@ -98,7 +98,7 @@ package final class SyncEngine: Sendable {
         }
     }
 
-    /// Tells the app, then notes that it knows.
+    /// Reports to the app, then records the delivery. A crash in between repeats the report.
     func tell(_ refusal: WriteRefusal) async throws(SluiceError) {
         if onReport(.refused(refusal.writes)) { try await replica.reported(refusal.id) }
     }
@@ -107,12 +107,13 @@ package final class SyncEngine: Sendable {
 // MARK: Connections
 
 extension SyncEngine {
-    /// Makes a connection and moves messages until it ends.
+    /// Opens a connection and transfers messages until it ends.
     func connect(_ id: UInt64, _ request: SyncRequest, _ link: SyncLink) async {
         var failure: SluiceError?
         do throws(SluiceError) {
             let connection = try await transport.connect(request)
             if link.attach(connection) {
+                // Posted before any message is read, so that the machine sees the connection before its first message.
                 mailbox.post(.connected(id))
                 failure = await move(connection, id, link)
             }
@@ -128,6 +129,7 @@ extension SyncEngine {
         await withTaskCancellationHandler {
             async let written: Void = write(connection, link)
             let failure = await read(connection, id)
+            // The writer waits on the link: close it, or `written` never returns.
             link.close()
             await written
             return failure
@@ -155,14 +157,14 @@ extension SyncEngine {
             do throws(SluiceError) {
                 try await connection.send(message)
             } catch {
-                // The reader sees the end as well, and reports it.
+                // The reader sees the close as well and reports it.
                 connection.close()
                 return
             }
         }
     }
 
-    /// Asks the app for a token.
+    /// Requests a token from the app.
     func fetchToken() async {
         do throws(SluiceError) {
             mailbox.post(.tokenRefreshed(try await refresh()))
@@ -173,15 +175,15 @@ extension SyncEngine {
 }
 
 extension SyncConfiguration {
-    /// What opens a connection.
-    /// - Parameter token: the access token that the session will begin with.
+    /// Returns the request that opens a connection.
+    /// - Parameter token: the access token of the session that follows.
     package func request(token: String?) -> SyncRequest {
         var headers = headers
         if let authorizationHeader, let token { headers[authorizationHeader] = "Bearer \(token)" }
         return SyncRequest(url: socketURL, headers: headers, milliseconds: timing.transport)
     }
 
-    /// The address of the app's sync sessions.
+    /// The WebSocket URL of the app's sync sessions.
     var socketURL: String {
         var base = Substring(url)
         while base.hasSuffix("/") { base = base.dropLast() }

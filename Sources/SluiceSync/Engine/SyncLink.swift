@@ -1,9 +1,9 @@
 import SluiceCore
 import Synchronization
 
-/// One connection on the engine's side: what is to be sent, and the way to end it before, while and after it is open.
+/// The engine's side of one connection: its outbox, and the means to close it before, while and after it is open.
 final class SyncLink: Sendable {
-    /// Bytes waiting to be sent. The machine's windows keep far below it; beyond, the connection is closed.
+    /// The bound of the outbox, in bytes. The upload windows stay far below it. The link closes beyond it.
     static let outboxBytes = 64 << 20
 
     private struct State {
@@ -16,7 +16,7 @@ final class SyncLink: Sendable {
 
     private let state = Mutex(State())
 
-    /// - Returns: false when the link was closed while the connection was made.
+    /// - Returns: `false` if the link was closed while the transport connected. The caller then closes the connection.
     func attach(_ connection: any SyncConnection) -> Bool {
         state.withLock { state in
             if state.isClosed { return false }
@@ -28,6 +28,7 @@ final class SyncLink: Sendable {
     func send(_ message: [UInt8]) {
         let (writer, isTooMuch) = state.withLock { state -> (CheckedContinuation<[UInt8]?, Never>?, Bool) in
             if state.isClosed { return (nil, false) }
+            // A waiting writer means an empty outbox, so the direct hand-over keeps the order.
             if let writer = state.writer {
                 state.writer = nil
                 return (writer, false)
@@ -42,7 +43,7 @@ final class SyncLink: Sendable {
 
     func ping() { state.withLock { $0.connection }?.ping() }
 
-    /// The next message to send; nil when the link is closed. One caller.
+    /// Returns the next message to send, or `nil` once the link is closed. One caller.
     func nextOutgoing() async -> [UInt8]? {
         await withCheckedContinuation { continuation in
             let ready = state.withLock { state -> [UInt8]?? in

@@ -1,7 +1,7 @@
 import SluiceCore
 import Synchronization
 
-/// The callers that wait for downloads and uploads.
+/// The callers that wait for downloads and uploads, by number.
 final class SyncWaiters: Sendable {
     private struct State {
         var next: UInt64 = 1
@@ -12,7 +12,7 @@ final class SyncWaiters: Sendable {
 
     private let state = Mutex(State())
 
-    /// Waits until `finish` is called with the number that `begin` is given.
+    /// Waits until `finish` is called with the number that `begin` receives.
     func wait(begin: (UInt64) -> Void, cancelled: @escaping @Sendable (UInt64) -> Void) async throws {
         let id = state.withLock { state in
             defer { state.next += 1 }
@@ -22,10 +22,12 @@ final class SyncWaiters: Sendable {
             await withCheckedContinuation { continuation in
                 let ended = state.withLock { state -> Result<Void, any Error>? in
                     if let closed = state.closed { return .failure(closed) }
+                    // The cancellation handler may have run before the continuation existed; `cancelled` remembers it.
                     if state.cancelled.remove(id) != nil { return .failure(CancellationError()) }
                     state.waiting[id] = continuation
                     return nil
                 }
+                // Outside the lock: `begin` posts to the mailbox, and `finish` may follow at once.
                 if let ended { continuation.resume(returning: ended) } else { begin(id) }
             }
         } onCancel: {
@@ -50,7 +52,7 @@ final class SyncWaiters: Sendable {
         waiter?.resume(returning: error.map { .failure($0) } ?? .success(()))
     }
 
-    /// Ends all waits, and those that begin later.
+    /// Ends all waits with `error`, including those that begin later.
     func close(_ error: SluiceError) {
         let waiting = state.withLock { state in
             state.closed = error

@@ -1,5 +1,5 @@
-/// How long to wait before the next attempt: 1 s doubling to 5 minutes, cut by up to a quarter at random so that clients
-/// do not come back in step.
+/// The delays between attempts: 1 s, doubled up to 5 minutes. Each is cut by up to a quarter at random, so that clients do not reconnect
+/// in step.
 package struct Backoff: Hashable, Sendable {
     package static let firstMilliseconds: UInt64 = 1_000
     package static let longestMilliseconds: UInt64 = 300_000
@@ -9,7 +9,8 @@ package struct Backoff: Hashable, Sendable {
 
     package mutating func reset() { failures = 0 }
 
-    /// - Parameter random: any number; its distribution is the jitter's.
+    /// Returns the next delay, in milliseconds.
+    /// - Parameter random: a uniform random number, the source of the jitter.
     package mutating func next(random: UInt64) -> UInt64 {
         let doubled = Backoff.firstMilliseconds << UInt64(min(failures, 20))
         failures += 1

@@ -8,23 +8,23 @@ import SluiceWire
     import Foundation
 #endif
 
-/// What the file held when a session began.
+/// The state of the client replica when a session begins.
 package struct LocalState: Hashable, Sendable {
     package var identity: ReplicaIdentity?
     package var applied: AppliedPosition
-    /// A `PBHeld` as the gateway last said it; empty for nothing.
+    /// The client view record: the gateway's last `PBHeld`, encoded. Empty if there is none.
     package var held: [UInt8]
-    /// A `PBCheckpoint` as the gateway last said it; empty for nothing.
+    /// The resume offer: the gateway's last `PBCheckpoint`, encoded. Empty if there is none.
     package var checkpoint: [UInt8]
     package var compensation: UInt64
-    /// The lowest changeset that is not acknowledged; nil when there is none.
+    /// The lowest changeset that is not acknowledged. `nil` if there is none.
     package var firstUnacknowledged: UInt64?
-    /// No changeset that the file has yet to send has an older base.
+    /// A lower bound of the base positions of all changesets still to send.
     package var oldestBase: LSN
-    /// The client reset under way, and how often one was begun since the last that ended.
+    /// The client reset under way, and the number of resets begun since the last that ended.
     package var reset: ReplicaReset?
     package var resets: UInt64
-    /// Whether the file is another user's.
+    /// `true` if the replica belongs to another user.
     package var isForeign: Bool
 
     package init(
@@ -45,10 +45,10 @@ package struct LocalState: Hashable, Sendable {
     }
 }
 
-/// What is waiting in the file: the answer to `SyncAction.read`.
+/// The pending data of the client replica, the answer to `SyncAction.read`.
 package struct LocalPending: Hashable, Sendable {
-    /// The set that the file is complete for and every later one, ascending; never empty. Read before the changesets, so
-    /// that those made before a set are not missed.
+    /// The set that the replica is complete for and every later one, ascending, never empty. Read before the changesets, so that those
+    /// made before a set are not missed.
     package var sets: [StoredSubscriptionSet]
     package var changesets: [Changeset]
     package var ingest: IngestBatch?
@@ -61,7 +61,7 @@ package struct LocalPending: Hashable, Sendable {
 }
 
 extension PBHello {
-    /// What the file tells of itself.
+    /// Describes the client replica to the gateway.
     init(_ state: LocalState) {
         self.init()
         if let identity = state.identity {
@@ -72,7 +72,7 @@ extension PBHello {
         appliedVersion = state.applied.version
         witness = Data(state.applied.witness)
         oldestBase = state.oldestBase.rawValue
-        // One that cannot be read is as good as none: everything comes then.
+        // An unreadable record counts as none: the gateway then sends everything.
         if !state.held.isEmpty, let known = try? WireProtocol.decode(PBHeld.self, from: state.held) { held = known }
         if !state.checkpoint.isEmpty, let known = try? WireProtocol.decode(PBCheckpoint.self, from: state.checkpoint) { checkpoint = known }
     }

@@ -2,8 +2,8 @@ package import SluiceCore
 import SluiceReplica
 import SluiceWire
 
-/// The sync engine's decisions. Pure: time, randomness, messages and what the file holds come in as arguments; what is to
-/// be done goes out as actions. `SyncEngine` performs them.
+/// The sync engine's decisions, as pure code. Time, randomness, messages and the replica's state come in as arguments. Actions go out;
+/// `SyncEngine` performs them. Inputs of a connection other than the current one are ignored.
 ///
 /// ```
 ///            start             connected        loaded           Welcome
@@ -37,11 +37,11 @@ package struct SyncStateMachine: Sendable {
     package private(set) var connection: UInt64 = 0
     package private(set) var backoff = Backoff()
     var session: SyncSession?
-    /// What the next Hello carries; nil while there is none that the gateway takes.
+    /// The access token of the next `Hello`. `nil` if there is none, or the gateway rejected it.
     private(set) var token: String?
     private var tokenRefusals = 0
     private var waits: [UInt64: Wait] = [:]
-    /// What went wrong here and the gateway has not been told.
+    /// The client-side error that the next session reports to the gateway.
     private var complaint: SluiceError?
     private var shown = SyncReport.Connection.disconnected
     private(set) var now: UInt64 = 0
@@ -49,16 +49,16 @@ package struct SyncStateMachine: Sendable {
     var actions: [SyncAction] = []
     private var timing: SyncTiming { configuration.timing }
 
-    /// - Parameter schema: the file's; type indices of actions refer to it.
+    /// - Parameter schema: the schema of the client replica. Type indices in actions refer to it.
     package init(configuration: SyncConfiguration, schema: Schema) {
         self.configuration = configuration
         local = schema
     }
 
-    /// What the session's rows are read with; nil before Welcome.
+    /// The schema that decodes the session's rows. `nil` before `Welcome`.
     package var serverSchema: ServerSchema? { session?.schema }
 
-    /// When `tick` is needed, on the same clock as `now`; nil when nothing is timed.
+    /// The time of the next needed `tick`, on the clock of `now`. `nil` if nothing is timed.
     package var nextDeadline: UInt64? {
         var earliest = waits.values.compactMap(\.deadline).min()
         switch phase {
@@ -73,10 +73,10 @@ package struct SyncStateMachine: Sendable {
         return earliest
     }
 
-    /// Takes one input.
+    /// Handles one input and returns the actions to perform, in order.
     /// - Parameters:
-    ///   - now: milliseconds on a clock that never goes back.
-    ///   - random: a fresh random number.
+    ///   - now: milliseconds on a monotonic clock.
+    ///   - random: a fresh random number, for the back-off.
     package mutating func handle(_ input: SyncInput, now: UInt64, random: UInt64) -> [SyncAction] {
         self.now = now
         self.random = random
@@ -169,7 +169,7 @@ extension SyncStateMachine {
         attempt()
     }
 
-    /// Connects, or asks for a token first.
+    /// Connects, or requests a token first.
     private mutating func attempt() {
         guard token != nil else {
             phase = .refreshing(until: now + timing.connect)
@@ -194,7 +194,7 @@ extension SyncStateMachine {
         guard case .loading(let until) = phase else { return }
         session = SyncSession(local: state, now: now)
         phase = .greeting(until: until)
-        // Nothing of it may go out in this user's name, and the server knows only of files that were in a session.
+        // Nothing of the file may be uploaded in this user's name.
         guard !state.isForeign else {
             return reset(SluiceError(.userMismatch, "The file was written by another user."), isRecoveryAllowed: false, 0)
         }
@@ -203,7 +203,7 @@ extension SyncStateMachine {
         hello.accessToken = token ?? ""
         hello.sdk = configuration.sdk
         hello.schema = local.messages
-        // A gateway reads no large message of a peer that it does not know yet: the token goes ahead.
+        // A gateway reads no large message from an unauthenticated client, so the token goes ahead.
         if let bytes = try? WireProtocol.encode(PBClientMessage(.hello(hello))).count, bytes > Limits.openingBytes {
             var ahead = PBRefreshToken()
             ahead.accessToken = hello.accessToken
@@ -218,7 +218,7 @@ extension SyncStateMachine {
         actions.append(.send(connection, PBClientMessage(kind)))
     }
 
-    /// Lets go of the connection, if there is one.
+    /// Closes the connection, if there is one, and drops the session. Waits survive.
     private mutating func leave() {
         switch phase {
         case .connecting, .loading, .greeting, .open: actions.append(.close(connection))
@@ -227,26 +227,26 @@ extension SyncStateMachine {
         session = nil
     }
 
-    /// The session broke: comes back after a while.
-    /// - Parameter atLeast: milliseconds to wait whatever the back-off says.
+    /// Ends the session and schedules the next attempt.
+    /// - Parameter atLeast: the minimal delay, in milliseconds, even if the back-off is shorter.
     mutating func fail(_ error: SluiceError, atLeast: UInt64 = 0, mendsItself: Bool = false) {
         retry(atLeast: atLeast)
         let isFault = !mendsItself && error.code != .connectionFailed && error.code != .timeout
         actions.append(.report(.interrupted(error, isFault: isFault)))
     }
 
-    /// Fails for something that should not be, and tells the gateway in the next session, for its log.
+    /// Ends the session for an error that should not occur. The next session reports it to the gateway, for its log.
     mutating func blame(_ error: SluiceError, atLeast: UInt64 = 0) {
         complaint = error
         fail(error, atLeast: atLeast)
     }
 
-    /// Says what went wrong in the session before.
+    /// Reports the error of the session before.
     mutating func complain() {
         if let error = complaint.take() { report(error) }
     }
 
-    /// Tells the gateway of an error, for its log.
+    /// Reports an error to the gateway, for its log.
     mutating func report(_ error: SluiceError) {
         var report = PBReportError()
         report.code = UInt32(error.code.rawValue)
@@ -254,19 +254,19 @@ extension SyncStateMachine {
         send(.reportError(report))
     }
 
-    /// Leaves, and comes back after a while.
+    /// Closes the connection and reconnects after the back-off.
     mutating func retry(atLeast: UInt64) {
         leave()
         phase = .waiting(until: now + max(backoff.next(random: random), atLeast))
     }
 
-    /// Comes back at once, to say something else.
+    /// Reconnects at once: the gateway accepts some changes only in a new session.
     mutating func restart() {
         leave()
         attempt()
     }
 
-    /// Stops until `start`.
+    /// Stops until `start`. Ends all waits with `error`.
     mutating func end(_ error: SluiceError, _ report: SyncReport) {
         leave()
         phase = .ended(error)
@@ -275,7 +275,7 @@ extension SyncStateMachine {
         waits = [:]
     }
 
-    /// The connection has shown that it works: the next failure is a first one.
+    /// Resets the back-off: the connection has carried a message that only a working session receives.
     mutating func prove() {
         guard session?.isProven == false else { return }
         session?.isProven = true
@@ -320,8 +320,8 @@ extension SyncStateMachine {
         }
     }
 
-    /// The gateway did not take the token. The first new one is tried at once; when new ones are refused as well there is
-    /// something else wrong, and the back-off counts.
+    /// Drops a rejected token. The first rejection fetches a new one at once. If that is rejected too, the token is not the cause, and
+    /// the back-off applies.
     mutating func tokenRefused(_ error: SluiceError) {
         token = nil
         tokenRefusals += 1
@@ -376,10 +376,10 @@ extension SyncStateMachine {
         actions.append(.finish(mark, nil))
     }
 
-    /// Who waits for downloads.
+    /// The numbers of the download waits.
     var downloadWaits: Set<UInt64> { Set(waits.filter { $0.value.kind == .download }.keys) }
 
-    /// Sends the marks that wait, once the gateway has been told of the set that was the latest when the wait began.
+    /// Sends the barriers of waits, once the gateway has the set that was the latest when the wait began.
     mutating func sendMarks() {
         guard let session else { return }
         for id in downloadWaits.intersection(session.marksRead).subtracting(session.marksSent).sorted() {

@@ -2,21 +2,21 @@ package import SluiceCore
 package import SluiceReplica
 package import SluiceWire
 
-/// What happens to the machine. Inputs of a connection carry its number; those of an older one are ignored.
+/// The events that the state machine handles. Those of a connection carry its number; those of an older connection are ignored.
 package enum SyncInput: Sendable {
-    /// Begins, or begins again after a pause or an end. - Parameter token: nil asks for one first.
+    /// Starts, or restarts after a pause or an end. - Parameter token: `nil` uses the previous one, or requests one if there is none.
     case start(token: String?)
-    /// Closes the connection and stays so until `start`.
+    /// Closes the connection. The machine stays offline until `start`.
     case pause
-    /// Tries now instead of waiting; ends no pause.
+    /// Reconnects now instead of waiting. Does not end a pause.
     case reconnect
     case connected(UInt64)
-    /// The connection could not be made, or is over.
+    /// The connection failed, or ended.
     case disconnected(UInt64, SluiceError?)
     case received(UInt64, ServerMessage)
-    /// A pong came.
+    /// A pong arrived.
     case traffic(UInt64)
-    /// A message could not be read.
+    /// A message could not be decoded.
     case unreadable(UInt64, SluiceError)
     case loaded(UInt64, LocalState)
     case pending(UInt64, LocalPending)
@@ -24,23 +24,23 @@ package enum SyncInput: Sendable {
     case localChange
     case tokenRefreshed(String)
     case tokenFailed(SluiceError)
-    /// An action on the file failed; what followed it in its batch was not done.
+    /// An action on the replica failed. The actions on the replica after it, in the same batch, were not performed.
     case replicaFailed(SluiceError)
     case wait(UInt64, SyncWait, deadline: UInt64?)
     case cancelWait(UInt64)
-    /// Time has passed; needed when `nextDeadline` is over.
+    /// Time has passed. Required at `nextDeadline`.
     case tick
 }
 
-/// What an app can wait for.
+/// The events that an app can wait for.
 package enum SyncWait: Hashable, Sendable {
-    /// Everything that the gateway knew at the time is in the file, for the latest subscription set.
+    /// The replica has everything that the gateway knew when the wait began, for the latest subscription set.
     case download
-    /// Everything that was written by then is on the gateway.
+    /// The gateway has everything that was written before the wait began.
     case upload
 }
 
-/// What the shell does, in order.
+/// The effects that `SyncLoop` performs, in order.
 package enum SyncAction: Sendable {
     case connect(UInt64)
     case close(UInt64)
@@ -53,37 +53,37 @@ package enum SyncAction: Sendable {
     /// Answered by `tokenRefreshed` or `tokenFailed`.
     case refreshToken
     case setIdentity(ReplicaIdentity)
-    /// Gives what is pending numbers after this one, unless it is the file's own changeset of that time.
+    /// Renumbers the pending changesets from `after` + 1, unless the changeset `after` of that time is the replica's own.
     case renumber(after: UInt64, time: HybridTime)
     case acknowledgeUpload(UInt64, LSN, [FutileWrite])
-    /// Forgets the objects and tells the app about those that were refused.
+    /// Deletes the acknowledged objects and reports the rejected ones to the app.
     case acknowledgeIngest(UInt64, [RefusedWrite])
-    /// Takes the writes back, then tells the app.
+    /// Undoes the writes, then reports them to the app.
     case compensate(UInt64, [RefusedWrite])
-    /// Takes back a changeset that no message can carry, then tells the app.
+    /// Undoes a changeset that no message can carry, then reports it to the app.
     case setAside(UInt64, SluiceError)
-    /// Puts aside from here on, beside what a checkpoint says is put aside.
+    /// Begins to stage a bootstrap. Keeps the staged rows that the checkpoint names and drops the others.
     case beginBootstrap(version: UInt64, ServerMessage.Checkpoint?)
     case stage(StagedRows)
-    /// Shows what was staged, in which all changesets up to `taken` are.
+    /// Shows the staged rows, which include all changesets up to `taken`.
     case endBootstrap(version: UInt64, lsn: LSN, types: [Int], held: [UInt8], taken: UInt64)
-    /// The gateway's clock, milliseconds since 1970, for the times of local writes.
+    /// The gateway's clock, in milliseconds since 1970. Local write times never fall behind it.
     case observe(Int64)
     case apply(ReplicaBatch)
     case refuseSet(version: UInt64, SluiceError)
-    /// Begins the server's side anew; the app is told before and after what follows from it has happened.
+    /// Forgets the server's identity and position; the next session downloads anew. The app is called around the change of content.
     case forgetServer(ReplicaReset)
     case report(SyncReport)
-    /// Ends a wait, with nil when what was waited for has happened.
+    /// Ends a wait: `nil` for success.
     case finish(UInt64, SluiceError?)
 }
 
-/// What to read from the file. Nil leaves a part out.
+/// The parts of the replica to read. `nil` leaves a part out.
 package struct LocalQuery: Hashable, Sendable {
     package var changesetsAfter: UInt64?
     package var maximumBytes: Int
     package var ingestAfter: UInt64?
-    /// A batch that is formed for it has a higher number than this.
+    /// The number that a newly formed ingest batch must exceed.
     package var ingestTaken: UInt64
 
     package init(changesetsAfter: UInt64?, maximumBytes: Int, ingestAfter: UInt64?, ingestTaken: UInt64) {
@@ -94,39 +94,38 @@ package struct LocalQuery: Hashable, Sendable {
     }
 }
 
-/// What the app may want to know.
+/// The events that the engine reports to the app.
 package enum SyncReport: Hashable, Sendable {
     package enum Connection: Hashable, Sendable { case disconnected, connecting, connected }
 
     case connection(Connection)
-    /// Nothing stops.
+    /// An error that stops nothing.
     case warning(SluiceError)
-    /// The session broke; the engine comes back by itself. Nothing is wrong unless it is a fault: connections are lost, and gateways
-    /// stop and send their clients away for a while.
+    /// The session broke; the engine reconnects by itself. Lost connections and gateways that stop are no fault.
     case interrupted(SluiceError, isFault: Bool)
-    /// The engine has stopped; `start` tries again.
+    /// The engine has stopped. `start` tries again.
     case stopped(SluiceError)
-    /// It had stopped, and tries again.
+    /// The engine had stopped and starts again.
     case resumed
-    /// The engine has stopped: the user has to log in again.
+    /// The engine has stopped. The user must log in again.
     case loggedOut(SluiceError)
-    /// The gateway does not know the file, and the engine has stopped: the app has to decide.
+    /// The gateway does not know the client replica, and the engine has stopped. The app must decide.
     case clientReset(SluiceError)
-    /// The gateway does not know the file; the server's side is begun anew.
+    /// The gateway does not know the client replica. The engine downloads anew.
     case resetting(SluiceError)
-    /// Writes were undone, or asymmetric objects not taken; the file shows the gateway's state already.
+    /// Compensating writes, or rejected asymmetric objects. The replica already shows the gateway's state.
     case refused([RefusedWrite])
-    /// A subscription set was refused; the older one stays active. - Parameter isLast: whether no other set's answer is to come.
+    /// The gateway rejected a subscription set; the older one stays active. - Parameter isLast: `true` if no other set awaits an answer.
     case setRefused(version: UInt64, SluiceError, isLast: Bool)
-    /// A bootstrap under way: rows so far and expected (0: unknown).
+    /// A bootstrap under way: rows staged so far, and rows expected (0: unknown).
     case downloading(version: UInt64, rows: UInt64, expected: UInt64)
     case downloaded(version: UInt64)
-    /// A run of commits is on its way to the file: changes so far.
+    /// A run of commits is arriving: changes so far.
     case receiving(changes: UInt64)
-    /// The file has the run.
+    /// The replica has committed the run.
     case received(changes: UInt64)
-    /// The changesets up to the number are on the gateway.
+    /// The gateway has the changesets up to this number.
     case uploaded(UInt64)
-    /// The batches of asymmetric objects up to the number are on the gateway.
+    /// The gateway has the batches of asymmetric objects up to this number.
     case ingested(UInt64)
 }

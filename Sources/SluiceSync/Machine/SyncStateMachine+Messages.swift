@@ -2,7 +2,7 @@ import SluiceCore
 import SluiceReplica
 import SluiceWire
 
-/// What the gateway says.
+/// The handling of the gateway's messages.
 extension SyncStateMachine {
     mutating func received(_ message: ServerMessage) {
         heard()
@@ -30,6 +30,7 @@ extension SyncStateMachine {
             actions.append(.setIdentity(welcome.identity))
             session?.local.identity = welcome.identity
         }
+        // Performed before the read that `pump` requests: that read returns the new numbers.
         if welcome.changeset > 0 { actions.append(.renumber(after: welcome.changeset, time: welcome.changesetTime)) }
         session?.readThrough = welcome.changeset
         session?.sentThrough = welcome.changeset
@@ -40,8 +41,8 @@ extension SyncStateMachine {
         pump()
     }
 
-    /// The changesets up to `number` took effect and their acknowledgement was lost. A resend is recognised by its number
-    /// (UP-3) and answered with a position, so the last number alone is enough.
+    /// Requests the position of changesets whose acknowledgement was lost. The gateway recognises a resend by its number and acknowledges
+    /// it with a position, so a stub with the last number is enough.
     private mutating func askForPosition(of number: UInt64) {
         session?.inFlight.append(SyncSession.Upload(number: number, bytes: 0))
         var stub = PBChangeset()
@@ -109,23 +110,26 @@ extension SyncStateMachine {
             blame(SluiceError(.badMessageOrder, "The end of a bootstrap of version \(version) came outside of one."))
             return
         }
+        // A class without a subscription is empty in the new view, even if the gateway did not list it.
         let replaced = types.map { unsubscribedTypes(in: version).subtracting(bootstrap.types).union($0).filter { hasRows($0) } } ?? []
+        // Before the bootstrap ends: recovered writes get their times in that step.
         if let clock = session?.clock { actions.append(.observe(clock.gateway + Int64(now - clock.own))) }
         actions.append(.endBootstrap(version: version, lsn: lsn, types: replaced.sorted(), held: held, taken: taken))
         actions.append(.report(.downloaded(version: version)))
         session?.bootstrap = nil
         session?.settled = version
         session?.local.applied = AppliedPosition(lsn: lsn, version: version)
-        // The end of the bootstrap has dropped what was read, or given it the position that recovered writes are made at.
+        // The end of the bootstrap has dropped the changesets that were read, or given them the position of recovered writes.
         if session?.local.reset != nil { session?.rereadChangesets() }
         session?.local.reset = nil
+        // Older sets are superseded and get no answer.
         session?.unanswered.removeAll { $0 <= version }
         pump()
     }
 
     private func hasRows(_ type: Int) -> Bool { local.types.indices.contains(type) && local.types[type].kind == .topLevel }
 
-    /// Types that no subscription of the set names: nothing of them is in its view (SUB-11).
+    /// Returns the classes that no subscription of the set names. The view has none of their objects.
     private func unsubscribedTypes(in version: UInt64) -> Set<Int> {
         guard let set = session?.sets.first(where: { $0.version == version }) else { return [] }
         let named = Set(set.subscriptions.map(\.type))
@@ -133,11 +137,12 @@ extension SyncStateMachine {
     }
 
     private mutating func commits(_ batch: ReplicaBatch, more: Bool) {
+        // Pieces of a run are joined and applied as one transaction: a commit is never shown in part.
         var run = session?.partial ?? ReplicaBatch()
         session?.partial = nil
         if run.commits.isEmpty { run = batch } else { run.append(batch) }
         let changes = UInt64(run.changes.count)
-        // Most messages without a change are of the server's position alone.
+        // Most messages without a change only advance the position.
         if changes > 0 { actions.append(.report(.receiving(changes: changes))) }
         guard more else {
             if let applied = session?.local.applied.lsn, run.lsn > applied {
@@ -155,14 +160,16 @@ extension SyncStateMachine {
         session?.partial = run
     }
 
-    // MARK: Refusals
+    // MARK: Rejections
 
     private mutating func compensate(_ id: UInt64, _ writes: [RefusedWrite]) {
+        // A resent one is only acknowledged again: its number is not above the last that was applied.
         if id > session?.local.compensation ?? 0 {
             session?.local.compensation = id
             actions.append(.compensate(id, writes))
             session?.rereadChangesets()
         }
+        // An empty upload acknowledges the compensation.
         upload([])
         pump()
     }
@@ -188,7 +195,7 @@ extension SyncStateMachine {
         }
     }
 
-    /// How often in a row a client reset may be begun without one ending; then the app has to decide.
+    /// The maximum of client resets begun in a row without one ending. Then the app must decide.
     package static let resetAttempts: UInt64 = 3
 
     mutating func reset(_ error: SluiceError, isRecoveryAllowed: Bool, _ backoff: UInt64) {

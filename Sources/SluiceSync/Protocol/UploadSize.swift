@@ -2,15 +2,15 @@ package import SluiceCore
 package import SluiceReplica
 import SluiceWire
 
-/// The size of a changeset as a message.
+/// The encoded size of a changeset.
 package enum UploadSize {
-    /// Bytes of a message beside its changeset: fields, lengths, and the position in compensations.
+    /// The bytes of a message beside its changeset: fields, lengths, and the number of the last compensation.
     static let frame = 64
-    /// Bytes by which the number of a property, which the gateway allots, may be longer than in the file's schema.
+    /// The bytes by which an allotted property number may exceed that of the replica's schema.
     private static let propertyNumber = 4
 
-    /// The bound of one message, for `ReplicaOptions`.
-    /// - Parameter schema: the file's. Its properties need no numbers: the gateway allots them with the first connection.
+    /// Returns the bound of one message, for `ReplicaOptions`.
+    /// - Parameter schema: The replica's schema. Its properties need no numbers: the gateway allots them at the first connection.
     package static func bound(_ schema: Schema) -> UploadBound {
         let numbered = numbered(schema)
         return UploadBound(bytes: Limits.messageBytes) { changeset throws(SluiceError) in
@@ -19,6 +19,7 @@ package enum UploadSize {
         }
     }
 
+    /// Returns the schema with property numbers of its own.
     private static func numbered(_ schema: Schema) -> Schema {
         Schema(
             schema.types.map { type in

@@ -5,9 +5,9 @@ package import NIOSSL
 package import SluiceCore
 import Synchronization
 
-/// HTTP/1.1 over TCP or TLS: one request on a connection of its own. It follows no redirects and retries nothing.
+/// HTTP/1.1 over TCP or TLS. Each request has its own connection. Follows no redirects and does not retry.
 ///
-/// Waiting costs no processor time, unlike `URLSession` on Linux.
+/// Waiting uses no processor time, unlike `URLSession` on Linux.
 package struct HTTPTransport: Sendable {
     package struct Request: Sendable {
         package var method: String
@@ -15,7 +15,7 @@ package struct HTTPTransport: Sendable {
         package var url: String
         package var headers: [String: String]
         package var body: [UInt8]
-        /// For connection, request and answer together.
+        /// The limit for connection, request and response together.
         package var milliseconds: UInt64
 
         package init(method: String, url: String, headers: [String: String] = [:], body: [UInt8] = [], milliseconds: UInt64) {
@@ -36,15 +36,16 @@ package struct HTTPTransport: Sendable {
     private let maximumBytes: Int
 
     /// - Parameters:
-    ///   - tls: for `https://`; the default trusts the system's roots.
-    ///   - maximumBytes: of the answer's body. Beyond: `limitsExceeded`.
+    ///   - tls: for `https://`. The default trusts the system's roots.
+    ///   - maximumBytes: the bound of the response body. Beyond it `send` throws `limitsExceeded`.
     package init(tls: TLSConfiguration = .makeClientConfiguration(), maximumBytes: Int = Limits.messageBytes) {
         self.tls = tls
         self.maximumBytes = maximumBytes
     }
 
-    /// Sends a request and waits for the whole answer.
-    /// - Throws: `timeout` after `milliseconds`; `tlsHandshakeFailed`, `connectionFailed`; `limitsExceeded` for too large an answer.
+    /// Sends a request and waits for the whole response.
+    /// - Throws: `timeout` after `milliseconds`, `tlsHandshakeFailed`, `connectionFailed`, or `limitsExceeded` if the response is too
+    ///   large.
     package func send(_ request: Request) async throws(SluiceError) -> Response {
         let url = try SocketURL(http: request.url)
         let connection = Connection()
@@ -85,12 +86,12 @@ package struct HTTPTransport: Sendable {
         let head = HTTPRequestHead(version: .http1_1, method: HTTPMethod(rawValue: request.method), uri: url.path, headers: headers)
         channel.write(HTTPClientRequestPart.head(head), promise: nil)
         channel.write(HTTPClientRequestPart.body(.byteBuffer(channel.allocator.buffer(bytes: request.body))), promise: nil)
-        // A failed write closes the channel, which ends the answer.
+        // A failed write closes the channel, which fails the response promise.
         channel.writeAndFlush(HTTPClientRequestPart.end(nil), promise: nil)
         return try await answer.get()
     }
 
-    /// The channel of a request, so that it can be given up.
+    /// The channel of a request, which cancellation and the timeout close.
     private final class Connection: Sendable {
         private struct State {
             var channel: (any Channel)?
@@ -102,6 +103,7 @@ package struct HTTPTransport: Sendable {
 
         var isLate: Bool { state.withLock(\.isLate) }
 
+        // Cancellation may arrive before the channel exists; then close it here.
         func took(_ channel: any Channel) {
             let isClosed = state.withLock { state in
                 state.channel = channel
@@ -121,12 +123,12 @@ package struct HTTPTransport: Sendable {
     }
 }
 
-/// Collects one answer, then closes the connection.
+/// Collects one response, then closes the connection.
 private final class ResponseHandler: ChannelInboundHandler {
     typealias InboundIn = HTTPClientResponsePart
 
     private let maximumBytes: Int
-    /// Nil once it is kept.
+    /// `nil` once completed. `end`, an error and the close may all arrive; the first one counts.
     private var answer: EventLoopPromise<HTTPTransport.Response>?
     private var response = HTTPTransport.Response(status: 0, body: [])
 

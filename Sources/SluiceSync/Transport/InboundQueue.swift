@@ -1,10 +1,9 @@
 import SluiceCore
 import Synchronization
 
-/// What came from the network and was not asked for yet. When it is full the socket is not read, so that the gateway's
-/// sending stops.
+/// Received items that were not taken yet. While the queue is full the socket is not read, so TCP's backpressure stops the gateway.
 final class InboundQueue: Sendable {
-    /// Messages, and bytes, above which reading stops; it goes on below half.
+    /// The bounds in messages and in bytes. Reading stops at either and resumes when both are at most half full.
     static let messages = 16
     static let bytes = 4 << 20
 
@@ -24,6 +23,7 @@ final class InboundQueue: Sendable {
     func push(_ item: SyncInbound) {
         let waiter = state.withLock { state -> CheckedContinuation<Result<SyncInbound?, SluiceError>, Never>? in
             if state.end != nil { return nil }
+            // A waiter means an empty queue, so the direct hand-over keeps the order.
             if let waiter = state.waiter {
                 state.waiter = nil
                 return waiter
@@ -35,7 +35,7 @@ final class InboundQueue: Sendable {
         waiter?.resume(returning: .success(item))
     }
 
-    /// The first end counts; what came before it is still handed out.
+    /// Ends the queue. The first call counts. Items queued before it are still returned.
     func finish(_ error: SluiceError?) {
         let end: Result<SyncInbound?, SluiceError> = error.map { .failure($0) } ?? .success(nil)
         let waiter = state.withLock { state -> CheckedContinuation<Result<SyncInbound?, SluiceError>, Never>? in
@@ -47,7 +47,8 @@ final class InboundQueue: Sendable {
         waiter?.resume(returning: end)
     }
 
-    /// - Returns: the next item, and whether there is room again.
+    /// Waits for the next item. One caller.
+    /// - Returns: the item, or `nil` at the end. `mayRead` is `true` if the queue is at most half full.
     func next() async throws(SluiceError) -> (SyncInbound?, mayRead: Bool) {
         let result = await withCheckedContinuation { continuation in
             let ready = state.withLock { state -> Result<SyncInbound?, SluiceError>? in

@@ -1,27 +1,27 @@
 import SluiceCore
 
-/// The parts of a `ws://` or `wss://` address, or of a `http://` or `https://` one.
+/// The parts of a `ws://`, `wss://`, `http://` or `https://` address.
 struct SocketURL: Hashable {
     var isSecure: Bool
     var host: String
     var port: Int
     var path: String
 
-    /// The value of the Host header.
+    /// The value of the `Host` header.
     var authority: String {
         let name = host.contains(":") ? "[\(host)]" : host
         return port == (isSecure ? 443 : 80) ? name : "\(name):\(port)"
     }
 
-    /// An address of a WebSocket.
+    /// Parses the address of a WebSocket.
     /// - Throws: `connectionFailed` for anything else.
     init(_ text: String) throws(SluiceError) { try self.init(text, scheme: "ws") }
 
-    /// An address for HTTP.
+    /// Parses an HTTP address.
     /// - Throws: `connectionFailed` for anything else.
     init(http text: String) throws(SluiceError) { try self.init(text, scheme: "http") }
 
-    /// - Parameter scheme: the one without TLS; an `s` after it stands for TLS.
+    /// - Parameter scheme: the one without TLS. With an `s` appended it means TLS.
     private init(_ text: String, scheme: String) throws(SluiceError) {
         let unusable = SluiceError(
             .connectionFailed, "\(text) is no address of a gateway.", fix: "Give it as \(scheme)://host:port or \(scheme)s://host:port.")

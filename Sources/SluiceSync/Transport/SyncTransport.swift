@@ -1,11 +1,11 @@
 package import SluiceCore
 
-/// What opens a connection.
+/// A request to open a connection.
 package struct SyncRequest: Hashable, Sendable {
     /// `ws://` or `wss://` with host, port and path.
     package var url: String
     package var headers: [String: String]
-    /// For the TCP connection, and for the answer to the upgrade; nil: as the transport has it.
+    /// The limit for the TCP connection and for the answer to the upgrade. `nil` uses the transport's default.
     package var milliseconds: UInt64?
 
     package init(url: String, headers: [String: String] = [:], milliseconds: UInt64? = nil) {
@@ -15,26 +15,27 @@ package struct SyncRequest: Hashable, Sendable {
     }
 }
 
-/// How the engine reaches a gateway: the port that `WebSocketTransport` and the tests' network implement.
+/// The engine's port to the network, implemented by `WebSocketTransport` and by the tests' simulated network.
 package protocol SyncTransport: Sendable {
+    /// Opens a connection.
     /// - Throws: `connectionFailed`, `tlsHandshakeFailed` or `timeout`.
     func connect(_ request: SyncRequest) async throws(SluiceError) -> any SyncConnection
 }
 
 package enum SyncInbound: Hashable, Sendable {
     case message([UInt8])
-    /// A sign of life without content.
+    /// A pong: traffic without content.
     case pong
 }
 
 /// An open connection.
 package protocol SyncConnection: Sendable {
-    /// Sends one message; returns when the connection can take the next one.
+    /// Sends one message. Returns when the connection can accept the next one.
     func send(_ message: [UInt8]) async throws(SluiceError)
     func ping()
-    /// The next message, in order; nil when the gateway closed. Nothing more is read from the network than a bounded
-    /// number of messages ahead of this call. One caller.
+    /// Returns the next message, in order, or `nil` once the gateway has closed. One caller. The connection reads only a bounded number
+    /// of messages ahead of this call.
     func next() async throws(SluiceError) -> SyncInbound?
-    /// Closes at once; `next` and `send` end. May be called at any time and more than once.
+    /// Closes at once; `next` and `send` end. Safe to call at any time and more than once.
     func close()
 }

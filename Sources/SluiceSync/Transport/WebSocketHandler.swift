@@ -2,8 +2,8 @@ import NIOCore
 import NIOWebSocket
 import SluiceCore
 
-/// The end of a client connection's pipeline: joins fragments to messages, answers pings, and stops reading when the
-/// messages are not taken.
+/// The last handler of a client connection's pipeline: joins fragments to messages and answers pings. It stops reading while the queue is
+/// full. Runs on the channel's event loop.
 final class WebSocketHandler: ChannelDuplexHandler {
     typealias InboundIn = WebSocketFrame
     typealias OutboundIn = WebSocketFrame
@@ -24,13 +24,14 @@ final class WebSocketHandler: ChannelDuplexHandler {
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
     func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
-    // MARK: Back-pressure
+    // MARK: Backpressure
 
     func read(context: ChannelHandlerContext) {
+        // The channel reads its socket only on request. Withhold the request while the queue is full.
         if queue.hasRoom { context.read() } else { isReadWanted = true }
     }
 
-    /// The queue has room again.
+    /// Resumes reading once the queue has room again.
     func resume() {
         guard isReadWanted, let context, queue.hasRoom else { return }
         isReadWanted = false
@@ -77,6 +78,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     }
 
     private func fail(_ what: String, context: ChannelHandlerContext) {
+        // Before the close: the first end of the queue counts, and this one has the reason.
         queue.finish(.init(.badSyntax, "The gateway sent \(what)."))
         close(.protocolError, context: context)
     }
@@ -107,7 +109,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
         write(.ping, ByteBuffer(), context: context)
     }
 
-    // MARK: The end
+    // MARK: Errors
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         queue.finish(SluiceError(.connectionFailed, "The connection broke: \(error)."))

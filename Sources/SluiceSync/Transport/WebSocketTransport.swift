@@ -7,17 +7,17 @@ package import SluiceCore
 import SluiceWire
 import Synchronization
 
-/// WebSocket over TCP or TLS, subprotocol `sluice.v1`.
+/// A WebSocket over TCP or TLS, subprotocol `sluice.v1`.
 package struct WebSocketTransport: SyncTransport {
-    /// For the TCP connection, and for the answer to the upgrade, where the request does not say.
+    /// The default limit for the TCP connection and for the answer to the upgrade.
     static let patience = TimeAmount.seconds(15)
 
     private let tls: TLSConfiguration
     private let maximumBytes: Int
 
     /// - Parameters:
-    ///   - tls: for `wss://`; the default trusts the system's roots.
-    ///   - maximumBytes: of one message from the gateway. Beyond: the connection is closed with `limits-exceeded`.
+    ///   - tls: for `wss://`. The default trusts the system's roots.
+    ///   - maximumBytes: the bound of one message from the gateway. Beyond it the connection fails with `limitsExceeded`.
     package init(tls: TLSConfiguration = .makeClientConfiguration(), maximumBytes: Int = Limits.messageBytes) {
         self.tls = tls
         self.maximumBytes = maximumBytes
@@ -42,7 +42,7 @@ package struct WebSocketTransport: SyncTransport {
     static func failure(_ error: any Error, isLate: Bool, _ url: String) -> SluiceError {
         switch error {
         case NIOSSLError.handshakeFailed(_), is NIOSSLExtraError:
-            // BoringSSL's name of the reason is the only form in which it comes.
+            // BoringSSL exposes the reason only in this text.
             SluiceError(
                 .tlsHandshakeFailed,
                 "\(error)".contains("CERTIFICATE_VERIFY_FAILED")
@@ -56,7 +56,7 @@ package struct WebSocketTransport: SyncTransport {
         }
     }
 
-    /// The channel of an attempt that is not done, so that it can be given up.
+    /// The channel of an unfinished attempt, which cancellation and the timeout close.
     private final class Attempt: Sendable {
         private struct State {
             var channel: (any Channel)?
@@ -69,6 +69,7 @@ package struct WebSocketTransport: SyncTransport {
         var isLate: Bool { state.withLock(\.isLate) }
 
         func took(_ channel: any Channel) {
+            // Cancellation may arrive before the channel exists; then close it here.
             let isCancelled = state.withLock { state in
                 state.channel = channel
                 return state.isCancelled
@@ -88,7 +89,7 @@ package struct WebSocketTransport: SyncTransport {
 
     private enum Upgrade: Sendable {
         case done(InboundQueue, NIOLoopBound<WebSocketHandler>)
-        /// With the gateway's answer.
+        /// The gateway answered without upgrading; the future has its status.
         case refused(EventLoopFuture<String>)
     }
 
@@ -104,9 +105,10 @@ package struct WebSocketTransport: SyncTransport {
                     if let context { try pipeline.addHandler(WebSocketTransport.tlsHandler(context, host: url.host)) }
                     var configuration = NIOUpgradableHTTPClientPipelineConfiguration(
                         upgradeConfiguration: self.upgrade(url, request.headers))
-                    // A gateway may speak first: what comes in one packet with its answer belongs to the WebSocket.
+                    // A gateway may send frames in the same packet as its answer: pass them to the WebSocket.
                     configuration.leftOverBytesStrategy = .forwardBytes
                     let result = try pipeline.configureUpgradableHTTPClientPipeline(configuration: configuration)
+                    // `connectTimeout` ends with the TCP connection. This timer also covers TLS and the upgrade.
                     let late = channel.eventLoop.scheduleTask(in: patience) { attempt.cancel(isLate: true) }
                     result.whenComplete { _ in late.cancel() }
                     return (channel, result)
@@ -122,7 +124,7 @@ package struct WebSocketTransport: SyncTransport {
     }
 
     static func tlsHandler(_ context: NIOSSLContext, host: String) throws -> NIOSSLClientHandler {
-        // An address is no server name; its certificate is checked against the address itself.
+        // An IP address is no server name. Its certificate is verified against the address itself.
         let isAddress = (try? SocketAddress(ipAddress: host, port: 0)) != nil
         return try NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : host)
     }
@@ -138,7 +140,7 @@ package struct WebSocketTransport: SyncTransport {
                     let queue = InboundQueue()
                     let handler = WebSocketHandler(queue: queue, maximumBytes: maximumBytes)
                     try channel.pipeline.syncOperations.addHandler(handler)
-                    // Not by the handler: the connection may have ended before the handler was there.
+                    // Not by the handler: the connection may have ended before the handler was added.
                     channel.closeFuture.whenComplete { _ in
                         queue.finish(SluiceError(.connectionFailed, "The connection was lost."))
                     }
@@ -163,7 +165,7 @@ package struct WebSocketTransport: SyncTransport {
     }
 }
 
-/// Tells how the gateway answered when it did not upgrade.
+/// Captures the status of a response that did not upgrade.
 private final class RefusalHandler: ChannelInboundHandler {
     typealias InboundIn = HTTPClientResponsePart
 

@@ -2,7 +2,7 @@ package import SluiceCore
 import SwiftProtobuf
 
 extension PBChangeset {
-    /// - Throws: `unknownType` or `unknownProperty` when the schema lacks what the changeset names.
+    /// - Throws: `unknownType` or `unknownProperty` if the schema lacks a name of the changeset.
     package init(_ changeset: Changeset, schema: Schema) throws(SluiceError) {
         self.init()
         number = changeset.number
@@ -14,7 +14,7 @@ extension PBChangeset {
 }
 
 extension PBObjectChange {
-    /// - Throws: `unknownType` or `unknownProperty` when the schema lacks what the change names.
+    /// - Throws: `unknownType` or `unknownProperty` if the schema lacks a name of the change.
     package init(_ change: ObjectChange, schema: Schema) throws(SluiceError) {
         self.init()
         let objectType = try schema.type(named: change.object.type)
@@ -52,8 +52,9 @@ extension PBObjectChange {
 }
 
 extension Changeset {
-    /// - Throws: `badChangeset` for a contradiction in itself; `unknownType`, `unknownProperty`, `wrongValueType` for one with
-    ///   the schema; `badSyntax` for malformed values.
+    /// Decodes a changeset and checks it against the schema.
+    /// - Throws: `badChangeset` if it contradicts itself; `unknownType`, `unknownProperty` or `wrongValueType` if it contradicts the
+    ///   schema; `badSyntax` for malformed values.
     package init(_ message: PBChangeset, schema: Schema) throws(SluiceError) {
         let changes = try message.changes.map { change throws(SluiceError) in try ObjectChange(change, schema: schema) }
         self.init(
@@ -63,7 +64,7 @@ extension Changeset {
 }
 
 extension ObjectChange {
-    /// - Throws: as the changeset's initialiser.
+    /// - Throws: the errors of the changeset's initialiser.
     package init(_ message: PBObjectChange, schema: Schema) throws(SluiceError) {
         let type = try schema.type(named: message.type)
         guard let keyIndex = type.primaryKey else {
@@ -101,7 +102,7 @@ extension ObjectChange {
 }
 
 extension Schema {
-    /// The type with this name. - Throws: `unknownType`.
+    /// Returns the class with this name. - Throws: `unknownType`.
     package func type(named name: String) throws(SluiceError) -> ObjectType {
         guard let type = self[name] else { throw SluiceError(.unknownType, "There is no object type \(name).") }
         return type

@@ -2,7 +2,7 @@ import SluiceCore
 import SwiftProtobuf
 
 extension PBEdit {
-    /// - Throws: `unknownProperty` when the type lacks what the edit names.
+    /// - Throws: `unknownProperty` if the class lacks the edited property.
     init(_ edit: Edit, type: ObjectType) throws(SluiceError) {
         self.init()
         property = try type.number(of: edit.property)
@@ -74,8 +74,9 @@ extension PBContainer {
 }
 
 extension Edit {
-    /// - Throws: `badChangeset` for what says nothing or does not fit; `unknownProperty`, `wrongValueType` for a contradiction with the
-    ///   schema; `badSyntax` for malformed values.
+    /// Decodes an edit and checks it against the schema.
+    /// - Throws: `badChangeset` for an edit that is empty or does not fit its place; `unknownProperty` or `wrongValueType` if it
+    ///   contradicts the schema; `badSyntax` for malformed values.
     init(_ message: PBEdit, type: ObjectType, schema: Schema) throws(SluiceError) {
         let property = try type.property(number: message.property)
         guard message.path.count <= Limits.nestingDepth else { throw .malformed("an edit lies too deep") }

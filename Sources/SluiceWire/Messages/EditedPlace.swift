@@ -1,13 +1,14 @@
 import SluiceCore
 
-/// What the schema says of a place that an edit names.
+/// The place that an edit's path leads to, as the schema declares it.
 struct EditedPlace {
-    /// Nil: anything may be here.
+    /// `nil` if the place is untyped (inside a `mixed`) and accepts anything.
     private var property: Property?
-    /// Whether it is in a collection: what is there is null only where elements may be.
+    /// `true` if the place is an element of a collection. An element is null only if elements may be.
     private var isElement = false
 
-    /// - Throws: `badChangeset` when a step leads nowhere.
+    /// Follows a path from a property.
+    /// - Throws: `badChangeset` if a step does not fit, `unknownProperty` for an unknown field of an embedded object.
     init(_ property: Property, _ path: [EditStep], in schema: Schema) throws(SluiceError) {
         self.property = property
         for step in path { try enter(step, schema) }

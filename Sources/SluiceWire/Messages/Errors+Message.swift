@@ -1,24 +1,24 @@
 package import SluiceCore
 
-/// What a client does about a session error.
+/// The client's reaction to a session error.
 package enum SessionAction: Int, Hashable, Sendable {
-    /// Reconnect by itself.
+    /// Reconnect automatically.
     case transient = 1
     /// Refresh the token, then reconnect.
     case refreshUser = 2
     case logOutUser = 3
-    /// Throw the local file's server state away and start again.
+    /// Drop the server's state in the client replica and start again.
     case clientReset = 4
     /// Stop the session.
     case applicationBug = 5
-    /// Nothing: tell the app.
+    /// Only report the error to the app.
     case warning = 6
-    /// As `clientReset`; writes that were not uploaded are not to be recovered.
+    /// As `clientReset`, without recovery of the writes that were not uploaded.
     case clientResetNoRecovery = 7
 }
 
 extension PBSessionError {
-    /// - Parameter backoffMilliseconds: what the client waits at least before it comes back; 0 leaves it to the client.
+    /// - Parameter backoffMilliseconds: the minimal delay before the client reconnects. 0 leaves it to the client.
     package init(_ error: SluiceError, action: SessionAction, fatal: Bool, backoffMilliseconds: UInt32 = 0) {
         self.init()
         let told = ClientError(error)
@@ -31,12 +31,12 @@ extension PBSessionError {
         self.backoffMilliseconds = backoffMilliseconds
     }
 
-    /// The error in the product's own form; a code that this version does not know reads as `internalError`, its name kept.
+    /// The error as a `SluiceError`. A code unknown to this version becomes `internalError`, with its name in the message.
     package var error: SluiceError {
         SluiceError(code: code, name: name, message: message, fix: fix)
     }
 
-    /// An action that this version does not know is transient: it tries again.
+    /// The action. One that this version does not know becomes `transient`, so the client retries.
     package var sessionAction: SessionAction { SessionAction(rawValue: action.rawValue) ?? .transient }
 }
 
@@ -60,20 +60,20 @@ extension SluiceError {
     }
 }
 
-/// A write that was undone, or an asymmetric object that was refused (CW-13, ING-9).
+/// A compensating write, or a rejected asymmetric object, as the gateway reports it to the client.
 package struct RejectedWriteReport: Hashable, Sendable {
-    /// The changeset, or the Ingest message, that carried it.
+    /// The number of the changeset, or of the `Ingest` message, that carried it.
     package var changeset: UInt64
     package var object: ObjectKey
     package var error: SluiceError
-    /// Nil for asymmetric objects, and for causes that a newer gateway knows.
+    /// `nil` for asymmetric objects, and for causes that only a newer gateway knows.
     package var cause: RefusalCause?
-    /// The fields at fault; empty where it is the whole object.
+    /// The fields at fault. Empty if the whole object is.
     package var fields: [String]
-    /// What was wanted, by property, up to `longestValues` bytes as JSON.
+    /// The intended values by property, up to `longestValues` bytes as JSON.
     package var values: [String: Value]
 
-    /// Bytes of one object's values; a client that wanted more than this has it itself, unless it learnt of its commit before.
+    /// The bound of one object's values as JSON, in bytes. Larger values are omitted; the client still has them until the write's commit.
     package static let longestValues = 64 << 10
 
     package init(

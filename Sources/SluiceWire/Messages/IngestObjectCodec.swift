@@ -1,9 +1,9 @@
 package import SluiceCore
 import SwiftProtobuf
 
-/// Objects to ingest as `IngestObject` (ingest.proto): properties by name.
+/// The codec of `IngestObject` (`Protos/ingest.proto`): an object to ingest, with properties by name.
 package enum IngestObjectCodec {
-    /// The object as extended JSON, so that it is checked as one that came as JSON.
+    /// Decodes an object and returns it as Extended JSON. It is then checked like one that arrived as JSON.
     /// - Throws: `ingestMalformed`.
     package static func json(_ bytes: [UInt8]) throws(SluiceError) -> JSON {
         do throws(SluiceError) {

@@ -1,18 +1,18 @@
 package import SluiceCore
 package import SwiftProtobuf
 
-/// What a peer may send and how it is read: every message of the protocol goes through here.
+/// The protocol's name, version and path, and the codec that all its messages pass through.
 package enum WireProtocol {
-    /// The WebSocket subprotocol, and the number in Hello and Welcome.
+    /// The WebSocket subprotocol, and the version in `Hello` and `Welcome`.
     package static let name = "sluice.v1"
     package static let version: UInt32 = 1
 
-    /// Where an app's sync sessions are.
+    /// Returns the path of an app's sync sessions.
     package static func path(app: String) -> String { "/v1/app/\(app)/sync" }
 
     private static var options: BinaryDecodingOptions {
         var options = BinaryDecodingOptions()
-        // A level of nested values is three levels of messages: Value, DictionaryValue, its entry.
+        // One level of nested values takes three levels of messages: `Value`, `DictionaryValue` and its entry.
         options.messageDepthLimit = 3 * Limits.nestingDepth + 16
         return options
     }
@@ -29,7 +29,7 @@ package enum WireProtocol {
         }
     }
 
-    /// - Throws: `internalError` when a message cannot be written, which only one of more than 2 GiB cannot.
+    /// - Throws: `internalError` if the message cannot be encoded, such as one over 2 GiB.
     package static func encode(_ message: some Message) throws(SluiceError) -> [UInt8] {
         do {
             return try message.serializedBytes()

@@ -1,6 +1,6 @@
 package import SluiceCore
 
-/// The parts of a session's first message that are read before its sender is known: nothing is decoded but the token.
+/// The parts of a session's first message that are read before authentication. Only the token and the version are decoded.
 package struct OpeningMessage {
     package enum Kind: Hashable, Sendable {
         case hello
@@ -11,12 +11,13 @@ package struct OpeningMessage {
 
     package let kind: Kind
     package let token: String
-    /// The protocol's version; 0 if none is given.
+    /// The protocol version. 0 if absent.
     package let version: UInt64
     private let content: Range<Int>
 
-    /// - Throws: `badSyntax` for a malformed message, or one that has a field twice that counts once: which of them is meant would differ
-    ///   between this and the decoder.
+    /// Reads the first message of a session.
+    /// - Throws: `badSyntax` for a malformed message, for two messages in one, and for a second token: the decoder might use another of
+    ///   the two. `unknownMessage` for an empty one.
     package init(_ bytes: [UInt8]) throws(SluiceError) {
         var parts = (field: UInt32(0), content: 0..<0)
         try Self.fields(of: bytes) { tag, range throws(SluiceError) in
@@ -52,7 +53,7 @@ package struct OpeningMessage {
         return (token.map { String(decoding: bytes[$0], as: UTF8.self) } ?? "", version)
     }
 
-    /// Checks how much a Hello lists, before it is decoded: a decoded class or property takes many times its bytes.
+    /// Checks the number of classes and properties in a `Hello` before decoding: decoded, each takes many times its bytes.
     /// - Throws: `limitsExceeded`.
     package func checkCounts(of bytes: [UInt8]) throws(SluiceError) {
         guard kind == .hello else { return }
@@ -63,13 +64,13 @@ package struct OpeningMessage {
             case 6:
                 classes += 1
                 try Self.fields(of: bytes, in: range) { field, _ throws(SluiceError) in if field == 4 { properties += 1 } }
-            // `types` of Held and of Checkpoint.
+            // `types` of `Held` and of `Checkpoint`.
             case 9: try Self.fields(of: bytes, in: range) { field, _ throws(SluiceError) in if field == 3 { classes += 1 } }
             case 12: try Self.fields(of: bytes, in: range) { field, _ throws(SluiceError) in if field == 2 { classes += 1 } }
             default: break
             }
         }
-        // Each class may be in the schema, in what is held and in the checkpoint.
+        // Each class may be in the schema, in the client view record and in the resume offer.
         guard classes <= 3 * Limits.helloClasses, properties <= Limits.helloProperties else {
             throw SluiceError(
                 .limitsExceeded, "A Hello lists \(classes) classes and \(properties) properties.",
@@ -79,7 +80,7 @@ package struct OpeningMessage {
 
     // MARK: Reading
 
-    /// Calls back for each field, with its content where it has a length.
+    /// Calls `body` for each field, with the range of its content if it is length-delimited.
     private static func fields(
         of bytes: [UInt8], in range: Range<Int>? = nil, _ body: (UInt32, Range<Int>?) throws(SluiceError) -> Void
     ) throws(SluiceError) {
@@ -93,7 +94,7 @@ package struct OpeningMessage {
         }
     }
 
-    /// Calls back until the range is read.
+    /// Calls `step` until the range is read.
     private static func read(
         _ bytes: [UInt8], _ range: Range<Int>, _ step: (inout WireReader) throws(SluiceError) -> Void
     ) throws(SluiceError) {

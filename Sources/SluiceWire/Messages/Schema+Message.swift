@@ -51,7 +51,7 @@ extension PBPropertySchema {
 }
 
 extension Property {
-    /// - Throws: `invalidSchemaChange` for a kind that this version does not know.
+    /// - Throws: `invalidSchemaChange` for a kind unknown to this version.
     package init(_ message: PBPropertySchema) throws(SluiceError) {
         let collection: CollectionKind
         switch message.collection {
@@ -91,11 +91,10 @@ extension Property {
 }
 
 extension ObjectType {
-    /// The most properties that a type may have, and the highest number a property may carry: `ObjectType` keeps a table by
-    /// number, so a peer must not choose how large it is.
+    /// The highest number that a property may have. `ObjectType` keeps a table by number, so a peer must not choose its size.
     package static let highestPropertyNumber: UInt32 = 65_535
 
-    /// - Throws: `invalidSchemaChange` for unknown kinds, names that repeat, or numbers out of range.
+    /// - Throws: `invalidSchemaChange` for unknown kinds, repeated names, or numbers out of range.
     package init(_ message: PBObjectSchema) throws(SluiceError) {
         let kind: ObjectKind
         switch message.kind {
@@ -119,7 +118,7 @@ extension ObjectType {
 }
 
 extension Schema {
-    /// - Throws: `invalidSchemaChange`.
+    /// - Throws: `invalidSchemaChange` for an invalid or repeated class.
     package init(messages: [PBObjectSchema]) throws(SluiceError) {
         let types = try messages.map { message throws(SluiceError) in try ObjectType(message) }
         guard Set(types.map(\.name)).count == types.count else {

@@ -43,7 +43,7 @@ extension PBTimestamp {
 }
 
 extension Timestamp {
-    /// - Throws: `badSyntax` for parts that no time has.
+    /// - Throws: `badSyntax` if the parts are no valid time.
     init(ofWire seconds: Int64, _ nanoseconds: Int64) throws(SluiceError) {
         guard let time = Timestamp(seconds: seconds, checking: nanoseconds) else {
             throw .malformed("a time has \(seconds) seconds and \(nanoseconds) nanoseconds, which is none")
@@ -53,8 +53,8 @@ extension Timestamp {
 }
 
 extension Value {
-    /// - Throws: `badSyntax` for a value without a kind, an identifier of the wrong length, a time that is none, or nesting
-    ///   beyond `Limits.nestingDepth`.
+    /// - Throws: `badSyntax` for a value without a kind, an identifier of the wrong length, an invalid time, or nesting beyond
+    ///   `Limits.nestingDepth`.
     package init(_ message: PBValue) throws(SluiceError) { try self.init(message, depth: 0) }
 
     private init(_ message: PBValue, depth: Int) throws(SluiceError) {
@@ -99,7 +99,7 @@ extension PBRow {
         fields.sort { $0.property < $1.property }
     }
 
-    /// - Throws: `unknownProperty` for a name that the type does not have.
+    /// - Throws: `unknownProperty` for a name that the class does not have.
     package init(_ values: [String: Value], type: ObjectType) throws(SluiceError) {
         self.init()
         for (name, value) in values { fields.append(PBField(property: try type.number(of: name), value)) }
@@ -116,8 +116,8 @@ extension PBField {
 }
 
 extension Row {
-    /// Properties with numbers that the type does not have are skipped; those that are missing are absent.
-    /// - Throws: `badSyntax`, or `wrongValueType` for a value that its property does not take.
+    /// Skips numbers that the class does not have. Properties that are missing become absent.
+    /// - Throws: `badSyntax`, or `wrongValueType` for a value that its property does not accept.
     package init(_ message: PBRow, type: ObjectType) throws(SluiceError) {
         self.init([Value?](repeating: nil, count: type.properties.count))
         for field in message.fields {
@@ -128,7 +128,7 @@ extension Row {
 }
 
 extension ObjectType {
-    /// The wire's number of a property. A property with the number 0 is one that the other side does not have.
+    /// Returns the number of a property in messages. The number 0 marks a property that the peer does not have.
     /// - Throws: `unknownProperty`.
     package func number(of name: String) throws(SluiceError) -> UInt32 {
         guard let property = self[name], property.id > 0 else {
@@ -137,7 +137,8 @@ extension ObjectType {
         return property.id
     }
 
-    /// The property with a number of the wire.
+    /// Returns the property with this number.
+    /// - Throws: `unknownProperty`.
     package func property(number: UInt32) throws(SluiceError) -> Property {
         guard let index = index(ofID: number) else {
             throw SluiceError(.unknownProperty, "\(name) has no property with the number \(number).")
@@ -147,7 +148,8 @@ extension ObjectType {
 }
 
 extension Property {
-    /// The value itself, when the property takes it. Null is always taken (see `ValueKinds`).
+    /// Returns the value if the property accepts its kind. Null is always accepted (see `ValueKinds`).
+    /// - Throws: `wrongValueType`.
     package func checked(_ value: Value, type: ObjectType) throws(SluiceError) -> Value {
         let shape = ValueShape(of: self)
         var fits = shape.value.contains(value.kind)
@@ -166,8 +168,8 @@ extension Property {
 }
 
 extension Property {
-    /// The value, if the schema lets a client write it: `checked`, and no element is null that may not be, and a link leads to a key as
-    /// its class has them. A null in the place of a value is for the database to refuse, with the object it is in.
+    /// Returns the value if the schema lets a client write it: `checked`, no null element where elements are required, and links with the
+    /// key type of their class. A null value passes: the database rejects it together with its object.
     /// - Throws: `wrongValueType`.
     func written(_ value: Value, type: ObjectType, in schema: Schema) throws(SluiceError) -> Value {
         let value = try checked(value, type: type)
