@@ -1,19 +1,19 @@
-/// What a change of the log is.
+/// The kind of a change in the WAL.
 package enum ChangeOperation: UInt8, Sendable {
     case insert = 1, update = 2, delete = 3
-    /// All rows of the class are gone at once; there is neither key nor image.
+    /// Removes all rows of the class at once. It has neither key nor image.
     case truncate = 4
 }
 
-/// One row change read from the write-ahead log.
+/// One row change read from the WAL.
 package struct CapturedChange: Sendable {
     package var position: Position
-    /// Index into `Schema.types`.
+    /// The index in `Schema.types`.
     package var type: Int32
     package var operation: ChangeOperation
-    /// The whole old row (REPLICA IDENTITY FULL); nil for an insert and a truncation.
+    /// The whole old row (REPLICA IDENTITY FULL). Nil for an insert and a truncation.
     package var before: RowRef?
-    /// The whole new row; nil for a delete and a truncation.
+    /// The whole new row. Nil for a delete and a truncation.
     package var after: RowRef?
 
     package init(position: Position, type: Int32, operation: ChangeOperation, before: RowRef?, after: RowRef?) {
@@ -25,17 +25,18 @@ package struct CapturedChange: Sendable {
     }
 }
 
-/// A transaction, or the piece of a long one that fitted into a batch.
+/// A transaction, or the part of a long one that fits into a batch.
 package struct CapturedTransaction: Sendable {
     package var xid: UInt32
     /// The LSN of the commit record: the transaction's place in the order.
     package var lsn: LSN
     /// Microseconds since 1970, UTC.
     package var commitTime: Int64
+    /// The client changeset of the transaction. Nil for SQL writes.
     package var origin: Origin?
-    /// Its changes, as indices into `CaptureBatch.changes`.
+    /// The transaction's changes, as indices into `CaptureBatch.changes`.
     package var changes: Range<Int>
-    /// Where the next transaction may begin: what is confirmed to PostgreSQL. Nil while more pieces follow.
+    /// The position after the transaction, to confirm to PostgreSQL. Nil while more parts follow.
     package var end: LSN?
 
     package init(xid: UInt32, lsn: LSN, commitTime: Int64, origin: Origin?, changes: Range<Int>, end: LSN?) {
@@ -54,12 +55,12 @@ extension Witness {
     }
 }
 
-/// News of a row of a synced table that does not fit its type: such a row is reported and never sent (EXT-3).
+/// A report about a row of a synced table that does not fit its class. Such a row is quarantined and never sent.
 package struct UnfitRow: Sendable {
     package var position: Position
     package var type: Int32
     package var key: String
-    /// Nil when the row did not fit before and does now, or is gone.
+    /// Nil if a row that did not fit now fits or is deleted.
     package var reason: String?
 
     package init(position: Position, type: Int32, key: String, reason: String?) {
@@ -70,17 +71,17 @@ package struct UnfitRow: Sendable {
     }
 }
 
-/// What one read of the log gives: bounded by `Limits.captureBatch…`, reused from read to read.
+/// The result of one read of the WAL. It is bounded by `Limits.captureBatch…` and reused from read to read.
 package struct CaptureBatch: Sendable {
     package var transactions: [CapturedTransaction] = []
     package var changes: [CapturedChange] = []
     package var rows = RowBuffer()
     package var unfit: [UnfitRow] = []
-    /// What was announced of the app's schema: rows that come later may have what it adds.
+    /// The app's schemas announced in the WAL. Later rows may have the properties that they add.
     package var schemas: [String] = []
-    /// Changes that were made before this are missing: a table was not published, or its changes came without their old rows.
+    /// Changes before this position are missing, because a table was not published or its changes lacked the old rows.
     package var gap: LSN = .zero
-    /// Everything before this is in the batches up to this one; set also when nothing happened (a keep-alive).
+    /// Everything before this position is in the batches up to this one. A keep-alive without changes also sets it.
     package var reached: LSN = .zero
 
     package init() {}

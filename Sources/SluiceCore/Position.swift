@@ -1,11 +1,11 @@
-/// A log sequence number of PostgreSQL: a byte position in the write-ahead log, printed as `16/B374D848`.
+/// A log sequence number of PostgreSQL: a byte position in the WAL, printed as `16/B374D848`.
 package struct LSN: RawRepresentable, Hashable, Sendable, Comparable, CustomStringConvertible {
     package var rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
     package static let zero = LSN(rawValue: 0)
     package static let max = LSN(rawValue: .max)
 
-    /// Reads PostgreSQL's text form; nil for anything else.
+    /// Reads PostgreSQL's text form, or returns nil.
     package init?(_ text: some StringProtocol) {
         var (high, low, digits): (UInt64?, UInt64, Int) = (nil, 0, 0)
         for byte in text.utf8 {
@@ -29,9 +29,9 @@ package struct LSN: RawRepresentable, Hashable, Sendable, Comparable, CustomStri
     }
 }
 
-/// The place of a change in the only order there is: PostgreSQL's commit order.
+/// The place of a change in PostgreSQL's commit order, the only order of the system.
 package struct Position: Hashable, Sendable, Comparable, CustomStringConvertible {
-    /// The byte behind the start of the commit record: after the end of every earlier commit record, and not after its own.
+    /// The byte after the start of the commit record. It is after the end of every earlier commit record, and not after the end of its own.
     package var lsn: LSN
     /// The ordinal of the change in its transaction, from 0.
     package var ordinal: UInt32
@@ -47,7 +47,7 @@ package struct Position: Hashable, Sendable, Comparable, CustomStringConvertible
     package var description: String { "\(lsn)+\(ordinal)" }
 }
 
-/// Which client changeset a transaction carries. SQL writers have none.
+/// The client changeset of a transaction. SQL writes have none.
 package struct Origin: Hashable, Sendable {
     package var client: ClientID
     package var changeset: UInt64
@@ -58,11 +58,11 @@ package struct Origin: Hashable, Sendable {
     }
 }
 
-/// The identity of one client file (`SES-7`), allotted by the gateway at its first session. 0 is no client.
+/// The identity of one client replica. The gateway assigns it in the replica's first session. 0 is no client.
 package struct ClientID: RawRepresentable, Hashable, Sendable, Comparable, CustomStringConvertible {
     package var rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
-    /// The origin of direct SQL writes; it sorts before every client, so it loses ties.
+    /// The origin of SQL writes. It sorts before every client, so it loses ties.
     package static let server = ClientID(rawValue: 0)
     package static func < (lhs: ClientID, rhs: ClientID) -> Bool { lhs.rawValue < rhs.rawValue }
     package var description: String { String(rawValue) }
@@ -70,13 +70,13 @@ package struct ClientID: RawRepresentable, Hashable, Sendable, Comparable, Custo
 
 package enum Operation: UInt8, Sendable { case insert = 1, update = 2, delete = 3 }
 
-/// `pg_current_snapshot()`: which transactions a snapshot sees.
+/// The value of `pg_current_snapshot()`: the set of transactions that a snapshot sees.
 package struct TransactionSnapshot: Hashable, Sendable {
-    /// The lowest transaction still running.
+    /// The lowest transaction that was still running.
     package var xmin: UInt64
-    /// One past the highest finished one.
+    /// One past the highest finished transaction.
     package var xmax: UInt64
-    /// Those between that were still running, ascending.
+    /// The transactions in between that were still running, ascending.
     package var running: [UInt64]
 
     package init(xmin: UInt64, xmax: UInt64, running: [UInt64]) {
@@ -85,7 +85,7 @@ package struct TransactionSnapshot: Hashable, Sendable {
         self.running = running
     }
 
-    /// Reads PostgreSQL's form `xmin:xmax:a,b`; nil for anything else.
+    /// Reads PostgreSQL's form `xmin:xmax:a,b`, or returns nil.
     package init?(_ text: some StringProtocol) {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 3, let xmin = UInt64(parts[0]), let xmax = UInt64(parts[1]) else { return nil }
@@ -94,8 +94,8 @@ package struct TransactionSnapshot: Hashable, Sendable {
         self.init(xmin: xmin, xmax: xmax, running: running.compactMap(\.self))
     }
 
-    /// Whether the snapshot sees a committed transaction. `xid` is the 32-bit number that the log carries; it is taken
-    /// to be the one nearest to `xmax`.
+    /// `true` if the snapshot sees a committed transaction. `xid` is the 32-bit number from the WAL. It is extended to the 64-bit number
+    /// nearest to `xmax`.
     package func sees(xid: UInt32) -> Bool {
         let distance = Int64(Int32(bitPattern: xid &- UInt32(truncatingIfNeeded: xmax)))
         let full = UInt64(bitPattern: Int64(bitPattern: xmax) + distance)

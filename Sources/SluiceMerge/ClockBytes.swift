@@ -6,7 +6,7 @@ struct ClockWriter {
     private(set) var stamps: [WriteStamp] = []
     private var places: [WriteStamp: UInt64] = [:]
 
-    /// Names a stamp by its place in the table.
+    /// Writes the index of a stamp in the table.
     mutating func stamp(_ stamp: WriteStamp) {
         if let place = places[stamp] { return number(place) }
         places[stamp] = UInt64(stamps.count)
@@ -40,7 +40,7 @@ struct ClockWriter {
 struct ClockReader {
     private let bytes: [UInt8]
     private var position = 0
-    /// The table, once it is read.
+    /// The stamps by their index in the bytes. Empty until the table has been read.
     var stamps: [WriteStamp] = []
 
     init(bytes: [UInt8]) { self.bytes = bytes }
@@ -64,6 +64,7 @@ struct ClockReader {
         var value: UInt64 = 0
         for shift in stride(from: UInt64(0), to: 64, by: 7) {
             let byte = try self.byte()
+            // The tenth byte has only the top bit of 64.
             if shift == 63, byte > 1 { throw damaged }
             value |= UInt64(byte & 0x7F) << shift
             if byte < 0x80 { return value }
@@ -74,6 +75,7 @@ struct ClockReader {
     /// A count of things that have at least `size` bytes each.
     mutating func count(of size: Int) throws(SluiceError) -> Int {
         let count = try number()
+        // Damaged bytes must not cause a long loop or a large allocation.
         guard count <= UInt64((bytes.count - position) / size) else { throw damaged }
         return Int(count)
     }

@@ -1,7 +1,7 @@
 import SluiceCore
 
 extension Edit {
-    /// Whether it can be said of a property; what is deeper shows where it is merged.
+    /// `true` if the edit fits the kind of the property. The merge checks deeper steps.
     func fits(_ property: Property) -> Bool {
         switch (property.collection, path.first, action) {
         case (.list, .element, _), (.list, nil, .insert), (.list, nil, .clear(.list)), (.list, nil, .become(.list)): true

@@ -1,9 +1,9 @@
 package import SluiceCore
 
 extension ObjectState {
-    /// Puts zeros where embedded objects lack what they must have: the model of whoever made them may not have it (SCH-10). Nobody wrote
-    /// them, so everything beats them.
-    /// - Parameter names: of the properties that were written.
+    /// Fills missing required fields of embedded objects with empty values: the writer's model may lack them. The values have no writer, so
+    /// every write beats them.
+    /// - Parameter names: The names of the written properties.
     package mutating func fill(_ names: Set<String>, of type: ObjectType, in schema: Schema, now: LSN) {
         let filling = Filling(schema: schema, now: now)
         for name in names {
@@ -21,8 +21,8 @@ private struct Filling {
     let schema: Schema
     let now: LSN
 
-    /// - Parameter clock: of the place.
-    /// - Returns: whether anything was missing.
+    /// - Parameter clock: The clock of the place.
+    /// - Returns: `true` if a field was missing.
     func fill(_ value: inout Value, _ property: Property, _ clock: inout PropertyClock) -> Bool {
         guard case .embedded(let name) = property.type, let type = schema[name] else { return false }
         switch (property.collection, value) {
@@ -40,7 +40,7 @@ private struct Filling {
         return true
     }
 
-    /// Remembers what the elements were: whoever gave them calls them by that.
+    /// Fills the elements and records their original hashes, by which their writers refer to them.
     private func fill(elements: inout [Value], _ type: ObjectType, _ clock: inout PropertyClock) -> Bool {
         var list = clock.list(of: elements.count)
         var isChanged = false
@@ -92,7 +92,7 @@ private struct Filling {
 }
 
 extension PropertyClock {
-    /// The clock of a key, where nobody did anything inside of the value.
+    /// Stores the clock of a key without marking the value as explicit.
     fileprivate mutating func keep(_ clock: PropertyClock, at key: String, _ lsn: LSN) {
         var entries: [String: Contents.Entry] = [:]
         if case .keyed(let known)? = contents { entries = known }

@@ -1,17 +1,17 @@
 import SluiceCore
 
-/// Finding what a writer meant. All of it looks at the list with the writer's eyes only, so that it does not matter what of
-/// others arrived before.
+/// The search for the element that a writer means. It reads the list from the writer's point of view only. So changes of others that
+/// arrived earlier make no difference.
 extension ListClock {
-    /// Where an element is: its first place, and the one where its writer saw it.
+    /// The location of an element: its first place, and the place where its writer saw it.
     struct Found {
         var first: Int
         var seenAt: Int
     }
 
-    /// - Parameter values: what the list holds now.
-    /// - Returns: nil when there is no such element, and never was as far as is known.
-    /// - Throws: `badChangeset` for an index that the writer cannot have seen.
+    /// - Parameter values: The current values of the list.
+    /// - Returns: `nil` if the list has no such element and no record of one.
+    /// - Throws: `badChangeset` if the index is outside the list that the writer saw.
     func find(_ reference: ElementRef, _ values: [Value], by writer: WriteContext) throws(SluiceError) -> Found? {
         let mine = Eyes.writer(writer.base, writer.stamp.client)
         switch reference {
@@ -25,8 +25,7 @@ extension ListClock {
                 let now = present.flatMap { values.indices.contains($0) ? values[$0] : nil }
                 if was(listed[index], now: now) != false { return found(listed[index], mine) }
             }
-            // The list that the writer saw is not known any more: the same value, nearest to where it was; or an element that had
-            // it before others changed it.
+            // The list that the writer saw is unknown. Take the nearest element with the same value, or with that first value.
             let present = presentValues(values)
             var like = listed.indices.filter { was(listed[$0], now: present[listed[$0].first]) == true }
             if like.isEmpty { like = listed.indices.filter { places[listed[$0].first].original?.hash == hash } }
@@ -49,12 +48,12 @@ extension ListClock {
         Found(first: element.first, seenAt: place(of: element.first, mine) ?? element.place)
     }
 
-    /// The values of the elements that are there, by first place.
+    /// Returns the values of the present elements by first place.
     private func presentValues(_ values: [Value]) -> [Int: Value] {
         Dictionary(zip(elements(.present).map(\.first), values), uniquingKeysWith: { first, _ in first })
     }
 
-    /// - Throws: `badChangeset` when the writer cannot have seen a list of this size (CR-26).
+    /// - Throws: `badChangeset` if the writer saw a list of another size (CR-26).
     func checkSize(_ size: Int, by writer: WriteContext) throws(SluiceError) {
         let seen = elements(.writer(writer.base, writer.stamp.client)).count
         guard seen == size else {
@@ -62,19 +61,19 @@ extension ListClock {
         }
     }
 
-    /// Where the element with this first place stands.
+    /// Returns the latest visible place of the element with this first place.
     private func place(of first: Int, _ eyes: Eyes) -> Int? {
         let id = places[first].id
         return places.indices.filter { places[$0].first == id && eyes.sees(places[$0].lsn, by: places[$0].stamp.client) }
             .max { (places[$0].stamp, places[$0].tag) < (places[$1].stamp, places[$1].tag) }
     }
 
-    /// Where the element is in the list now; nil when it was removed.
+    /// Returns the current index of the element in the list. `nil` if it is removed.
     func presentIndex(of first: Int) -> Int? {
         places[first].removals.isEmpty ? elements(.present).firstIndex { $0.first == first } : nil
     }
 
-    /// The place to insert behind; nil for the start.
+    /// Returns the place to insert behind. `nil` for the start.
     func anchor(_ reference: ElementRef?, _ values: [Value], by writer: WriteContext) throws(SluiceError) -> Int? {
         guard let reference else { return nil }
         if let found = try find(reference, values, by: writer) { return found.seenAt }
@@ -87,8 +86,8 @@ extension ListClock {
 }
 
 extension ListClock.Place {
-    /// Whether the element had a value for a writer; nil when that is not known.
-    /// - Parameter now: nil when it was removed.
+    /// `true` if the writer saw the element with this value. `nil` if that is unknown.
+    /// - Parameter now: The current value. `nil` if the element is removed.
     fileprivate func was(_ hash: ValueHash, now: Value?, to eyes: ListClock.Eyes) -> Bool? {
         // Only the first and the last value are known.
         if let original, !eyes.sees(original.until, by: .server) { return original.hash == hash }

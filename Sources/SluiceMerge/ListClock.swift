@@ -1,18 +1,17 @@
 package import SluiceCore
 
-/// The order of a list with what it was: a place for each insertion and each move ever, removed elements included, until
-/// they are pruned.
+/// The order of a list and its history. It has a place for each insertion and each move, also of removed elements, until they are pruned.
 ///
-/// A place hangs on the left or the right of the place that its writer saw there, and places that hang on one side of
-/// another are in the order of their stamps; read from left to right this is the list ("Fugue", Weidner and Kleppmann 2023,
-/// with the earlier first, CR-11). So the order follows from the places alone, however they arrived, and what one writer
-/// inserted in a row stays together. An element stands at the place of its latest move.
+/// A place is a left or right child of the place that its writer saw there. Children on one side are in the order of their stamps. The list
+/// is the order from left to right ("Fugue", Weidner and Kleppmann 2023, with the earlier first, CR-11). So the order depends on the places
+/// alone, not on their arrival. Elements that one writer inserts in a row stay together. The place of an element is that of its latest
+/// move.
 package struct ListClock: Hashable, Sendable {
     package struct ID: Hashable, Sendable {
         package var client: ClientID
         package var tag: UInt64
 
-        // By numbers: what is compared for every place of a list must not go through another module's witnesses.
+        // Compares raw numbers: this comparison runs for every place of a list and must not use another module's witnesses.
         package static func == (lhs: ID, rhs: ID) -> Bool { lhs.tag == rhs.tag && lhs.client.rawValue == rhs.client.rawValue }
     }
 
@@ -29,30 +28,30 @@ package struct ListClock: Hashable, Sendable {
     package struct Place: Hashable, Sendable {
         package var stamp: WriteStamp
         package var tag: UInt64
-        /// The place that it hangs on; nil: the start of the list.
+        /// The parent place. `nil` for the start of the list.
         package var parent: ID?
         package var isLeft: Bool
-        /// The first place of the element that was moved here; nil for an insertion.
+        /// The first place of the moved element. `nil` for an insertion.
         package var element: ID?
-        /// The end of the log before its transaction; zero when everybody knows it.
+        /// The end of the log before its transaction. Zero if all writers know the place.
         package var lsn: LSN
-        /// Who removed the element; of first places only, as `value`.
+        /// The removals of the element, with their clients. Only first places have them, as with `value`.
         package var removals: [Removal] = []
-        /// Of the element's value; nil as long as it is the one that was inserted.
+        /// The clock of the element's value. `nil` until the inserted value changes.
         package var value: Contents.Entry?
-        /// The value that was inserted, once it has been changed or removed, and where the log ended before that.
+        /// The hash of the inserted value, once it is changed or removed, and the end of the log before that.
         package var original: Original?
 
         package var id: ID { ID(client: stamp.client, tag: tag) }
         package var first: ID { element ?? id }
     }
 
-    /// From left to right.
+    /// The places from left to right.
     package var places: [Place]
 
     package init(places: [Place] = []) { self.places = places }
 
-    /// Of a list of which nothing is known but that it is there.
+    /// Creates the clock of a list whose history is unknown.
     init(count: Int) {
         places = (0..<count).map { index in
             let left = index == 0 ? nil : ID(client: .server, tag: UInt64(index - 1))
@@ -60,13 +59,13 @@ package struct ListClock: Hashable, Sendable {
         }
     }
 
-    /// Whose eyes a list is seen with.
+    /// The point of view from which a list is read.
     enum Eyes {
-        /// Everybody's: the list as it is.
+        /// The list as it is now.
         case present
         /// The server's list as the writer's base had it.
         case base(LSN)
-        /// The writer's own: the base, and everything that the writer did.
+        /// The writer's list: the base with all changes of the writer.
         case writer(LSN, ClientID)
 
         func sees(_ lsn: LSN, by client: ClientID) -> Bool {
@@ -78,7 +77,7 @@ package struct ListClock: Hashable, Sendable {
         }
     }
 
-    /// An element as it is seen: the index of its first place, and of the one where it stands.
+    /// An element in one point of view: the index of its first place, and of its current place.
     struct Element {
         var first: Int
         var place: Int
@@ -89,9 +88,10 @@ package struct ListClock: Hashable, Sendable {
         let moved = Set(places.lazy.compactMap(\.element))
         var firsts: [ID: Int] = [:]
         var current: [ID: Int] = [:]
-        // Most elements were never moved, and stand where they were inserted.
+        // Most elements were never moved: their current place is that of the insertion.
         for index in places.indices where !moved.isEmpty && moved.contains(places[index].first) && sees(index, eyes) {
             if places[index].element == nil { firsts[places[index].id] = index }
+            // Of several moves, the latest visible one counts (CR-14).
             if let other = current[places[index].first], places[other].isLater(than: places[index]) { continue }
             current[places[index].first] = index
         }
@@ -104,6 +104,7 @@ package struct ListClock: Hashable, Sendable {
                 first = known
             }
             let removals = places[first].removals
+            // A removal counts only from points of view that see it.
             if !removals.isEmpty, removals.contains(where: { eyes.sees($0.lsn, by: $0.client) }) { continue }
             elements.append(Element(first: first, place: index))
         }
@@ -126,8 +127,8 @@ extension ListClock.Place {
 // MARK: Adding places
 
 extension ListClock {
-    /// Adds a place behind another as its writer saw the list.
-    /// - Parameter left: the index of the place before; nil: the start.
+    /// Adds a place behind another in the list that its writer saw.
+    /// - Parameter left: The index of the place before. `nil` for the start.
     mutating func add(
         stamp: WriteStamp, tag: UInt64, element: ID?, lsn: LSN, behind left: Int?, eyes: Eyes
     ) {
@@ -135,6 +136,7 @@ extension ListClock {
         let parent = left.map { places[$0].id }
         let hasRight = places.contains { $0.parent == parent && !$0.isLeft && eyes.sees($0.lsn, by: $0.stamp.client) }
         var place = Place(stamp: stamp, tag: tag, parent: parent, isLeft: false, element: element, lsn: lsn)
+        // With a visible right child, the place becomes the left child of the next visible place (Fugue).
         if hasRight, let next {
             place.parent = places[next].id
             place.isLeft = true
@@ -142,7 +144,7 @@ extension ListClock {
         places.insert(place, at: position(for: place))
     }
 
-    /// Where a place comes from left to right.
+    /// Returns the index of a new place from left to right. O(n) in the places.
     private func position(for place: Place) -> Int {
         let siblings = places.indices.filter { places[$0].parent == place.parent && places[$0].isLeft == place.isLeft }
         let parent = place.parent.flatMap { index(of: $0) }
@@ -150,23 +152,24 @@ extension ListClock {
             guard let parent else { return 0 }
             return place.isLeft ? parent : parent + 1
         }
+        // Siblings are in the order of stamps: the place follows the subtree of the last earlier one.
         let before = siblings.filter { place.isLater(than: places[$0]) }
         if let last = before.max(by: { places[$1].isLater(than: places[$0]) }) { return bounds(below: last).upperBound }
         let first = siblings.min { places[$1].isLater(than: places[$0]) } ?? 0
         return bounds(below: first).lowerBound
     }
 
-    /// The places that hang on one, itself included: they lie side by side.
+    /// Returns the range of a place and its descendants, which are adjacent. O(n) in the places.
     private func bounds(below root: Int) -> Range<Int> {
         var indices: [ID: Int] = [:]
         for (index, place) in places.enumerated() { indices[place.id] = index }
-        // Nil: not known yet.
+        // `nil`: not known yet.
         var isBelow = [Bool?](repeating: nil, count: places.count)
         isBelow[root] = true
         for index in places.indices {
             var way: [Int] = []
             var at: Int? = index
-            // Only damaged places hang on each other in a ring.
+            // Only damaged places form a cycle.
             while let here = at, isBelow[here] == nil, way.count < places.count {
                 way.append(here)
                 at = places[here].parent.flatMap { indices[$0] }

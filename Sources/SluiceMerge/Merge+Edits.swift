@@ -1,11 +1,11 @@
 import SluiceCore
 
-/// What an edit comes to: the rules for what is inside of a value (CR-11 to CR-24).
+/// One edit of a writer, with the rules for changes inside values (CR-11 to CR-24).
 struct EditMerge {
     let edit: Edit
     let writer: WriteContext
 
-    /// - Throws: `badChangeset` when the writer contradicts what they can have seen.
+    /// - Throws: `badChangeset` if the edit contradicts the list that its writer can have seen (CR-26).
     func apply(to value: inout Value, _ clock: inout PropertyClock) throws(SluiceError) -> Merge.Outcome {
         try descend(edit.path[...], &value, &clock)
     }
@@ -18,6 +18,7 @@ struct EditMerge {
         let rest = path.dropFirst()
         switch (step, value) {
         case (.key(let key), .dictionary(var fields)):
+            // Drops the second reference, which would force a copy of the container.
             value = .null
             defer { value = .dictionary(fields) }
             return try descend(rest, into: key, &fields, &clock)
@@ -39,7 +40,7 @@ struct EditMerge {
         if rest.isEmpty, edit.action == .remove {
             guard writer.stamp >= entry.stamp || entry.isDefault else { return .lost }
             let before = fields.removeValue(forKey: key)
-            // What was added later counts should a set arrive that lies between, whichever of the two came first (CR-10).
+            // Later additions count if a set arrives that lies between, in either order of the two (CR-10).
             entry = PropertyClock(
                 stamp: writer.stamp, additions: entry.additions.filter { $0.stamp > writer.stamp },
                 reset: Deletion(stamp: writer.stamp, lsn: writer.now))
@@ -58,7 +59,7 @@ struct EditMerge {
         return isNew ? .changed : outcome
     }
 
-    /// Nothing now, but it counts should an older set arrive (CR-10).
+    /// Records an addition to an absent key. It has no effect now, but counts if an older set arrives (CR-10).
     private func add(
         _ amount: Int64, toAbsent key: String, _ entry: inout PropertyClock, _ clock: inout PropertyClock
     ) -> Merge.Outcome {
@@ -78,6 +79,7 @@ struct EditMerge {
         guard let found = try list.find(reference, elements, by: writer) else { return .lost }
         let present = list.presentIndex(of: found.first)
         if rest.isEmpty, edit.action == .remove {
+            // Also recorded for a removed element: a point of view sees only some of the removals.
             list.places[found.first].removals.append(ListClock.Removal(client: writer.stamp.client, lsn: writer.now))
             if let present { list.places[found.first].remember(elements[present], until: writer.now) }
             clock.contents = .list(list)
@@ -86,6 +88,7 @@ struct EditMerge {
             return .changed
         }
         if rest.isEmpty, case .move(let after, let tag) = edit.action {
+            // A repeated move is already in the list.
             if list.index(of: ListClock.ID(client: writer.stamp.client, tag: tag)) != nil { return .same }
             let order = list.elements(.present).map(\.first)
             let behind = try list.anchor(after, elements, by: writer)
@@ -94,7 +97,7 @@ struct EditMerge {
             clock.contents = .list(list)
             return reorder(&elements, from: order, list)
         }
-        // Nothing brings back what was removed, or changes it (CR-12).
+        // A removed element is neither restored nor changed (CR-12).
         guard let present else { return .lost }
         var inner = list.places[found.first].value?.clock ?? PropertyClock(stamp: list.places[found.first].stamp)
         let before = elements[present]
@@ -108,7 +111,7 @@ struct EditMerge {
 
     private var eyes: ListClock.Eyes { .writer(writer.base, writer.stamp.client) }
 
-    /// Puts the values in the order that a move gave the elements: exactly one place came to the list.
+    /// Puts the values in the order after a move. The move has added exactly one place to the list.
     private func reorder(_ elements: inout [Value], from before: [Int], _ list: ListClock) -> Merge.Outcome {
         guard let added = list.places.firstIndex(where: { $0.stamp == writer.stamp && $0.tag == moveTag }) else { return .same }
         let old = Dictionary(uniqueKeysWithValues: before.enumerated().map { ($1 >= added ? $1 + 1 : $1, $0) })
@@ -135,8 +138,8 @@ struct EditMerge {
         }
     }
 
-    /// An embedded object is made in a place that nobody set to something else meanwhile, whatever the times (CR-22). Two
-    /// sides that make the same container share it (CR-21, CR-24); against other values of mixed, the later counts.
+    /// Makes the place a container. An embedded object needs a writer that knows the last reset of the place, at any time (CR-22). Two
+    /// sides that make the same container share it (CR-21, CR-24). Against other values, the later one wins.
     private func become(_ container: Edit.Container, _ value: inout Value, _ clock: inout PropertyClock) -> Merge.Outcome {
         let isKnown = clock.reset?.admits(writer) ?? true
         if value.isContainer(container) {
@@ -150,7 +153,7 @@ struct EditMerge {
             clock.makeExplicit()
         } else {
             guard clock.isDefault || writer.stamp >= clock.stamp else { return .lost }
-            // Others who make it the same have a share in it, so it voids nothing but what the writer did not know of.
+            // Other writers share the container, so its reset voids only the changes that this writer did not know of.
             let reset = isKnown ? clock.reset : Deletion(stamp: writer.stamp, lsn: writer.now)
             clock = PropertyClock(stamp: writer.stamp, valueHash: clock.valueHash, reset: reset)
         }
@@ -160,8 +163,8 @@ struct EditMerge {
         return .changed
     }
 
-    /// Empties a container and voids whatever the writer does not know of in it (CR-16). Of two that did not know of each other
-    /// the later counts (CR-17).
+    /// Empties a container and voids the changes inside that the writer does not know of (CR-16). Of two clears that did not know of each
+    /// other, the later one counts (CR-17).
     private func clear(_ container: Edit.Container, _ value: inout Value, _ clock: inout PropertyClock) -> Merge.Outcome {
         guard value.isContainer(container) else { return .lost }
         var stamp = writer.stamp
@@ -183,7 +186,7 @@ struct EditMerge {
         guard case .list(var elements) = value, clock.reset?.admits(writer) ?? true else { return .lost }
         var list = clock.list(of: elements.count)
         if let size = edit.priorSize { try list.checkSize(size, by: writer) }
-        // What is sent again is there already.
+        // A repeated insertion is already in the list.
         if list.index(of: ListClock.ID(client: writer.stamp.client, tag: tag)) != nil { return .same }
         let behind = try list.anchor(after, elements, by: writer)
         list.add(stamp: writer.stamp, tag: tag, element: nil, lsn: writer.now, behind: behind, eyes: eyes)
@@ -196,7 +199,7 @@ struct EditMerge {
         return .changed
     }
 
-    /// A member comes to a set or goes: of equal ones the later change counts (CR-19).
+    /// Inserts or removes a member of a set. Of changes to equal members, the later one counts (CR-19).
     private func change(_ member: Value, isThere: Bool, _ value: inout Value, _ clock: inout PropertyClock) -> Merge.Outcome {
         guard case .list(var members) = value, clock.reset?.admits(writer) ?? true else { return .lost }
         let hash = ValueHash(member)
@@ -214,7 +217,7 @@ struct EditMerge {
 }
 
 extension PropertyClock {
-    /// Of what stands at a key that has none: it came with the whole, and a writer knows the whole.
+    /// The clock of a value at a key without a clock. The value arrived with the whole, which each writer knows.
     static let ofWhole = PropertyClock(stamp: .zero)
 
     func entry(_ key: String) -> PropertyClock? {
@@ -231,7 +234,8 @@ extension PropertyClock {
         makeExplicit()
     }
 
-    /// What happens inside of a value is no default, and does not make the value itself a set one.
+    /// Turns a default into an explicit value of time zero. A change inside a value is no default, but does not count as a set of the
+    /// value.
     fileprivate mutating func makeExplicit() {
         guard isDefault else { return }
         isDefault = false
@@ -242,7 +246,7 @@ extension PropertyClock {
         if case .members(let members)? = contents { members } else { [:] }
     }
 
-    /// The clock of a list with so many elements.
+    /// Returns the clock of a list of `count` elements. If the stored clock has another count, it returns a new one without history.
     func list(of count: Int) -> ListClock {
         if case .list(let list)? = contents, list.elements(.present).count == count { return list }
         return ListClock(count: count)

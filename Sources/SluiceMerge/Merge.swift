@@ -1,6 +1,6 @@
 package import SluiceCore
 
-/// Who makes a change, and what they knew.
+/// The writer of a change, and the state that it had seen.
 package struct WriteContext: Hashable, Sendable {
     /// The changeset's time, cut to the bound on the future (CR-30), and its client.
     package var stamp: WriteStamp
@@ -16,16 +16,16 @@ package struct WriteContext: Hashable, Sendable {
     }
 }
 
-/// What a change did to an object.
+/// The effect of a change on an object.
 package enum MergeEffect: Hashable, Sendable {
     case inserted
-    /// The properties whose values are others than before.
+    /// The names of the properties whose values differ from before.
     case updated(Set<String>)
     case deleted
     case unchanged(Reason)
 
     package enum Reason: Hashable, Sendable {
-        /// A deletion that the writer did not know of (CR-1, CR-2), or an edit of an object that is not there.
+        /// The writer did not know of a deletion (CR-1, CR-2), or edited an object that does not exist.
         case objectDeleted
         /// Every value lost against a later or explicit one, or a deletion against a later one (CR-3, CR-5, CR-6, CR-9).
         case superseded
@@ -34,20 +34,20 @@ package enum MergeEffect: Hashable, Sendable {
     }
 }
 
-/// The conflict rules (CR-1 to CR-26 of the server specification; DESIGN section 5); those for what is inside of values are in
-/// `EditMerge`. A collection that is set as a whole is replaced as a whole; an embedded object merges field by field.
+/// The conflict rules CR-1 to CR-26 of docs/merging.md. `EditMerge` has the rules for changes inside values. A set replaces a collection as
+/// a whole. An embedded object merges field by field.
 ///
-/// Any order of arrival gives one state, as long as each client's changes come in their order and each once: adding to a
-/// counter is the one thing that repeating changes (`ClientStore` sees to it that nothing is repeated). A link keeps its
-/// target's key whatever becomes of the target (CR-25): whether it resolves is decided where it is read.
+/// Any order of arrival gives one state, if each client's changes arrive in order and once. Only counter additions have an effect when
+/// repeated; `ClientStore` prevents repetition. A link keeps its target's key (CR-25): the reader decides if it resolves.
 package enum Merge {
-    /// How many additions to one counter are remembered one by one. Beyond, the two oldest become one that counts from
-    /// the later of their times: exact, unless a set arrives that lies between them.
+    /// The number of additions to one counter that are kept one by one. Beyond it, the two oldest are added up at the later of their times.
+    /// The result is exact, unless a set arrives that lies between them.
     static let rememberedAdditions = 32
 
-    /// Applies one change. Also when the effect is `unchanged`, the clocks may have changed and must be stored.
-    /// - Throws: `unknownProperty` when the type lacks a property that is written, `badChangeset` when the primary key is
-    ///   written; nothing has happened then.
+    /// Applies one change. The caller must store the clocks even if the effect is `unchanged`, since they may have changed.
+    /// - Throws: `unknownProperty` if the type lacks a written property, `badChangeset` if the change writes the primary key. An edit that
+    ///   does not fit its property, or contradicts the list that its writer saw, is a `badChangeset` too. If a create fails by such a
+    ///   contradiction, `state` can hold an empty object, and the caller must discard it. After all other errors, `state` is unchanged.
     @discardableResult
     package static func apply(
         _ change: ObjectChange, by writer: WriteContext, to state: inout ObjectState, type: ObjectType
@@ -56,6 +56,7 @@ package enum Merge {
         let knowsDeletion = state.clocks.deletion?.isKnown(to: writer) ?? true
         if change.kind == .delete { return delete(by: writer, from: &state, knowsDeletion: knowsDeletion) }
         guard knowsDeletion else { return .unchanged(.objectDeleted) }
+        // An absent object accepts only a create, by a writer that knew its deletion (CR-2).
         guard state.values != nil else {
             guard change.kind == .create else { return .unchanged(.objectDeleted) }
             begin(&state, writer.stamp, type)
@@ -85,8 +86,9 @@ package enum Merge {
     private static func delete(by writer: WriteContext, from state: inout ObjectState, knowsDeletion: Bool) -> MergeEffect {
         var stamp = writer.stamp
         if let last = state.clocks.deletion {
-            // Of two deletions that did not know of each other the later counts (CR-3).
+            // Of two deletions that did not know of each other, the later one counts (CR-3).
             guard knowsDeletion || stamp > last.stamp else { return .unchanged(.superseded) }
+            // A writer that knew the last deletion is later, even with a slow clock.
             if stamp < last.stamp { stamp = stamp.bumped(past: last.stamp) }
         }
         let existed = state.values != nil
@@ -117,7 +119,7 @@ package enum Merge {
         return work.finish(&state)
     }
 
-    /// One change at work on the properties of an object; when it fails nothing has happened.
+    /// The work of one change on the properties of an object, in a copy of the state. `finish` stores the copy.
     private struct PropertyWork {
         var state: ObjectState
         let type: ObjectType
@@ -136,6 +138,7 @@ package enum Merge {
             _ name: String, _ body: (Property, inout Value, inout PropertyClock) throws(SluiceError) -> Outcome
         ) throws(SluiceError) {
             guard let property = type[name] else { return }
+            // Leaves no second reference in `state`, so that further edits of this change need no copy of the value.
             var value = state.values?.updateValue(.null, forKey: name) ?? .null
             var clock = state.clocks.properties.removeValue(forKey: property.id) ?? .unwritten
             let met = clock.meet(seen[name])
@@ -159,8 +162,8 @@ package enum Merge {
         }
     }
 
-    /// A new life of an object. What its create does not write is empty (`Property.emptyValue`), and everything beats it;
-    /// were it left without a clock, it would look like a value written by SQL.
+    /// Begins a new life of an object. Properties that its create does not write are empty (`Property.emptyValue`), and every write beats
+    /// them. Without a clock, they would look like values written by SQL.
     private static func begin(_ state: inout ObjectState, _ stamp: WriteStamp, _ type: ObjectType) {
         state.values = [:]
         state.clocks = ObjectClocks(created: stamp, deletion: state.clocks.deletion)
@@ -175,7 +178,7 @@ package enum Merge {
 
     enum Outcome { case changed, same, lost }
 
-    /// An embedded object merges field by field, everything else is a whole.
+    /// Sets a property. An embedded object merges field by field, all other values as a whole.
     private static func set(
         _ property: Property, _ value: Value, isDefault: Bool, _ writer: WriteContext, _ old: inout Value, _ clock: inout PropertyClock
     ) throws(SluiceError) -> Outcome {
@@ -192,11 +195,12 @@ package enum Merge {
         return old == before ? .same : .changed
     }
 
-    /// - Parameter hasInside: whether what others do inside of the value is to be told from what they did inside of the old one.
+    /// - Parameter hasInside: `true` if later changes inside the new value must be distinguished from those inside the old one. By default,
+    ///   it follows from both values.
     static func set(
         _ old: inout Value, to new: Value, isDefault: Bool, _ writer: WriteContext, _ clock: inout PropertyClock, hasInside: Bool? = nil
     ) -> Outcome {
-        // Explicit before default, then the later; of one transaction the last.
+        // An explicit value beats a default, then the later stamp wins. Equal stamps are one changeset: its last set wins.
         if isDefault != clock.isDefault ? isDefault : writer.stamp < clock.stamp { return .lost }
         // A default leaves the amounts added before it in force, an explicit value those added after it (CR-9).
         let additions = isDefault ? clock.additions : clock.additions.filter { $0.stamp > writer.stamp }
@@ -204,16 +208,17 @@ package enum Merge {
         clock = PropertyClock(
             stamp: writer.stamp, isDefault: isDefault, valueHash: clock.valueHash, additions: additions,
             reset: hasInside && !isDefault ? Deletion(stamp: writer.stamp, lsn: writer.now) : nil)
+        // Applies the kept additions to the new value (CR-9).
         let result = adding(clock.added, to: new)
         defer { old = result }
         return old == result ? .same : .changed
     }
 
-    /// The clock of a property that the server's rules set in a change which has been merged.
+    /// Returns the clock of a property that the server's rules set in a merged change.
     ///
-    /// They saw what the change came to, so their value stands against all of that, whoever wrote it when; against whatever comes later
-    /// it counts as a set of the change's own time.
-    /// - Parameter clock: of the property, after the change.
+    /// The rules saw the merged result, so their value beats all of it, at any time. Against later changes it counts as a set at the
+    /// change's own time.
+    /// - Parameter clock: The clock of the property after the change.
     package static func amend(
         _ property: Property, to value: Value, by writer: WriteContext, _ clock: PropertyClock?
     ) -> PropertyClock {
@@ -224,6 +229,7 @@ package enum Merge {
     }
 
     static func add(_ amount: Int64, to value: inout Value, _ stamp: WriteStamp, _ clock: inout PropertyClock) -> Outcome {
+        // A later explicit set discards the addition (CR-9).
         if !clock.isDefault, stamp < clock.stamp { return .lost }
         clock.remember(PropertyClock.Addition(stamp: stamp, amount: amount))
         let result = adding(amount, to: value)
@@ -231,14 +237,14 @@ package enum Merge {
         return value == result ? .same : .changed
     }
 
-    /// Null and values of other types stay as they are (CR-10).
+    /// Returns the sum. Null and values of other types are unchanged (CR-10).
     private static func adding(_ amount: Int64, to value: Value) -> Value {
         if case .int(let number) = value { .int(number &+ amount) } else { value }
     }
 }
 
 extension Property {
-    /// Whether a value of it can be a container.
+    /// `true` if a value of the property can be a container.
     var hasInside: Bool {
         switch type {
         case .mixed, .embedded: true
@@ -258,11 +264,13 @@ extension Value {
 
 extension PropertyClock {
     fileprivate mutating func remember(_ addition: Addition) {
+        // Additions with one stamp are one addition.
         if let same = additions.firstIndex(where: { $0.stamp == addition.stamp }) {
             additions[same].amount &+= addition.amount
             return
         }
         additions.insert(addition, at: additions.firstIndex { $0.stamp > addition.stamp } ?? additions.endIndex)
+        // The two oldest become one, with the later stamp.
         if additions.count > Merge.rememberedAdditions {
             let oldest = additions.removeFirst()
             additions[0].amount &+= oldest.amount

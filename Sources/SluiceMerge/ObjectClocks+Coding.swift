@@ -2,9 +2,9 @@ package import SluiceCore
 
 /// The stored form: about nine bytes for a property and ten for each different stamp.
 ///
-/// Version byte 3, flag byte, stamp table, then creation, deletion and properties, which name stamps by their index in the
-/// table. Counts, numbers and indices are LEB128; hashes, times and LSNs of deletions are eight bytes, little-endian. Version 1
-/// had no contents, version 2 nothing of SQL but what the stamp says: a value that stands as SQL wrote it has the server's stamp.
+/// Version byte 3, flag byte, stamp table, then creation, deletion and properties, which name stamps by their index in the table. Counts,
+/// numbers and indices are LEB128. Hashes, times and LSNs of deletions are eight bytes, little-endian. Version 1 has no contents. Version 2
+/// has no SQL writes except those that the server's stamp implies.
 extension ObjectClocks {
     private static let version: UInt8 = 3
 
@@ -23,6 +23,7 @@ extension ObjectClocks {
             body.number(UInt64(id))
             body.clock(clock, ofProperty: true)
         }
+        // The stamp table precedes the body, but is complete only after it.
         var writer = ClockWriter()
         writer.byte(ObjectClocks.version)
         writer.byte(
@@ -36,7 +37,7 @@ extension ObjectClocks {
         return writer.bytes
     }
 
-    /// - Throws: `internalError` when the bytes are damaged or of a later version.
+    /// - Throws: `internalError` if the bytes are damaged or of a later version.
     package init(encoded bytes: [UInt8]) throws(SluiceError) {
         var reader = ClockReader(bytes: bytes)
         let version = try reader.byte()
@@ -85,7 +86,7 @@ private enum PlaceFlag {
 }
 
 extension PropertyClock {
-    /// What a value with the server's stamp says of SQL by itself.
+    /// The SQL write that the server's stamp implies without a stored one.
     fileprivate var standingSQL: SQLWrite? {
         stamp.client == .server && stamp != .zero ? SQLWrite(stamp: stamp, hash: valueHash) : nil
     }
@@ -187,6 +188,7 @@ extension ClockReader {
     }
 
     mutating func clock(ofProperty: Bool, depth: Int) throws(SluiceError) -> PropertyClock {
+        // Damaged bytes must not exhaust the stack.
         guard depth <= Limits.nestingDepth else { throw damaged }
         let flags = try byte()
         var clock = PropertyClock(stamp: try stamp(), isDefault: flags & ClockFlag.isDefault != 0)
@@ -256,6 +258,7 @@ extension ClockReader {
             }
             list.places.append(place)
         }
+        // A parent can follow its child, so references resolve after all places are read.
         for (index, parent) in parents { list.places[index].parent = try id(of: parent, in: list) }
         for (index, element) in elements { list.places[index].element = try id(of: element, in: list) }
         return list

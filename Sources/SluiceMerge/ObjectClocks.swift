@@ -1,21 +1,21 @@
 package import SluiceCore
 
-/// Who wrote a value, and when: of a property, or of a place inside of a property's value.
+/// The writer and time of a value: of a property, or of a place inside a property's value.
 package struct PropertyClock: Hashable, Sendable {
-    /// The set that holds; amounts added since have their own stamps.
+    /// The stamp of the set in force. Later additions have their own stamps.
     package var stamp: WriteStamp
-    /// Whether the value is one given by default at creation: it loses against every explicit one (CR-6).
+    /// `true` if the value is a default of the creation. Every explicit value beats it (CR-6).
     package var isDefault: Bool
-    /// Of the value in the row, additions included. Another hash in the row means that SQL wrote it. Of properties only.
+    /// The hash of the value in the row, additions included. If the row has another hash, SQL wrote it. Properties only.
     package var valueHash: ValueHash
-    /// What was added and must be added again should an older set arrive (CR-8 to CR-10); ascending by stamp.
+    /// The additions to apply again if an older set arrives (CR-8 to CR-10), ascending by stamp.
     package var additions: [Addition]
-    /// When the value was last replaced or emptied as a whole: what is written inside by somebody who does not know of it is
-    /// void (CR-16, CR-22, CR-23). Nil when everybody knows, and for what has no inside.
+    /// The last replacement or clear of the whole value. It voids changes inside by writers that do not know of it (CR-16, CR-22, CR-23).
+    /// `nil` if all writers know it, or for a value without inside.
     package var reset: Deletion?
-    /// What was changed inside since; nil when nothing is remembered.
+    /// The recorded changes inside since then. `nil` if none are recorded.
     package var contents: Contents?
-    /// What SQL wrote last, unless a later set has replaced it. Of properties only.
+    /// The last value that SQL wrote, unless a later set has replaced it. Properties only.
     package var sql: SQLWrite?
 
     package struct Addition: Hashable, Sendable {
@@ -41,24 +41,24 @@ package struct PropertyClock: Hashable, Sendable {
         self.sql = sql
     }
 
-    /// Of a value that SQL wrote.
+    /// Creates the clock of a value that SQL wrote.
     init(sql: SQLWrite, reset: Deletion? = nil) {
         self.init(stamp: sql.stamp, valueHash: sql.hash, reset: reset, sql: sql)
     }
 
-    /// Of a property that nobody has written: everything beats it.
+    /// The clock of a property without a write. Every write beats it.
     package static let unwritten = PropertyClock(stamp: .zero, isDefault: true, valueHash: ValueHash(.null))
 
-    /// Of the latest thing that happened to the value, inside of it too.
+    /// The stamp of the latest change of the value, inside it too.
     var latest: WriteStamp {
         max(stamp, additions.last?.stamp ?? stamp, reset?.stamp ?? stamp, contents?.latest ?? stamp)
     }
 
-    /// The sum of the additions; they wrap like the counters themselves.
+    /// The sum of the additions, in 64 bits that wrap, as the counters do.
     var added: Int64 { additions.reduce(0) { $0 &+ $1.amount } }
 }
 
-/// What is remembered of changes inside of a value.
+/// The recorded changes inside a value.
 package indirect enum Contents: Hashable, Sendable {
     /// By key of a dictionary or name of an embedded object's field. A key that has a clock and no value was removed.
     case keyed([String: Entry])
@@ -89,8 +89,8 @@ package indirect enum Contents: Hashable, Sendable {
 /// A deletion that is remembered.
 package struct Deletion: Hashable, Sendable {
     package var stamp: WriteStamp
-    /// The end of the log before its transaction wrote anything: who has applied more than that has seen it, or could have.
-    /// Zero: everybody counts as having seen it.
+    /// The end of the log before its transaction writes. A writer that has applied more counts as knowing the deletion. Zero: all writers
+    /// count as knowing it.
     package var lsn: LSN
 
     package init(stamp: WriteStamp, lsn: LSN) {
@@ -98,26 +98,27 @@ package struct Deletion: Hashable, Sendable {
         self.lsn = lsn
     }
 
-    /// Whether a writer had seen it: it is in what they had applied, or their own and their changes come in order.
+    /// `true` if the writer knew the deletion: its base includes it, or it is the writer's own and its changes arrive in order.
     func isKnown(to writer: WriteContext) -> Bool {
         lsn == .zero || writer.base > lsn || writer.stamp.client == stamp.client
     }
 
-    /// The same of a value that was replaced. Where SQL replaced it nobody saw; who writes later counts as having seen it.
+    /// `true` if the writer knew the replacement of a value. A replacement by SQL has no known position, so later writers count as knowing
+    /// it.
     func admits(_ writer: WriteContext) -> Bool {
         isKnown(to: writer) || stamp.client == .server && writer.stamp > stamp
     }
 }
 
-/// The companion of an object: what merging needs to know besides the values.
+/// The clocks of an object: all that the merge needs besides the values.
 package struct ObjectClocks: Hashable, Sendable {
-    /// By `Property.id`; numbers that the schema no longer has are kept.
+    /// The clocks by `Property.id`. Numbers that the schema no longer has are kept.
     package var properties: [UInt32: PropertyClock]
-    /// Of the first create of this life of the object.
+    /// The stamp of the first create of this life of the object.
     package var created: WriteStamp?
-    /// The last deletion, kept after the object has been created again: what was written without knowing of it is void.
+    /// The last deletion, kept after a new creation. It voids writes that did not know of it.
     package var deletion: Deletion?
-    /// Whether the object is gone; then `deletion` says since when.
+    /// `true` if the object is deleted. `deletion` then has the stamp.
     package var isDeleted: Bool
 
     package init(
@@ -133,7 +134,7 @@ package struct ObjectClocks: Hashable, Sendable {
 extension WriteStamp {
     package static let zero = WriteStamp(time: .zero, client: .server)
 
-    /// The stamp of a writer who has seen this one, or an independent later one.
+    /// Returns the stamp of a writer that has seen this one, or its own stamp if that is later.
     func bumped(past seen: WriteStamp) -> WriteStamp {
         let next = HybridTime(rawValue: seen.time.rawValue == .max ? .max : seen.time.rawValue + 1)
         return WriteStamp(time: max(time, next), client: client)

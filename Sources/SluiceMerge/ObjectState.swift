@@ -2,11 +2,11 @@ package import SluiceCore
 
 /// An object as merging sees it.
 package struct ObjectState: Hashable, Sendable {
-    /// By property name, the primary key left out; nil when the object does not exist. A property that is missing is null.
+    /// The values by property name, without the primary key. `nil` if the object does not exist. A missing property is null.
     package var values: [String: Value]?
     package var clocks: ObjectClocks
 
-    /// An object that nobody has written yet.
+    /// Creates an object without any write.
     package init() { self.init(values: nil, clocks: ObjectClocks()) }
 
     package init(values: [String: Value]?, clocks: ObjectClocks) {
@@ -14,17 +14,18 @@ package struct ObjectState: Hashable, Sendable {
         self.clocks = clocks
     }
 
-    /// Joins a row with its stored clocks and notices what SQL did meanwhile:
-    /// - a property whose value does not have its clock's hash, or has no clock, was written by the server at `rowTime` at the latest
-    ///   (`SQLWrite`); since SQL saw the value that it replaced, its stamp is never before that one's;
-    /// - a row without a tombstone that is gone was deleted by SQL, one with a tombstone that is there was created again.
+    /// Joins a row with its stored clocks and detects writes by SQL.
+    /// - SQL wrote a property whose value differs from its clock's hash, or that has no clock (`SQLWrite`). A null without a clock has no
+    ///   writer, unless SQL created the row. The write is at `rowTime` at the latest. Its stamp is later than the replaced one, which SQL
+    ///   saw.
+    /// - SQL deleted a missing row without a tombstone. SQL created again a row with a tombstone.
     ///
     /// - Parameters:
-    ///   - row: The values of all properties by name (missing is null); the primary key may be among them.
-    ///   - clocks: Nil when there are none stored.
-    ///   - rowTime: Commit time of the row's last transaction, milliseconds since 1970; the present when the row is gone.
-    ///   - deletedAt: Where SQL deleted the row when its clocks do not say; zero: everybody knows of it.
-    ///   - now: The end of the log: who has applied more has seen what SQL wrote.
+    ///   - row: The values of all properties by name, with or without the primary key. A missing value is null.
+    ///   - clocks: The stored clocks. `nil` if none are stored.
+    ///   - rowTime: The commit time of the row's last transaction, in milliseconds since 1970. The current time if the row is missing.
+    ///   - deletedAt: The position of SQL's deletion if the clocks have none. Zero: all writers know it.
+    ///   - now: The end of the log. A writer that has applied more has seen SQL's values.
     package init(
         row: [String: Value]?, clocks stored: ObjectClocks?, type: ObjectType, rowTime: Int64, deletedAt: LSN = .zero, now: LSN = .max
     ) {
@@ -38,6 +39,7 @@ package struct ObjectState: Hashable, Sendable {
             }
             return
         }
+        // SQL created a row that has a tombstone, or no clocks.
         let isMadeBySQL = clocks.isDeleted || stored == nil
         if isMadeBySQL { clocks = ObjectClocks(created: server, deletion: clocks.deletion) }
         for (index, property) in type.properties.enumerated() where index != type.primaryKey {
@@ -51,13 +53,13 @@ package struct ObjectState: Hashable, Sendable {
         if let clock = clocks.properties[property.id] {
             if clock.valueHash == hash { return }
             let stamp = server.bumped(past: clock.latest)
-            // Places in the old value are void; whoever writes into the new one has seen it, or writes later.
+            // Places in the old value are void. Each writer into the new one has seen it, or writes later.
             clocks.properties[property.id] = PropertyClock(
                 sql: SQLWrite(stamp: stamp, hash: hash), reset: property.hasInside ? Deletion(stamp: stamp, lsn: now) : nil)
         } else if isMadeBySQL || !value.isNull {
             clocks.properties[property.id] = PropertyClock(sql: SQLWrite(stamp: server, hash: hash))
         } else {
-            // The null of a property that came to the schema after the row was last merged: nobody wrote it.
+            // The null of a property that is newer than the last merge of the row: it has no writer.
             clocks.properties[property.id] = .unwritten
         }
     }

@@ -1,9 +1,8 @@
 package import SluiceCore
 
 extension ObjectClocks {
-    /// Forgets what nobody needs any more: everything that every writer has seen, since nothing can come that was written without
-    /// knowing of it.
-    /// - Parameter horizon: No changeset with an older base will ever come.
+    /// Drops the history that all writers have seen: no later change can miss it. The tombstone of a deleted object stays.
+    /// - Parameter horizon: The oldest base that a later changeset can have.
     package mutating func prune(below horizon: LSN) {
         if !isDeleted, let deletion, deletion.lsn < horizon { self.deletion = nil }
         for id in properties.keys { properties[id]?.prune(below: horizon) }
@@ -36,25 +35,27 @@ extension Contents {
 }
 
 extension ListClock {
-    /// Places beyond the elements that are there. Beyond: all are forgotten, and writers who saw an older list are understood
-    /// by the values of the elements alone.
+    /// The maximum number of places beyond the present elements. Above it, all places are dropped, and references of older writers resolve
+    /// by element value alone.
     static let rememberedPlaces = 4_096
 
     fileprivate func pruned(below horizon: LSN) -> ListClock? {
+        // All writers know the whole list, so it needs no history.
         if places.allSatisfy({ $0.isOld(below: horizon) }) { return nil }
         if places.count - elements(.present).count > ListClock.rememberedPlaces { return nil }
         var pruned = self
         for index in pruned.places.indices {
             guard let value = pruned.places[index].value else { continue }
             pruned.places[index].value?.clock.prune(below: horizon)
+            // All writers know the new value, so it counts as the inserted one.
             if value.lsn < horizon { pruned.places[index].takeValue(from: nil) }
         }
         pruned.dropOld(below: horizon)
         return pruned
     }
 
-    /// Drops places that everybody knows to be left. The others stay in their order: old ones each hang on the one before, and
-    /// younger ones that hung on an old one hang in the gap where they are.
+    /// Drops the unused places that all writers know. The order of the others is unchanged. Each old place becomes the child of the one
+    /// before. A younger child of an old place keeps its gap.
     private mutating func dropOld(below horizon: LSN) {
         let present = elements(.present)
         var standing = Set(present.map { places[$0.place].id })
@@ -62,7 +63,7 @@ extension ListClock {
         for element in present where element.first != element.place {
             let all = byElement[places[element.first].id] ?? []
             if all.allSatisfy({ places[$0].isOld(below: horizon) }) {
-                // Its way is forgotten: the place where it stands becomes its first.
+                // All its moves are old: the current place becomes its first.
                 places[element.place].element = nil
                 places[element.place].takeValue(from: places[element.first])
             } else {
@@ -78,7 +79,7 @@ extension ListClock {
     }
 
     private mutating func hangAnew(below horizon: LSN) {
-        // Not by what has become of the element: what everybody knows hangs on what everybody knows.
+        // Only the place's own position counts, not its element's: old places must have old parents.
         let young = Set(places.filter { $0.lsn >= horizon }.map(\.id))
         var nextOld: [ID?] = Array(repeating: nil, count: places.count)
         var next: ID?
@@ -88,11 +89,13 @@ extension ListClock {
         }
         var lastOld: ID?
         for index in places.indices {
+            // Old places form a chain: each is the right child of the one before.
             guard young.contains(places[index].id) else {
                 (places[index].parent, places[index].isLeft) = (lastOld, false)
                 lastOld = places[index].id
                 continue
             }
+            // A young parent is still in the list, so the place keeps it.
             if let parent = places[index].parent, young.contains(parent) { continue }
             if index > 0, young.contains(places[index - 1].id) {
                 (places[index].parent, places[index].isLeft) = (places[index - 1].id, false)

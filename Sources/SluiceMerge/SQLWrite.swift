@@ -1,8 +1,8 @@
 package import SluiceCore
 
-/// A value that SQL wrote into a property. Nobody knows when: at the latest when the row was last committed.
+/// A value that SQL wrote into a property. Its time is unknown, but not later than the row's last commit.
 package struct SQLWrite: Hashable, Sendable {
-    /// The latest time that it can have been.
+    /// The latest possible time of the write.
     package var stamp: WriteStamp
     package var hash: ValueHash
 
@@ -12,22 +12,23 @@ package struct SQLWrite: Hashable, Sendable {
     }
 }
 
-/// A writer who had seen the value that SQL wrote wrote later than that, whatever else SQL has done to the row since; any other
-/// writer must be later than the latest time that it can have been (CR-5, CR-9, CR-16). So of all writers that may replace it the
-/// latest does, whichever arrives first.
+/// The comparison of writers with SQL. A writer that had seen SQL's value is later, even if SQL has written to the row since. Any other
+/// writer must be later than the latest possible time of SQL's write (CR-5, CR-9, CR-16). So the latest permitted writer wins, in any order
+/// of arrival.
 extension PropertyClock {
-    /// What `meet` has changed.
+    /// The changes that `meet` made.
     struct Met {
         fileprivate let (stamp, shownStamp): (WriteStamp, WriteStamp)
         fileprivate let (reset, shownReset): (Deletion?, Deletion?)
         fileprivate let sql: SQLWrite
     }
 
-    /// Turns the clock into what a writer is to be compared with; `part` ends it.
-    /// - Parameter seen: the hash of the value that the writer had from the server, if any.
+    /// Adjusts the clock for the comparison with a writer. `part` restores the stored stamps, unless the writer has replaced them.
+    /// - Parameter seen: The hash of the server's value that the writer had, if any.
     mutating func meet(_ seen: ValueHash?) -> Met? {
         guard let sql else { return nil }
         let (stamp, reset) = (self.stamp, self.reset)
+        // A writer that had seen SQL's value is later. Any other must be later than the row's last commit.
         if seen == sql.hash {
             if stamp == sql.stamp { self.stamp = .zero }
             if reset?.stamp == sql.stamp { self.reset = nil }
@@ -42,10 +43,12 @@ extension PropertyClock {
 
     mutating func part(_ met: Met?) {
         guard let met else { return }
+        // The writer has not replaced the stamp, so the stored one is restored.
         if stamp == met.shownStamp {
             stamp = met.stamp
             if reset == met.shownReset { reset = met.reset }
         }
+        // A later set replaces SQL's value.
         sql = stamp > met.sql.stamp ? nil : met.sql
     }
 }

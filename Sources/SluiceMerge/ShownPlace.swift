@@ -12,8 +12,8 @@ package struct ShownPlace: Sendable {
     package private(set) var value: Value
     private var clock: PropertyClock
 
-    /// - Parameter state: from `Overlay.state`, with the changes since.
-    /// - Returns: nil when there is no such place.
+    /// - Parameter state: The state from `Overlay.state`, with the changes since.
+    /// - Returns: `nil` if there is no such place.
     package init?(_ state: ObjectState, _ property: Property, _ steps: some Sequence<ShownStep>) {
         guard let values = state.values else { return nil }
         value = values[property.name] ?? .null
@@ -23,7 +23,7 @@ package struct ShownPlace: Sendable {
         }
     }
 
-    /// - Returns: false when there is nothing; a key of a dictionary may lead to nothing.
+    /// - Returns: `false` if there is no such place. A missing key of a dictionary gives null.
     private mutating func enter(_ step: ShownStep) -> Bool {
         switch (step, value) {
         case (.key(let key), .dictionary(let fields)):
@@ -40,7 +40,7 @@ package struct ShownPlace: Sendable {
         return true
     }
 
-    /// The name of an element of the list that is here; nil when there is none.
+    /// The name of an element of this list. `nil` if the index is out of range.
     package func element(_ index: Int) -> ElementRef? {
         guard case .list(let elements) = value, elements.indices.contains(index) else { return nil }
         let list = clock.list(of: elements.count)

@@ -1,6 +1,6 @@
 package import SluiceCore
 
-/// What the gateway allotted to this file at its first session.
+/// The identity that the gateway allotted to this client replica in its first session.
 package struct ReplicaIdentity: Hashable, Sendable {
     package var client: ClientID
     package var secret: [UInt8]
@@ -11,11 +11,11 @@ package struct ReplicaIdentity: Hashable, Sendable {
     }
 }
 
-/// What the file holds: everything up to `lsn`, for the subscription set `version` (0: nothing yet).
+/// The position that the replica is complete for: everything up to `lsn`, for the subscription set `version` (0: nothing yet).
 package struct AppliedPosition: Hashable, Sendable {
     package var lsn: LSN
     package var version: UInt64
-    /// By what the gateway knows `lsn` again; empty when the last bootstrap ended there, whose `held` has it.
+    /// The history anchor of `lsn`, opaque. Empty if the last bootstrap ended there; then the client view record contains it.
     package var witness: [UInt8]
 
     package init(lsn: LSN, version: UInt64, witness: [UInt8] = []) {
@@ -25,16 +25,16 @@ package struct AppliedPosition: Hashable, Sendable {
     }
 }
 
-/// A change of the view, its row in the `rows` of the batch.
+/// A change of the view. Its row is in the `rows` of the batch.
 package struct ReplicaRowChange: Sendable {
     package enum Event: UInt8, Sendable { case entered, updated, deleted, leftQuery, lostPermission }
 
-    /// Index into `Replica.schema.types`.
+    /// The index in `Replica.schema.types`.
     package var type: Int
     package var event: Event
-    /// The whole row for entered and updated, cells in the order of the replica's own `ObjectType`.
+    /// The whole row for `entered` and `updated`, with cells in the order of the replica's `ObjectType`.
     package var row: RowRef?
-    /// The primary key for the others.
+    /// The primary key for the other events.
     package var key: Value?
 
     package init(type: Int, event: Event, row: RowRef? = nil, key: Value? = nil) {
@@ -45,15 +45,15 @@ package struct ReplicaRowChange: Sendable {
     }
 }
 
-/// Transactions of the server as they are applied: whole, in commit order. Reusable; `removeAll` keeps the capacity.
+/// Server transactions to apply: whole, in commit order. Reusable; `removeAll` keeps the capacity.
 package struct ReplicaBatch: Sendable {
     package var rows = RowBuffer()
     package var changes: [ReplicaRowChange] = []
-    /// Each transaction's position and the indices of its changes.
+    /// The transactions' positions and ranges of changes.
     package var commits: [ReplicaCommit] = []
-    /// Everything up to here has been said.
+    /// The batch, with those before it, covers all commits up to this position.
     package var lsn: LSN = .zero
-    /// By what the gateway knows the position again; empty for nothing.
+    /// The history anchor of `lsn`, opaque. Empty if the gateway sent none.
     package var witness: [UInt8] = []
 
     package init() {}
@@ -68,9 +68,9 @@ package struct ReplicaBatch: Sendable {
 package struct ReplicaCommit: Sendable {
     package var lsn: LSN
     package var changes: Range<Int>
-    /// When it was committed, microseconds since 1970; 0 when that is not known.
+    /// The commit's time, in microseconds since 1970. 0 if unknown.
     package var time: Int64
-    /// The file's own changeset that it is; 0: none.
+    /// The replica's own changeset that the transaction committed. 0: none.
     package var changeset: UInt64
 
     package init(lsn: LSN, changes: Range<Int>, time: Int64 = 0, changeset: UInt64 = 0) {
@@ -81,19 +81,19 @@ package struct ReplicaCommit: Sendable {
     }
 }
 
-/// A write that the gateway refused or undid.
+/// A compensating write: a write that the gateway rejected, and that the replica has undone.
 package struct RefusedWrite: Hashable, Sendable {
-    /// The one that carried it.
+    /// The changeset that carried it.
     package var changeset: UInt64
     package var object: ObjectKey
-    /// Of `ErrorCode`'s table, as the gateway sent it.
+    /// A code of `ErrorCode`'s table, as the gateway sent it.
     package var code: UInt16
-    /// Of `RefusalCause`, or what a newer gateway says; empty for asymmetric objects.
+    /// A `RefusalCause`, or one that only a newer gateway knows. Empty for asymmetric objects.
     package var cause: String
     package var reason: String
-    /// The fields at fault; empty where it is the whole object.
+    /// The fields at fault. Empty if the whole object is.
     package var fields: [String]
-    /// What the app wanted to write, by property: as the gateway has it, and as the file has it where it does.
+    /// The app's intended values, by property: the gateway's, overridden by the replica's own if it still has them.
     package var values: [String: Value]
 
     package init(
@@ -110,9 +110,9 @@ package struct RefusedWrite: Hashable, Sendable {
     }
 }
 
-/// A write to an object that others had deleted, without the device knowing: nothing came of it.
+/// A write to an object that was deleted by others, unknown to the device. It had no effect.
 package struct FutileWrite: Hashable, Sendable {
-    /// The one that carried it.
+    /// The changeset that carried it.
     package var changeset: UInt64
     package var object: ObjectKey
 
@@ -122,9 +122,9 @@ package struct FutileWrite: Hashable, Sendable {
     }
 }
 
-/// Refused writes that the app has not been told about yet. It survives a restart until `Replica.reported(_:)`.
+/// Compensating writes that were not reported to the app yet. They survive a restart until `Replica.reported(_:)`.
 package struct WriteRefusal: Hashable, Sendable {
-    /// Number in this file, 1 and up.
+    /// The number in this replica, from 1.
     package var id: UInt64
     package var writes: [RefusedWrite]
 
@@ -134,9 +134,9 @@ package struct WriteRefusal: Hashable, Sendable {
     }
 }
 
-/// Asymmetric objects that travel as one and are acknowledged as one.
+/// Asymmetric objects that are sent and acknowledged together.
 package struct IngestBatch: Hashable, Sendable {
-    /// 1 and up; a batch keeps its number and its objects until it is acknowledged.
+    /// The number, from 1. A batch keeps its number and its objects until it is acknowledged.
     package var number: UInt64
     package var objects: [ObjectChange]
 
@@ -146,17 +146,17 @@ package struct IngestBatch: Hashable, Sendable {
     }
 }
 
-/// An object that the server took off the device.
+/// An object that the server removed from the device.
 package struct LeftObject: Hashable, Sendable {
     package enum Reason: Int64, Hashable, Sendable {
         case deleted = 1
         case leftQuery = 2
         case lostPermission = 3
-        /// It is not in the view that a bootstrap brought, and nobody knows which of the others it is.
+        /// It is not in the view of a bootstrap, for an unknown one of the other reasons.
         case leftView = 0
     }
 
-    /// The most of one commit that are told.
+    /// The maximum number of objects reported for one commit.
     package static let most = 20_000
 
     package var object: ObjectKey
@@ -168,40 +168,40 @@ package struct LeftObject: Hashable, Sendable {
     }
 }
 
-/// What a client reset does with the writes that the gateway does not have.
+/// The effect of a client reset on the writes that the gateway does not have.
 package enum ReplicaReset: UInt64, Hashable, Sendable {
     case recover = 1
     case discard = 2
-    /// As `discard`, of a file of another user: the asymmetric objects go as well, which would be sent in the new user's name.
+    /// As `discard`, for the file of another user. Also drops the asymmetric objects, which would be sent in the new user's name.
     case disown = 3
 }
 
-/// The last changeset and the last asymmetric object of a point in time.
+/// An upload cursor: the last changeset and the last asymmetric object at a point in time.
 package struct UploadMark: Hashable, Sendable {
     package var changeset: UInt64
     package var object: UInt64
 }
 
 package enum SubscriptionState: Hashable, Sendable {
-    /// Not yet sent, or not yet answered.
+    /// Not sent, or not answered.
     case pending
     case bootstrapping
     case complete
     case error(code: UInt16, message: String)
-    /// A newer set is complete, or this one's version is no longer kept.
+    /// A newer set is complete, or this version is no longer kept.
     case superseded
 }
 
 /// One subscription of a set.
 package struct StoredSubscription: Hashable, Sendable {
-    /// Of one that gets its number when it is stored.
+    /// The id of a subscription that gets its number when it is stored.
     package static let unnumbered: UInt64 = 0
 
-    /// Stays the same while a subscription's query is replaced.
+    /// The id. It stays the same when the subscription's query is replaced.
     package var id: UInt64
     package var name: String?
     package var type: String
-    /// Canonical query text.
+    /// The canonical query text.
     package var query: String
     package var created: Timestamp
     package var updated: Timestamp
@@ -221,12 +221,12 @@ package struct StoredSubscription: Hashable, Sendable {
     }
 }
 
-/// A version of the subscription set as the store keeps it. Version 0 is the empty set that every file begins with.
+/// A version of the subscription set, as stored. Version 0 is the empty set of a new replica.
 package struct StoredSubscriptionSet: Hashable, Sendable {
     package var version: UInt64
     package var state: SubscriptionState
     package var subscriptions: [StoredSubscription]
-    /// The last changeset that was made before the set: those up to it are uploaded before the set is sent (SUB-3).
+    /// The last changeset made before the set. Changesets up to it are uploaded before the set is sent, as they belong to the older view.
     package var changesetsBefore: UInt64
 
     package init(
@@ -239,11 +239,11 @@ package struct StoredSubscriptionSet: Hashable, Sendable {
     }
 }
 
-/// What one commit did to what apps see.
+/// The effect of one commit on the shown objects.
 package struct ReplicaChange: Sendable {
-    /// Of the state that the commit made.
+    /// The version of the state after the commit.
     package var version: UInt64
-    /// By type index.
+    /// The changes by type index.
     package var types: [Int: TypeChange]
 
     package init(version: UInt64, types: [Int: TypeChange]) {
@@ -251,21 +251,21 @@ package struct ReplicaChange: Sendable {
         self.types = types
     }
 
-    /// Joins a later change to this one.
+    /// Merges a later change into this one.
     package mutating func merge(_ later: ReplicaChange) {
         version = max(version, later.version)
         types.merge(later.types) { $0.merging($1) }
     }
 }
 
-/// Which objects of a class a commit touched.
+/// The objects of a class that a commit changed.
 package struct TypeChange: Sendable, Hashable {
-    /// Beyond this many keys only the fact is kept.
+    /// The maximum number of keys. Beyond it, the whole class counts as changed.
     package static let keyLimit = 20_000
 
-    /// Keys of rows inserted, updated or deleted; empty when `isWhole`.
+    /// The keys of rows inserted, updated or deleted. Empty if `isWhole`.
     package var keys: Set<Value>
-    /// So much changed that any row of the class may have.
+    /// `true` if any row of the class may have changed.
     package var isWhole: Bool
 
     package init(keys: Set<Value> = [], isWhole: Bool = false) {

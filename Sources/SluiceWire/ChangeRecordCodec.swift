@@ -1,6 +1,6 @@
 package import SluiceCore
 
-/// Why a record is in its partition. A row whose partition key changed is published twice with one position.
+/// The reason for a record's partition. A row whose partition key changed is published twice with one position.
 package enum Passage: UInt8, Sendable {
     case stay = 0
     /// In the partition of the old key.
@@ -9,19 +9,18 @@ package enum Passage: UInt8, Sendable {
     case enter = 2
 }
 
-/// A `ChangeRecord` read just far enough to route it: the images stay encoded, so that the very bytes can be sent on.
+/// A `ChangeRecord` decoded just far enough to route it. The images stay encoded, so that their bytes can be forwarded.
 ///
-/// The ranges are offsets into the record's bytes and hold the *content* of the nested messages: `Value` for the key, `Row`
-/// for the images.
+/// The ranges are offsets into the record's bytes. They cover the content of nested messages: `Value` for the key, `Row` for the images.
 package struct ChangeRecordView: Hashable, Sendable {
     package var position: Position
-    /// The position of the record before this one in its partition; nil in the first of a slot's life.
+    /// The position of the previous record in the partition. `nil` for the first one since the replication slot was created.
     package var previous: Position?
     package var xid: UInt32
     /// Microseconds since 1970, UTC.
     package var commitTime: Int64
     package var origin: Origin?
-    /// Index in the reader's schema; nil when it does not have the type.
+    /// The index in the reader's schema. `nil` if the schema does not have the class.
     package var type: Int?
     package var typeName: Range<Int>
     /// Empty for a truncation.
@@ -32,7 +31,7 @@ package struct ChangeRecordView: Hashable, Sendable {
     package var after: Range<Int>?
 }
 
-/// The `ChangeRecord` message: what the gateway publishes for each change.
+/// The codec of `ChangeRecord`, the message that the gateway publishes for each change.
 package struct ChangeRecordCodec: Sendable {
     package let types: SchemaCodec
 
@@ -41,9 +40,9 @@ package struct ChangeRecordCodec: Sendable {
 
     /// Appends one record.
     /// - Parameters:
-    ///   - rows: the buffer that the change's rows lie in.
+    ///   - rows: the buffer that holds the change's rows.
     ///   - previous: the position of the last record written to the same partition.
-    /// - Precondition: the change's type is of the codec's schema and its images, where present, are whole rows of it.
+    /// - Precondition: the codec's schema has the change's class, and the images that are present are whole rows of it.
     package func encode(
         _ change: CapturedChange, of transaction: CapturedTransaction, rows: RowBuffer, previous: Position?,
         passage: Passage, into writer: inout ByteWriter
@@ -63,7 +62,7 @@ package struct ChangeRecordCodec: Sendable {
         if let after = change.after { image(11, after, of: codec, rows, into: &writer) }
     }
 
-    /// Appends a record without images: one that says only that something happened to the object.
+    /// Appends a record without images, which states only that the object changed.
     /// - Parameter previous: the position of the last record written to the same partition.
     package func encodeHead(
         of change: CapturedChange, of transaction: CapturedTransaction, key: Value, previous: Position?, into writer: inout ByteWriter
@@ -75,7 +74,7 @@ package struct ChangeRecordCodec: Sendable {
         writer.field(8, varint: UInt64(change.operation.rawValue))
     }
 
-    /// Where the record belongs, and of which class it is.
+    /// Appends the fields up to the class: positions, transaction, origin.
     private func encodeOrder(
         of change: CapturedChange, of transaction: CapturedTransaction, previous: Position?, into writer: inout ByteWriter
     ) {
@@ -105,8 +104,8 @@ package struct ChangeRecordCodec: Sendable {
         writer.close(content)
     }
 
-    /// Reads a record's head; the images are found and not looked into.
-    /// - Throws: `badSyntax` when the bytes are malformed, or lack the position, the key or the operation.
+    /// Decodes a record's head. Locates the images without decoding them.
+    /// - Throws: `badSyntax` if the bytes are malformed, or lack the position, the key or the operation.
     package func decode(_ bytes: UnsafeRawBufferPointer) throws(SluiceError) -> ChangeRecordView {
         var head = Head()
         var reader = WireReader(bytes)
@@ -122,14 +121,14 @@ package struct ChangeRecordCodec: Sendable {
             passage: head.passage, before: head.before, after: head.after)
     }
 
-    /// Decodes an image of a record into the reused flat form.
+    /// Decodes an image of a record and appends it to `rows`.
     package func row(
         _ range: Range<Int>, of type: Int, in bytes: UnsafeRawBufferPointer, into rows: inout RowBuffer
     ) throws(SluiceError) -> RowRef {
         try types[type].decode(UnsafeRawBufferPointer(rebasing: bytes[range]), into: &rows)
     }
 
-    /// The primary key of a record in owning form.
+    /// Returns the primary key of a record as an owning value.
     package func primaryKey(_ view: ChangeRecordView, in bytes: UnsafeRawBufferPointer) throws(SluiceError) -> Value {
         try ValueCodec.decode(UnsafeRawBufferPointer(rebasing: bytes[view.primaryKey]))
     }

@@ -1,23 +1,22 @@
 package import SluiceCore
 
-/// What happened to a row in a session's view.
+/// An event of a row in a session's view.
 package enum ViewEvent: UInt8, Hashable, Sendable {
     case entered = 1
     case updated = 2
-    /// Gone from the database.
+    /// Deleted from the database.
     case deleted = 3
-    /// Still there, no longer matches.
+    /// Still in the database, but no longer matches.
     case leftQuery = 4
     case lostPermission = 5
 
-    /// Whether the change carries the whole row; otherwise its key.
+    /// `true` if the change carries the whole row, `false` if only its key.
     package var hasRow: Bool { self == .entered || self == .updated }
 }
 
-/// Writes one `ServerMessage` with `Commits`: rows that are encoded already are spliced in as they are.
+/// Writes one `ServerMessage` with `Commits`. Splices in rows that are already encoded.
 ///
-/// Order of calls: for each transaction `beginCommit`, its changes, `endCommit`; then `finish`. The writer is then empty
-/// and can be used again.
+/// Order of calls: for each transaction `beginCommit`, its changes, `endCommit`; then `finish`. The writer is then empty and reusable.
 package struct CommitsWriter: Sendable {
     private var writer = ByteWriter()
     private var message = 0
@@ -26,12 +25,13 @@ package struct CommitsWriter: Sendable {
 
     package init() {}
 
-    /// Bytes so far; the measure for the bound of a message.
+    /// The bytes written so far, the measure for the bound of a message.
     package var byteCount: Int { writer.count }
     package var isEmpty: Bool { writer.count == 0 }
 
     private mutating func begin() { if writer.count == 0 { message = writer.open(5) } }
 
+    /// Begins a transaction.
     /// - Parameters:
     ///   - commitTime: microseconds since 1970, UTC.
     ///   - changeset: the receiver's own changeset that the transaction is; 0: none.
@@ -84,12 +84,12 @@ package struct CommitsWriter: Sendable {
 
     package mutating func endCommit() { writer.close(commit) }
 
-    /// Closes the message.
+    /// Ends the message and resets the writer.
     /// - Parameters:
-    ///   - lsn: everything up to here has been said.
-    ///   - witness: the last transaction that is known up to there.
-    ///   - more: another piece of the same run follows, and the client applies nothing before the last.
-    /// - Returns: the `ServerMessage`.
+    ///   - lsn: the message, with those before it, covers all commits up to here.
+    ///   - witness: the history anchor, the last known transaction up to `lsn`.
+    ///   - more: `true` if another piece of the same run follows. The client applies nothing before the last piece.
+    /// - Returns: the encoded `ServerMessage`.
     package mutating func finish(_ lsn: LSN, witness: Witness? = nil, more: Bool = false) -> [UInt8] {
         begin()
         writer.ifNotZero(2, fixed64: lsn.rawValue)
@@ -101,13 +101,13 @@ package struct CommitsWriter: Sendable {
     }
 }
 
-/// Writes one `ServerMessage` with `BootstrapRows` of one type; rows first, then keys of objects that left the view or stay as they are.
+/// Writes one `ServerMessage` with `BootstrapRows` of one class. Rows come first, then keys of removed or kept objects.
 package struct BootstrapRowsWriter: Sendable {
     private var writer = ByteWriter()
     private let message: Int
     package let codec: RowCodec
     package private(set) var rowCount = 0
-    /// Why the objects left, as numbers, in the order of `addGone`.
+    /// The reasons of removals, as numbers of `ViewEvent`, in the order of `addGone`. 0 if unknown.
     private var reasons: [UInt8] = []
 
     package init(_ codec: RowCodec) {
@@ -117,7 +117,7 @@ package struct BootstrapRowsWriter: Sendable {
     }
 
     package var byteCount: Int { writer.count }
-    /// Whether a bound of one message is reached (`Limits.bootstrapRows`, `Limits.bootstrapBytes`).
+    /// `true` if the message has reached a bound: `Limits.bootstrapRows` or `Limits.bootstrapBytes`.
     package var isFull: Bool { rowCount >= Limits.bootstrapRows || byteCount >= Limits.bootstrapBytes }
 
     package mutating func add(_ row: RowView, mask: [Bool]? = nil) {
@@ -127,21 +127,21 @@ package struct BootstrapRowsWriter: Sendable {
         rowCount += 1
     }
 
-    /// Adds a row that is encoded already.
+    /// Adds a row that is already encoded.
     package mutating func add(_ row: UnsafeRawBufferPointer) {
         writer.field(2, bytes: row)
         rowCount += 1
     }
 
-    /// Adds the key of an object that is no longer in the view; removals count after all rows of the message.
-    /// - Parameter reason: nil when it is not known.
+    /// Adds the key of an object that left the view. Removals apply after all rows of the message.
+    /// - Parameter reason: `nil` if unknown.
     package mutating func addGone(_ key: Value, _ reason: ViewEvent? = nil) {
         ValueCodec.nested(3, key, into: &writer)
         reasons.append(reason?.rawValue ?? 0)
         rowCount += 1
     }
 
-    /// Adds the key of an object that the client has as it is.
+    /// Adds the key of an object that the client keeps unchanged.
     package mutating func addKept(_ key: Value) {
         ValueCodec.nested(4, key, into: &writer)
         rowCount += 1

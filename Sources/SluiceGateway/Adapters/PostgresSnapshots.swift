@@ -4,14 +4,14 @@ import SluicePostgres
 import SluiceQuery
 import Synchronization
 
-/// PostgreSQL's read side as the pipeline's port.
+/// The reads of PostgreSQL, as the pipeline's port.
 struct PostgresSnapshots: SnapshotStore {
     private let store: PostgresSnapshotStore
     private let tables: GatewayTables
 
     /// - Parameters:
-    ///   - streams: for large views, which last as long as their readers take.
-    ///   - unfit: is told of rows that do not fit their type; they are left out.
+    ///   - streams: The pool for large views, whose connections are lent for as long as the clients read.
+    ///   - unfit: Receives the rows that do not fit their class. The snapshot leaves them out.
     init(pool: PostgresPool, streams: PostgresPool, tables: GatewayTables, unfit: @escaping PostgresSnapshotStore.ReportUnfit) {
         store = PostgresSnapshotStore(pool: pool, streams: streams, unfit: unfit)
         self.tables = tables
@@ -34,6 +34,7 @@ struct PostgresSnapshots: SnapshotStore {
                 return chosen.map(\.selection)
             }, begin: { try await begin(SnapshotStart($0)) }, expected: expected
         ) { number, buffer, refs in
+            // The store numbers rows by selection, in the order of `choose`.
             let part = parts.withLock { $0[number] }
             let matching = part.residual.map { program in refs.filter { buffer.withView($0) { program.matches($0) } } } ?? refs
             if matching.isEmpty { return }
@@ -67,12 +68,12 @@ extension SnapshotStart {
     }
 }
 
-/// What is read for one query, or a part of it.
+/// One SQL selection of a query.
 private struct SnapshotPart: Sendable {
-    /// Index of the query.
+    /// The index of the query.
     var query: Int
     var selection: SnapshotSelection
-    /// Decides where SQL selects more.
+    /// The exact condition if SQL selects too many rows.
     var residual: Program?
     var purpose: Purpose
 
@@ -100,18 +101,19 @@ private struct SnapshotPart: Sendable {
             if known.point.isComparable(at: start), let difference = difference(query.predicate, known, index, shape) {
                 parts = difference
             } else {
-                // It was put aside beside what was known.
+                // The staged rows extend the known ones, so they are useless without them.
                 staged = nil
             }
         }
-        // Together they are the view.
+        // Only the first part carries the row estimate, as the parts together are the view.
         for part in parts.indices { parts[part].selection.planned = part == 0 ? whole.selection.planned : nil }
         parts[parts.count - 1].selection.isInOrder = true
         if let staged, staged.point.isComparable(at: start), let last = parts.popLast() { parts += last.going(on: staged) }
         return parts
     }
 
-    /// Keys, of rows that are read whole where SQL cannot say which. Nil where their age does not say what the client had.
+    /// Returns the part for the keys of lost rows. It reads whole rows if SQL cannot decide the condition. Returns nil if row ages cannot
+    /// prove which rows the client had.
     private static func part(of lost: SnapshotQuery.Lost, _ index: Int, _ shape: TableShape, at start: SnapshotStart) -> SnapshotPart? {
         var age = RowAge.any
         if let point = lost.before {
@@ -124,8 +126,8 @@ private struct SnapshotPart: Sendable {
         return part
     }
 
-    /// Keys of what is known and as it was; rows of what is known and was written since; rows of what is new to the view. Nil
-    /// where keys alone cannot be selected.
+    /// Returns the parts for a known view: keys of unchanged rows, rows written since, and rows new to the view. Returns nil if SQL
+    /// cannot decide the condition exactly, as keys alone do not suffice then.
     private static func difference(
         _ predicate: Predicate, _ known: SnapshotQuery.Known, _ index: Int, _ shape: TableShape
     ) -> [SnapshotPart]? {
@@ -137,8 +139,8 @@ private struct SnapshotPart: Sendable {
         return [kept, written] + (isSame ? [] : [SnapshotPart(index, shape, .and(predicate, !known.predicate))])
     }
 
-    /// Keys of what was put aside and is as it was; rows of what was put aside and has been written since; rows that come after. Itself
-    /// where keys alone cannot be selected.
+    /// Returns the parts after an interrupted bootstrap: keys of unchanged staged rows, staged rows written since, and the rows beyond.
+    /// Returns only itself if keys alone cannot be selected.
     private func going(on staged: SnapshotQuery.Staged) -> [SnapshotPart] {
         guard residual == nil else { return [self] }
         let form = selection.shape.forms[selection.shape.key]
@@ -149,6 +151,7 @@ private struct SnapshotPart: Sendable {
         (kept.selection.keys, written.selection.keys) = (keys, keys)
         (kept.selection.isInOrder, written.selection.isInOrder) = (false, false)
         written.selection.planned = nil
+        // Rows written since `first` but not since the staging are as staged. `max` covers a staging older than `first`.
         kept.selection.age = first.map { .between($0, max($0, point)) } ?? .before(point)
         kept.selection.keysOnly = true
         kept.purpose = .kept

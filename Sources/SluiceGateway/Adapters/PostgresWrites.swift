@@ -4,9 +4,9 @@ import SluicePipeline
 import SluicePostgres
 import Synchronization
 
-/// PostgreSQL's write side as the pipeline's port.
+/// The writes to PostgreSQL, as the pipeline's port.
 ///
-/// Writes the objects of a changeset in an order that satisfies the foreign keys between the app's tables.
+/// It writes the objects of a changeset in an order that satisfies the foreign keys between the app's tables.
 struct PostgresWrites: WriteStore {
     private let rows: PostgresRowStore
     private let tables: GatewayTables
@@ -26,6 +26,7 @@ struct PostgresWrites: WriteStore {
         do {
             switch decide {
             case .atOnce(let decide):
+                // The transaction may run more than once. `attempt` keeps the images of the last run for the error below.
                 written = try await rows.transaction { transaction, session in
                     let basis = try Self.begin(request, transaction, session)
                     let decision = try decide(basis)
@@ -43,6 +44,7 @@ struct PostgresWrites: WriteStore {
                 }
             }
         } catch let refused as RefusedRow {
+            // Objects of one changeset that reference each other are rejected together, so the committer must recognize the case.
             let isWithin = refused.isReference && attempt.images.links(refused.object, keys)
             throw RefusedByDatabase(object: refused.object, error: refused.error, isWithin: isWithin)
         }
@@ -72,6 +74,7 @@ struct PostgresWrites: WriteStore {
         _ decision: WriteDecision, _ images: ChangesetImages, _ keys: [ForeignKey], _ request: WriteRequest,
         _ transaction: PostgresRowTransaction, _ session: PostgresSession
     ) throws -> (decision: WriteDecision, compensation: UInt64?) {
+        // The changeset has been committed before: this transaction must not write anything.
         guard !decision.isOld else { return (decision, nil) }
         let order = WriteOrder(images.written, keys)
         transaction.postpone(order.deferred)
@@ -99,7 +102,7 @@ private final class Attempt: Sendable {
 
 /// The images of the objects that a changeset writes or names.
 private struct ChangesetImages: Sendable {
-    /// Of the decision's writes, in their order; empty without foreign keys.
+    /// The images of the decision's writes, in their order; empty without foreign keys.
     private(set) var written: [RowImages] = []
     private var objects: [(object: ObjectKey, images: RowImages, primaryKey: Int?)] = []
 
@@ -133,7 +136,7 @@ private struct ChangesetImages: Sendable {
             let referred = key.parent == object.type ? WriteOrder.tuple(own.before, key.parentProperties) : nil
             return others.contains { other in
                 if let refers, other.object.type == key.parent {
-                    // An object that was refused has no row.
+                    // A rejected object has no row, so its key is compared.
                     if key.parentProperties == [other.primaryKey], refers == [other.object.key] { return true }
                     if [other.images.before, other.images.after].contains(where: { WriteOrder.tuple($0, key.parentProperties) == refers }) {
                         return true
@@ -147,7 +150,7 @@ private struct ChangesetImages: Sendable {
 }
 
 extension StoredWrite {
-    /// The row that it leaves; nil when there is none.
+    /// Returns the row after the write; nil if there is none.
     fileprivate func row(after before: Row?) -> Row? {
         switch self {
         case .insert(let row): return row

@@ -1,4 +1,4 @@
-/// A plugin in C: everybody may read and write the types that its configuration lists, save what is locked.
+/// The files of a plugin in C. Every user may read and write the configured classes, except for locked objects.
 enum PluginTemplateC {
     static let files = ["plugin.c": source, "README.md": readme, "Makefile": makefile, "exports.map": exports]
 
@@ -18,7 +18,7 @@ enum PluginTemplateC {
     private static let readme = """
         # PLUGIN_NAME: a rule plugin
 
-        Everybody may read and write the types that its configuration lists, and change nothing in which `locked` is true:
+        Users read and write the types that its configuration lists, and change no object in which `locked` is true:
 
         ```json
         { "types": ["Store", "Flight"] }

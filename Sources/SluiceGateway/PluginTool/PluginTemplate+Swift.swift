@@ -1,4 +1,4 @@
-/// A plugin in Swift: everybody may read and write what is their own, and not give it away.
+/// The files of a plugin in Swift. Every user may read and write their own objects, but not transfer them.
 enum PluginTemplateSwift {
     static let files = [
         "Package.swift": manifest, "README.md": readme, "exports.map": PluginTemplateC.exports,
@@ -19,7 +19,7 @@ enum PluginTemplateSwift {
                     name: "PLUGIN_NAME",
                     dependencies: [.product(name: "SluicePluginKit", package: "SLUICE_PACKAGE_NAME")],
                     linkerSettings: [
-                        // What is missing is an error now, not at the first call; nothing but the entry is exported.
+                        // A missing symbol is an error of the build. Only the entry is exported.
                         .unsafeFlags([
                             "-Xlinker", "-z", "-Xlinker", "defs",
                             "-Xlinker", "--version-script=\\(Context.packageDirectory)/exports.map",
@@ -38,7 +38,7 @@ enum PluginTemplateSwift {
 
         @c func sluice_plugin_type() -> PluginExport { PluginMain.export(PLUGIN_NAME.self) }
 
-        /// Everybody may read and write the objects whose owner they are, and not give them away.
+        /// Users read and write the objects that they own. They cannot give an object away.
         final class PLUGIN_NAME: SessionRules, WriteRules {
             static let name = "PLUGIN_NAME"
             static let version = "0.1"
@@ -107,7 +107,7 @@ enum PluginTemplateSwift {
     private static let readme = """
         # PLUGIN_NAME: a rule plugin
 
-        Everybody may read and write the objects whose owner they are, and not give them away. `owner_field` of its configuration names the field with the
+        Users read and write the objects that they own. They cannot give an object away. `owner_field` of its configuration names the field with the
         owner's id, which has to be queryable.
 
         ```sh

@@ -2,9 +2,10 @@ import SluiceCore
 import SluiceWire
 import SwiftProtobuf
 
-/// The messages of a bootstrap, as bytes.
+/// Encodes the messages of a bootstrap.
 enum BootstrapMessages {
-    /// - Parameter checkpoint: what it goes on from.
+    /// Encodes the begin.
+    /// - Parameter checkpoint: The staged state that the bootstrap continues from.
     static func begin(version: UInt64, rows: UInt64, checkpoint: PBCheckpoint = PBCheckpoint()) -> [UInt8] {
         encode {
             $0.bootstrapBegin = .with {
@@ -15,7 +16,8 @@ enum BootstrapMessages {
         }
     }
 
-    /// - Parameter types: those of the view, in whole; nil: the client had the view and went on from the log.
+    /// Encodes the end.
+    /// - Parameter types: The classes of the view, which the bootstrap replaced; nil if the client had the view and resumed from the log.
     static func end(version: UInt64, lsn: LSN, rows: UInt64, types: [String]?, held: PBHeld, taken: UInt64) -> [UInt8] {
         encode {
             $0.bootstrapEnd = .with {

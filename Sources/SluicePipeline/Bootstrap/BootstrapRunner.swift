@@ -2,12 +2,11 @@ import SluiceCore
 import SluiceWire
 import Synchronization
 
-/// Runs one bootstrap: stage, snapshot, stream, hand over.
+/// Runs one bootstrap: stage, snapshot, stream, hand-over.
 ///
-/// The hand-over is exact (DESIGN section 4): changes are staged from before the snapshot on; those of transactions that
-/// the snapshot sees are dropped, the others follow the rows; a snapshot that misses a transaction already delivered is
-/// taken again. The end waits for the watermark to pass everything that the snapshot saw, so that what the client then
-/// shows is a prefix of the commit order.
+/// The hand-over is exact. Staging starts before the snapshot. Changes of transactions that the snapshot sees are dropped; the others
+/// follow the rows. If the snapshot misses a delivered transaction, another snapshot is taken. The end waits until the watermark has
+/// passed everything that the snapshot saw. The client therefore shows a prefix of the commit order.
 struct BootstrapRunner {
     let authority: any SchemaAuthority
     let snapshots: any SnapshotStore
@@ -16,43 +15,49 @@ struct BootstrapRunner {
     let environment: any Environment
     let channel: any SessionChannel
     let client: ClientID
-    /// Whose sessions it is for, and who seals what their client keeps.
+    /// The user of the session, and the sealer of the data that the client keeps.
     let user: String
     let sealer: any Sealer
-    /// What the client has put aside; a bootstrap goes on from it.
+    /// The client's staged rows, from which a bootstrap continues.
     let progress: BootstrapProgress
     /// The client's changesets that are committed now and of which it knows what was undone, up to this number.
     let taken: @Sendable () async -> UInt64
 
-    /// How often a bootstrap is started again because more than `Limits.stagedBytes` passed it.
+    /// The number of attempts if more than `Limits.stagedBytes` of changes pass the bootstrap each time.
     static let attempts = 5
-    /// Milliseconds to wait for the watermark to pass the snapshot.
+    /// The time to wait for the watermark to pass the snapshot, in milliseconds.
     static let patience = 30_000
 
+    /// Bootstraps `view` and makes it live.
     /// - Parameters:
-    ///   - held: what the client has of an earlier view.
-    ///   - before: the live view, where only the members of its queries have changed; nil otherwise.
-    ///   - ending: called before the client can know that the view is live.
-    /// - Returns: the new live subscriber, in the place of `old`, what the client has then, and how many rows and keys were read for it.
+    ///   - held: The client view record of an earlier view.
+    ///   - before: The live view if only the members of its queries have changed; nil otherwise.
+    ///   - ending: Runs before the client can know that the view is live.
+    /// - Returns: the new live subscriber in place of `old`, the client's new view record, and the number of rows and keys read.
+    /// - Throws: `resync` if all attempts fail or no snapshot fits in time; `timeout` if the watermark does not pass the snapshot.
     func run(
         _ view: View, replacing old: Fanout.Handle?, held: HeldView?, changing before: View? = nil, ending: () async -> Void = {}
     ) async throws -> (
         subscriber: Fanout.Handle, held: HeldView, rows: UInt64
     ) {
         for _ in 0..<Self.attempts {
+            // Subscribe before the snapshot: a change committed in between is staged and not lost.
             let id = await fanout.add(channel, view: view, staged: true, client: client)
             let mark = await fanout.mark
             let outbox = BootstrapOutbox(channel: channel, frames: frames)
             do {
                 let (start, rows, taken) = try await read(view, held, before, mark, outbox)
                 let holding = HeldView(view, at: start.point)
+                // The end may be sent only when the stream has passed the snapshot, else the view would mix two positions.
                 try await fanout.passed(start.lsn, milliseconds: Self.patience)
+                // The session may have requested another view meanwhile.
                 try Task.checkCancellation()
                 await ending()
                 if await fanout.activate(
                     id, replacing: old, after: outbox.take(), snapshot: start.snapshot, rows: rows,
                     held: holding.message(user: user, sealer), taken: taken)
                 {
+                    // It fails if the staged changes exceeded their bound or include a truncation that the snapshot misses: start over.
                     progress.clear()
                     return (id, holding, rows)
                 }
@@ -67,13 +72,13 @@ struct BootstrapRunner {
             "More than \(Limits.stagedBytes) bytes of changes passed the bootstrap of version \(view.version), \(Self.attempts) times.")
     }
 
-    /// Makes a view live for a client that has it as it was at a position: a bootstrap with what the log has since.
-    /// - Parameter held: what the client has then, as of a point that the watermark has passed.
-    /// - Returns: nil when the log does not say; nothing has changed then.
+    /// Makes a view live for a client that has it as of a position: a bootstrap with the later changes from the log.
+    /// - Parameter held: The client's view record afterwards, as of a point that the watermark has passed.
+    /// - Returns: nil if the log does not reach back to `lsn`; the state is unchanged then.
     func resume(
         _ view: View, replacing old: Fanout.Handle?, held: HeldView, after lsn: LSN, _ resume: LogResume, ending: () async -> Void
     ) async throws -> Fanout.Handle? {
-        // Before the log is read: what comes behind its end is staged.
+        // Subscribe before the log is read: changes behind its end are staged.
         let id = await fanout.add(channel, view: view, staged: true, client: client)
         do {
             let tail = try await resume.tail(of: view, after: lsn, client: client, schema: authority.current().schema)
@@ -98,7 +103,7 @@ struct BootstrapRunner {
         }
     }
 
-    /// Sends, or keeps for the end, the rows of the first snapshot that sees everything delivered by `mark`.
+    /// Sends the rows of the first snapshot that sees every transaction delivered by `mark`, or queues them for the end.
     private func read(
         _ view: View, _ held: HeldView?, _ before: View?, _ mark: DeliveredTransactions.Mark, _ outbox: BootstrapOutbox
     ) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64) {
@@ -108,12 +113,14 @@ struct BootstrapRunner {
                 type: schema.types[type.type], predicate: type.predicate, known: held?.known(of: type), staged: staged,
                 lost: before.map { $0.displaced(by: type) } ?? held?.lost(of: type))
         }
+        // Members leave a limited query; any other lost row was hidden by the rules.
         let reason = before == nil ? ViewEvent.lostPermission : .leftQuery
         return try await SnapshotPatience.retry(environment) { try await attempt(view, held, queries, reason, mark, outbox) }
     }
 
-    /// - Parameter reason: why the client loses what the queries name as lost.
-    /// - Returns: nil when the snapshot misses a transaction already delivered.
+    /// Reads one snapshot.
+    /// - Parameter reason: The reason sent for the rows that the queries name as lost.
+    /// - Returns: nil if the snapshot misses a delivered transaction.
     private func attempt(
         _ view: View, _ held: HeldView?, _ queries: [SnapshotQuery], _ reason: ViewEvent, _ mark: DeliveredTransactions.Mark,
         _ outbox: BootstrapOutbox
@@ -121,16 +128,18 @@ struct BootstrapRunner {
         let codecs = queries.map { RowCodec($0.type) }
         let masks = view.types.map(\.mask)
         let sent = Counter()
-        // Before the snapshot is there: it sees all of them.
+        // Ask before the snapshot begins, so that it sees all of these changesets.
         let taken = await taken()
         let started = Mutex<SnapshotStart?>(nil)
         let start = try await snapshots.read(queries) { start in
             started.withLock { $0 = start }
+            // A transaction may be in the WAL before it becomes visible to snapshots.
             return await !fanout.contradicts(start.snapshot, at: mark)
         } expected: { rows in
             let checkpoint = started.withLock { $0 }.map { progress.begin(view, held: held, at: $0) }
             outbox.send(BootstrapMessages.begin(version: view.version, rows: rows, checkpoint: checkpoint ?? PBCheckpoint()))
         } rows: { query, buffer, rows, inOrder in
+            // Only rows in key order make a checkpoint: it means "everything up to this key".
             let last = inOrder ? rows.last.flatMap { buffer.withView($0) { $0.value(codecs[query].type.primaryKey ?? 0) } } : nil
             try await send(rows.count, codecs[query], outbox) { number, writer in
                 buffer.withView(rows[number]) { writer.add($0, mask: masks[query]) }
@@ -149,8 +158,9 @@ struct BootstrapRunner {
         return start.map { ($0, sent.value, taken) }
     }
 
-    /// Sends so many rows or keys in messages of bounded size, and waits for the client to take most of them.
-    /// - Parameter reached: the checkpoint for the last of the messages.
+    /// Sends `count` rows or keys in messages of bounded size, then waits until most of them are written.
+    /// - Parameter reached: Returns the checkpoint for the last message.
+    /// - Throws: `CancellationError` if the channel is closed.
     private func send(
         _ count: Int, _ codec: RowCodec, _ outbox: BootstrapOutbox, _ add: (Int, inout BootstrapRowsWriter) -> Void,
         reached: () -> [UInt8] = { [] }
@@ -164,9 +174,10 @@ struct BootstrapRunner {
             add(number, &writer)
         }
         if writer.rowCount > 0 {
-            // What goes out with its end is not interrupted.
+            // A message that leaves with the end cannot be interrupted, so it needs no checkpoint.
             outbox.send(writer.finish(checkpoint: outbox.keeps(writer.byteCount) ? [] : reached()))
         }
+        // Backpressure: the snapshot reads its next chunk only once this returns.
         await channel.drained(below: Limits.outboxBytes / 4)
         if channel.isClosed { throw CancellationError() }
         try Task.checkCancellation()

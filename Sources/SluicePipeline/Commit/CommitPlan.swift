@@ -2,7 +2,7 @@ import SluiceCore
 import SluiceMerge
 import Synchronization
 
-/// What a changeset comes to: the writes that are to happen, and those refused.
+/// The outcome of a changeset: the writes to make and the rejected ones.
 struct CommitPlan {
     struct Write {
         var intended: IntendedWrite
@@ -12,21 +12,22 @@ struct CommitPlan {
         var wanted: [String: Value]
     }
 
-    /// Clocks to keep of an object that is not there.
+    /// Clocks to keep for an object without a row.
     struct Remembered {
         var object: ObjectKey
         var type: ObjectType
         var clocks: ObjectClocks
     }
 
-    /// A write to an object that is not there.
+    /// A write to an object without a row.
     struct Futile {
         var object: ObjectKey
         var wanted: [String: Value]
     }
 
+    /// The number of the changeset.
     let changeset: UInt64
-    /// Of the changeset.
+    /// The author and time of the changeset.
     private let writer: WriteContext
     private(set) var futile: [Futile] = []
     private(set) var remembered: [Remembered] = []
@@ -58,14 +59,16 @@ struct CommitPlan {
         case (_?, let row?):
             operation = .update
             let values = changed.map { ($0, row[$0] ?? .null) }
+            // The values lost, or are equal: only the clocks are stored.
             stored = changed.isEmpty ? .nothing : .update(Dictionary(uniqueKeysWithValues: values))
         case (nil, nil):
-            // Deleted already, or an edit of what is not there: nobody is told (CR-1), but a later deletion is remembered (CR-3). Where
-            // another program deleted it is not for the changeset to say.
+            // Edits of a missing object have no effect and are not reported, but a later delete must keep its clocks.
+            // For an external delete the changeset must not decide the time.
             if state.clocks.isDeleted, wanted.contains(where: { $0.kind == .delete }) {
                 remembered.append(Remembered(object: object, type: type, clocks: state.clocks))
             }
             let values = wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } }
+            // A final delete has its effect already, so it is not futile.
             if wanted.last?.kind != .delete { futile.append(Futile(object: object, wanted: values)) }
             return
         }
@@ -74,16 +77,16 @@ struct CommitPlan {
             object: object, type: type, operation: operation, before: before, after: after, changed: changed,
             named: Set(names.compactMap { type.index(of: $0) }), isUnseen: isUnseen)
         var values = wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } }
-        // Of what was edited inside, the record has what it would have become.
+        // An edit inside a value is recorded as the value that it would have produced.
         for name in wanted.flatMap(\.edits).map(\.property) { values[name] = state.values?[name] }
         writes.append(Write(intended: intended, stored: stored, clocks: state.clocks, wanted: values))
     }
 
-    /// Takes out what the session may not do.
+    /// Rejects the writes that the session may not make.
     ///
-    /// Each write is judged by itself: one that is legal stands although an earlier one to the same object was undone, of which the
-    /// device may not know yet. Only what edits an object whose creation was undone comes to nothing, and says so.
-    /// - Parameter undone: objects of which the client has not acknowledged that a write was undone.
+    /// Each write is judged alone. A legal write stands even if an earlier one to the same object was rejected, because the device may
+    /// not know that yet. Only an edit of an object whose creation was rejected has no effect, and it is reported.
+    /// - Parameter undone: Objects with a rejection that the client has not acknowledged.
     mutating func refuse(_ check: WriteCheck, undone: Set<ObjectKey>) {
         var allowed: [Write] = []
         for write in writes {
@@ -98,21 +101,21 @@ struct CommitPlan {
         futile.removeAll { undone.contains($0.object) }
     }
 
-    /// Refuses an object whose key no table can hold.
+    /// Rejects an object whose key no table can store.
     mutating func refuse(unkeyable object: ObjectKey, wanted: [ObjectChange]) {
         let name = "\(object.type) \(object.key.keyText)".unicodeScalars.map { $0 == "\0" ? "␀" : String($0) }.joined()
         let error = SluiceError(.writeNotAllowed, "\(name) has a NUL character in its key, which PostgreSQL cannot store.")
         reject(object, Self.refusal(error), wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } })
     }
 
-    /// Refuses what is left, for one reason.
+    /// Rejects all remaining writes for one reason.
     mutating func refuseAll(_ error: SluiceError) {
         for write in writes { reject(write, Self.refusal(error)) }
         writes = []
         remembered = []
     }
 
-    /// Refuses what the database has refused before.
+    /// Rejects the writes that the database rejected in an earlier attempt.
     mutating func refuse(_ errors: [ObjectKey: SluiceError]) {
         if errors.isEmpty { return }
         for write in writes { if let error = errors[write.intended.object] { reject(write, Self.refusal(error)) } }
@@ -124,12 +127,13 @@ struct CommitPlan {
         Refusal(code: error.code, cause: .database, message: error.message, rule: error.detail ?? error.code.name)
     }
 
-    /// Asks the plugins that want to see writes, where it is not known what they say; a plugin that cannot answer denies.
+    /// Asks the plugins that review writes, except for verdicts that are known already. A failing plugin denies.
     mutating func ask(_ rules: any Rules, _ check: WriteCheck, user: UserContext, known: Verdicts) async throws {
         var verdicts: [Int: WriteVerdict] = [:]
         var asked: [(index: Int, write: ProposedWrite)] = []
         for (index, write) in writes.enumerated() where check.asksPlugin(write.intended.object.type) {
             let proposal = ProposedWrite(write.intended)
+            // A retried transaction must not ask twice: a plugin may count or record each write.
             verdicts[index] = known.verdict(on: proposal, of: write.intended.object)
             if verdicts[index] == nil { asked.append((index, proposal)) }
         }
@@ -147,11 +151,13 @@ struct CommitPlan {
         guard !writes.isEmpty else { return [] }
         do {
             let verdicts = try await rules.checkWrites(user: user, writes)
+            // Verdicts are assigned by index.
             guard verdicts.count == writes.count else {
                 throw SluiceError(.pluginBadAnswer, "The rules gave \(verdicts.count) verdicts on \(writes.count) writes.")
             }
             return verdicts
         } catch let error as SluiceError {
+            // Fail closed: without an answer, every write of the request is rejected.
             return writes.map { _ in .undecided(error) }
         }
     }
@@ -170,6 +176,7 @@ struct CommitPlan {
                     reject(write, Refusal(code: .pluginBadAnswer, cause: .pluginFailed, message: message, rule: "check_write"))
                     continue
                 }
+                // A plugin's values are checked like a client's, as an unreadable row would be lost to every device.
                 if let misfit = check.misfit(amended.intended) {
                     reject(write, Self.refusal(amended: write, misfit))
                 } else {
@@ -180,7 +187,7 @@ struct CommitPlan {
         writes = allowed
     }
 
-    /// Which property the rules set, and to what, may be no business of the user's.
+    /// Builds the rejection of an amended write. It hides the amended property and value, which the user may not be allowed to see.
     private static func refusal(amended write: Write, _ misfit: Refusal) -> Refusal {
         let name = "\(write.intended.object.type) \(write.intended.object.key.keyText)"
         return Refusal(
@@ -191,12 +198,14 @@ struct CommitPlan {
 
     private static func refusal(undecided error: SluiceError) -> Refusal {
         var refusal = Refusal(unasked: error)
+        // A refusal's reason is meant for the user. Other errors are for operators only.
         if error.code == .pluginRefused { (refusal.cause, refusal.message) = (.plugin, error.message) }
         return refusal
     }
 
-    /// The write with a plugin's values in place of the client's.
+    /// Returns the write with a plugin's values in place of the client's; nil if the plugin names an unknown property.
     private func amend(_ write: Write, _ values: [String: Value]) -> Write? {
+        // A delete has no values to amend.
         guard var after = write.intended.after else { return write }
         var amended = write
         for (name, value) in values {
@@ -204,6 +213,7 @@ struct CommitPlan {
             after[index] = value
             amended.intended.changed.insert(index)
             let property = write.intended.type.properties[index]
+            // The plugin saw the merged object, so its value wins over everything merged so far.
             amended.clocks.properties[property.id] = Merge.amend(property, to: value, by: writer, write.clocks.properties[property.id])
         }
         amended.intended.after = after
@@ -216,7 +226,7 @@ struct CommitPlan {
         return amended
     }
 
-    /// What is to be written of it.
+    /// The decision to store.
     var decision: WriteDecision {
         let kept = remembered.map { WriteDecision.Write(type: $0.type, key: $0.object.key, change: .nothing, clocks: $0.clocks) }
         let allowed = writes.map {
@@ -229,7 +239,7 @@ struct CommitPlan {
 
     private mutating func reject(_ write: Write, _ refusal: Refusal) { reject(write.intended.object, refusal, write.wanted) }
 
-    /// Of what was wanted it keeps what can be read again as one JSON object.
+    /// Records a rejection. Drops values nested too deeply to be read back as one JSON object.
     private mutating func reject(_ object: ObjectKey, _ refusal: Refusal, _ wanted: [String: Value]) {
         let wanted = wanted.filter { $0.value.jsonDepth < Limits.nestingDepth }
         rejected.append(
@@ -239,12 +249,13 @@ struct CommitPlan {
     }
 }
 
-/// What plugins said of the writes of one changeset. An attempt that the database ends is followed by another, which asks only about what
-/// has become another write: who counts or records what devices write is told of each once.
+/// The plugins' verdicts on the writes of one changeset.
+/// If the database aborts an attempt, the next one asks only about writes that have changed. A plugin that counts or records writes
+/// therefore sees each once.
 final class Verdicts: Sendable {
     private let known = Mutex<[ObjectKey: (write: ProposedWrite, verdict: WriteVerdict)]>([:])
 
-    /// Nil when nobody was asked about a write with these images.
+    /// Returns the verdict on a write with these images; nil if no plugin was asked.
     func verdict(on write: ProposedWrite, of object: ObjectKey) -> WriteVerdict? {
         known.withLock { known in known[object].flatMap { $0.write == write ? $0.verdict : nil } }
     }
@@ -261,13 +272,13 @@ extension ProposedWrite {
 }
 
 extension Row {
-    /// A row in index order from values by name; what is missing is null.
+    /// Creates a row in property order from values by name. Missing values become null.
     init(values: [String: Value], key: Value, type: ObjectType) {
         self.init(type.properties.map { values[$0.name] ?? .null })
         if let index = type.primaryKey { self[index] = key }
     }
 
-    /// The values by property name.
+    /// Returns the values by property name.
     func named(_ type: ObjectType) -> [String: Value] {
         var named: [String: Value] = [:]
         for (index, property) in type.properties.enumerated() {

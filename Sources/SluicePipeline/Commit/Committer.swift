@@ -1,17 +1,17 @@
 package import SluiceCore
 import SluiceMerge
 
-/// Makes client changesets durable: merge, check, write, in one PostgreSQL transaction each.
+/// Commits client changesets: merge, check and write, in one PostgreSQL transaction each.
 ///
-/// A changeset takes effect once however often it is sent: its number is locked and compared in the transaction that writes
-/// it (G2). Refusals are per object (UP-6); what was refused is kept with its values.
+/// A changeset takes effect once, however often it is sent: the writing transaction locks and compares its number. Rejections are per
+/// object and are stored with their values.
 package struct Committer: Sendable {
     private let store: any WriteStore
     private let rules: any Rules
     private let environment: any Environment
     private let bound: @Sendable (String) -> RowBound
 
-    /// - Parameter bound: of the objects of a class. A write that makes a larger one is undone.
+    /// - Parameter bound: Returns the size bound of a class's objects. A write that exceeds it is rejected.
     package init(
         store: any WriteStore, rules: any Rules, environment: any Environment,
         bound: @escaping @Sendable (_ type: String) -> RowBound = { _ in RowBound() }
@@ -22,10 +22,10 @@ package struct Committer: Sendable {
         self.bound = bound
     }
 
-    /// On whose behalf.
+    /// The author of a changeset.
     package struct Writer: Sendable {
         package var client: ClientID
-        /// Of the client's file; see `ClientFile`.
+        /// The session number of the client replica; see `ClientFile`.
         package var session: UInt64
         package var user: UserContext
         package var plan: SessionPlan
@@ -36,10 +36,12 @@ package struct Committer: Sendable {
         package var seen: SeenRows
     }
 
-    /// Returns once what was committed before the call will outlive a crash, so that it may be acknowledged.
+    /// Returns once everything committed before the call survives a crash and may be acknowledged.
     package func durable() async throws { try await store.durable() }
 
-    /// - Throws: `badChangeset` when the changeset contradicts the schema or skips a number: nothing is written then.
+    /// Commits one changeset.
+    /// - Throws: `badChangeset` if the changeset contradicts the schema or skips a number; `unknownType` for an unknown class. Nothing is
+    ///   written then.
     package func commit(_ changeset: Changeset, by writer: Writer) async throws -> WriteOutcome {
         let types = Set(changeset.changes.map(\.object.type))
         let work = Work(
@@ -50,29 +52,31 @@ package struct Committer: Sendable {
             acknowledged: writer.compensation, time: changeset.time, base: changeset.base, objects: try objects(changeset, writer))
         var refused: [ObjectKey: SluiceError] = [:]
         var first: SluiceError?
+        // Each database rejection rolls the transaction back; the next attempt leaves the rejected objects out.
         while true {
             do {
                 return try await store.transaction(request, decider(work, refusing: .some(of: refused)))
             } catch let refusal as RefusedByDatabase where refusal.isWithin {
-                // Objects that depend on each other stand or fall together. The first refusal is the cause of this one.
+                // Objects that depend on each other succeed or fail together. The first rejection caused this one.
                 return try await store.transaction(request, decider(work, refusing: .all(first ?? refusal.error)))
             } catch let refusal as RefusedByDatabase where refused[refusal.object] == nil && refused.count < Self.refusedOneByOne {
-                // A constraint of the database: the other objects stand (UP-6).
+                // A constraint of the database: the other objects stand.
                 refused[refusal.object] = refusal.error
                 first = first ?? refusal.error
             } catch let refusal as RefusedByDatabase {
                 return try await store.transaction(request, decider(work, refusing: .all(refusal.error)))
             } catch let error as SluiceError where error.code == .writeNotAllowed {
-                // At commit nobody knows whose values they were.
+                // A deferred constraint failed at commit, which does not identify the row.
                 return try await store.transaction(request, decider(work, refusing: .all(error)))
             }
         }
     }
 
-    /// Objects of a changeset that the database may refuse, each in a transaction of its own that is rolled back; with one more all are.
+    /// The number of objects rejected one at a time, each after a rolled-back transaction. With one more, the whole changeset is
+    /// rejected.
     private static let refusedOneByOne = 32
 
-    /// A changeset for all the attempts to commit it.
+    /// A changeset with the state shared by all attempts to commit it.
     private struct Work: Sendable {
         let changeset: Changeset
         let writer: Writer
@@ -81,7 +85,7 @@ package struct Committer: Sendable {
         let verdicts = Verdicts()
     }
 
-    /// What the database has refused of a changeset.
+    /// The database's rejections for a changeset.
     private enum DatabaseRefusals {
         case some(of: [ObjectKey: SluiceError])
         case all(SluiceError)
@@ -96,6 +100,7 @@ package struct Committer: Sendable {
             }
             return plan
         }
+        // Without plugins the decision needs no suspension, so the transaction never waits for another process.
         guard work.types.contains(where: work.check.asksPlugin) else {
             return .atOnce { try planned($0)?.decision ?? WriteDecision(isOld: true) }
         }
@@ -106,9 +111,12 @@ package struct Committer: Sendable {
         }
     }
 
+    /// Merges and checks a changeset.
     /// - Returns: nil for a changeset that has taken effect before.
+    /// - Throws: `badChangeset` if numbers are skipped.
     private func plan(_ work: Work, _ basis: WriteBasis) throws -> CommitPlan? {
         let (changeset, writer) = (work.changeset, work.writer)
+        // The store has locked the client's record, so two sends of a changeset cannot both pass.
         guard changeset.number > basis.changeset else { return nil }
         guard changeset.number == basis.changeset + 1 else {
             throw SluiceError(.badChangeset, "Changeset \(changeset.number) of client \(writer.client) came after \(basis.changeset).")
@@ -118,7 +126,8 @@ package struct Committer: Sendable {
         return plan
     }
 
-    /// What a changeset names, types and keys in one order everywhere, so that two transactions lock their rows in the same order.
+    /// Returns the named objects with classes and keys in one global order, so that concurrent transactions lock rows without deadlock.
+    /// - Throws: `unknownType` for a class that the schema lacks.
     private func objects(_ changeset: Changeset, _ writer: Writer) throws -> [(type: ObjectType, keys: [Value])] {
         var keys: [String: Set<Value>] = [:]
         for change in changeset.changes where !change.object.key.isUnstorable {
@@ -153,13 +162,16 @@ package struct Committer: Sendable {
                 continue
             }
             let before = basis.stored[object]
-            // What is gone and not remembered as deleted went a moment ago, when nobody had seen it (`ForeignDeletionStore`).
+            // A missing row without a recorded delete has just been deleted, before any reader saw it (`ForeignDeletionStore`).
             var state = ObjectState(
                 row: before?.row?.named(type), clocks: before?.clocks, type: type, rowTime: before?.rowTime ?? wall,
                 deletedAt: basis.now, now: basis.now)
             for change in wanted { try Merge.apply(change, by: context, to: &state, type: type) }
+            // An app with a smaller model may omit required members of embedded objects.
             if type.hasEmbedded { state.fill(wanted.written, of: type, in: writer.schema.schema, now: basis.now) }
+            // No client can write from before the horizon, so older clocks are never compared.
             state.clocks.prune(below: basis.horizon)
+            // A create of an existing row merges, unless the row was outside of the client's view.
             let isMade = wanted.first?.kind == .create && before?.row != nil
             let isUnseen = isMade && before?.writer.map { writer.seen.includes($0, at: changeset.base) } ?? false
             plan.add(object, type, before: before?.row, after: state, wanted: wanted, isUnseen: isUnseen)
@@ -169,7 +181,7 @@ package struct Committer: Sendable {
 }
 
 extension Value {
-    /// Whether it is a key that PostgreSQL cannot even be asked about.
+    /// `true` for a key that PostgreSQL cannot store or compare: a text with a NUL character.
     fileprivate var isUnstorable: Bool { if case .string(let text) = self { text.utf8.contains(0) } else { false } }
 }
 
@@ -178,7 +190,7 @@ extension ObjectType {
 }
 
 extension [ObjectChange] {
-    /// The names of the properties whose values they set or edit.
+    /// The names of the properties that the changes set or edit.
     fileprivate var written: Set<String> {
         var names: Set<String> = []
         for change in self {

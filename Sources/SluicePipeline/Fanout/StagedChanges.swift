@@ -1,37 +1,39 @@
 import SluiceCore
 import SluiceWire
 
-/// The changes that pass a session while its bootstrap runs, held until the snapshot says which of them it contains.
+/// The changes that pass a session during its bootstrap, held until the snapshot shows which of them it contains.
 struct StagedChanges {
     struct Change {
         var xid: UInt32
         var type: Int
         var key: Value
-        /// The encoded row, masked for the session; nil when the object left the view.
+        /// The encoded row, masked for the session; nil if the object left the view.
         var row: [UInt8]?
-        /// The client's own changeset that the transaction is; 0: none.
+        /// The client's own changeset number of the transaction; 0 for none.
         var changeset: UInt64 = 0
         var position = Position.zero
-        /// Why it left; nil while it is there.
+        /// The reason for leaving; nil while the object is in the view.
         var leaving: ViewEvent?
     }
 
     private(set) var changes: [Change] = []
-    /// The newest changeset of the client's own among them.
+    /// The newest changeset of the client itself among them.
     private(set) var changeset: UInt64 = 0
     private var bytes = 0
-    /// Too much came: the bootstrap has to start again.
+    /// `true` if the bound was exceeded, so that the bootstrap must start again.
     private(set) var hasOverflowed = false
-    /// The transactions that emptied a class of the view.
+    /// The transactions that truncated a class of the view.
     private var truncations: [UInt32] = []
 
     mutating func truncated(by xid: UInt32) {
         if hold(bytes: 0) { truncations.append(xid) }
     }
 
-    /// Whether there is room for one thing more, within `Limits.stagedBytes`; what is beyond it starts the bootstrap again.
+    /// Reserves room for one more entry within `Limits.stagedBytes`.
+    /// - Returns: `false` if the bound is exceeded; all changes are dropped then.
     private mutating func hold(bytes more: Int) -> Bool {
         guard !hasOverflowed else { return false }
+        // 64 bytes approximate the overhead of an entry.
         bytes += more + 64
         guard bytes > Limits.stagedBytes else { return true }
         hasOverflowed = true
@@ -39,8 +41,8 @@ struct StagedChanges {
         return false
     }
 
-    /// Whether the bootstrap has to start again: too much came, or a table was emptied by a transaction that the snapshot does not
-    /// see. What it read of that table may be nothing, since TRUNCATE does not spare older snapshots.
+    /// Returns `true` if the bootstrap must start again: the bound was exceeded, or the snapshot misses a truncation.
+    /// TRUNCATE also empties the table for older snapshots, so the rows read may be incomplete.
     func requiresAnother(than snapshot: TransactionSnapshot) -> Bool {
         hasOverflowed || truncations.contains { !snapshot.sees(xid: $0) }
     }
@@ -51,7 +53,7 @@ struct StagedChanges {
         changeset = max(changeset, change.changeset)
     }
 
-    /// The last word on each object after what the log was read for. Nil when the bootstrap has to start again.
+    /// Returns the last change of each object after the log's part, in commit order; nil if the bootstrap must start again.
     func words(after tail: LogTail) -> [Change]? {
         guard !hasOverflowed, truncations.isEmpty else { return nil }
         var tail = tail
@@ -59,7 +61,7 @@ struct StagedChanges {
         return tail.words.values.sorted { $0.position < $1.position }
     }
 
-    /// The last word on each object that the snapshot does not contain, in order of first mention.
+    /// Returns the last change of each object that the snapshot does not contain, in order of first mention.
     func unseen(by snapshot: TransactionSnapshot) -> [Change] {
         var order: [Change] = []
         var index: [ObjectIndex: Int] = [:]

@@ -3,18 +3,19 @@ import SluiceWire
 
 /// A change record decoded for matching. Ranges are offsets into the record's bytes.
 struct DecodedChange {
-    /// Its place in the decoder, for as long as the batch lasts.
+    /// Its index in the decoder, valid until the batch ends.
     var index: Int
-    /// Index in `Schema.types`.
+    /// The index in `Schema.types`.
     var type: Int
     var operation: ChangeOperation
+    /// The commit time, in microseconds since 1970.
     var commitTime: Int64
-    /// The client's changeset that it is of; nil for SQL.
+    /// The client changeset that wrote it; nil for SQL.
     var origin: Origin?
     var primaryKey: Range<Int>
     var before: RowRef?
     var after: RowRef?
-    /// Where the new row's bytes lie in the record: what clients receive.
+    /// Byte range of the new row in the record, as clients receive it.
     var row: Range<Int>?
 }
 
@@ -31,8 +32,9 @@ struct ChangeDecoder {
         changes.removeAll(keepingCapacity: true)
     }
 
-    /// Nil for a type that the schema does not have or nobody needs, and for a malformed record: what cannot be read
-    /// reaches nobody, and the feed has reported it.
+    /// Decodes one record.
+    /// - Returns: nil for an unneeded or unknown class and for a malformed record. The feed has reported the latter, and no client
+    ///   receives it.
     mutating func decode(_ bytes: ArraySlice<UInt8>, needed: (Int) -> Bool) -> DecodedChange? {
         bytes.withUnsafeBytes { buffer in
             guard let view = try? codec.decode(buffer), let type = view.type, needed(type) else { return nil }
@@ -54,7 +56,7 @@ struct ChangeDecoder {
 
     func rowCodec(of type: Int) -> RowCodec { codec.types[type] }
 
-    /// Lends both images for matching.
+    /// Calls `body` with both images for matching.
     func withRows<R>(_ change: DecodedChange, _ body: (_ before: RowView?, _ after: RowView?) -> R) -> R {
         rows.withBase { cells, arena in
             func view(_ row: RowRef) -> RowView { RowView(cells: cells + Int(row.start), count: Int(row.count), arena: arena) }
@@ -62,7 +64,7 @@ struct ChangeDecoder {
         }
     }
 
-    /// The primary key in owning form.
+    /// Returns the primary key as an owned value; null for a truncation.
     func key(of change: DecodedChange) -> Value {
         guard let image = change.after ?? change.before, let key = codec.types[change.type].type.primaryKey else { return .null }
         return rows.withView(image) { $0.value(key) } ?? .null

@@ -3,11 +3,11 @@ package import SluiceQuery
 
 /// An instant in the life of one database.
 package struct SnapshotPoint: Hashable, Sendable {
-    /// Where `transaction` is a number of.
+    /// The cluster that `transaction` belongs to.
     package var cluster: String
-    /// All transactions with lower numbers were over.
+    /// A bound on ended transactions: all with lower numbers were over.
     package var transaction: UInt64
-    /// What is in a history of the database has all of them; nil when none is known.
+    /// A transaction whose presence in a history implies all of those; nil if none is known.
     package var witness: Witness?
 
     package init(cluster: String, transaction: UInt64, witness: Witness? = nil) {
@@ -16,36 +16,37 @@ package struct SnapshotPoint: Hashable, Sendable {
         self.witness = witness
     }
 
-    /// Numbers farther apart than this are not compared, to stay well within the 31 bits of a row's: those come round again.
+    /// The distance above which transaction numbers are not compared. It stays well within the 31 bits after which a row's number wraps.
     private static let horizon: UInt64 = 1 << 30
 
-    /// A transaction as a client tells it; nil for a number that no database gives out.
+    /// Returns a transaction number received from a client; nil for a number that no database assigns.
     static func transaction(told number: UInt64) -> UInt64? { number <= UInt64(Int64.max) ? number : nil }
 
-    /// Whether a transaction is so near that the numbers in rows tell which of the two was first.
+    /// Returns `true` if a transaction is near enough for the numbers in rows to order the two.
     func isNear(_ other: UInt64) -> Bool { other <= transaction || other - transaction < Self.horizon }
 
-    /// Whether the age of a row in a snapshot tells if it has been written since this point.
+    /// Returns `true` if a row's transaction number in a snapshot shows if the row was written since this point.
     package func isComparable(at start: SnapshotStart) -> Bool {
         cluster == start.cluster && isNear(start.snapshot.xmax)
     }
 }
 
-/// Rows of one type for one bootstrap.
+/// A query for the rows of one class in one bootstrap.
 package struct SnapshotQuery: Sendable {
     package var type: ObjectType
     package var predicate: Predicate
     package var known: Known?
-    /// What an earlier bootstrap, with the same `predicate` and `known`, had come to of the rows that are new to the reader.
+    /// The staged result of an earlier bootstrap with the same `predicate` and `known`, for the rows new to the reader.
     package var staged: Staged?
-    /// Rows that are not among those of `predicate` and whose keys are asked for too.
+    /// A query for the keys of further rows, none of them matched by `predicate`.
     package var lost: Lost?
-    /// The first so many, in this order and then that of their keys, nulls before all; with it nothing is known. Nil: all.
+    /// The limit and order of the result; nil returns all rows.
+    /// Ties are ordered by key and nulls sort first. With a limit, nothing is known.
     package var first: First?
 
     package struct First: Sendable {
         package var limit: Int
-        /// By property index.
+        /// The order, by property index.
         package var order: [(property: Int, isDescending: Bool)]
 
         package init(limit: Int, order: [(property: Int, isDescending: Bool)]) {
@@ -56,7 +57,7 @@ package struct SnapshotQuery: Sendable {
 
     package struct Lost: Sendable {
         package var predicate: Predicate
-        /// Of those the rows that nobody has written since; nil: all.
+        /// Restricts the keys to rows without a write since this point; nil returns all.
         package var before: SnapshotPoint?
 
         package init(predicate: Predicate, before: SnapshotPoint? = nil) {
@@ -65,7 +66,7 @@ package struct SnapshotQuery: Sendable {
         }
     }
 
-    /// The rows of an earlier view that the reader has as a point saw them, or newer.
+    /// The rows of an earlier view, which the reader has as of a point or newer.
     package struct Known: Sendable {
         package var predicate: Predicate
         package var point: SnapshotPoint
@@ -76,10 +77,10 @@ package struct SnapshotQuery: Sendable {
         }
     }
 
-    /// The rows that the reader has put aside as a point saw them, in the order of their keys.
+    /// The rows that the reader has staged as of a point, in key order.
     package struct Staged: Sendable {
         package var point: SnapshotPoint
-        /// Nil: all.
+        /// The last staged key; nil if all rows are staged.
         package var through: Value?
 
         package init(point: SnapshotPoint, through: Value?) {
@@ -102,10 +103,10 @@ package struct SnapshotQuery: Sendable {
 
 package struct SnapshotStart: Sendable {
     package var snapshot: TransactionSnapshot
-    /// The write-ahead log's end when the snapshot was there: everything it sees lies before.
+    /// The end of the WAL once the snapshot was taken. Everything that the snapshot sees precedes it.
     package var lsn: LSN
     package var cluster: String
-    /// A transaction that was over; nil when none is known.
+    /// A transaction that had ended; nil if none is known.
     package var witness: Witness?
 
     package init(snapshot: TransactionSnapshot, lsn: LSN, cluster: String, witness: Witness? = nil) {
@@ -115,10 +116,10 @@ package struct SnapshotStart: Sendable {
         self.cluster = cluster
     }
 
-    /// The point from which on a reader of the snapshot needs news.
+    /// The point after which a reader of the snapshot needs changes.
     ///
-    /// Not always as far as the snapshot says: a number above the witness's own may be that of a transaction that failed, and be given
-    /// out again after a backup was restored that has the witness.
+    /// It may be lower than the snapshot's own `xmin`. A number above the witness's may belong to a transaction that failed. PostgreSQL
+    /// may assign that number again after a restore of a backup that contains the witness.
     package var point: SnapshotPoint {
         var transaction = snapshot.xmin
         if let witness {
@@ -129,15 +130,17 @@ package struct SnapshotStart: Sendable {
     }
 }
 
-/// The authority's read side: consistent snapshots of views.
+/// The read side of the authority: consistent snapshots of views.
 package protocol SnapshotStore: Sendable {
-    /// Opens one read-only snapshot, hands `begin` its identity (false: the snapshot is given up and nil is returned), then
-    /// every query's rows in chunks of at most `Limits.bootstrapRows`. The next chunk is read when the hand-over returns.
-    /// `expected` is told before the first how many there may be in all, an estimate that costs no reading; nil asks for none.
+    /// Opens one read-only snapshot and passes every query's rows on, in chunks of at most `Limits.bootstrapRows`.
     ///
-    /// Of what a query's reader knows, or has put aside, and nobody has written since, only the keys may come, by `kept`. Each row of a
-    /// query comes one way or the other, once. Rows that are `inOrder` come after all others of their query, in the order of
-    /// their keys, or all at once: up to the last of them the reader has all. The keys of the rows of `lost` come by `lost`.
+    /// Calls `begin` first with the snapshot's identity. If it returns `false`, the snapshot is dropped and `read` returns nil. Then
+    /// `expected` receives an estimate of the row count that costs no reading; nil requests none. The next chunk is read once the
+    /// callback has returned.
+    ///
+    /// Rows that the reader knows or has staged, and that are unchanged since, may arrive as keys through `kept`. Each row of a query
+    /// arrives exactly once, as a row or as a key. Rows that are `inOrder` follow all others of their query, in key order or all at once.
+    /// Up to the last of them the reader has every row. The keys of the rows of `lost` arrive through `lost`.
     func read(
         _ queries: [SnapshotQuery],
         begin: @Sendable (SnapshotStart) async throws -> Bool,
@@ -148,16 +151,16 @@ package protocol SnapshotStore: Sendable {
     ) async throws -> SnapshotStart?
     /// Where a type's rows are read from, as text: when it changes, nothing of what was read before is known.
     func source(of type: ObjectType) throws -> String
-    /// Whether the database is known to have a transaction, in its history as it is now.
+    /// Returns `true` if the current history of the database is known to contain a transaction.
     func hasSeen(_ witness: Witness) async throws -> Bool
-    /// The end of the write-ahead log now.
+    /// Returns the current end of the WAL.
     func currentLSN() async throws -> LSN
-    /// The same, and a point that lies before it: positions mean the same only within one cluster.
+    /// Returns the current end of the WAL and a point before it. Positions are comparable only within one cluster.
     func place() async throws -> (lsn: LSN, point: SnapshotPoint)
 }
 
 extension SnapshotStore {
-    /// As above, of queries of which nothing is known or lost, without an estimate.
+    /// Reads queries without known, staged or lost rows and without an estimate.
     package func read(
         _ queries: [SnapshotQuery],
         begin: @Sendable (SnapshotStart) async throws -> Bool,

@@ -1,37 +1,39 @@
 package import SluiceCore
 package import SluiceMerge
 
-/// The authority's write side: one transaction for each changeset.
+/// The write side of the authority: one transaction for each changeset.
 package protocol WriteStore: Sendable {
-    /// Locks the client's line and the objects of the request, reads what the changeset is judged by, writes what was decided and
-    /// commits. The transaction is marked with the request's origin, so that capture knows whose it is.
+    /// Commits one changeset.
     ///
-    /// What is decided may be asked for more than once, when the transaction has to begin again.
-    /// - Throws: `writeNotAllowed` when PostgreSQL refuses values (a constraint of its own), `resync` when the client's file has
-    ///   begun a session after this one, and what the decision throws: nothing is written then.
+    /// Locks the client's record and the objects of the request, reads the basis, calls `decide`, writes its decision and commits. The
+    /// transaction carries the request's origin, so that capture can attribute it. If the transaction has to restart, `decide` is called
+    /// again.
+    /// - Throws: `writeNotAllowed` if a constraint of PostgreSQL rejects values; `resync` if the replica has begun a later session; any
+    ///   error of `decide`. Nothing is written then.
     func transaction(_ request: WriteRequest, _ decide: WriteDecider) async throws -> WriteOutcome
-    /// Returns once what was committed before the call will outlive a crash: a commit by itself does not wait for that.
+    /// Returns once everything committed before the call survives a crash. A commit alone does not wait for that.
     func durable() async throws
 }
 
-/// How it is decided what a changeset writes.
+/// Computes the writes of a changeset from its basis.
 package enum WriteDecider: Sendable {
+    /// Decides synchronously.
     case atOnce(@Sendable (WriteBasis) throws -> WriteDecision)
-    /// Somebody else is asked meanwhile.
+    /// Suspends while a plugin is asked.
     case waiting(@Sendable (WriteBasis) async throws -> WriteDecision)
 }
 
 package struct WriteRequest: Sendable {
     package var origin: Origin
-    /// The client file's session.
+    /// The session number of the client replica.
     package var session: UInt64
     /// The last compensation that the client has applied.
     package var acknowledged: UInt64
-    /// When the changeset was made, as its file says.
+    /// The time of the changeset, by its replica's clock.
     package var time: HybridTime
-    /// Of the changeset; no later one of the client has an older.
+    /// The base of the changeset. No later changeset of the client has an older one.
     package var base: LSN
-    /// What the changeset names, in an order that is the same for all changesets.
+    /// The objects that the changeset names, in an order that is the same for all changesets, so that locks cannot deadlock.
     package var objects: [(type: ObjectType, keys: [Value])]
 
     package init(
@@ -45,6 +47,7 @@ package struct WriteRequest: Sendable {
         self.objects = objects
     }
 }
+/// The writes and rejections that a changeset results in.
 
 package struct WriteDecision: Sendable {
     package struct Write: Sendable {
@@ -63,9 +66,9 @@ package struct WriteDecision: Sendable {
 
     package var writes: [Write] = []
     package var rejected: [RejectedWrite] = []
-    /// Objects that are deleted, so that nothing came of what was written to them.
+    /// Deleted objects, for which the client's writes have no effect.
     package var futile: [ObjectKey] = []
-    /// The changeset has taken effect before: nothing is noted of it now.
+    /// `true` if the changeset has taken effect before. Nothing is recorded for it now.
     package var isOld = false
 
     package init(writes: [Write] = [], rejected: [RejectedWrite] = [], futile: [ObjectKey] = [], isOld: Bool = false) {
@@ -75,14 +78,15 @@ package struct WriteDecision: Sendable {
         self.isOld = isOld
     }
 }
+/// The result of a committed changeset.
 
 package struct WriteOutcome: Sendable {
-    /// At or after the commit.
+    /// A position at or after the commit.
     package var lsn: LSN
     package var rejected: [RejectedWrite]
-    /// The number under which the rejections are kept; nil when there are none.
+    /// The number under which the rejections are stored; nil if none exist.
     package var compensation: UInt64?
-    /// Of the decision.
+    /// The decision's objects without effect.
     package var futile: [ObjectKey]
 
     package init(lsn: LSN, rejected: [RejectedWrite], compensation: UInt64?, futile: [ObjectKey] = []) {
@@ -93,15 +97,15 @@ package struct WriteOutcome: Sendable {
     }
 }
 
-/// An object as it is stored, with what merging needs to know of it.
+/// A stored object with the state that merging needs.
 package struct StoredObject: Sendable {
-    /// In index order; nil when there is no row.
+    /// The values in property order; nil if no row exists.
     package var row: Row?
-    /// Nil when sync never wrote the object.
+    /// The clocks; nil if sync never wrote the object.
     package var clocks: ObjectClocks?
-    /// Commit time of the row's last writer, milliseconds since 1970; what a write by SQL counts as.
+    /// The commit time of the row's last writer, in milliseconds since 1970. Merging uses it as the time of a write by SQL.
     package var rowTime: Int64
-    /// The number of the transaction that wrote the row last, its low 32 bits; nil where there is no row.
+    /// The low 32 bits of the transaction that last wrote the row; nil if no row exists.
     package var writer: UInt32?
 
     package init(row: Row?, clocks: ObjectClocks?, rowTime: Int64, writer: UInt32?) {
@@ -114,14 +118,14 @@ package struct StoredObject: Sendable {
 
 package enum StoredWrite: Sendable {
     case insert(Row)
-    /// The properties by index that changed.
+    /// The changed values, by property index.
     case update([Int: Value])
     case delete
-    /// Only the clocks: what came lost, and that has to be remembered.
+    /// Stores the clocks only: the incoming write lost, and the clocks must record that.
     case nothing
 }
 
-/// The values of one object are refused by the database; nothing was written.
+/// The database rejected the values of one object. Nothing was written.
 package struct RefusedByDatabase: Error {
     package var object: ObjectKey
     package var error: SluiceError
@@ -135,19 +139,19 @@ package struct RefusedByDatabase: Error {
     }
 }
 
-/// A write that was refused, as it is kept and reported.
+/// A rejected write, as stored and reported.
 package struct RejectedWrite: Hashable, Sendable {
     package var changeset: UInt64
     package var object: ObjectKey
     package var code: ErrorCode
-    /// Nil for asymmetric objects, where the code says it.
+    /// The cause; nil for asymmetric objects, for which the code suffices.
     package var cause: RefusalCause?
     package var reason: String
-    /// The fields at fault; empty where it is the whole object.
+    /// The fields at fault; empty if the whole object is.
     package var fields: [String]
-    /// What decided, for operators: the role and its clause. The client is not told; nil where it is read back for one.
+    /// The deciding role and clause, for operators. The client never receives it; nil if the rejection is read back for a client.
     package var rule: String?
-    /// What the client wanted to write.
+    /// The values that the client wanted to write.
     package var values: [String: Value]
 
     package init(
@@ -165,17 +169,17 @@ package struct RejectedWrite: Hashable, Sendable {
     }
 }
 
-/// What a changeset is judged by, read in the transaction that writes it.
+/// The state that a changeset is judged by, read in the transaction that writes it.
 package struct WriteBasis: Sendable {
-    /// The number of the last changeset of this client that took effect.
+    /// The number of this client's last changeset that took effect.
     package var changeset: UInt64
-    /// The write-ahead log's end now.
+    /// The current end of the WAL.
     package var now: LSN
     /// The oldest position that a client can still write from.
     package var horizon: LSN
-    /// Objects that a compensation concerns which the client has not applied.
+    /// Objects of a compensation that the client has not applied.
     package var rejected: Set<ObjectKey>
-    /// What is stored of the objects asked for; one without row or clocks is missing.
+    /// The stored state of the requested objects. An object without row or clocks is absent.
     package var stored: [ObjectKey: StoredObject]
 
     package init(changeset: UInt64, now: LSN, horizon: LSN, rejected: Set<ObjectKey>, stored: [ObjectKey: StoredObject]) {

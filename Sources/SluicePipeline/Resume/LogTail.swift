@@ -2,19 +2,20 @@ import SluiceCore
 import SluiceQuery
 import SluiceWire
 
-/// What the log says of a view since a position: the last word on each object.
+/// The log's changes to a view since a position: the last change of each object.
 package struct LogTail: Sendable {
     struct Object: Hashable, Sendable {
         var type: Int
         var key: Value
     }
 
-    /// Each with its position: a row that moved lies in two partitions, which are read in no particular order.
+    /// The last change of each object, with its position. A moved row is in two partitions, which are read in no defined order.
     private(set) var words: [Object: StagedChanges.Change] = [:]
-    /// All of the view's changes up to here are in, perhaps others after it.
+    /// The LSN up to which all of the view's changes are included; later ones may be too.
     private(set) var reached: LSN = .zero
-    /// The newest of the client's own changesets among them; 0: none.
+    /// The newest of the client's own changesets among them; 0 for none.
     private(set) var changeset: UInt64 = 0
+    /// The approximate size of the changes, in bytes.
     private(set) var byteCount = 0
 
     mutating func add(_ change: StagedChanges.Change) {
@@ -30,16 +31,16 @@ package struct LogTail: Sendable {
     }
 }
 
-/// Reads of the records of a view's partitions those after a position.
+/// Reads the records of a view's partitions after a position.
 struct LogTailReader {
     let view: View
     let schema: Schema
     let client: ClientID
-    /// Everything up to here is known.
+    /// The position up to which the client has everything.
     let after: LSN
-    /// The ends that progress records promise of the view's partitions.
+    /// The announced ends of the view's partitions.
     let promised: [LogPartition: Int64]
-    /// What decides, by type.
+    /// The compiled predicates, by class index.
     private let programs: [Int: Program]
 
     init(view: View, schema: Schema, client: ClientID, after: LSN, promised: [LogPartition: Int64] = [:]) {
@@ -51,12 +52,12 @@ struct LogTailReader {
         programs = Dictionary(view.types.map { ($0.type, $0.predicate.compile()) }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// How far before the end of a partition the search begins, and by how much it grows. What is read too much costs little.
+    /// The distance before the end at which the search begins, in records, and its growth factor. Reading too much costs little.
     static let firstReach: Int64 = 64
     static let growth: Int64 = 8
-    /// Bytes that are read for one client. Beyond, a bootstrap from the tables is no worse.
+    /// The maximum number of bytes read for one client. Beyond it, a bootstrap from the tables is no worse.
     static let mostBytes = 128 << 20
-    /// Milliseconds for all of it.
+    /// The deadline for the whole read, in milliseconds.
     static let patience: UInt64 = 10_000
 
     private struct Partition {
@@ -65,14 +66,15 @@ struct LogTailReader {
         var from: Int64
         var last: Position?
 
-        /// Begins anew, farther from the end.
+        /// Restarts farther from the end.
         mutating func reachFarther() {
             from = max(start, end - (end - from) * LogTailReader.growth)
             last = nil
         }
     }
 
-    /// - Returns: nil when the log does not say: what was known is no more in it, or it is too much.
+    /// Reads the tail from the log.
+    /// - Returns: nil if the log no longer reaches back to the position, or if a limit is exceeded.
     func read(_ log: any MessageLog, _ reader: any LogReader, _ environment: any Environment) async throws -> LogTail? {
         guard var open = try await partitions(log) else { return nil }
         try await reader.assign(open.mapValues(\.from))
@@ -84,6 +86,7 @@ struct LogTailReader {
         while !open.isEmpty {
             fetch = try await reader.next(fetch, milliseconds: 1_000)
             bytes += fetch.arena.count
+            // Give up if records expired during the read or a limit is exceeded.
             guard fetch.gaps.isEmpty, bytes <= Self.mostBytes, tail.byteCount <= Limits.stagedBytes,
                 environment.monotonicNanoseconds() < deadline
             else { return nil }
@@ -94,13 +97,16 @@ struct LogTailReader {
         return tail
     }
 
-    /// What there is to read; nil when a partition has had records and has none any more, or has lost the last ones.
+    /// Returns the ranges to read; nil if a partition has expired all of its records or lost the last ones.
     private func partitions(_ log: any MessageLog) async throws -> [LogPartition: Partition]? {
         let ranges = try await log.ranges(of: view.partitions)
         var open: [LogPartition: Partition] = [:]
         for partition in view.partitions {
+            // Announced records are lost.
             if ranges[partition]?.upperBound ?? 0 < promised[partition] ?? 0 { return nil }
+            // The partition never had a record.
             guard let range = ranges[partition], range.upperBound > 0 else { continue }
+            // All of its records have expired.
             if range.isEmpty { return nil }
             open[partition] = Partition(
                 start: range.lowerBound, end: range.upperBound, from: max(range.lowerBound, range.upperBound - Self.firstReach))
@@ -108,9 +114,9 @@ struct LogTailReader {
         return open
     }
 
-    /// The same from memory.
-    /// - Parameter recent: of each partition all records after the position, in order.
-    /// - Returns: nil when nobody can say what one of them does to the view, or it is too much.
+    /// Reads the tail from memory.
+    /// - Parameter recent: All records after the position, by partition, in order.
+    /// - Returns: nil if the effect of a record on the view is unknown, or if a limit is exceeded.
     func read(_ recent: [[PendingRecord]]) -> LogTail? {
         var tail = LogTail()
         var decoder = ChangeDecoder(schema: schema)
@@ -121,28 +127,33 @@ struct LogTailReader {
         return tail
     }
 
-    /// - Returns: the partitions that have to be read from farther back; nil when the log does not say.
+    /// Adds fetched records.
+    /// - Returns: the partitions to read from farther back; nil if the log does not reach back to the position.
     private func take(
         _ fetch: LogFetch, _ open: inout [LogPartition: Partition], _ tail: inout LogTail, _ decoder: inout ChangeDecoder
     ) -> [LogPartition: Int64]? {
         let headers = ChangeHeaderReader()
         var moved: [LogPartition: Int64] = [:]
+        // After a move, the rest of this fetch belongs to the abandoned range.
         for entry in fetch.entries where moved[entry.partition] == nil {
             guard var partition = open[entry.partition] else { continue }
             let record = fetch.arena[entry.value]
             guard let header = headers.read(record) else { return nil }
             if partition.last == nil, header.position.lsn > after {
-                // The first record there is may be the first one after what is known; any other is not seen to be.
+                // Only the oldest available record may be the first one after the position. Any other may have predecessors that were not
+                // read.
                 guard entry.offset <= partition.start else {
                     partition.reachFarther()
                     moved[entry.partition] = partition.from
                     open[entry.partition] = partition
                     continue
                 }
+                // The predecessor is gone from the log and is newer than the position: changes are missing.
                 guard header.previous?.lsn ?? .zero <= after else { return nil }
             }
-            // A publisher that took over may have repeated itself.
+            // After a takeover, a publisher may have repeated records.
             if partition.last.map({ header.position > $0 }) ?? true {
+                // A broken chain means lost records.
                 if let last = partition.last, header.previous != last { return nil }
                 partition.last = header.position
                 let pending = PendingRecord(position: header.position, xid: header.xid, bytes: record)
@@ -153,15 +164,19 @@ struct LogTailReader {
         return moved
     }
 
-    /// - Returns: false when nobody can say what the record does to the view.
+    /// Adds one record.
+    /// - Returns: `false` if the effect of the record on the view is unknown.
     private func take(_ record: PendingRecord, _ tail: inout LogTail, _ decoder: inout ChangeDecoder) -> Bool {
+        // Also for records of other classes, which advance the position.
         tail.note(record.position, ownChangeset: 0)
         var isNeeded = false
         let decoded = decoder.decode(record.bytes) { type in
             isNeeded = view.type(type) != nil
             return isNeeded
         }
+        // An unreadable record of a class of the view has an unknown effect.
         guard let change = decoded, let type = view.type(change.type) else { return !isNeeded }
+        // A truncation names no objects, so only the tables show the rest.
         guard change.operation != .truncate else { return false }
         let own = change.origin.flatMap { $0.client == client ? $0.changeset : nil } ?? 0
         tail.note(record.position, ownChangeset: own)
@@ -174,9 +189,10 @@ struct LogTailReader {
         return true
     }
 
-    /// Nil when it does not concern the view.
+    /// Returns the event for the view; nil if the change does not concern it.
     private func event(of change: DecodedChange, _ type: TypeView, _ decoder: ChangeDecoder) -> ViewEvent? {
         guard let program = programs[change.type] else { return nil }
+        // An entry and an update are sent alike, as a row that replaces.
         return decoder.withRows(change) { before, after in
             if let after, program.matches(after) { return .updated }
             guard let before, program.matches(before) else { return nil }

@@ -2,8 +2,8 @@ import Logging
 package import SluiceCore
 import SluiceWire
 
-/// One client's connection from Hello to the end. Messages are handled one after another, in the order they came;
-/// bootstraps run beside them.
+/// One client's connection, from Hello to close.
+/// The caller passes messages one at a time, in order of arrival. Bootstraps, ingest and acknowledgements run concurrently.
 package actor Session {
     let services: SessionServices
     let channel: any SessionChannel
@@ -12,61 +12,60 @@ package actor Session {
     var user: Authenticated?
     var file: ClientFile?
     var plan = SessionPlan(types: [:]) { didSet { plans += 1 } }
-    /// How often the rules have said what the user may.
+    /// The number of times that the rules have returned permissions.
     private(set) var plans = 0
-    /// What was queryable when the rules were asked for it.
+    /// The queryable fields for which the rules were asked.
     var planned = QueryableFields()
     private(set) var clientTypes: [ObjectType] = []
     var view = View.empty
-    /// The view that is live or becomes it.
+    /// The view that is live or will be.
     var target = View.empty
-    /// What writes are judged by: the view that the client may already have heard is live, the moment before `view` is.
+    /// The view that writes are judged by. It changes just before `view`, because the client may know the new view already.
     var writable = View.empty
-    /// What the client's file has.
+    /// The client view record; nil if unknown.
     var held: HeldView?
-    /// What the client said in its Hello that it has, and up to where; nil once a bootstrap has begun, and when it cannot be proved.
+    /// The resume offer of the client's Hello; nil once a bootstrap has begun, or if its history is unproven.
     var greeting: (held: PBHeld, applied: LSN, witness: Witness)?
-    /// What it has put aside.
+    /// The staged rows of unfinished bootstraps.
     var progress = BootstrapProgress()
     var seen = SeenRows()
-    /// The live subscriber in the fan-out, from Hello on.
+    /// The live subscriber of the fan-out, from Hello on.
     var subscriber: Fanout.Handle?
-    /// Whether a view of this session is live: before, the client's rows are as an earlier session left them, and no position may
-    /// say that they have more.
+    /// `true` once a view of this session is live. Before, the client's rows are from an earlier session, and no position may claim more.
     var isInStep = false
-    /// What was to be announced while no view was live, or when a bootstrap had just put another subscriber in the place of one.
+    /// The acknowledgement deferred until a view is live.
     var unannounced: (lsn: LSN, isCommit: Bool)?
-    /// The file's changesets up to this number are committed.
+    /// The number up to which the replica's changesets are committed.
     var committed: UInt64 = 0
-    /// The first of them of which a write was undone and the client has not been told.
+    /// The first of them with a compensating write that was not sent yet.
     private var firstUntold: UInt64?
-    /// The client may drop what it keeps of its changesets up to this number: they are committed, and it knows what was undone.
+    /// The number up to which the client may drop its changesets: they are committed, and their compensating writes were sent.
     var told: UInt64 { firstUntold.map { $0 - 1 } ?? committed }
-    /// What is committed and not acknowledged yet, and who sees to that.
+    /// The committed changesets without an acknowledgement, and the task that sends it.
     private var unacknowledged: [Acknowledgement] = []
     var acknowledging: Task<Void, Never>?
-    /// Asymmetric objects that are not acknowledged, in order, and who sees to that.
+    /// The unacknowledged batches of asymmetric objects, in order, and the task that takes them.
     var batches: [WaitingBatch] = []
     var ingesting: Task<Void, Never>?
     var bootstrap: Task<Void, Never>?
-    /// The set whose view is live or under way.
+    /// The set of the live or pending view.
     var set = PBSubscribe()
     /// How many subscriptions of this session the observer knows of.
     var counted = 0
-    /// How often a view was to be brought.
+    /// The number of calls of `bring`.
     var brings = 0
-    /// Whether `bootstrap` is under way.
+    /// `true` while `bootstrap` runs.
     var isBuilding = false
     var watch: (id: Fanout.Handle, channel: MemberWatch)?
-    /// How often the view's members were looked for, and the last time that this is over of.
+    /// The number of member searches begun, and the number of the last one completed.
     var looks = (begun: 0, over: 0)
-    /// Marks that are not answered yet, and who sees to that.
+    /// The unanswered barriers, and the task that answers them.
     var marks: [UInt64] = []
     var marking: Task<Void, Never>?
     private var expiry: Task<Void, Never>?
-    /// While it is not known what the user may: who asks for it.
+    /// The task that asks the rules while the permissions are unknown; nil otherwise.
     var doubt: Task<Void, Never>?
-    /// How often there was reason to ask the rules anew.
+    /// The number of reasons so far to ask the rules again.
     var reviews = 0
 
     package init(services: SessionServices, channel: any SessionChannel) {
@@ -75,15 +74,16 @@ package actor Session {
         logger = services.logger
     }
 
-    /// Handles one message of the client. Never throws: what is wrong becomes an error for the client.
+    /// Handles one message of the client. Never throws: every error is sent to the client.
     package func handle(_ bytes: [UInt8]) async {
-        // What was on its way when the session failed is part of nothing any more.
+        // Messages that arrive after a failure belong to no session.
         guard state.phase != .closed else { return }
         do {
             if state.phase == .awaitingHello {
                 guard try await prove(bytes) else { return }
             }
             let message = try decode(bytes)
+            // The permissions must be known before the message is judged.
             if message.needsRules {
                 await settleDoubt()
                 guard state.phase != .closed else { return }
@@ -125,11 +125,12 @@ package actor Session {
         return kind
     }
 
-    /// Tells the client and ends the session, once.
+    /// Sends an error to the client and ends the session, once.
     func fail(_ error: SluiceError) {
         guard state.phase != .closed else { return }
+        // Close first: concurrent tasks check the phase, and a second failure must not send another error.
         state.close()
-        // The client gets neither a detail nor the text of an internal error.
+        // The client receives neither a detail nor the text of an internal error.
         let level: Logger.Level = error.code == .internalError ? .error : error.code.isInternal || error.detail != nil ? .warning : .info
         logger.log(
             level: level, "A session ends with an error.",
@@ -138,14 +139,16 @@ package actor Session {
         channel.close(error)
     }
 
-    /// The connection is gone: gives back what the session held.
+    /// Releases everything that the session holds, after its connection has closed.
     package func closed() async {
+        // The tasks awaited below check the phase and end.
         state.close()
         if let file { services.files.end(self, of: file) }
         bootstrap?.cancel()
         doubt?.cancel()
         expiry?.cancel()
         ingesting?.cancel()
+        // Await the tasks before removing subscribers: a bootstrap may still add one.
         await settleDoubt()
         await bootstrap?.value
         if let subscriber { await services.fanout.remove(subscriber) }
@@ -156,11 +159,12 @@ package actor Session {
         view = .empty
     }
 
-    /// Ends the session when it belongs to this user (AUTH-5: at once), or to whomever.
+    /// Ends the session at once if it belongs to `user`; nil matches every user.
     package func end(user: String?, _ error: SluiceError) {
         if user == nil || self.user?.user.id == user { fail(error) }
     }
 
+    /// Reports the number of subscriptions in force to the observer.
     func count(subscriptions: Int) {
         services.observer.subscribed(subscriptions - counted)
         counted = subscriptions
@@ -168,7 +172,7 @@ package actor Session {
 
     func send(_ message: [UInt8]) { channel.send([services.frames.frame(message)]) }
 
-    /// What went wrong at the client; whoever runs the gateway may be the only one who can look.
+    /// Logs an error reported by the client, since the client's own log may be out of reach.
     private func note(_ report: PBReportError) {
         guard state.takeReport() else { return }
         logger.warning(
@@ -184,7 +188,7 @@ package actor Session {
         let types = try SessionMessages.types(of: hello.schema)
         let schema = try await SchemaCheck.accept(types, authority: services.authority)
         clientTypes = types
-        // What another history of the database had means nothing in this one.
+        // Records of another history of the database are meaningless in this one.
         if file.isPointProven {
             held = HeldView(hello.held, user: user.user.id, services.sealer, schema.schema)
             seen = SeenRows(hello.held)
@@ -205,12 +209,12 @@ package actor Session {
                 file: file, schema: schema.schema, client: types, time: services.environment.wallMilliseconds()))
         await replaceOlder(of: file)
         subscriber = await services.fanout.add(channel, view: .empty, staged: false, client: file.id)
-        // A new file has written nothing that could have been undone.
+        // A new replica has written nothing that could be rejected.
         if hello.client != 0 { try await tellUndone(file.id) }
         logger.debug("A session is open.")
     }
 
-    /// Tells what the client has not noted, as fast as it takes it.
+    /// Sends the compensating writes that the client has not acknowledged, at the client's pace.
     private func tellUndone(_ client: ClientID) async throws {
         var told: UInt64 = 0
         while case let open = try await services.clients.openCompensations(id: client, after: told), let last = open.last {
@@ -221,7 +225,8 @@ package actor Session {
         }
     }
 
-    /// Authenticates the user of a session that begins, or one whose token came ahead of its Hello.
+    /// Authenticates the user of a new session, or of one with a token ahead of its Hello.
+    /// - Throws: `userMismatch` if the two tokens belong to different users.
     func open(token: String) async throws {
         let before = user?.user.id
         let user = try await authenticate(token)
@@ -271,13 +276,15 @@ package actor Session {
         guard let file, let user else { return }
         let schema = services.authority.current()
         if upload.compensation > 0 { try await services.clients.acknowledgeCompensations(id: file.id, upTo: upload.compensation) }
+        // All changesets of the message are judged by one permission snapshot and one view.
         let writer = Committer.Writer(
             client: file.id, session: file.session, user: user.user, plan: plan, view: writable, schema: schema,
             compensation: upload.compensation, seen: seen)
         for message in upload.changesets {
-            // Whoever was sent away meanwhile writes no more.
+            // A session that failed meanwhile writes no more.
             guard state.phase == .open else { return }
             let changeset = try SessionMessages.changeset(message, schema: schema.schema)
+            // A resend: acknowledge it again without effect.
             guard try state.take(changeset: changeset.number) else {
                 let lsn = try await services.snapshots.currentLSN()
                 services.observer.uploaded(undone: 0, nanoseconds: nil)
@@ -288,6 +295,7 @@ package actor Session {
             let outcome = try await services.committer.commit(changeset, by: writer)
             services.observer.uploaded(
                 undone: outcome.rejected.count, nanoseconds: services.environment.monotonicNanoseconds() - begin)
+            // No suspension until `firstUntold` is set: `told` must never include a changeset with an unsent compensating write.
             committed = changeset.number
             if outcome.compensation != nil, firstUntold == nil { firstUntold = committed }
             note(outcome.rejected)
@@ -300,7 +308,7 @@ package actor Session {
         }
     }
 
-    /// For operators: one line for a changeset, however many of its writes were undone; the others are in the database.
+    /// Logs one line for a changeset, however many of its writes were rejected. The database has the others.
     private func note(_ rejected: [RejectedWrite]) {
         guard let first = rejected.first else { return }
         logger.log(
@@ -312,18 +320,21 @@ package actor Session {
             ])
     }
 
-    /// Has a changeset acknowledged once it will outlive a crash; the next may be worked on meanwhile.
+    /// Acknowledges a changeset once it survives a crash. The next changeset is processed meanwhile.
     private func acknowledge(_ next: Acknowledgement) async {
         unacknowledged.append(next)
         if acknowledging == nil {
             // Unstructured because: later messages need not wait for the disk; it ends with its statement, which has a deadline.
             acknowledging = Task { await self.acknowledge() }
         }
+        // Backpressure: the client's next messages wait for the disk.
         if unacknowledged.count >= Acknowledgement.most { await acknowledging?.value }
     }
 
+    /// Sends acknowledgements until none is left: one wait for the disk covers all changesets committed before it.
     private func acknowledge() async {
         defer { acknowledging = nil }
+        // Loop: a changeset committed during the wait is not covered by it.
         while let last = unacknowledged.last, state.phase == .open {
             let durable = unacknowledged
             unacknowledged = []
@@ -335,17 +346,21 @@ package actor Session {
                         ?? SluiceError(.internalError, "What was committed could not be made durable.", detail: "\(error)"))
                 return
             }
+            // Compensating writes precede the acknowledgement, after which the client drops its changeset.
             for message in durable.compactMap(\.compensation) { send(message) }
+            // The compensating writes above are sent; only those committed during the wait are open.
             firstUntold = unacknowledged.first { $0.compensation != nil }?.changeset
             send(SessionMessages.uploadAck(of: durable, lsn: last.lsn))
             await announce(last.lsn, isCommit: last.isCommit)
         }
     }
 
-    /// Has the client told when everything up to `lsn` has been said, whichever of its subscribers is live then.
+    /// Notifies the client once delivery has passed `lsn`. If no view is live, the notification is deferred.
     func announce(_ lsn: LSN, isCommit: Bool) async {
         guard let subscriber else { return }
+        // Before the first view, a position would claim rows that the client lacks.
         if isInStep, await services.fanout.announce(lsn, isCommit: isCommit, to: subscriber) { return }
+        // If another subscriber has replaced this one meanwhile, try again with that one.
         if !isInStep || self.subscriber == subscriber {
             unannounced = (max(lsn, unannounced?.lsn ?? .zero), isCommit && unannounced?.isCommit != false)
         } else {
@@ -355,16 +370,16 @@ package actor Session {
 }
 
 extension ErrorCode {
-    /// Errors that fail one subscription version and leave the session alone (QL-8).
+    /// `true` for errors that fail one subscription version and leave the session open.
     var isQueryError: Bool { (300..<400).contains(rawValue) }
 }
 
 extension PBClientMessage.OneOf_Kind {
-    /// Whether the answer depends on what the user may.
+    /// `true` if the answer depends on the user's permissions.
     fileprivate var needsRules: Bool {
         switch self {
         case .subscribe, .upload, .ingest: true
-        // A mark waits for the rules beside what comes after it.
+        // A barrier waits for the rules concurrently with later messages.
         case .hello, .mark, .refreshToken, .reportError: false
         }
     }

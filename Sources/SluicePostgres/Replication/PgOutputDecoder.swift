@@ -1,10 +1,10 @@
 package import SluiceCore
 
-/// Turns pgoutput's messages (protocol version 1, text values) into capture batches. Pure: bytes in, rows out.
+/// A decoder of pgoutput messages (protocol version 1, text values) into capture batches. Pure: bytes in, rows out.
 ///
-/// Rows that do not fit their type never become changes: an update from a fitting row to one that does not fit is a
-/// delete for everybody downstream, the reverse is an insert, and the row is reported in `unfit` (EXT-3). An update of
-/// the primary key is a delete and an insert, with an ordinal each. Row changes of tables that no type has only count.
+/// Rows that do not fit their class never become changes; they are reported in `unfit`. An update from a fitting row to an unfit
+/// one is a delete for all readers, and the reverse is an insert. An update of the primary key is a delete and an insert, with an
+/// ordinal each. Row changes of tables without a class only advance the ordinal.
 ///
 /// The origin of a transaction is the logical message with prefix `sluice` and content `client:changeset`; it holds for
 /// the whole transaction, or from the piece in which it comes for one that was cut. A transaction with nothing but a mark
@@ -13,12 +13,13 @@ package import SluiceCore
 /// before the end of its transaction.
 package struct PgOutputDecoder: Sendable {
     private let schema: Schema
-    /// Index into `Schema.types`, mapping and forms by `schema` and `table`.
+    /// Index into `Schema.types`, mapping and forms, by schema and table.
     private let tables: [TableName: (type: Int32, mapping: TableMapping, forms: [ColumnForm])]
     private let bounds: RowBounds
+    /// Indices into `relations`, by PostgreSQL's identifier of the relation.
     private var slots: [UInt32: Int] = [:]
     private var relations: [RelationMap] = []
-    /// The relation of the change before: bulk changes come table by table.
+    /// The relation of the previous change. Bulk changes arrive table by table.
     private var last: (identifier: UInt32, slot: Int) = (0, -1)
     private var open: OpenTransaction?
 
@@ -34,16 +35,18 @@ package struct PgOutputDecoder: Sendable {
         var origin: Origin?
         /// Whether its end is waited for.
         var isMark = false
-        /// Whether changes from before its end are missing.
+        /// `true` if changes from before its end are missing.
         var isGap = false
         var ordinal: UInt32 = 0
-        /// Where its changes begin in the batch being filled.
+        /// The index of its first change in the batch being filled.
         var start: Int
-        /// Whether an earlier batch has a piece of it.
+        /// `true` if an earlier batch has a piece of it.
         var isContinued = false
     }
 
-    /// - Parameter bounds: of rows. A larger one does not fit its type.
+    /// Creates a decoder. Mappings of classes that the schema lacks, and of classes without a primary key, are ignored.
+    ///
+    /// - Parameter bounds: The bounds of rows. A larger row does not fit its class.
     package init(schema: Schema, tables: [TableMapping], bounds: RowBounds = RowBounds()) {
         self.schema = schema
         self.bounds = bounds
@@ -56,11 +59,12 @@ package struct PgOutputDecoder: Sendable {
         self.tables = byName
     }
 
-    /// Whether the transaction that began last has not ended.
+    /// `true` if the last transaction has not ended.
     package var isInTransaction: Bool { open != nil }
 
     /// Decodes one message.
-    /// - Throws: when it is malformed; batch and decoder are of no use then.
+    ///
+    /// - Throws: `MalformedMessage`. The batch and the decoder cannot be used afterwards.
     @unsafe
     package mutating func decode(_ message: UnsafeBufferPointer<UInt8>, into batch: inout CaptureBatch) throws(MalformedMessage) {
         var reader = unsafe MessageReader(message)
@@ -78,13 +82,15 @@ package struct PgOutputDecoder: Sendable {
         }
     }
 
-    /// Ends the batch in the middle of a transaction: what is there becomes a piece, more follow in the next batch.
+    /// Ends the batch inside a transaction: its changes so far become a piece, and more follow in the next batch.
     package mutating func cut(_ batch: inout CaptureBatch) {
         guard var transaction = open else { return }
+        // A transaction without changes so far gives no piece.
         if batch.changes.count > transaction.start {
             batch.transactions.append(piece(transaction, batch, end: nil))
             transaction.isContinued = true
         }
+        // The next batch begins empty.
         transaction.start = 0
         open = transaction
     }
@@ -97,15 +103,15 @@ package struct PgOutputDecoder: Sendable {
 
     // MARK: Transactions
 
-    /// Microseconds from 1970 to 2000, where PostgreSQL's time begins.
+    /// The microseconds from 1970 to 2000, when PostgreSQL's time begins.
     static let epoch: Int64 = 946_684_800_000_000
 
     private mutating func begin(_ reader: inout MessageReader, _ batch: CaptureBatch) throws(MalformedMessage) {
         let start = try reader.lsn().rawValue
         let time = Int64(bitPattern: try reader.uint64()).addingReportingOverflow(Self.epoch)
         let xid = try reader.uint32()
-        // A commit record begins where the one before it ends when two transactions commit one right after the other; a position inside of
-        // the record lies behind the one's end and before the other's.
+        // After back-to-back commits, a commit record begins where the one before it ends. A position inside the record is after
+        // the end of the first transaction and before the end of the second.
         if open != nil { throw MalformedMessage(reason: "transaction \(xid) begins inside another") }
         open = OpenTransaction(
             xid: xid, lsn: LSN(rawValue: start &+ 1), commitTime: time.overflow ? .max : time.partialValue, start: batch.changes.count)
@@ -117,6 +123,7 @@ package struct PgOutputDecoder: Sendable {
         let end = try reader.lsn()
         _ = try reader.uint64()
         guard let transaction = open else { throw MalformedMessage(reason: "a commit without a beginning") }
+        // An empty transaction is reported only if its end matters to a client or is awaited.
         if batch.changes.count > transaction.start || transaction.isContinued || transaction.origin != nil || transaction.isMark {
             batch.transactions.append(piece(transaction, batch, end: end))
         }
@@ -149,7 +156,7 @@ package struct PgOutputDecoder: Sendable {
         }
     }
 
-    /// The position of the next row change.
+    /// Returns the position of the next row change, and advances the ordinal.
     private mutating func nextPosition() throws(MalformedMessage) -> Position {
         guard let transaction = open else { throw MalformedMessage(reason: "a change outside of a transaction") }
         open?.ordinal = transaction.ordinal &+ 1
@@ -174,6 +181,7 @@ package struct PgOutputDecoder: Sendable {
             let type = schema.types[Int(table.type)]
             map = RelationMap(table.type, type, table.mapping, forms: table.forms, columns: columns, bound: bounds[type.name])
         }
+        // PostgreSQL describes a relation again after the table has changed.
         if let slot = slots[identifier] {
             relations[slot] = map
         } else {
@@ -182,7 +190,7 @@ package struct PgOutputDecoder: Sendable {
         }
     }
 
-    /// - Returns: the index of the relation that a change names; its fields are read in place.
+    /// Returns the index of the relation that a change names. The caller reads its fields in place, without a copy.
     @inline(__always)
     private mutating func slot(_ identifier: UInt32) throws(MalformedMessage) -> Int {
         if last.slot >= 0, last.identifier == identifier { return last.slot }
@@ -207,6 +215,7 @@ package struct PgOutputDecoder: Sendable {
 
     private mutating func insert(_ reader: inout MessageReader, _ batch: inout CaptureBatch) throws(MalformedMessage) {
         let slot = try slot(try reader.uint32())
+        // Every change takes an ordinal, also that of a table without a class.
         let position = try nextPosition()
         guard relations[slot].type >= 0 else { return }
         try expect("N", try reader.byte())
@@ -218,6 +227,7 @@ package struct PgOutputDecoder: Sendable {
         let slot = try slot(try reader.uint32())
         let position = try nextPosition()
         guard relations[slot].type >= 0 else { return }
+        // A missing old row means that the table lacks REPLICA IDENTITY FULL.
         guard try reader.byte() == UInt8(ascii: "O") else { return reportIdentity(slot, position, &batch) }
         let old = try TupleDecoder.row(relations[slot], &reader, old: nil, into: &batch.rows)
         try expect("N", try reader.byte())
@@ -245,18 +255,19 @@ package struct PgOutputDecoder: Sendable {
         batch.unfit.append(UnfitRow(position: position, type: relations[slot].type, key: "", reason: reason))
     }
 
-    /// Adds the change that two images make.
+    /// Adds the change between two images.
     private mutating func finish(
         _ slot: Int, _ position: Position, old: TupleDecoder.Outcome?, new: TupleDecoder.Outcome?, _ batch: inout CaptureBatch
     ) {
         let type = relations[slot].type
+        // The old row did not fit. Its report ends here, unless the new row takes it over under the same key.
         if let old, !old.faults.isEmpty, old.key != new?.key {
             batch.unfit.append(UnfitRow(position: position, type: type, key: old.key ?? "", reason: nil))
         }
         if let new, let fault = new.faults.first {
             batch.unfit.append(UnfitRow(position: position, type: type, key: new.key ?? "", reason: fault.misfit.reason))
         }
-        // What nobody refers to is taken out where nothing follows it.
+        // Cells without a reference are removed if no others follow them.
         if let new, new.ref == nil { batch.rows.cells.removeSubrange(Int(new.image.start)...) }
         if let old, old.ref == nil, new?.ref == nil { batch.rows.cells.removeSubrange(Int(old.image.start)...) }
         switch (old?.ref, new?.ref) {
@@ -270,6 +281,7 @@ package struct PgOutputDecoder: Sendable {
                 batch.changes.append(CapturedChange(position: position, type: type, operation: .update, before: before, after: after))
                 return
             }
+            // A changed key gives two changes, with an ordinal each.
             batch.changes.append(CapturedChange(position: position, type: type, operation: .delete, before: before, after: nil))
             guard let next = try? nextPosition() else { return }
             batch.changes.append(CapturedChange(position: next, type: type, operation: .insert, before: nil, after: after))

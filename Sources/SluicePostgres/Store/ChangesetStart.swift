@@ -1,11 +1,14 @@
 import SluiceCore
 
-/// The statements that the transaction of a changeset begins with.
+/// The statements that begin the transaction of a changeset.
 enum ChangesetStart {
-    /// The lock on the client's line is one that rows of other tables may still refer to: `ClientStore.recordIngest` does not wait for it.
+    /// Returns the statement that locks the client's row and turns `synchronous_commit` off for the transaction.
+    ///
+    /// If the changeset is new and the session current, it also emits the transaction's logical message. The lock is `FOR NO KEY
+    /// UPDATE`, which permits references from other tables: `ClientStore.recordIngest` does not wait for it.
     static func statement(_ origin: Origin, _ session: UInt64) -> PostgresStatement {
         PostgresStatement(
-            // Constant because: the prefix of messages is the transaction's.
+            // Constant because: the prefix of messages is a constant of the transaction.
             """
             WITH c AS (SELECT last_changeset, session FROM sluice.client WHERE id = $1 FOR NO KEY UPDATE)
             SELECT last_changeset, pg_current_wal_insert_lsn(),
@@ -20,18 +23,22 @@ enum ChangesetStart {
             ])
     }
 
+    /// Returns the state of the client and of the WAL at the start of the transaction.
+    ///
+    /// - Throws: `badClientFile` for an unknown client, `resync` if the client has begun another session.
     static func read(_ result: PostgresResult, _ origin: Origin, _ session: UInt64) throws -> RowBasis {
         guard let last = result.int(0, 0), let now = result[0, 1].flatMap({ LSN($0) }) else {
             throw SluiceError(.badClientFile, "There is no client file \(origin.client).")
         }
-        // What this one was still sending is sent again by the newer one, which also tells what became of it.
+        // The newer session sends the outstanding changesets again and receives their outcome.
         guard result.int(0, 4) == Int64(clamping: session) else {
             throw SluiceError(.resync, "Client file \(origin.client) has begun another session.")
         }
         return RowBasis(changeset: UInt64(clamping: last), now: now, horizon: result[0, 3].flatMap { LSN($0) } ?? .zero)
     }
 
-    /// Objects that an open compensation newer than `acknowledged` concerns.
+    /// Returns the query for objects of unacknowledged compensating writes newer than `acknowledged`. It reads one object more than
+    /// the limit, so that `rejectedObjects` notices an excess.
     static func rejected(_ client: ClientID, _ acknowledged: UInt64) -> PostgresStatement {
         PostgresStatement(
             """
@@ -40,6 +47,9 @@ enum ChangesetStart {
             """, [.int(Int64(clamping: client.rawValue)), .int(Int64(clamping: acknowledged))])
     }
 
+    /// Returns the objects that the query of `rejected` found.
+    ///
+    /// - Throws: `resync` if they are more than `Limits.untoldObjects`.
     static func rejectedObjects(_ result: PostgresResult, _ client: ClientID) throws -> Set<ObjectKey> {
         guard result.count <= Limits.untoldObjects else {
             throw SluiceError(
@@ -54,7 +64,7 @@ enum ChangesetStart {
     }
 }
 
-/// Locking and reading objects of one type.
+/// The statements that lock and read objects of one class.
 struct RowLoad: Sendable {
     let shape: TableShape
     private let keys: [Value]
@@ -66,7 +76,7 @@ struct RowLoad: Sendable {
         texts = keys.map { StoreText.key($0) }
     }
 
-    /// The rows, and then their clocks: a join would read the clocks as they were before the wait for a row's lock.
+    /// The statements that lock the rows and then their clocks. A join would read clocks from before the wait for a row's lock.
     var statements: [PostgresStatement] {
         [
             rows(keys),
@@ -82,7 +92,7 @@ struct RowLoad: Sendable {
     /// The rows of some of the keys.
     func rows(_ keys: [Value]) -> PostgresStatement {
         let form = shape.forms[shape.key]
-        // A domain's array would not meet the index; its text does.
+        // An array of the domain would not use the index; an array of its text does.
         let element = form.columnType == "sluice.objectid" ? "text" : form.columnType
         return PostgresStatement(
             Self.locking(
@@ -97,8 +107,10 @@ struct RowLoad: Sendable {
     /// A statement that looks each key up by itself, in the order given, and locks what it finds. With `= ANY` a plan that was made while
     /// the table was small, and is kept, walks along the index in the order of the keys when the table is large.
     ///
-    /// One key is no list: for a list, of which it does not know how long the next one is, PostgreSQL makes a plan each time, which takes
-    /// longer than to follow it.
+    /// With `= ANY`, a plan cached while the table was small walks the index in key order after the table has grown.
+    ///
+    /// A single key is passed as a scalar. For a list of unknown length PostgreSQL plans each execution anew, which takes longer
+    /// than the execution.
     /// - Parameters:
     ///   - lookup: up to the column that is compared with a key.
     ///   - count: of the keys; they are the first parameter, one by itself and several as an array.
@@ -121,13 +133,14 @@ struct RowLoad: Sendable {
         let byText = Dictionary(zip(texts, keys), uniquingKeysWith: { first, _ in first })
         for row in 0..<clocks.count {
             guard let key = clocks[row, 0].flatMap({ byText[$0] }), let bytes = clocks.bytes(row, 1) else { continue }
+            // Clocks of a live object without its row: the row may have been inserted since the lookup.
             if objects[key] == nil, clocks.bool(row, 2) == true { missing.append(key) }
             objects[key, default: LockedRow(row: nil, clocks: nil, rowTime: clocks.int(row, 3) ?? 0)].clocks = bytes
         }
         return (objects, missing)
     }
 
-    /// Adds rows to what is known of their objects.
+    /// Merges rows into the objects found so far.
     func take(_ rows: PostgresResult, into objects: inout [Value: LockedRow]) {
         var buffer = RowBuffer()
         rows.forEach { lent in

@@ -1,6 +1,6 @@
 package import SluiceCore
 
-/// The authority's write side: client changesets, each in one transaction with what the gateway keeps beside the rows.
+/// The write side of the authority: client changesets, each in one transaction with the gateway's own data.
 package struct PostgresRowStore: Sendable {
     package typealias Tables = @Sendable (_ type: String) throws -> TableShape
 
@@ -9,18 +9,19 @@ package struct PostgresRowStore: Sendable {
     private let tables: Tables
     private let log: DurableLog
 
-    /// How often a transaction is begun again after a deadlock, or after another gateway inserted the same row.
+    /// The maximum number of attempts of a transaction that meets a deadlock or a row that another gateway has just inserted.
     private static let attempts = 4
-    /// How long a waiting transaction waits for a connection: others may keep one for as long as what they wait for takes.
+    /// The time for which a waiting transaction waits for a connection. Others may hold theirs for as long as their own wait takes.
     private static let patience = Duration.seconds(60)
-    /// How long another waits for one, and on it for a lock: who holds the lock may wait for somebody else.
+    /// The time for which another transaction waits for a connection, and `moment` for a lock. The holder of the lock may itself be
+    /// waiting.
     private static let limit = Duration.seconds(10)
     private static let moment = "200ms"
 
     /// - Parameters:
-    ///   - waiting: for waiting transactions, so that what they wait for, and everybody else, has connections meanwhile.
-    ///   - log: waits for the disk on behalf of `durable`.
-    ///   - tables: The tables as the schema is now; asked in each transaction.
+    ///   - waiting: The pool for waiting transactions. It is separate, so that all others keep connections meanwhile.
+    ///   - log: The wait for the WAL on behalf of `durable`.
+    ///   - tables: Returns the table of a class in the current schema. Called in each transaction.
     package init(pool: PostgresPool, waiting: PostgresPool, log: DurableLog, tables: @escaping Tables) {
         self.pool = pool
         self.waiting = waiting
@@ -28,16 +29,17 @@ package struct PostgresRowStore: Sendable {
         self.tables = tables
     }
 
-    /// Returns once everything that was committed before the call is on disk, as far as PostgreSQL is set to wait for that.
+    /// Returns once everything committed before the call is on disk, as far as PostgreSQL's settings wait for that.
     package func durable() async throws { try await log.flush() }
 
-    /// Runs the body in one transaction and commits it; what it throws rolls back. The body may run more than once, so it
-    /// keeps no state outside. All of it is one call on a connection's queue. A changeset's commit is `durable` only later.
+    /// Runs the body in one transaction and commits it. If the body throws, the transaction is rolled back.
     ///
-    /// Where it meets a lock that somebody keeps, a waiting transaction perhaps, it begins again on a connection of those.
-    /// - Returns: what the body returned, and an LSN at or after the commit's.
-    /// - Throws: `RefusedRow` when PostgreSQL refuses the values of a row (a constraint or trigger of its own); `writeNotAllowed` when it does
-    ///   so at commit.
+    /// The body may run more than once, so it must keep no state outside. All of it is one call on a connection's queue. The commit
+    /// of a changeset is on disk only after `durable`. If a statement waits longer than 200 ms for a lock, the transaction begins
+    /// again on a connection for waiting transactions, without that limit.
+    /// - Returns: The result of the body, and an LSN at or after the commit.
+    /// - Throws: `RefusedRow` if a constraint or trigger rejects the values of a row. The error is `writeNotAllowed` if it does so
+    ///   only at the commit.
     package func transaction<R: Sendable>(
         _ body: @Sendable (PostgresRowTransaction, PostgresSession) throws -> R
     ) async throws -> (result: R, lsn: LSN) {
@@ -56,8 +58,7 @@ package struct PostgresRowStore: Sendable {
         }
     }
 
-    /// The same for a body that waits for something else in between: the connection is its own until it returns, and is one of those
-    /// for waiting transactions.
+    /// Runs a body that also waits for other components. It holds a connection for waiting transactions until it returns.
     package func waitingTransaction<R: Sendable>(
         _ body: @Sendable (PostgresRowTransaction, PostgresConnection) async throws -> R
     ) async throws -> (result: R, lsn: LSN) {
@@ -75,7 +76,9 @@ package struct PostgresRowStore: Sendable {
         }
     }
 
-    /// - Parameter waits: whether the transaction may wait for whatever it has to; the body is told, as it may become so.
+    /// Repeats the body after a lock timeout, a deadlock or a row collision.
+    ///
+    /// - Parameter waits: `true` if the transaction may wait without limit. After a lock timeout the body receives `true`.
     private func retrying<R: Sendable>(
         waits: Bool = false, _ body: (_ waits: Bool) async throws -> (result: R, lsn: LSN)
     ) async throws -> (result: R, lsn: LSN) {
@@ -84,16 +87,19 @@ package struct PostgresRowStore: Sendable {
             do {
                 return try await body(waits)
             } catch let failure as PostgresFailure {
+                // lock_not_available: begin again where a wait blocks no other transaction.
                 if failure.sqlState == "55P03", !waits {
                     waits = true
                     continue
                 }
+                // Class 40: a deadlock or a serialization failure, after which PostgreSQL has rolled everything back.
                 if failure.sqlState?.hasPrefix("40") == true, attempt < Self.attempts {
                     attempt += 1
                     continue
                 }
                 throw failure.isRefusedValue ? failure.refusal(of: []) : failure.asSluiceError
             } catch is RowCollision {
+                // The next attempt finds the row that another gateway has inserted.
                 attempt += 1
                 if attempt > Self.attempts {
                     throw SluiceError(
@@ -104,28 +110,28 @@ package struct PostgresRowStore: Sendable {
     }
 }
 
-/// A row whose values PostgreSQL refuses; nothing was written.
+/// A row whose values PostgreSQL rejected. The transaction was rolled back.
 package struct RefusedRow: Error {
     package var object: ObjectKey
-    /// `true` if a foreign key refused it.
+    /// `true` if a foreign key rejected the row.
     package var isReference: Bool
-    /// `writeNotAllowed`, with PostgreSQL's words as its detail.
+    /// `writeNotAllowed`, with PostgreSQL's message as its detail.
     package var error: SluiceError
 }
 
-/// A row that somebody else has just inserted.
+/// An insertion without effect: another transaction has just inserted the row, or a trigger suppressed it.
 struct RowCollision: Error {}
 
-/// A row as it is stored, with what merging needs to know of it.
+/// A stored row, with the data that merging needs.
 package struct LockedRow: Hashable, Sendable {
-    /// In index order; nil when there is no row.
+    /// The values in the order of the properties; nil if there is no row.
     package var row: Row?
-    /// As `PostgresRowTransaction.write` stored them; nil when sync never wrote the object.
+    /// The clocks as `PostgresRowTransaction.write` stored them; nil if sync never wrote the object.
     package var clocks: [UInt8]?
-    /// Commit time of the row's last writer, milliseconds since 1970; 0 when PostgreSQL no longer knows it. The present when
-    /// there is no row.
+    /// The commit time of the row's last writer, in milliseconds since 1970; 0 if PostgreSQL no longer keeps it. Without a row it
+    /// is the current time.
     package var rowTime: Int64
-    /// The number of the row's last writer, its low 32 bits; nil when there is no row.
+    /// The low 32 bits of the transaction number of the row's last writer; nil if there is no row.
     package var writer: UInt32?
 
     package init(row: Row?, clocks: [UInt8]?, rowTime: Int64) {
@@ -135,11 +141,12 @@ package struct LockedRow: Hashable, Sendable {
     }
 }
 
+/// The change of a row.
 package enum RowWrite: Hashable, Sendable {
     case insert(Row)
-    /// The properties by index that changed.
+    /// The changed properties, by index.
     case update([Int: Value])
     case delete
-    /// Only the clocks.
+    /// Only the clocks are written.
     case nothing
 }

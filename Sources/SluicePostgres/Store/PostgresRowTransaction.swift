@@ -1,14 +1,17 @@
 package import SluiceCore
 import Synchronization
 
-/// What can be done inside a transaction of `PostgresRowStore`, on the connection's queue.
+/// The operations inside a transaction of `PostgresRowStore`, on the connection's queue.
 ///
-/// What has no answer waits for the next that has, or for the end of the transaction, so that all of it is one round trip.
+/// A statement without a result is queued until the next one with a result, or the end of the transaction. All of them share one
+/// round trip.
 package struct PostgresRowTransaction: Sendable {
     let tables: PostgresRowStore.Tables
     private let waiting = Waiting()
 
-    /// - Parameter lockTimeout: how long a statement may wait for a lock, in PostgreSQL's words; nil for as long as it may take.
+    /// Creates a transaction. Its first statement begins it in the isolation level read committed.
+    ///
+    /// - Parameter lockTimeout: The limit of each wait for a lock, in PostgreSQL's syntax; nil for no limit.
     init(tables: @escaping PostgresRowStore.Tables, lockTimeout: String? = nil) {
         self.tables = tables
         waiting.add(PostgresStatement(TransactionMode.readCommitted.rawValue), as: .other)
@@ -18,21 +21,23 @@ package struct PostgresRowTransaction: Sendable {
     /// The prefix of the logical message that marks a transaction with its origin; its content is `client:changeset`.
     package static let messagePrefix = "sluice"
 
-    /// Begins the transaction of a changeset: locks the client's line, has what it needs to be judged by read and its objects
-    /// locked, and, when the changeset is new, marks the transaction with its origin: before any of its changes in the log.
+    /// Begins the transaction of a changeset: locks the client's row, reads the basis of the decision and locks the named objects.
     ///
-    /// The commit will not wait for the disk: `PostgresRowStore.durable` does, for many at once.
+    /// If the changeset is new, a logical message with its origin precedes its changes in the WAL. The commit does not wait for the
+    /// disk; `PostgresRowStore.durable` does, for many commits at once.
     /// - Parameters:
-    ///   - session: of the client file, as `ClientStore` gave it.
-    ///   - acknowledged: the last compensation that the client has applied.
-    ///   - keys: the objects that the changeset names; types and keys in an order that is the same everywhere.
-    /// - Throws: `badClientFile` when there is no such client, `resync` when it has begun another session, or has not noted too much of what was undone.
+    ///   - session: The number of the client's session, from `ClientStore.open`.
+    ///   - acknowledged: The last compensating write that the client has applied.
+    ///   - keys: The objects that the changeset names. All callers must use the same order of classes and keys, or they deadlock.
+    /// - Throws: `badClientFile` for an unknown client. The error is `resync` if the client has begun another session or has not
+    ///   applied too many compensating writes.
     package func open(
         _ connection: PostgresSession, _ origin: Origin, session: UInt64 = 0, acknowledged: UInt64 = 0,
         keys: [(type: String, keys: [Value])] = []
     ) throws -> RowBasis {
         let loads = try keys.map { RowLoad(try tables($0.type), $0.keys) }
         let statements = [ChangesetStart.statement(origin, session), ChangesetStart.rejected(origin.client, acknowledged)]
+        // One round trip locks the client and the objects, and reads the rejections.
         let results = try run(statements + loads.flatMap(\.statements), connection)
         var basis = try ChangesetStart.read(results[0], origin, session)
         basis.rejected = try ChangesetStart.rejectedObjects(results[1], origin.client)
@@ -41,16 +46,18 @@ package struct PostgresRowTransaction: Sendable {
         return basis
     }
 
-    /// Locks and loads objects of one type, in the order of their keys; a key with neither row nor clocks is missing.
+    /// Locks and loads objects of one class, in the given order. A key with neither row nor clocks is missing from the result.
     package func load(_ connection: PostgresSession, _ type: String, keys: [Value]) throws -> [Value: LockedRow] {
         guard !keys.isEmpty else { return [:] }
         let load = RowLoad(try tables(type), keys)
         return try objects([load], try run(load.statements, connection), connection).first ?? [:]
     }
 
-    /// What the loads found. A row that was not there when its clocks were not to be had yet is looked for once more, now that they are
-    /// locked: only one that is still missing was deleted by somebody else.
-    /// - Parameter results: two of each load.
+    /// Returns the objects that the loads found.
+    ///
+    /// If a row was not found but its clocks are those of a live object, it is looked up again under the lock of the clocks. A row
+    /// that is still missing was deleted by another program.
+    /// - Parameter results: Two results per load: rows, then clocks.
     private func objects(
         _ loads: [RowLoad], _ results: [PostgresResult], _ connection: PostgresSession
     ) throws -> [[Value: LockedRow]] {
@@ -58,6 +65,7 @@ package struct PostgresRowTransaction: Sendable {
         var objects = found.map(\.objects)
         let again = loads.indices.filter { !found[$0].missing.isEmpty }
         guard !again.isEmpty else { return objects }
+        // The clocks are locked now, so the second lookup is final.
         let rows = try run(again.map { loads[$0].rows(found[$0].missing) }, connection)
         for (index, rows) in zip(again, rows) { loads[index].take(rows, into: &objects[index]) }
         return objects
@@ -81,7 +89,7 @@ package struct PostgresRowTransaction: Sendable {
             as: .write(ObjectKey(type: type, key: key), isInsert: isInsert))
     }
 
-    /// Has foreign keys checked at the commit. Each has to be deferrable.
+    /// Queues the deferral of foreign-key checks to the commit. Each key must be deferrable.
     package func postpone(_ keys: [ForeignKey]) {
         guard !keys.isEmpty else { return }
         waiting.add(
@@ -90,16 +98,19 @@ package struct PostgresRowTransaction: Sendable {
             ), as: .other)
     }
 
-    /// Keeps refused writes. - Returns: the number of the compensation.
+    /// Stores write rejections, after the queued statements.
+    ///
+    /// - Returns: The number of the compensating write.
     package func reject(_ connection: PostgresSession, client: ClientID, _ writes: [RejectedRecord]) throws -> UInt64 {
         _ = try run([], connection)
         return try RejectedWriteStore.insert(writes, client: client, connection)
     }
 
-    /// Has it noted that the changeset took effect.
+    /// Queues the record that the changeset took effect.
+    ///
     /// - Parameters:
-    ///   - time: the changeset's, as its file said it.
-    ///   - base: No later changeset of the client has an older base.
+    ///   - time: The time of the changeset, as the client stated it.
+    ///   - base: A lower bound for the bases of the client's later changesets.
     package func finish(_ origin: Origin, time: HybridTime, base: LSN) {
         waiting.add(
             PostgresStatement(
@@ -114,12 +125,16 @@ package struct PostgresRowTransaction: Sendable {
             as: .other)
     }
 
-    /// Does what is left to do, and commits. - Returns: an LSN at or after the commit's.
-    /// - Throws: `writeNotAllowed` when PostgreSQL refuses values only now (a deferred constraint).
+    /// Runs the queued statements and commits.
+    ///
+    /// - Returns: An LSN at or after the commit.
+    /// - Throws: `RefusedRow` if PostgreSQL rejects a queued write; `writeNotAllowed` if it rejects values only now (a deferred
+    ///   constraint).
     func commit(_ connection: PostgresSession) throws -> LSN {
         _ = try run([], connection)
         do {
             let results = try connection.pipeline([PostgresStatement("COMMIT"), PostgresStatement("SELECT pg_current_wal_insert_lsn()")])
+            // PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, without an error.
             guard results[0].tag == "COMMIT" else { throw connection.rolledBack }
             return results[1][0, 0].flatMap { LSN($0) } ?? .zero
         } catch let failure as PipelineFailure {
@@ -130,14 +145,18 @@ package struct PostgresRowTransaction: Sendable {
         }
     }
 
-    /// Runs what waits, and then these statements. - Returns: the results of these.
+    /// Runs the queued statements and then the given ones.
+    ///
+    /// - Returns: The results of the given statements.
     private func run(_ statements: [PostgresStatement], _ connection: PostgresSession) throws -> [PostgresResult] {
         let (before, kinds) = waiting.take()
         do {
             let results = try connection.pipeline(before + statements)
+            // A write without effect is an error, even though PostgreSQL reports success.
             for (result, kind) in zip(results, kinds) { try kind.check(result) }
             return Array(results.dropFirst(before.count))
         } catch let failure as PipelineFailure {
+            // Only a queued write has an object to blame.
             guard kinds.indices.contains(failure.statement), case .write(let object, _) = kinds[failure.statement],
                 let refused = failure.error as? PostgresFailure, refused.isRefusedWrite
             else { throw failure.error }
@@ -147,27 +166,27 @@ package struct PostgresRowTransaction: Sendable {
     }
 }
 
-/// What a changeset is judged by.
+/// The basis on which a changeset is judged.
 package struct RowBasis: Sendable {
-    /// The number of the last changeset of this client that took effect.
+    /// The number of the client's last changeset that took effect.
     package var changeset: UInt64
-    /// The end of the write-ahead log now, which is before everything that this transaction writes.
+    /// The end of the WAL, before everything that this transaction writes.
     package var now: LSN
-    /// See `ClientHorizon`.
+    /// The horizon, see `ClientHorizon`.
     package var horizon: LSN
-    /// Objects that an open compensation concerns which the client has not applied.
+    /// The objects of compensating writes that the client has not applied.
     package var rejected: Set<ObjectKey> = []
-    /// By type and key; an object with neither row nor clocks is missing.
+    /// The locked rows, by class and key. An object with neither row nor clocks is missing.
     package var rows: [String: [Value: LockedRow]] = [:]
 }
 
-/// Statements without an answer that a transaction has still to run.
+/// The queued statements of a transaction, which have no result of interest.
 private final class Waiting: Sendable {
     enum Kind: Sendable {
         case write(ObjectKey, isInsert: Bool)
         case other
 
-        /// A write that changed no row took no effect.
+        /// Throws if a write changed no row: `RowCollision` for an insertion, else `RefusedRow`.
         func check(_ result: PostgresResult) throws {
             guard case .write(let object, let isInsert) = self, result.affected == 0 else { return }
             if isInsert { throw RowCollision() }
@@ -186,7 +205,7 @@ private final class Waiting: Sendable {
 
     private let state = Mutex(State())
 
-    /// The types of all objects that the transaction has written.
+    /// The classes of all objects that the transaction has written.
     var types: Set<String> { state.withLock { $0.types } }
 
     func add(_ statement: PostgresStatement, as kind: Kind) {

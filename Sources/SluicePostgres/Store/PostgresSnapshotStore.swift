@@ -1,19 +1,21 @@
 package import SluiceCore
 
-/// The authority's read side: consistent snapshots, read at the reader's pace.
+/// The read side of the authority: consistent snapshots, read at the reader's pace.
 package struct PostgresSnapshotStore: Sendable {
-    /// A row that does not fit its type; it is left out.
+    /// Receives each row that does not fit its class and is left out.
     package typealias ReportUnfit = @Sendable (_ type: String, _ key: String, _ reason: String) -> Void
 
     private let pool: PostgresPool
     private let streams: PostgresPool
     private let unfit: ReportUnfit
     let small: SmallViews
-    /// How long a large view waits for those before it.
+    /// The time for which a large view waits for a connection, in seconds.
     static let streamSeconds = 60
 
-    /// - Parameter streams: lends a connection to each large view for as long as its reader takes; nil: `pool` does. Whoever finds
-    ///   none free waits for `streamSeconds`, then `timeout`.
+    /// Creates a store.
+    ///
+    /// - Parameter streams: The pool that lends a connection to each large view until it is read; nil for `pool`. If none is free
+    ///   within `streamSeconds`, `read` throws `timeout`.
     package init(pool: PostgresPool, streams: PostgresPool? = nil, unfit: @escaping ReportUnfit = { _, _, _ in }) {
         self.pool = pool
         self.streams = streams ?? pool
@@ -21,13 +23,15 @@ package struct PostgresSnapshotStore: Sendable {
         small = SmallViews(pool: pool) { row, selection, chunk in Self.append(row, selection, &chunk, unfit) }
     }
 
-    /// Opens one read-only snapshot, hands `begin` its identity (false: nothing is handed over and nil comes back), then the rows of
-    /// each selection in chunks of at most `Limits.bootstrapRows` rows and about `chunkBytes`. The next chunk is read when the
-    /// hand-over returns: memory does not grow with the number of rows, and a slow reader holds one connection. A small view
-    /// (`smallRows`, `chunkBytes`) is read at once, in one visit to a connection, before `begin` is asked.
+    /// Opens one read-only snapshot, passes its identity to `begin` and then the rows of each selection to `rows`.
     ///
-    /// The LSN is the end of the write-ahead log when the snapshot was there: all that it sees lies before. Nothing is read either,
-    /// and nil comes back, when it does not see a transaction whose commit was in the log when it was asked for: ask again a moment later.
+    /// A chunk has at most `Limits.bootstrapRows` rows and about `chunkBytes` bytes. The next one is read after `rows` returns.
+    /// Memory does not grow with the number of rows, and a slow reader holds one connection. A small view (`smallRows`,
+    /// `chunkBytes`) is read whole, in one visit to a connection, before `begin` is called.
+    ///
+    /// The LSN is the end of the WAL once the snapshot existed. Everything that the snapshot sees precedes it.
+    /// - Returns: The snapshot's identity. The result is nil, and no row is passed, if `begin` returns `false`. It is also nil if
+    ///   the snapshot misses a transaction whose commit was in the WAL at the call. The caller should then retry a moment later.
     package func read(
         _ selections: [SnapshotSelection],
         begin: @Sendable (_ snapshot: TransactionSnapshot, _ lsn: LSN) async throws -> Bool,
@@ -36,10 +40,10 @@ package struct PostgresSnapshotStore: Sendable {
         try await read(choose: { _ in selections }, begin: { try await begin($0.snapshot, $0.lsn) }, rows: rows)
     }
 
-    /// As above, with selections that depend on which snapshot it is.
+    /// Reads selections that depend on the snapshot. `choose` is called a second time, with a new snapshot, if a view proves large.
     ///
-    /// - Parameter expected: is told how many rows there are, before the first comes: exactly of a small view, and of another an
-    ///   estimate of the planner's from its statistics, which costs no reading of rows (`SnapshotSelection.planned`).
+    /// - Parameter expected: Receives the number of rows before the first row. For a small view it is exact, otherwise the
+    ///   planner's estimate, which reads no rows (`SnapshotSelection.planned`).
     package func read(
         choose: @escaping @Sendable (SnapshotIdentity) throws -> [SnapshotSelection],
         begin: @Sendable (SnapshotIdentity) async throws -> Bool = { _ in true },
@@ -56,8 +60,10 @@ package struct PostgresSnapshotStore: Sendable {
                 return identity
             case .large: break
             }
+            // A large view holds its connection for as long as its reader takes, hence the separate pool.
             return try await streams.withConnection(within: .seconds(Self.streamSeconds)) { connection in
                 try await connection.inTransaction(.readOnly) {
+                    // A second snapshot: the attempt as a small view has ended its transaction.
                     let result = try await connection.query(SnapshotIdentity.statement.sql, cached: true)
                     guard let identity = try SnapshotIdentity(result), try await begin(identity) else { return nil }
                     let selections = try choose(identity)
@@ -73,7 +79,7 @@ package struct PostgresSnapshotStore: Sendable {
         }
     }
 
-    /// The end of the write-ahead log now.
+    /// Returns the current end of the WAL.
     package func currentLSN() async throws -> LSN {
         try await pool.perform { session in
             let text = try session.query("SELECT pg_current_wal_insert_lsn()", cached: true)[0, 0] ?? ""
@@ -82,7 +88,7 @@ package struct PostgresSnapshotStore: Sendable {
         }
     }
 
-    /// A snapshot of now, of which nothing is read. What was over when it was taken lies before its end of the write-ahead log.
+    /// Returns the identity of a snapshot taken now, without reading rows. Transactions that had ended before precede its LSN.
     package func place() async throws -> SnapshotIdentity {
         try await pool.perform { session in
             guard let identity = try SnapshotIdentity(try session.query(SnapshotIdentity.place, cached: true)) else {
@@ -95,10 +101,10 @@ package struct PostgresSnapshotStore: Sendable {
     /// Whether a transaction is known to be in the database's history as it is now.
     package func hasSeen(_ witness: Witness) async throws -> Bool { try await History.find(witness, pool) == .seen }
 
-    /// A view of at most so many rows, in at most a mebibyte, is small.
+    /// The maximum number of rows of a small view, which also has at most 1 MiB.
     package static let smallRows = SmallViews.rows
 
-    /// Bytes of decoded rows after which a chunk is handed over although it has few rows.
+    /// The size of decoded rows, in bytes, after which a chunk is passed on although it has few rows.
     private static let chunkBytes = 1 << 20
 
     private func stream(
@@ -113,6 +119,7 @@ package struct PostgresSnapshotStore: Sendable {
             }, deliver: deliver)
     }
 
+    /// Decodes a row into the chunk. A row that does not fit its class, or exceeds its bound, is reported and left out.
     private static func append(
         _ lent: PostgresRow, _ selection: SnapshotSelection, _ chunk: inout SnapshotChunk, _ unfit: ReportUnfit
     ) {
@@ -129,6 +136,7 @@ package struct PostgresSnapshotStore: Sendable {
             }
             let row = chunk.buffer.endRow()
             let bound = shape.bound.current
+            // A row is measured only if its share of the arena may exceed the bound.
             if !keysOnly, chunk.buffer.arena.count - start > bound.unmeasuredBytes(properties: shape.forms.count),
                 chunk.buffer.isLarger(row, than: bound)
             {
@@ -141,6 +149,7 @@ package struct PostgresSnapshotStore: Sendable {
         }
     }
 
+    /// Returns the planner's estimate of the number of rows, at most 10¹⁵.
     private static func estimate(_ selections: [SnapshotSelection], _ connection: PostgresConnection) async throws -> UInt64 {
         var total = 0.0
         for selection in selections {

@@ -1,15 +1,14 @@
 import SluiceCore
 import SluiceQuery
 
-/// Finds the objects about which a query may decide anew after a change: those that changed, and those whose way over links leads to one
-/// that did, by going these ways backwards, place by place.
+/// Finds the objects whose membership in a query may change: the changed ones, and those with a link path to a changed one. The search
+/// follows the link paths backwards, step by step.
 ///
-/// An object is decided about from what stands on its ways. The first on a way that changed is still found from the object, as nothing
-/// before it did; so going back over the links that there are now finds all. Only ways that go links backwards themselves need to know
-/// the links that there were: these are kept, about 150 bytes for each object that has one.
+/// Nothing before the first changed object on a path has changed, so the current links still lead back from it. Only paths with
+/// backward hops need the earlier links. These are kept, at about 150 bytes for each object that has one.
 struct AffectedRows {
     private let ways: LinkWays
-    /// By backward hop: what each object of its class linked to when the query was last decided.
+    /// By backward hop: the link targets of each object of its class when the query was last evaluated.
     private var targets: [LinkHop: [Value: [Value]]] = [:]
 
     /// Nil when the file has no index for the links.
@@ -40,9 +39,9 @@ struct AffectedRows {
         return links
     }
 
-    /// The objects, as far as `change` tells, in the state that `store` sees.
-    /// - Parameter limit: the most that are worth following.
-    /// - Returns: nil when there are more, or it does not tell.
+    /// Returns the affected objects after `change`, in the state that `store` reads.
+    /// - Parameter limit: the largest number of objects for each step.
+    /// - Returns: nil if a step exceeds it, or if the change names only a class.
     mutating func rows(_ change: ReplicaChange, limit: Int, on store: RowStore) throws(SluiceError) -> Set<Value>? {
         let moved = try take(change, store)
         var reached: [Set<Value>] = []
@@ -66,8 +65,8 @@ struct AffectedRows {
         return reached[0]
     }
 
-    /// Takes in how links changed that are gone backwards.
-    /// - Returns: of the objects that changed, what they link to now or did before.
+    /// Updates the kept links of backward hops.
+    /// - Returns: the present and the earlier link targets of the changed objects.
     private mutating func take(_ change: ReplicaChange, _ store: RowStore) throws(SluiceError) -> [LinkHop: [Value: [Value]]] {
         var moved: [LinkHop: [Value: [Value]]] = [:]
         for hop in ways.hops {

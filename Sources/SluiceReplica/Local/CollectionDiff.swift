@@ -1,8 +1,7 @@
 package import SluiceCore
 
-/// How one list of objects became another: delete at `deletions` (indices of the old list), insert at `insertions`
-/// (indices of the new one), then what stands at `modifications` (indices of the new one) has other contents than before.
-/// An object that changed places is deleted and inserted. All ascending.
+/// The difference of two lists of objects. `deletions` are indices of the old list; `insertions` and `modifications` are indices of
+/// the new one. Deletions apply first, then insertions. A moved object is deleted and inserted. All indices ascend.
 package struct CollectionDiff: Hashable, Sendable {
     package var deletions: [Int] = []
     package var insertions: [Int] = []
@@ -12,8 +11,8 @@ package struct CollectionDiff: Hashable, Sendable {
 
     init() {}
 
-    /// The difference of two lists of keys without repetitions. O(n), O(n log n) when objects changed places.
-    /// - Parameter isModified: whether the contents of an object that is in both may have changed.
+    /// The difference of two lists of unique keys. O(n), or O(n log n) if objects moved.
+    /// - Parameter isModified: returns `true` if the contents of an object in both lists may have changed.
     package init(from old: [Value], to new: [Value], isModified: (Value) -> Bool) {
         if old == new {
             modifications = new.indices.filter { isModified(new[$0]) }
@@ -40,9 +39,9 @@ package struct CollectionDiff: Hashable, Sendable {
         var index: Int
     }
 
-    /// What happened to some objects, the others having kept their order. One of them has kept its place when as many of the others are
-    /// before it as were, and it did not pass another of them. O(n log n) for n of them.
-    /// - Parameter isModified: whether the contents of one that has kept its place changed.
+    /// The difference made by some objects while the others keep their order. One of them keeps its place if as many others precede it
+    /// as before, and if it passed none of the given objects. O(n log n) for n given objects.
+    /// - Parameter isModified: returns `true` if the contents of an object that keeps its place changed.
     init(before: [Place], after: [Place], isModified: (Value) -> Bool) {
         let (before, after) = (before.sorted { $0.index < $1.index }, after.sorted { $0.index < $1.index })
         var gaps: [Value: (order: Int, others: Int)] = [:]
@@ -63,7 +62,7 @@ package struct CollectionDiff: Hashable, Sendable {
         deletions = before.indices.filter { !stays.contains($0) }.map { before[$0].index }
     }
 
-    /// The same of no more than the first elements of both lists: others come into them, and go, when some of them do.
+    /// Returns the difference of the first `limit` elements of both lists. Elements beyond the limit move in or out to fill it.
     /// - Parameters:
     ///   - old: the length of the old list.
     ///   - new: the length of the new one.
@@ -72,6 +71,7 @@ package struct CollectionDiff: Hashable, Sendable {
         var diff = CollectionDiff()
         diff.deletions = deletions.filter { $0 < limit }
         diff.insertions = insertions.filter { $0 < limit }
+        // The elements that stay must be as many in the old list as in the new one.
         let surplus = (min(limit, old) - diff.deletions.count) - (min(limit, new) - diff.insertions.count)
         CollectionDiff.extend(&diff.deletions, by: surplus, below: min(limit, old))
         CollectionDiff.extend(&diff.insertions, by: -surplus, below: min(limit, new))
@@ -80,7 +80,7 @@ package struct CollectionDiff: Hashable, Sendable {
         return diff
     }
 
-    /// Adds the last indices before an end that are not there yet.
+    /// Adds the last `count` missing indices below `end`.
     private static func extend(_ indices: inout [Int], by count: Int, below end: Int) {
         if count <= 0 { return }
         let known = Set(indices)
@@ -95,7 +95,7 @@ package struct CollectionDiff: Hashable, Sendable {
         indices.sort()
     }
 
-    /// Marks a longest ascending run of the numbers that are there: the objects that keep their places.
+    /// Marks a longest ascending subsequence of the non-nil numbers: the objects that keep their places. O(n log n).
     static func longestAscending(_ origins: [Int?]) -> [Bool] {
         var isMember = [Bool](repeating: false, count: origins.count)
         // tails[n] is the index of the smallest end of a run of n + 1 numbers.

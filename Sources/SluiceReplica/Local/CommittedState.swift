@@ -1,8 +1,8 @@
 import Dispatch
 import SluiceCore
 
-/// What is committed at the moment of each question, for any thread: through a connection of its own, which waits for no writer and
-/// is opened with the first question.
+/// Reads of the committed state at the moment of each call, from any thread. They use a separate connection, which never waits for
+/// a writer and opens with the first read.
 // Sendable because: the connection is used on the queue only.
 final class CommittedState: @unchecked Sendable {
     private let path: String
@@ -15,7 +15,7 @@ final class CommittedState: @unchecked Sendable {
         mode = isReadOnly ? .readOnly : .reader
     }
 
-    /// Runs the body on one state of the file; it must be short, and ask for nothing here.
+    /// Runs the body on one snapshot of the file. The body must be short and must not call `read`: the queue is serial.
     func read<R>(_ body: (Connection) throws(SluiceError) -> R) throws(SluiceError) -> R {
         let result = queue.sync { Result { () throws(SluiceError) in try readInTurn(body) } }
         return try result.get()
@@ -24,7 +24,7 @@ final class CommittedState: @unchecked Sendable {
     private func readInTurn<R>(_ body: (Connection) throws(SluiceError) -> R) throws(SluiceError) -> R {
         let connection = try openOnce()
         try connection.execute("BEGIN")
-        // What a failed statement left open ends here too; the error is the caller's either way.
+        // Also ends a transaction that a failed statement left open. The caller receives the body's error either way.
         defer { try? connection.execute("ROLLBACK") }
         return try body(connection)
     }

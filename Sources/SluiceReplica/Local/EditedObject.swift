@@ -1,7 +1,7 @@
 package import SluiceCore
 package import SluiceMerge
 
-/// What an app did inside of a property's value, in the places that it sees.
+/// The changes that an app made inside a property's value, by the indices and keys that the app sees.
 package struct ShownEdit: Hashable, Sendable {
     /// To the container, or to the place itself for `set`; empty: the property's value.
     package var path: [ShownStep]
@@ -27,13 +27,13 @@ package struct ShownEdit: Hashable, Sendable {
         self.changes = changes
     }
 
-    /// Whether all of the property's value is new.
+    /// `true` if the edit replaces the property's whole value.
     package var isWhole: Bool {
         if path.isEmpty, case .set? = changes.first, changes.count == 1 { true } else { false }
     }
 }
 
-/// An object as the transaction under way has it, with the names of the places in its values.
+/// An object's state in the open transaction, with the stable references of the elements in its values.
 struct EditedObject {
     private var state: ObjectState
     private let server: [String: Value]?
@@ -54,7 +54,7 @@ struct EditedObject {
 
     func value(of name: String) -> Value { state.values?[name] ?? .null }
 
-    /// What the server has for a property (`ObjectChange.seen`).
+    /// Returns the hash of the server's value of a property (`ObjectChange.seen`); nil if the server has no such object.
     mutating func seen(_ name: String) -> ValueHash? {
         guard let server else { return nil }
         if let known = hashes[name] { return known }
@@ -63,7 +63,7 @@ struct EditedObject {
         return hash
     }
 
-    /// Names what was done, and does it.
+    /// Converts the app's edit to edits by stable references and applies them in order.
     mutating func perform(_ edit: ShownEdit, on property: Property, _ writer: Writer) throws(SluiceError) -> [Edit] {
         var edits: [Edit] = []
         for change in edit.changes {
@@ -91,6 +91,7 @@ struct EditedObject {
             return [(place.path, .insert(value, after: place.element(index - 1), tag: writer.nextTag()))]
         case .removeElement(let index): return [(element(index), .remove)]
         case .move(let from, let to):
+            // `to` is an index of the list without the element; behind `from`, the full list has the predecessor one further.
             let before = to - 1 < from ? to - 1 : to
             return [(element(from), .move(after: place.element(before), tag: writer.nextTag()))]
         case .setKey(let key, let value):
@@ -103,7 +104,7 @@ struct EditedObject {
         }
     }
 
-    /// An embedded object is put field by field, so that what another device puts there merges with it (CR-21).
+    /// Sets an embedded object field by field, so that it merges with a concurrent one of another device.
     private func put(_ value: Value, _ path: [EditStep], isObject: Bool) -> [([EditStep], Edit.Action)] {
         guard isObject, case .dictionary(let fields) = value else { return [(path, .set(value))] }
         return [(path, .become(.object))]
@@ -112,13 +113,13 @@ struct EditedObject {
 }
 
 extension Writer {
-    /// A number that no element has had that this file put into a list.
+    /// Returns a number that no list element of this replica has had.
     func nextTag() -> UInt64 {
         meta.tag += 1
         return meta.tag
     }
 
-    /// Whether an embedded object of its own stands at a place, one that is no element of a list.
+    /// Returns `true` if the path leads to an embedded object that is not a list element.
     func isObject(_ property: Property, _ path: [ShownStep]) -> Bool {
         var place: (type: PropertyType, collection: CollectionKind) = (property.type, property.collection)
         for step in path {

@@ -1,7 +1,7 @@
 import SluiceCore
 import SluiceQuery
 
-/// The order of objects by values that paths lead to from them, and then that of the table or of a list of them; read object by object.
+/// The order of objects by the values of key paths. Ties follow the order of the table or of a given list. Reads object by object.
 struct KeyOrder {
     struct Position {
         var values: [Value]
@@ -13,9 +13,9 @@ struct KeyOrder {
     private let paths: [BoundPath]
     private let graph: ReplicaGraph
     private let store: RowStore
-    /// The objects' places in a list; nil: the table's order.
+    /// The objects' indices in a list; nil for the table's order.
     private let places: [Value: Int64]?
-    /// Nil: some values are others' than the object's own.
+    /// The properties if all key paths are the object's own; nil if a path follows links.
     private let own: [Int]?
     private var known: [Value: Position] = [:]
 
@@ -35,10 +35,11 @@ struct KeyOrder {
         return properties
     }
 
-    /// - Parameter isKept: whether it will be asked for again.
+    /// - Parameter isKept: `true` to cache the position for later calls.
     mutating func position(of key: Value, isKept: Bool) throws(SluiceError) -> Position {
         if let position = known[key] { return position }
         let number = if let places { places[key] } else { try store.rowid(type: query.type, key: key) }
+        // An object without a place comes last.
         let position = Position(values: try values(of: key), number: number ?? .max)
         if isKept { known[key] = position }
         return position
@@ -71,7 +72,7 @@ struct KeyOrder {
         return left.number < right.number
     }
 
-    /// Whether the first so many values of two objects are equal.
+    /// Returns `true` if the first `count` values of two objects are equal.
     mutating func agree(_ left: Value, _ right: Value, in count: Int) throws(SluiceError) -> Bool {
         let (left, right) = (try position(of: left, isKept: false), try position(of: right, isKept: false))
         return zip(left.values, right.values).prefix(count).allSatisfy { SortOrder.compare($0, $1) == .equal }

@@ -3,19 +3,19 @@ import SluiceQuery
 
 /// The result of a query as it was last delivered, kept up to date change by change.
 ///
-/// It is followed from the keys that changed, however large it is: some 0.1 ms for each object that may enter it, leave it or move in it.
-/// For a condition or an order through links these are found by going the links backwards from what changed. With DISTINCT all objects
-/// that meet the condition are kept in order of its values, with LIMIT all in their order: about 100 bytes each.
+/// An update costs about 0.1 ms for each object that may enter, leave or move, at any size of the result. For a condition or an order
+/// through links, these objects are found backwards from the changed ones. DISTINCT and LIMIT keep all objects that meet the
+/// condition, in order, at about 100 bytes each.
 ///
-/// The query is run again, at the cost of `ReplicaQuery.run` and of comparing two lists, where following would cost as much: when more
-/// objects are concerned than `fewKeys` and one in `share` of the result, or a commit changed so much that only the class is known. So
-/// it is after every change when its suffixes are others than SORTs, one DISTINCT, SORTs and one LIMIT in this order.
+/// The query runs again, at the cost of `ReplicaQuery.run` and of comparing two lists, where an update would cost as much. This is so
+/// if the affected objects exceed both `fewKeys` and one in `share` of the result, or if a change names only the class.
+/// It also runs after every change unless its suffixes are SORTs, one DISTINCT, SORTs and one LIMIT, in this order.
 package struct LiveQuery {
     package let query: ReplicaQuery
     private let arrangement: QueryArrangement?
-    /// Classes whose objects decide about the result.
+    /// Classes whose objects can change the result.
     private let readTypes: Set<Int>
-    /// Whether objects change their places with others.
+    /// `true` if the order depends on linked objects, so that an unchanged object can move.
     private let isOrderedByLinks: Bool
     /// Nil: the query is run after every change.
     private var affected: AffectedRows?
@@ -26,15 +26,15 @@ package struct LiveQuery {
     private var groups: OrderedKeys?
     /// The result before LIMIT. With DISTINCT it has the first of each group.
     private var members = OrderedKeys([])
-    /// The version of the state that the result is of.
+    /// The version of the state that the result reflects.
     private var version: UInt64
-    /// How often the query was run.
+    /// The number of times that the query was run in full.
     package private(set) var runs = 0
 
-    /// Whether changes are followed at all.
+    /// `true` if changes are applied one by one.
     package var isFollowed: Bool { affected != nil }
 
-    /// Changed keys that are followed one by one in any result; in a large one more are.
+    /// The number of affected objects up to which any result is updated object by object. Large results permit more.
     private static let fewKeys = 1_000
     private static let share = 64
 
@@ -83,30 +83,31 @@ package struct LiveQuery {
     /// The keys of the result; O(result).
     package var keys: [Value] { members.count > limit ? Array(members.keys.prefix(limit)) : members.keys }
     package var count: Int { min(members.count, limit) }
-    /// The key at a place; nil when there is none. Some microseconds in a large result.
+    /// The key at an index; nil beyond the result. Some microseconds in a large result.
     package subscript(_ index: Int) -> Value? { index < limit ? members[index] : nil }
-    /// The place of a key; nil when it is not in the result. Some microseconds in a large result.
+    /// The index of a key; nil if it is not in the result. Some microseconds in a large result.
     package func position(of key: Value) -> Int? { members.position(of: key).flatMap { $0 < limit ? $0 : nil } }
 
     // MARK: Following
 
-    /// Whether a change tells all that made the state that `store` sees of the last one. News of a commit come a moment after it.
+    /// Returns `true` if `change` covers everything up to the state that `store` reads. Notice of a commit arrives shortly after it.
     package func isAll(_ change: ReplicaChange, on store: RowStore) throws(SluiceError) -> Bool {
         let seen = try store.version()
         return change.version == seen || change.version == 0 && version == seen
     }
 
-    /// Brings the result up to the state that `store` sees.
+    /// Updates the result to the state that `store` reads.
     /// - Parameters:
-    ///   - change: what was committed since the last time, up to its version; or with version 0 what an open transaction has done so far.
-    ///     When `store` sees more the query is run again.
-    ///   - store: sees that state.
-    /// - Returns: how the result differs; nil when it does not.
+    ///   - change: the commits since the last update, up to its version; with version 0, the changes of an open transaction so far.
+    ///     If `store` reads a newer state, the query runs again.
+    ///   - store: reads that state.
+    /// - Returns: the difference of the results; nil if there is none.
     package mutating func update(_ change: ReplicaChange, on store: RowStore) throws(SluiceError) -> CollectionDiff? {
         let isAll = try isAll(change, on: store)
         version = try store.version()
         if isAll, readTypes.isDisjoint(with: change.types.keys) { return nil }
         let bound = max(LiveQuery.fewKeys, members.count / LiveQuery.share)
+        // Called even if the query runs again below: the call also updates the kept links.
         let concerned = try affected?.rows(change, limit: bound, on: store)
         let changed = change.types[query.type] ?? TypeChange()
         if isAll, let concerned, let arrangement { return try follow(concerned, changed, arrangement, store) }
@@ -129,6 +130,7 @@ package struct LiveQuery {
             let was = (groups ?? members).contains(key)
             let isChosen = places.map { $0[key] != nil } ?? true
             let isNow = isChosen ? try matcher.matches(key) : false
+            // An unchanged object can still move if the order depends on linked objects.
             if was == isNow, !changed.contains(key), !(isNow && isOrderedByLinks) { continue }
             if was { leaving.append(key) }
             if isNow { entering.append(key) }
@@ -139,6 +141,7 @@ package struct LiveQuery {
         }
         if leaving.isEmpty && entering.isEmpty { return nil }
         let count = members.count
+        // Indices of the old list: they must be read before any removal.
         let before = leaving.compactMap { key in members.position(of: key).map { CollectionDiff.Place(key: key, index: $0) } }
         var order = KeyOrder(query, by: arrangement.last, places: places, graph: graph, store: store)
         let staying = try staying(before, entering: Set(entering), &order)
@@ -150,7 +153,7 @@ package struct LiveQuery {
         return diff.isEmpty ? nil : diff
     }
 
-    /// Those that are between the same others as before, which is told by one look at each; putting one in costs a dozen.
+    /// Returns the objects that stay between the same neighbours. One comparison with each side decides; an insertion takes a dozen.
     /// - Parameter touched: members that leave, or may have moved.
     private func staying(
         _ touched: [CollectionDiff.Place], entering: Set<Value>, _ order: inout KeyOrder
@@ -188,21 +191,22 @@ package struct LiveQuery {
         }
     }
 
-    /// Brings the groups up to date.
+    /// Updates the groups of DISTINCT.
     /// - Parameters:
     ///   - leaving: objects that met the condition, with the values that they had.
     ///   - entering: those that meet it, with the values that they have.
-    ///   - count: how many of the order's values make a group.
+    ///   - count: the number of leading values of the order that define a group.
     /// - Returns: those that leave the result and enter it; one that stays but may have moved does both.
     private mutating func regroup(
         _ leaving: [Value], _ entering: [Value], _ order: inout KeyOrder, _ count: Int
     ) throws(SluiceError) -> (leaving: [Value], entering: [Value]) {
         guard var groups else { return (leaving, entering) }
+        // Leaves the local copy as the only reference, so that edits do not copy the list.
         self.groups = nil
         defer { self.groups = groups }
         var isFirst: [Value: Bool] = [:]
         for key in leaving {
-            // What comes next is of the same group, unless it is the first of another.
+            // The next key is of the same group, unless it is the first of another.
             if isFirst[key] ?? members.contains(key), let next = groups.key(after: key), !(isFirst[next] ?? members.contains(next)) {
                 isFirst[next] = true
             }
@@ -219,16 +223,17 @@ package struct LiveQuery {
             if let next = groups.key(after: key), try order.agree(key, next, in: count) { isFirst[next] = false }
         }
         let touched = Set(leaving).union(entering)
+        // A touched key that stays first both leaves and enters, because its values may have changed.
         let left = isFirst.filter { members.contains($0.key) && (!$0.value || touched.contains($0.key)) }
         let entered = isFirst.filter { $0.value && (!members.contains($0.key) || touched.contains($0.key)) }
         return (Array(left.keys), Array(entered.keys))
     }
 }
 
-/// Whether objects meet the condition of a query, asked about one by one.
+/// Decides for single objects if they meet the condition of a query.
 private struct KeyMatcher {
     private let plan: ReplicaPlan
-    /// Where SQLite cannot decide alone and others than the object are read, which it does not do one by one.
+    /// The compiled condition if SQLite cannot decide alone, because the condition reads other objects; otherwise nil.
     private let compiled: CompiledQuery?
     private let graph: ReplicaGraph
 

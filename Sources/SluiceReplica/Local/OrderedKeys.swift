@@ -1,24 +1,24 @@
 import SluiceCore
 
-/// A long list of keys, each once, in which a key's place, the key at a place, putting in and taking out cost a microsecond or less:
-/// blocks of numbers that stand for keys, and for each number its block. About 100 bytes a key.
+/// A long list of unique keys. Lookup by key or index, insertion and removal cost a microsecond or less. It keeps blocks of numbers, one
+/// number for each key, and the block of each number. About 100 bytes a key.
 struct OrderedKeys {
     private struct Block {
         var number: Int32
-        /// Of its keys, in order.
+        /// The numbers of its keys, in order.
         var ids: [Int32]
     }
 
     private static let blockSize = 512
     private var blocks: [Block] = []
-    /// By block number: its place among the blocks.
+    /// By block number: its index in `blocks`.
     private var places: [Int] = []
-    /// By key: the number that stands for it.
+    /// By key: its number.
     private var ids: [Value: Int32] = [:]
-    /// By that number: the key, and its block's number.
+    /// By a key's number: the key. `homes` has the number of its block.
     private var values: [Value] = []
     private var homes: [Int32] = []
-    /// Numbers of keys that were taken out.
+    /// The numbers of removed keys, free for reuse.
     private var free: [Int32] = []
 
     init(_ keys: [Value]) {
@@ -62,14 +62,14 @@ struct OrderedKeys {
         return before + index
     }
 
-    /// The key right before one that is there; nil when that is the first.
+    /// The key right before a contained key; nil if that is the first.
     func key(before key: Value) -> Value? {
         guard let (place, index) = find(key) else { return nil }
         let id = index > 0 ? blocks[place].ids[index - 1] : place > 0 ? blocks[place - 1].ids.last : nil
         return id.map { values[Int($0)] }
     }
 
-    /// The key right after one that is there; nil when that is the last.
+    /// The key right after a contained key; nil if that is the last.
     func key(after key: Value) -> Value? {
         guard let (place, index) = find(key) else { return nil }
         if index + 1 < blocks[place].ids.count { return values[Int(blocks[place].ids[index + 1])] }
@@ -92,7 +92,7 @@ struct OrderedKeys {
         }
     }
 
-    /// Puts a key that is not there before the first one that it precedes; the keys have to be in order.
+    /// Inserts a new key before the first one that it precedes. The keys must be in order.
     mutating func insert(_ key: Value, precedes: (Value) throws(SluiceError) -> Bool) throws(SluiceError) {
         // The first block whose last key comes after it, or the last block.
         var (low, high) = (0, blocks.count)

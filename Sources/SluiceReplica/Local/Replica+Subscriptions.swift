@@ -1,13 +1,13 @@
 package import SluiceCore
 
-/// The subscription store for the app's side. Reading waits for no writer, changing blocks for the time of a small transaction.
+/// The subscription store of the SDK. Reads never wait for a writer; changes block for a small transaction.
 extension Replica {
-    /// The newest set, whatever its state.
+    /// The newest set, in any state.
     package func currentSubscriptionSet() throws(SluiceError) -> StoredSubscriptionSet {
         try committed.read { connection throws(SluiceError) in try connection.latestSubscriptionSet() }
     }
 
-    /// The set that the file has everything of; version 0 when there is none.
+    /// The newest set whose objects the file has completely; version 0 if there is none.
     package func completeSubscriptionSet() throws(SluiceError) -> StoredSubscriptionSet {
         try committed.read { connection throws(SluiceError) in
             try connection.subscriptionSet(version: ReplicaMeta(connection.meta()).applied.version)
@@ -24,10 +24,10 @@ extension Replica {
         try committed.read { connection throws(SluiceError) in try connection.version() }
     }
 
-    /// Makes a new version of the whole set, pending, from the newest. Nobody else changes it meanwhile.
-    /// - Parameter change: the subscriptions of the new version, those without a number `unnumbered`; nil: it stays as it is. It runs
-    ///   where all writing happens: it must not wait.
-    /// - Returns: the set as it was stored; nil when it stays.
+    /// Stores a new pending version of the whole set, made from the newest in one transaction.
+    /// - Parameter change: the subscriptions of the new version, those without a number `unnumbered`; nil leaves the set unchanged. Runs
+    ///   on the writer queue and must not block.
+    /// - Returns: the stored set; nil if it is unchanged.
     package func changeSubscriptionSet(
         _ change: (StoredSubscriptionSet) -> [StoredSubscription]?
     ) throws(SluiceError) -> StoredSubscriptionSet? {
@@ -37,7 +37,7 @@ extension Replica {
         }
     }
 
-    /// Stores a new version of the whole set, pending, whatever the newest is. - Returns: its version.
+    /// Stores a new pending version of the whole set, independent of the newest. - Returns: its version.
     package func addSubscriptionSet(_ subscriptions: [StoredSubscription]) throws(SluiceError) -> UInt64 {
         try commitNow { writer throws(SluiceError) in try writer.addSubscriptionSet(subscriptions).version }
     }

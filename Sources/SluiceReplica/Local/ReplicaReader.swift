@@ -2,12 +2,12 @@ package import SluiceCore
 
 /// A connection of its own that sees the file as it was at the last `refresh`, until the next.
 ///
-/// Confined to one Realm. While it lives it keeps the log of the file from shrinking, so it should be refreshed or let go.
+/// Confined to one Realm. While it lives it keeps the log of the file from shrinking, so refresh or release it.
 package final class ReplicaReader {
     package let replica: Replica
     package let store: RowStore
     private let connection: Connection
-    /// The version of the state that is seen: exactly the commits up to it.
+    /// The version of the state that the reader sees, which includes exactly the commits up to it.
     package private(set) var version: UInt64 = 0
 
     init(of replica: Replica) throws(SluiceError) {
@@ -19,16 +19,16 @@ package final class ReplicaReader {
 
     deinit { replica.note(ObjectIdentifier(self), at: nil) }
 
-    /// How much SQLite has done for what was read here, in its own instructions; a row that it looks at takes some.
+    /// The work of SQLite for this reader's queries, in virtual machine instructions. Each visited row costs a few.
     package var instructions: Int { connection.instructions }
 
-    /// Whether there is something newer to see.
+    /// `true` if a newer version is committed.
     package var isStale: Bool { isStale(atLeast: 0) }
 
-    /// The same for a caller who knows of a version that observers may not have been told of yet, see `Replica.committedVersion()`.
+    /// Returns `true` if a newer version is committed. `wanted` may be ahead of the observers; see `Replica.committedVersion()`.
     package func isStale(atLeast wanted: UInt64) -> Bool { version < max(replica.version, wanted) }
 
-    /// Moves to the newest state. - Returns: whether there was something newer.
+    /// Moves to the newest state. - Returns: `true` if there was a newer one.
     @discardableResult
     package func refresh(atLeast wanted: UInt64 = 0) throws(SluiceError) -> Bool {
         guard isStale(atLeast: wanted) else { return false }

@@ -1,13 +1,13 @@
 package import SluiceCore
 import SluiceMerge
 
-/// Making objects, without the detour by name: an app that loads a million of them does nothing else.
+/// Fast creation of objects, by property index instead of name, for apps that load a million objects.
 extension WriteTransaction {
-    /// Makes an object of a class with a table. About 1 µs beside what SQLite takes.
+    /// Makes an object of a class with a table. Costs about 1 µs in addition to SQLite.
     /// - Parameters:
     ///   - values: one per property of the class, the primary key among them.
     ///   - given: which of them the app gave; the others are defaults, which overwrite nothing elsewhere.
-    /// - Returns: false when there is an object with the key; then nothing has happened.
+    /// - Returns: `false`, without a change, if an object with the key exists.
     /// - Throws: `noSubscriptionForWrite`.
     package func insert(type: Int, key: Value, values: [Value], given: [Bool]) throws(SluiceError) -> Bool {
         let layout = writer.layouts[type]

@@ -1,8 +1,8 @@
 package import SluiceCore
 import SluiceMerge
 
-/// A local transaction: what it writes is seen through its `store` at once, by others after `commit`, and becomes one
-/// changeset. It holds the replica's only writer; it must end with `commit` or `cancel`, and `deinit` cancels.
+/// A local transaction. Its `store` reads its writes at once; other connections read them after `commit`. It becomes one changeset.
+/// It holds the replica's only writer until `commit` or `cancel`; `deinit` cancels.
 ///
 /// Confined to the Realm that began it.
 package final class WriteTransaction {
@@ -11,7 +11,7 @@ package final class WriteTransaction {
     private let publish: (WriterNews) -> Void
     private let isDurable: Bool
     private var isOpen = true
-    /// Nil: taken back within the transaction.
+    /// The changes in order; nil for one that the transaction itself undid.
     var changes: [ObjectChange?] = []
     private(set) var lastChange: [ObjectKey: Int] = [:]
     /// The indices of the changes before the last one, of objects that have several.
@@ -19,21 +19,21 @@ package final class WriteTransaction {
     /// Objects that this transaction made and that were not there before.
     private var fresh: Set<ObjectKey> = []
     private var ingested: Set<ObjectKey> = []
-    /// What this transaction, and those right before it, have made of objects inside of whose values they changed something.
+    /// The states of objects whose values this transaction, or those right before it, edited in part.
     var edited: [ObjectKey: EditedObject]
-    /// How many of them are kept for the next transaction; more are made anew.
+    /// The largest number of `edited` that the next transaction reuses; above it, none is kept.
     private static let keptEdited = 16
-    /// The number of objects that it has deleted.
+    /// The number of objects deleted so far.
     package private(set) var deletions = 0
-    /// Classes that a subscription names, and those whose objects come along with one.
+    /// Classes with a subscription, and classes that a subscription includes by links.
     private var (writable, editable): (Set<Int>, Set<Int>) = ([], [])
-    /// What the server has of the object that was changed last, once it is asked for.
+    /// The server's row of the last changed object, once it has been read.
     private var server: (object: ObjectKey, row: [String: Value]?)?
 
-    /// What apps see, with this transaction's writes.
+    /// The rows that apps read, with this transaction's writes.
     package var store: RowStore { writer.store }
 
-    /// - Parameter isDurable: whether storing it waits for the disk in any case; else `commit` decides.
+    /// - Parameter isDurable: `true` to wait for the disk at every commit; otherwise `commit` decides.
     init(
         writer: Writer, lease: WriterLease, isDurable: Bool, publish: @escaping (WriterNews) -> Void
     ) throws(SluiceError) {
@@ -52,23 +52,23 @@ package final class WriteTransaction {
 
     deinit { cancel() }
 
-    /// What it has changed so far of what apps see.
+    /// The changes so far to the rows that apps read.
     package var change: ReplicaChange { ReplicaChange(version: 0, types: writer.news.types) }
 
-    /// How much SQLite has done for the statements of the writer, in its own instructions; a row that it looks at takes some.
+    /// The work of SQLite for the writer's statements, in virtual machine instructions. Each visited row costs a few.
     package var instructions: Int { writer.connection.instructions }
 
     #if DEBUG
-        /// Bytes of the encoded values that it has handed to SQLite.
+        /// The size of the encoded values bound to SQLite statements, in bytes.
         package var boundBytes: Int { writer.connection.boundBytes }
     #endif
 
     // MARK: Ending
 
-    /// Stores the transaction and its changeset in one commit. When it throws, nothing has happened and the transaction is over,
-    /// unless the disk fails after the commit of one that is not durable.
-    /// - Parameter isGrouped: false: it is on the disk afterwards. True: that may be left to a later commit, which then waits for both;
-    ///   only of a transaction that was begun with `isDurable: false`.
+    /// Stores the transaction and its changeset in one commit. On an error the transaction is rolled back and over, except if the disk
+    /// fails after the commit of a transaction that is not durable.
+    /// - Parameter isGrouped: `false` waits until the commit is on disk. `true` leaves this to a later commit, which then waits for both;
+    ///   it has an effect only with `isDurable: false`.
     package func commit(isGrouped: Bool = false) throws(SluiceError) {
         guard isOpen else { return }
         do throws(SluiceError) {
@@ -86,12 +86,12 @@ package final class WriteTransaction {
         store.edits.removeAll()
         if writer.isSynced, edited.count <= WriteTransaction.keptEdited { writer.edited = edited }
         defer { lease.release() }
-        // Before the next writer begins, so that whoever writes has heard of everything that was committed before.
+        // Publish before the lease ends: the next writer must know of every earlier commit.
         publish(writer.takeNews())
         if !isDurable && !isGrouped { try writer.connection.syncLog() }
     }
 
-    /// Undoes everything; harmless after the end.
+    /// Rolls back the transaction. Does nothing after its end.
     package func cancel() {
         guard isOpen else { return }
         isOpen = false
@@ -102,7 +102,7 @@ package final class WriteTransaction {
 
     // MARK: Writing
 
-    /// Makes an object, or merges the values into one that is there. An asymmetric object goes to the ingest queue and
+    /// Makes an object, or merges the values into an existing one. An asymmetric object goes to the ingest queue and
     /// is never seen again.
     /// - Parameters:
     ///   - values: by property name, the primary key left out.
@@ -152,14 +152,14 @@ package final class WriteTransaction {
             fix: "Split the object into several.")
     }
 
-    /// Notes that an object was made that was not there.
+    /// Records the creation of an object that did not exist.
     func remember(created change: ObjectChange) {
         if lastChange[change.object] == nil { fresh.insert(change.object) }
         append(change)
     }
 
-    /// Sets one property of an object that is there; does nothing when it is not.
-    /// - Returns: whether it is there.
+    /// Sets one property of an object. Does nothing if the object does not exist.
+    /// - Returns: `true` if the object exists.
     @discardableResult
     package func set(type: Int, key: Value, property: Int, _ value: Value) throws(SluiceError) -> Bool {
         let layout = writer.layouts[type]
@@ -174,11 +174,11 @@ package final class WriteTransaction {
         return true
     }
 
-    /// Sets a property whose value was changed in some places only: others' concurrent changes in other places stay.
+    /// Sets a property whose value changed in part. Concurrent changes of other parts are kept.
     /// - Parameters:
-    ///   - value: all of the property's value.
-    ///   - edit: what of it is new. An object that this transaction made is simply made with the value.
-    /// - Returns: whether the object is there.
+    ///   - value: the whole new value.
+    ///   - edit: the new parts. If this transaction already uploads the whole value, it uploads the new value instead.
+    /// - Returns: `true` if the object exists.
     @discardableResult
     package func set(type: Int, key: Value, property: Int, _ value: Value, by edit: ShownEdit) throws(SluiceError) -> Bool {
         let layout = writer.layouts[type]
@@ -210,7 +210,7 @@ package final class WriteTransaction {
 
     private func ownChanges(of object: ObjectKey) -> [ObjectChange] { changes.compactMap(\.self).filter { $0.object == object } }
 
-    /// Adds to an integer property; concurrent additions on several devices all count (CR-8).
+    /// Adds to an integer property; concurrent additions on several devices all count.
     package func add(type: Int, key: Value, property: Int, amount: Int64) throws(SluiceError) {
         let layout = writer.layouts[type]
         let (object, name) = (ObjectKey(type: layout.type.name, key: key), layout.type.properties[property].name)
@@ -223,7 +223,7 @@ package final class WriteTransaction {
         append(change)
     }
 
-    /// Deletes an object; does nothing when it is not there.
+    /// Deletes an object. Does nothing if it does not exist.
     package func delete(type: Int, key: Value) throws(SluiceError) {
         let layout = writer.layouts[type]
         let object = ObjectKey(type: layout.type.name, key: key)
@@ -232,6 +232,7 @@ package final class WriteTransaction {
         guard try store.delete(type: type, key: key) else { return }
         deletions += 1
         writer.note(type, key)
+        // An object made and deleted in one transaction leaves no change to upload.
         if fresh.remove(object) != nil, let index = lastChange.removeValue(forKey: object) {
             changes[index] = nil
             for earlier in earlierChanges.removeValue(forKey: object) ?? [] { changes[earlier] = nil }
@@ -245,10 +246,11 @@ package final class WriteTransaction {
         try requireSubscription(layout, alsoByLinks: true)
         guard writer.isSynced, server?.object != object else { return }
         server = nil
+        // Keeps the server's row before the first local change overwrites it.
         if try !writer.isKept(layout, key: object.key) { server = (object, try writer.keepServerRow(layout, key: object.key)) }
     }
 
-    /// What the server has for a property that is about to be changed (`ObjectChange.seen`); nil when the change need not say it.
+    /// Returns the hash of the server's value of a property before its change (`ObjectChange.seen`); nil if the change does not need it.
     func seen(_ name: String, of object: ObjectKey, _ layout: TableLayout) throws(SluiceError) -> ValueHash? {
         guard writer.isSynced else { return nil }
         if let index = lastChange[object], let known = changes[index]?.seen[name] { return known }
@@ -256,7 +258,7 @@ package final class WriteTransaction {
         return server?.row.map { ValueHash($0[name] ?? .null) }
     }
 
-    /// - Parameter alsoByLinks: what comes along with a subscription can be changed, though none of its class can be made.
+    /// - Parameter alsoByLinks: `true` also permits classes that a subscription includes by links. Their objects can be changed, not made.
     func requireSubscription(_ layout: TableLayout, alsoByLinks: Bool = false) throws(SluiceError) {
         guard writer.isSynced, !writable.contains(layout.index), !(alsoByLinks && editable.contains(layout.index)) else { return }
         guard try writer.isSubscribed(layout.type.name) else {
@@ -271,7 +273,7 @@ package final class WriteTransaction {
         writable.insert(layout.index)
     }
 
-    /// Adds a change, joined with the one before of the same object where both say the same together.
+    /// Adds a change. It merges into the previous change of the same object if one change can express both.
     private func append(_ change: ObjectChange) {
         guard writer.isSynced else { return }
         edited[change.object] = nil

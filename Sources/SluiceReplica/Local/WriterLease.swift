@@ -1,20 +1,20 @@
 import Dispatch
 import Synchronization
 
-/// A turn at the replica's only writer: asked for, held while its time has come, claimed by who asked, released.
+/// A lease on the replica's only writer, from the request to the release.
 ///
 /// ```
 /// waiting ──hold──▶ held ──claim──▶ claimed ──release──▶ over
 ///    └──cancel──▶ over ◀──cancel, lapse──┘
 /// ```
-/// A lease that is held keeps everybody else from writing. One that is asked for with `lapses` is over when nobody claims it
-/// soon, so that a busy actor cannot stop the others; who comes too late asks again.
+/// A held lease blocks all other writes. With `lapses`, it expires unless it is claimed within 100 ms, so that a busy actor cannot
+/// block the other writers. A caller whose claim fails requests a new lease.
 package final class WriterLease: Sendable {
     private enum Phase { case waiting, held, claimed, over }
 
     private struct State {
         var phase = Phase.waiting
-        /// Called once, when the phase is not `waiting` any more.
+        /// Called once, when the phase leaves `waiting`.
         var news: (@Sendable () -> Void)?
     }
 
@@ -28,24 +28,25 @@ package final class WriterLease: Sendable {
         state = Mutex(State(news: news))
     }
 
-    /// On the writer queue: blocks its thread, which belongs to Dispatch and not to the cooperative pool.
+    /// Holds the lease until it ends. Runs on the writer queue and blocks its thread, a Dispatch thread outside the cooperative pool.
     func hold() {
         guard move(from: .waiting, to: .held) else { return }
         tell()
         if lapses, released.wait(timeout: .now() + WriterLease.patience) == .timedOut, move(from: .held, to: .over) { return }
         if lapses, isOver { return }
+        // A claimed lease does not expire. A release before this wait is not lost: the semaphore counts it.
         released.wait()
     }
 
-    /// Takes the turn. - Returns: false when it is over.
+    /// Claims a held lease. - Returns: `false` unless the lease is held.
     func claim() -> Bool { move(from: .held, to: .claimed) }
 
-    /// Ends a claimed turn.
+    /// Ends a claimed lease.
     func release() {
         if move(from: .claimed, to: .over) { released.signal() }
     }
 
-    /// Gives the turn up, unless it is claimed; who waits for it hears of it at once.
+    /// Ends the lease unless it is claimed. If it is still waiting, its callback runs at once.
     package func cancel() {
         if move(from: .waiting, to: .over) {
             tell()
@@ -69,6 +70,7 @@ package final class WriterLease: Sendable {
             defer { state.news = nil }
             return state.news
         }
+        // Outside the lock, so that the callback may use the lease.
         news?()
     }
 }

@@ -1,15 +1,16 @@
 import SluiceCore
 
-/// What the server says all at once: rows put aside until all have come.
+/// Bootstraps: rows staged until all have arrived, then shown in one transaction.
 extension Writer {
     /// - Parameters:
-    ///   - types: what was staged of these is put aside, for `stageKept`.
-    ///   - checkpoint: what that is in the gateway's words.
+    ///   - types: the classes whose staged rows are kept for `stageKept`.
+    ///   - checkpoint: the gateway's resume offer for those rows.
     func beginBootstrap(version: UInt64, keeping types: [Int], checkpoint: [UInt8]) throws(SluiceError) {
         for layout in layouts where layout.hasTable {
             if types.contains(layout.index) { try putAside(layout) } else { try dropStaging(layout) }
         }
         try dropNotes()
+        // Cached statements may refer to the tables that were dropped or renamed.
         connection.forgetStatements()
         meta.checkpoint = checkpoint
         meta.bootstrapping = version
@@ -32,7 +33,7 @@ extension Writer {
         try connection.execute("DELETE FROM _sluice_staged_removal; DELETE FROM _sluice_staged_kept")
     }
 
-    /// What was staged last counts, of what was staged before it what it does not have.
+    /// Moves the staged rows to the table of earlier ones. The latest row of a key wins.
     private func putAside(_ layout: TableLayout) throws(SluiceError) {
         guard try isStaged(layout) else { return }
         guard try isPutAside(layout) else { return try connection.execute("ALTER TABLE \(layout.staging) RENAME TO \(layout.earlier)") }
@@ -67,7 +68,7 @@ extension Writer {
         }
     }
 
-    /// Rows of these keys stay as the file has them, or as they were staged before the bootstrap went on.
+    /// Records rows of these keys as unchanged, or restores those that were staged before the bootstrap was resumed.
     func stageKept(type: Int, keys: [Value]) throws(SluiceError) {
         let layout = try table(type)
         let isPutAside = try isPutAside(layout)
@@ -81,7 +82,7 @@ extension Writer {
         }
     }
 
-    /// - Returns: whether there was something to bring back.
+    /// - Returns: `true` if a staged row was restored.
     private func bringBack(_ key: Value, _ layout: TableLayout) throws(SluiceError) -> Bool {
         let row = "SELECT \(layout.columns) FROM \(layout.earlier) WHERE \(layout.keyColumn) = ?"
         let statement = try connection.statement(layout.upsert(values: row, table: layout.staging))
@@ -114,7 +115,7 @@ extension Writer {
         }
     }
 
-    /// Takes the removals named out of the view, except for objects that were staged again.
+    /// Removes the recorded removals from the view, except objects that were staged again.
     private func removeNamed(_ layout: TableLayout, isStaged: Bool) throws(SluiceError) {
         let again = isStaged ? "AND key NOT IN (SELECT \(layout.keyColumn) FROM \(layout.staging))" : ""
         let named = try connection.statement("SELECT key, reason FROM _sluice_staged_removal WHERE type = ? \(again)")
@@ -139,6 +140,7 @@ extension Writer {
     func endBootstrap(
         version: UInt64, lsn: LSN, types: [Int], held: [UInt8], taken: UInt64, completes: Bool
     ) throws(SluiceError) {
+        // First: `takeServerRow` drops the pending changes up to this number.
         meta.taken = max(meta.taken, taken)
         let replaced = Set(types)
         let set = try connection.subscriptionSet(version: version)
@@ -147,29 +149,33 @@ extension Writer {
             try removeNamed(layout, isStaged: staged)
             if !staged && !replaced.contains(layout.index) { continue }
             if !staged { try connection.execute(layout.creation(of: layout.staging)) }
+            // Objects with pending changes come first: the two steps after it skip those that keep a server row.
             try takePending(layout, set, replaces: replaced.contains(layout.index))
             if replaced.contains(layout.index) { try removeUnstaged(layout, LeavingReason(set, layout)) }
             try showStaged(layout)
         }
         connection.forgetStatements()
         try dropStaging()
+        // Live commits of the older view may have moved the position further.
         meta.applied = AppliedPosition(lsn: max(lsn, meta.applied.lsn), version: version)
         meta.bootstrapping = 0
         meta.held = held
         if completes { try setSubscriptionState(version: version, .complete) }
+        // The rows shown now reflect these changesets, so their commits need not be awaited.
         try dropPending("p.acknowledged IS NOT NULL AND p.number <= ?1", taken, leaving: .unstaged(set))
         try dropApplied(leaving: .unstaged(set))
         try dropEmpty()
         try finishReset(leaving: .unstaged(set))
     }
 
-    /// The staged rows of objects with pending changes become their server rows; they are shown under the changes.
+    /// Stores the staged rows of objects with pending changes as their server rows, and shows the merge.
     private func takePending(_ layout: TableLayout, _ set: StoredSubscriptionSet, replaces: Bool) throws(SluiceError) {
         let kept = try connection.statement("SELECT key FROM _sluice_server WHERE type = ?")
         kept.bind(0, layout.type.name)
         var keys: [Value] = []
         while try kept.step() { keys.append(layout.readKey(kept)) }
         kept.reset()
+        // The keys were read in full: `show` deletes from the table that the statement was reading.
         for key in keys {
             let statement = try connection.statement(
                 "SELECT \(layout.columns) FROM \(layout.staging) WHERE \(layout.keyColumn) = ?")
@@ -198,7 +204,7 @@ extension Writer {
         return try statement.step()
     }
 
-    /// Objects with pending changes, whose server rows are kept apart.
+    /// The objects with pending changes, whose server rows are stored apart.
     private static let pendingKeys = "(SELECT key FROM _sluice_server WHERE type = ?1)"
 
     private func removeUnstaged(_ layout: TableLayout, _ reason: LeavingReason) throws(SluiceError) {

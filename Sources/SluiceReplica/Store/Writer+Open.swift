@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Making and fitting the file.
+/// Creation and upgrade of the file.
 extension Writer {
     private static let tables = """
         CREATE TABLE IF NOT EXISTS _sluice_meta (name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
@@ -25,7 +25,7 @@ extension Writer {
         CREATE TABLE IF NOT EXISTS _sluice_error (id INTEGER PRIMARY KEY AUTOINCREMENT, writes BLOB);
         """
 
-    /// Makes what is missing and reads what is there.
+    /// Creates missing tables and columns, and reads the file's state.
     func open(indexes: PropertyIndexes, shouldCompact: (@Sendable (Int, Int) -> Bool)?) throws(SluiceError) {
         let isNew = try !exists()
         try connection.transaction { () throws(SluiceError) in
@@ -40,6 +40,7 @@ extension Writer {
             try store.links.fit(store)
             try indexes.fit(connection)
             if let owner, meta.owner.isEmpty { meta.owner = owner }
+            // Data that was never downloaded is missing now: the next session must bootstrap in full.
             if lacksData {
                 meta.applied = AppliedPosition(lsn: .zero, version: 0)
                 meta.held = []
@@ -52,7 +53,7 @@ extension Writer {
         try noteState()
     }
 
-    /// Reads what is there, which has to be enough.
+    /// Opens a file for reading only. It must have all tables and columns.
     func openReadOnly() throws(SluiceError) {
         guard try exists() else { throw SluiceError(.replicaCorrupt, "The file is no local file of this SDK.") }
         try checkVersion()
@@ -61,7 +62,7 @@ extension Writer {
         try noteState()
     }
 
-    /// Whether every class has its table and every property its column.
+    /// Throws `invalidSchemaChange` unless every class has its table and every property its column.
     func checkTables() throws(SluiceError) {
         let known = try knownProperties()
         for layout in layouts where layout.hasTable {
@@ -93,7 +94,7 @@ extension Writer {
         return try exists.step()
     }
 
-    /// Leaves the tables as they are.
+    /// Opens the file without changing its tables.
     func openUnfitted() throws(SluiceError) {
         try checkVersion()
         meta = ReplicaMeta(try readMeta())
@@ -112,7 +113,7 @@ extension Writer {
     }
 
     /// Gives every class its table and every property its column.
-    /// - Returns: whether the file lacks data that the server has because something was added or changed.
+    /// - Returns: `true` if something was added or changed, so that the file lacks data that the server has.
     private func fitTables() throws(SluiceError) -> Bool {
         var lacksData = false
         let known = try knownProperties()
@@ -121,6 +122,7 @@ extension Writer {
             let wanted = Dictionary(uniqueKeysWithValues: zip(layout.type.properties.map(\.name), layout.kinds.map(\.rawValue)))
             if before.map({ before in wanted.allSatisfy { before[$0.key] == $0.value } }) ?? false { continue }
             lacksData = lacksData || before != nil || meta.applied.version > 0
+            // A column of another kind cannot be converted: the server's data is downloaded again.
             let mustRebuild = before.map { before in wanted.contains { before[$0.key] != nil && before[$0.key] != $0.value } }
             if mustRebuild == true || before.map({ $0[layout.type.properties[layout.key].name] == nil }) == true {
                 try connection.execute("DROP TABLE IF EXISTS \(layout.table)")
@@ -136,7 +138,7 @@ extension Writer {
         return lacksData
     }
 
-    /// Files of earlier releases have no options.
+    /// Adds the column of options, which files of earlier releases lack.
     private func fitSubscriptions() throws(SluiceError) {
         let statement = try connection.statement("SELECT 1 FROM pragma_table_info('_sluice_subscription') WHERE name = 'options'")
         let hasOptions = try statement.step()
@@ -147,7 +149,7 @@ extension Writer {
         highest.reset()
     }
 
-    /// Files of earlier releases have no reasons.
+    /// Adds the column of reasons, which files of earlier releases lack.
     private func fitRemovals() throws(SluiceError) {
         let statement = try connection.statement("SELECT 1 FROM pragma_table_info('_sluice_staged_removal') WHERE name = 'reason'")
         let hasReasons = try statement.step()

@@ -1,10 +1,10 @@
 import SluiceCore
 
-/// A new server side for a file that the gateway does not know.
+/// A new start with the server, for a replica that the gateway does not know.
 extension Writer {
-    /// - Parameter reset: what becomes of pending writes when the next bootstrap ends; nil outside of a client reset.
+    /// - Parameter reset: the effect of the next bootstrap's end on pending writes. `nil` outside of a client reset.
     func forgetServer(reset: ReplicaReset?) throws(SluiceError) {
-        // What the old server had taken is shown until the new one's state is there, and not sent again.
+        // During a reset, acknowledged writes stay visible until the new state arrives. They are not sent again.
         if reset == nil { try dropAcknowledged(leaving: .untold) }
         meta.identity = nil
         meta.applied = AppliedPosition(lsn: .zero, version: 0)
@@ -12,9 +12,9 @@ extension Writer {
         meta.checkpoint = []
         meta.compensation = 0
         meta.taken = 0
-        // At once: they do not wait for the bootstrap.
+        // The ingest batches do not wait for the bootstrap, so they are deleted now.
         if reset == .disown { try connection.execute("DELETE FROM _sluice_ingest") }
-        // A copy is nobody's until somebody opens it.
+        // A copy has no owner until it is opened.
         if reset == nil || reset == .disown { meta.owner = owner ?? "" }
         try renumberChangesets()
         try renumberIngest()
@@ -32,8 +32,9 @@ extension Writer {
         try dropPending("p.acknowledged IS NOT NULL", leaving: leaving)
     }
 
-    /// Pending changesets count from 1 again.
+    /// Renumbers the pending changesets from 1.
     private func renumberChangesets() throws(SluiceError) {
+        // The counts refer to the old numbers, so `_sluice_pending` itself is renumbered last.
         try connection.execute(
             """
             UPDATE _sluice_subscription_set SET changesets = (
@@ -42,7 +43,7 @@ extension Writer {
                 SELECT count(*) FROM _sluice_pending p WHERE p.number <= _sluice_pending_change.number);
             UPDATE _sluice_pending_change SET number = -number;
             """)
-        // Ascending, each new number is free: it is at most the old one and larger than those before.
+        // In ascending order each new number is free: it is at most the old one and above those before.
         let numbers = try self.numbers("SELECT number FROM _sluice_pending ORDER BY number")
         for (index, number) in numbers.enumerated() {
             try connection.execute(
@@ -51,7 +52,7 @@ extension Writer {
         meta.changeset = UInt64(numbers.count)
     }
 
-    /// Ingest batches count from 1 again.
+    /// Renumbers the ingest batches from 1.
     private func renumberIngest() throws(SluiceError) {
         let batches = try self.numbers("SELECT DISTINCT batch FROM _sluice_ingest WHERE batch IS NOT NULL ORDER BY batch")
         for (index, batch) in batches.enumerated() {
@@ -60,10 +61,10 @@ extension Writer {
         meta.ingest = UInt64(batches.count)
     }
 
-    /// Ends a client reset, if one is under way: the file shows what the gateway has, with or without the pending writes.
+    /// Ends a client reset, if one is under way: the replica shows the gateway's state, with or without the pending writes.
     ///
-    /// Nothing has been uploaded under the new identity by then, so that numbers may begin at 1 again.
-    /// - Parameter leaving: why objects go that there are no more.
+    /// No changeset has been uploaded under the new identity yet, so numbers may begin at 1 again.
+    /// - Parameter leaving: the reason for objects that no longer exist.
     func finishReset(leaving: Leaving) throws(SluiceError) {
         if let reset = ReplicaReset(rawValue: meta.reset), reset != .recover {
             try dropPending("true", leaving: leaving)
@@ -72,8 +73,8 @@ extension Writer {
         } else if meta.reset != 0 {
             try dropAcknowledged(leaving: leaving)
             try renumberChangesets()
-            // What is recovered is written on top of what the gateway has now (RST-21), and so later and with knowledge of it; but it was
-            // made before its objects were here, which a position before that of the bootstrap says.
+            // Recovered writes apply on top of the gateway's state: new times make them later. Their base is before the bootstrap, since
+            // they were made without knowledge of its objects.
             let base = max(meta.applied.lsn.rawValue, 1) - 1
             for number in try numbers("SELECT number FROM _sluice_pending ORDER BY number") {
                 try connection.execute("UPDATE _sluice_pending SET base = \(base), time = \(tick().rawValue) WHERE number = \(number)")

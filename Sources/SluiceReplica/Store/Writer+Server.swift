@@ -1,10 +1,11 @@
 import SluiceCore
 
-/// What the server says.
+/// Live commits of the server.
 extension Writer {
     // MARK: Live commits
 
     func apply(_ batch: ReplicaBatch) throws(SluiceError) {
+        // One check per batch: without pending changes no row needs a lookup of its server row.
         let hasPending = try any("SELECT 1 FROM _sluice_server LIMIT 1")
         for commit in batch.commits where commit.lsn > meta.applied.lsn {
             meta.taken = max(meta.taken, commit.changeset)
@@ -19,7 +20,7 @@ extension Writer {
         try dropApplied(leaving: .known(.leftQuery))
     }
 
-    /// What is written from now on is later than what was seen, however far behind the device's clock is.
+    /// Moves the clock forward: later writes get times after those seen, even if the device's clock is behind.
     func observe(_ milliseconds: Int64) { meta.clock = max(meta.clock, HybridTime(milliseconds: milliseconds)) }
 
     private func any(_ sql: String) throws(SluiceError) -> Bool {
@@ -77,7 +78,7 @@ extension Writer {
 }
 
 extension ReplicaRowChange.Event {
-    /// Why the object left; those that enter or stay never do.
+    /// The reason that the object left. Events that enter or stay have none.
     fileprivate var leaving: LeftObject.Reason {
         switch self {
         case .deleted: .deleted

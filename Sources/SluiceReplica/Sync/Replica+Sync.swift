@@ -1,24 +1,24 @@
 package import SluiceCore
 
-/// What the sync engine asks of the replica. Each call is one transaction on the writer queue, so calls take effect in
-/// the order in which they are made; a call that throws has changed nothing.
+/// The sync engine's calls. Each is one transaction on the writer queue, so that calls take effect in their order. A call that throws has
+/// changed nothing.
 extension Replica {
-    /// What the gateway allotted to this file; nil before the first session.
+    /// The identity that the gateway allotted. `nil` before the first session.
     package func identity() async throws(SluiceError) -> ReplicaIdentity? {
         try await onWriter { writer throws(SluiceError) in writer.meta.identity }
     }
 
-    /// Whether the file holds what another user than the one who opened it has written, who may never have been in a session with it.
+    /// `true` if the file contains writes of another user than the one who opened it. That user may never have had a session with it.
     package func isForeign() async throws(SluiceError) -> Bool {
         try await onWriter { writer throws(SluiceError) in writer.owner.map { $0 != writer.meta.owner } ?? false }
     }
 
-    /// Keeps the identity of the first Welcome.
+    /// Stores the identity of the first `Welcome`. Durable.
     package func setIdentity(_ identity: ReplicaIdentity) async throws(SluiceError) {
         try await commit(isDurable: true) { writer throws(SluiceError) in writer.meta.identity = identity }
     }
 
-    /// Takes note of the gateway's clock, milliseconds since 1970: local writes get later times from then on.
+    /// Records the gateway's clock, in milliseconds since 1970. Later local writes get times that are not behind it.
     package func observe(_ milliseconds: Int64) async throws(SluiceError) {
         try await commit { writer throws(SluiceError) in writer.observe(milliseconds) }
     }
@@ -27,60 +27,60 @@ extension Replica {
         try await onWriter { writer throws(SluiceError) in writer.meta.applied }
     }
 
-    /// Changesets that are not acknowledged yet and numbered above `number`, ascending.
-    /// - Parameter maximumBytes: a bound on their stored size; the first is returned even when it alone is larger.
+    /// Returns the unacknowledged changesets numbered above `number`, ascending.
+    /// - Parameter maximumBytes: the bound on their stored size. The first one is returned even if it is larger.
     package func pendingChangesets(after number: UInt64, maximumBytes: Int) async throws(SluiceError) -> [Changeset] {
         try await onWriter { writer throws(SluiceError) in
             try writer.unacknowledgedChangesets(after: number, maximumBytes: maximumBytes)
         }
     }
 
-    /// The gateway's last changeset of this file has this number and was made at this time. A file that was restored from a backup, or
-    /// copied, has another of that number, or none yet: what it has to upload gets numbers behind it, so that it is not taken for what
-    /// was uploaded.
-    /// - Parameter time: zero when it is not known.
+    /// Renumbers the changesets to upload if the gateway's last changeset `number`, made at `time`, is not this file's.
+    ///
+    /// A file that was restored from a backup, or copied, has another changeset of that number, or none yet. Its changesets get numbers
+    /// above, so that the gateway does not mistake them for uploaded ones.
+    /// - Parameter time: zero if unknown.
     package func renumberPending(after number: UInt64, time: HybridTime) async throws(SluiceError) {
         try await commit { writer throws(SluiceError) in try writer.renumber(after: number, time: time) }
     }
 
-    /// The changesets up to `number` are committed on the server at `lsn`. They stop counting as pending when the file
-    /// has applied `lsn`, which may be now.
-    /// - Parameter futile: what came to nothing: the file shows that at once.
+    /// Marks the changesets up to `number` as committed on the server at `lsn`. They stay pending until the replica has applied `lsn`,
+    /// which may be the case already.
+    /// - Parameter futile: writes without effect. The replica shows their objects as deleted at once.
     package func acknowledgeUpload(upTo number: UInt64, lsn: LSN, futile: [FutileWrite] = []) async throws(SluiceError) {
         try await commit { writer throws(SluiceError) in try writer.acknowledge(upTo: number, lsn: lsn, futile: futile) }
     }
 
-    /// The newest subscription set, whatever its state. Its subscriptions' `type` and `query` are what Subscribe sends.
+    /// Returns the newest subscription set, in any state. Its subscriptions' `type` and `query` are those that `Subscribe` sends.
     package func latestSubscriptionSet() async throws(SluiceError) -> StoredSubscriptionSet {
         try await onWriter { writer throws(SluiceError) in try writer.connection.latestSubscriptionSet() }
     }
 
-    /// A set by version; one that is no longer kept is superseded and empty.
+    /// Returns a set by version. One that is no longer kept is superseded and empty.
     package func syncSubscriptionSet(version: UInt64) async throws(SluiceError) -> StoredSubscriptionSet {
         try await onWriter { writer throws(SluiceError) in try writer.connection.subscriptionSet(version: version) }
     }
 
-    /// Records the server's answer. A complete set supersedes all older ones; an error leaves older ones as they are.
+    /// Records the gateway's answer. A complete set supersedes all older ones. An error leaves older ones unchanged.
     package func setSubscriptionState(version: UInt64, _ state: SubscriptionState) async throws(SluiceError) {
         try await commit { writer throws(SluiceError) in try writer.setSubscriptionState(version: version, state) }
     }
 
-    /// Forgets what was staged and begins anew; the set `version` becomes bootstrapping unless it is complete.
+    /// Begins to stage a bootstrap. The set `version` becomes bootstrapping if it was pending. Drops staged rows of other classes.
     /// - Parameters:
-    ///   - types: what was staged of these stays aside: `stageKept` brings it back.
-    ///   - checkpoint: what that is in the gateway's words, for `checkpoint()`.
+    ///   - types: the classes whose earlier staged rows are kept for `stageKept`.
+    ///   - checkpoint: the gateway's resume offer for those rows, returned by `checkpoint()`.
     package func beginBootstrap(version: UInt64, keeping types: [Int] = [], checkpoint: [UInt8] = []) async throws(SluiceError) {
         try await commit { writer throws(SluiceError) in
             try writer.beginBootstrap(version: version, keeping: types, checkpoint: checkpoint)
         }
     }
 
-    /// Puts rows of one type aside until the end of the bootstrap; a row with a key that is staged already replaces it.
-    /// Costs about 2 µs a row.
+    /// Stages rows of one class until the end of the bootstrap. A row replaces a staged row with its key. Takes about 2 µs a row.
     /// - Parameters:
-    ///   - type: index into `schema.types`.
-    ///   - rows: rows of `buffer`, cells in the order of that type's properties, absent cells read as the default.
-    ///   - checkpoint: how far the bootstrap has come with them, for `checkpoint()`; empty leaves it as it is.
+    ///   - type: the index in `schema.types`.
+    ///   - rows: rows of `buffer`, with cells in the order of the class's properties. Absent cells read as the default.
+    ///   - checkpoint: the resume offer that covers them, for `checkpoint()`. Empty keeps the last one.
     package func stage(type: Int, rows: [RowRef], of buffer: RowBuffer, checkpoint: [UInt8] = []) async throws(SluiceError) {
         try await commit { writer throws(SluiceError) in
             try writer.stage(type: type, rows: rows, of: buffer)
@@ -95,19 +95,18 @@ extension Replica {
         try await commit { writer throws(SluiceError) in try writer.stageRemoval(type: type, keys: keys, reasons: reasons) }
     }
 
-    /// Notes that objects are in the view as the file has them, or as they were staged before the bootstrap went on. A row, or a
-    /// removal, of the same key counts instead.
+    /// Records objects of the view that stay as the replica has them, or as they were staged before the bootstrap was resumed. A row or a
+    /// removal with the same key overrides this.
     package func stageKept(type: Int, keys: [Value]) async throws(SluiceError) {
         try await commit { writer throws(SluiceError) in try writer.stageKept(type: type, keys: keys) }
     }
 
-    /// Shows what was staged, at once: objects of `types` that were neither staged nor kept leave the view, the file is at
-    /// `lsn` for the set `version`, which becomes complete unless `completes` is false (the caller then sets the state
-    /// itself, after its mark).
+    /// Shows the staged rows in one transaction. Objects of `types` that were neither staged nor kept leave the view. The replica is then
+    /// at `lsn` for the set `version`. The set becomes complete, unless `completes` is `false` and the caller sets the state later.
     /// - Parameters:
-    ///   - held: what the gateway says that the file has now; `held()` gives it back to the next session.
-    ///   - taken: what pending changesets up to this number did to objects that were staged, or named as removals, is in that, and is not
-    ///     shown over it any more. What they did to others waits for the acknowledgement: it may be refused.
+    ///   - held: the gateway's client view record, which `held()` returns to the next session.
+    ///   - taken: the staged rows and removals reflect pending changesets up to this number. Their changes are no longer applied on top
+    ///     of these objects. Changes to other objects wait for the acknowledgement, as the gateway may reject them.
     package func endBootstrap(
         version: UInt64, lsn: LSN, types: [Int], held: [UInt8] = [], taken: UInt64 = 0, completes: Bool = true
     ) async throws(SluiceError) {
@@ -116,48 +115,47 @@ extension Replica {
         }
     }
 
-    /// What the gateway said at the end of the last bootstrap; empty when there was none or the file's classes have changed.
+    /// The client view record of the last bootstrap. Empty if there was none, or the replica's classes have changed.
     package func held() async throws(SluiceError) -> [UInt8] {
         try await onWriter { writer throws(SluiceError) in writer.meta.held }
     }
 
-    /// What the gateway last said of how far an unfinished bootstrap has come; empty when nothing is staged that another could go on
-    /// from.
+    /// The resume offer of an unfinished bootstrap. Empty if no staged rows can be resumed.
     package func checkpoint() async throws(SluiceError) -> [UInt8] {
         try await onWriter { writer throws(SluiceError) in writer.meta.checkpoint }
     }
 
-    /// Applies transactions of the server, all or none. Commits at or before the applied position are skipped. What the file's own
-    /// changesets did to other objects than their commits name waits for the acknowledgement: it may be refused.
+    /// Applies server transactions, all or none. Skips commits at or before the applied position. Changes of the replica's own changesets
+    /// to objects that their commits do not name wait for the acknowledgement, as the gateway may reject them.
     package func apply(_ batch: ReplicaBatch) async throws(SluiceError) {
         try await commit { writer throws(SluiceError) in try writer.apply(batch) }
     }
 
-    /// The highest compensation applied; it goes into Upload.
+    /// The number of the last compensation applied, for `Upload`.
     package func lastCompensation() async throws(SluiceError) -> UInt64 {
         try await onWriter { writer throws(SluiceError) in writer.meta.compensation }
     }
 
-    /// Takes back what the changesets named wrote to the objects named: they show the server's state again, with what was written later.
-    /// - Returns: what to tell the app, with the values that were wanted; nil when compensation `id` has been applied before.
+    /// Undoes the named changesets' writes to the named objects. These show the server's state again, with later local writes.
+    /// - Returns: the report for the app, with the intended values. `nil` if compensation `id` was applied before.
     @discardableResult
     package func applyCompensation(id: UInt64, writes: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal? {
         try await commit { writer throws(SluiceError) in try writer.applyCompensation(id: id, writes: writes) }
     }
 
-    /// Takes back what a changeset wrote, since no message can carry it. The changeset stays, empty.
+    /// Undoes a changeset that no message can carry. The changeset stays, empty.
     /// - Parameter error: `writeTooLarge`, for the app.
-    /// - Returns: the refusal to tell the app; nil if nothing of the changeset is left.
+    /// - Returns: the report for the app. `nil` if the changeset has no changes left.
     @discardableResult
     package func setAside(changeset number: UInt64, _ error: SluiceError) async throws(SluiceError) -> WriteRefusal? {
         try await commit(isDurable: true) { writer throws(SluiceError) in try writer.setAside(number, error) }
     }
 
-    /// The next asymmetric objects to send, numbered above `number`; nil when there are none.
+    /// Returns the next asymmetric objects to send, numbered above `number`, or `nil` if there are none.
     /// - Parameters:
-    ///   - taken: the highest number of a batch that the gateway has of this file, which was restored from a backup when it knows of fewer:
-    ///     a batch that is formed gets a higher one.
-    ///   - maximumObjects, maximumBytes: bounds on a batch; they count when it is formed.
+    ///   - taken: the highest batch that the gateway has. A new batch is numbered above it: a file restored from a backup may know
+    ///     fewer.
+    ///   - maximumObjects, maximumBytes: bounds of a batch, applied when it is formed.
     package func pendingIngest(
         after number: UInt64, taken: UInt64 = 0, maximumObjects: Int = Limits.ingestRulesObjects,
         maximumBytes: Int = Limits.ingestBatchBytes
@@ -167,8 +165,8 @@ extension Replica {
         }
     }
 
-    /// The batches up to `number` are in the log; they are forgotten here.
-    /// - Returns: what to tell the app; nil when nothing was refused.
+    /// Deletes the batches up to `number`, which the ingest log has.
+    /// - Returns: the report for the app. `nil` if no object was rejected.
     @discardableResult
     package func acknowledgeIngest(
         upTo number: UInt64, refused: [RefusedWrite] = []
@@ -176,36 +174,35 @@ extension Replica {
         try await commit { writer throws(SluiceError) in try writer.acknowledgeIngest(upTo: number, refused: refused) }
     }
 
-    /// Refusals that the app has not been told about, oldest first.
+    /// Returns the compensating writes that were not reported to the app, oldest first.
     package func unreportedRefusals() async throws(SluiceError) -> [WriteRefusal] {
         try await onWriter { writer throws(SluiceError) in try writer.refusals() }
     }
 
-    /// The app has been told.
+    /// Deletes a report after the app has received it.
     package func reported(_ id: UInt64) async throws(SluiceError) {
         try await commit { writer throws(SluiceError) in try writer.forgetRefusal(id) }
     }
 
-    /// Begins the server's side anew, for a gateway that does not know this file: identity and position are forgotten,
-    /// pending writes stay and are numbered from 1 again, the newest subscription set is pending. Rows stay visible until
-    /// the bootstrap that follows replaces them.
-    /// - Parameter reset: what the end of that bootstrap does with the pending writes, for a client reset.
+    /// Forgets the server, for a gateway that does not know this replica. Identity and position are dropped. Pending writes stay and are
+    /// numbered from 1 again. The newest subscription set becomes pending. Rows stay visible until the next bootstrap replaces them.
+    /// - Parameter reset: the effect of that bootstrap's end on the pending writes, for a client reset.
     package func forgetServer(reset: ReplicaReset? = nil) async throws(SluiceError) {
         try await commit(isDurable: true) { writer throws(SluiceError) in try writer.forgetServer(reset: reset) }
     }
 
-    /// The client reset under way, which the next bootstrap ends; and how often one was begun since the last that ended.
+    /// The client reset under way, which the next bootstrap ends, and the number of resets begun since the last that ended.
     package func resetUnderWay() async throws(SluiceError) -> (reset: ReplicaReset?, count: UInt64) {
         try await onWriter { writer throws(SluiceError) in (ReplicaReset(rawValue: writer.meta.reset), writer.meta.resets) }
     }
 
-    /// Bytes of what was written and is not acknowledged.
-    /// - Parameter limit: the changesets and asymmetric objects that count; nil: all.
+    /// Returns the size of the writes that are not acknowledged, in bytes.
+    /// - Parameter limit: the cursor up to which changesets and asymmetric objects count. `nil` counts all.
     package func unsentBytes(upTo limit: UploadMark? = nil) async throws(SluiceError) -> UInt64 {
         try await onWriter { writer throws(SluiceError) in try writer.unsentBytes(upTo: limit) }
     }
 
-    /// What has been written by now.
+    /// Returns the upload cursor of everything written so far.
     package func uploadMark() async throws(SluiceError) -> UploadMark {
         try await onWriter { writer throws(SluiceError) in try writer.uploadMark() }
     }

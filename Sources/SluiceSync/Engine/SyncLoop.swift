@@ -2,15 +2,15 @@ import SluiceCore
 import SluiceReplica
 import SluiceWire
 
-/// The engine's one loop: inputs go through the machine one by one, and all actions of one input are performed before the
-/// next is taken, so that the file is never changed by two messages at once.
+/// The engine's only loop. All actions of one input are performed before the next input is taken. Two messages therefore never change the
+/// replica at once.
 struct SyncLoop {
     let engine: SyncEngine
     private var machine: SyncStateMachine
     private var links: [UInt64: SyncLink] = [:]
-    /// The earliest time at which a tick is on its way.
+    /// The deadline of the earliest tick that is scheduled.
     private var armed: UInt64?
-    /// Ticks that are on their way.
+    /// The number of scheduled ticks.
     private var ticks = 0
 
     init(engine: SyncEngine) {
@@ -38,6 +38,7 @@ struct SyncLoop {
     }
 
     private mutating func handle(_ input: SyncInput, in group: inout DiscardingTaskGroup) async {
+        // A failed action on the replica ends the work on this input. Only actions that close, connect or report trouble still run.
         let actions = machine.handle(input, now: engine.now, random: engine.environment.random())
         var failure: SluiceError?
         for action in actions {
@@ -53,13 +54,13 @@ struct SyncLoop {
 
     func closeAll() { for link in links.values { link.close() } }
 
-    /// A tick is here. One that was armed for later than another may come while that one is still on its way, which then counts on.
+    /// Records a tick's arrival. A tick armed for later may arrive while the earlier one is still scheduled; then `armed` stays.
     private mutating func ticked() {
         ticks -= 1
         if ticks == 0 || engine.now >= armed ?? 0 { armed = nil }
     }
 
-    /// Sees to it that a tick comes when the machine needs one. A tick that comes too early does no harm.
+    /// Schedules a tick if the machine needs one earlier than those scheduled. The machine ignores a tick that is too early.
     private mutating func arm(in group: inout DiscardingTaskGroup) {
         guard let deadline = machine.nextDeadline, deadline < armed ?? .max else { return }
         armed = deadline
@@ -72,9 +73,9 @@ struct SyncLoop {
         }
     }
 
-    /// Performs what does not touch the file.
-    /// - Parameter failure: of an earlier action of the same input: then nothing is said to the gateway, and nobody that all is well.
-    /// - Returns: false for an action on the file.
+    /// Performs an action that does not touch the replica.
+    /// - Parameter failure: of an earlier action of the same input. Then nothing is sent and no success is reported.
+    /// - Returns: `false` for an action on the replica.
     private mutating func performNow(_ action: SyncAction, after failure: SluiceError?, in group: inout DiscardingTaskGroup) -> Bool {
         let engine = engine
         switch action {
@@ -130,7 +131,7 @@ struct SyncLoop {
         case .refuseSet(let version, let error):
             try await replica.setSubscriptionState(version: version, .error(code: error.code.rawValue, message: error.message))
         case .forgetServer(let reset):
-            // Without a subscription the reset is over at once.
+            // Without a subscription no bootstrap follows, so the reset ends here.
             try await resetting(try await replica.latestSubscriptionSet().version == 0) { () async throws(SluiceError) in
                 try await replica.forgetServer(reset: reset)
             }
@@ -138,7 +139,7 @@ struct SyncLoop {
         }
     }
 
-    /// Does what ends a client reset, if there is one, between the two calls of the app.
+    /// Runs the step that ends a client reset, if one is under way, between the two callbacks of the app.
     private func resetting(_ isReset: Bool, _ body: () async throws(SluiceError) -> Void) async throws(SluiceError) {
         guard isReset else { return try await body() }
         engine.onReset(.before)
@@ -152,6 +153,7 @@ struct SyncLoop {
     }
 
     private func stage(_ staged: StagedRows) async throws(SluiceError) {
+        // Rows first: the removals of a message apply after its rows.
         if !staged.rows.isEmpty {
             try await engine.replica.stage(type: staged.type, rows: staged.rows, of: staged.buffer, checkpoint: staged.checkpoint)
         }
@@ -163,7 +165,7 @@ struct SyncLoop {
 }
 
 extension SyncReport {
-    /// Whether it is only true when the file has it.
+    /// `true` if the report holds only once the replica has committed the change.
     fileprivate var saysDone: Bool {
         switch self {
         case .downloaded, .received, .uploaded, .ingested: true

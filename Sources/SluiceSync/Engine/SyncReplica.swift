@@ -1,7 +1,7 @@
 package import SluiceCore
 package import SluiceReplica
 
-/// What the engine needs of the file; `Replica` is it. Each call is one transaction; a call that throws changed nothing.
+/// The engine's port to the client replica, implemented by `Replica`. Each call is one transaction. A call that throws changed nothing.
 package protocol SyncReplica: Sendable {
     var schema: Schema { get }
 
@@ -40,7 +40,7 @@ package protocol SyncReplica: Sendable {
     func checkpoint() async throws(SluiceError) -> [UInt8]
     func apply(_ batch: ReplicaBatch) async throws(SluiceError)
 
-    /// Calls the handler after each commit that gives the engine something to send.
+    /// Registers a handler, called after each commit that gives the engine something to send. Returns the observer's number.
     func onLocalChange(_ handler: @escaping @Sendable () -> Void) -> UInt64
     func removeObserver(_ number: UInt64)
 }
@@ -50,7 +50,7 @@ extension Replica: SyncReplica {}
 extension SyncReplica {
     func localState() async throws(SluiceError) -> LocalState {
         let (reset, resets) = try await resetUnderWay()
-        // Read before the position: what is written meanwhile has one that is not older.
+        // Before the first pending changeset is read: a changeset written in between has a base that is not older than this position.
         let applied = try await appliedPosition()
         let first = try await pendingChangesets(after: 0, maximumBytes: 1).first
         return LocalState(
@@ -60,7 +60,7 @@ extension SyncReplica {
             isForeign: try await isForeign())
     }
 
-    /// The sets are read before the changesets, so that those made before a set are not missed.
+    /// Reads the sets before the changesets: a set must never be known without the changesets made before it.
     func pending(_ query: LocalQuery) async throws(SluiceError) -> LocalPending {
         var pending = LocalPending(sets: try await openSets())
         if let number = query.changesetsAfter {
@@ -74,8 +74,8 @@ extension SyncReplica {
         return pending
     }
 
-    /// How many of the newest sets are looked at; an app that commits more while it is offline has its writes sent in the
-    /// oldest of these.
+    /// The number of newest sets that are considered. If an app commits more while offline, its older writes are sent in the oldest of
+    /// these.
     private static var openSetLimit: UInt64 { 100 }
 
     private func openSets() async throws(SluiceError) -> [StoredSubscriptionSet] {

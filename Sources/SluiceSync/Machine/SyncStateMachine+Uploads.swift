@@ -2,7 +2,7 @@ import SluiceCore
 import SluiceReplica
 import SluiceWire
 
-/// What the file has for the gateway: subscription sets, changesets, asymmetric objects, marks.
+/// The uploads of the client replica: subscription sets, changesets, asymmetric objects, barriers.
 extension SyncStateMachine {
     mutating func localChange() {
         session?.mustReadSets = true
@@ -11,10 +11,11 @@ extension SyncStateMachine {
         pump()
     }
 
-    /// Does whatever can be done now: called after everything that may have made room.
+    /// Sends everything that can be sent now. Called after each event that may have made room.
     mutating func pump() {
         guard phase == .open, session != nil else { return }
         readMore()
+        // Before the first read of the sets, the right view is unknown.
         guard session?.sets.isEmpty == false else { return }
         while advance() {}
         readMore()
@@ -29,8 +30,8 @@ extension SyncStateMachine {
         let canTake = session.queue.isEmpty
         let wantsIngest = session.mustReadIngest && session.ingestInFlight.count < Limits.ingestWindow
         guard session.mustReadSets || session.mustReadChangesets && canTake || wantsIngest else { return }
-        // Whenever sets are read and there is room, changesets are read after them: a set must not be sent before the
-        // changesets that were made before it.
+        // If there is room, every read of the sets reads the changesets after them: a set must not be sent before the changesets made
+        // before it.
         let query = LocalQuery(
             changesetsAfter: canTake ? session.readThrough : nil, maximumBytes: SyncSession.uploadMessage,
             ingestAfter: wantsIngest ? session.ingestThrough : nil, ingestTaken: session.ingestTaken)
@@ -39,6 +40,7 @@ extension SyncStateMachine {
         session.mustReadSets = false
         if canTake { session.mustReadChangesets = false }
         if wantsIngest { session.mustReadIngest = false }
+        // A wait that begins during the read may follow a set that this read does not see.
         session.marksReading = downloadWaits
         self.session = session
         actions.append(.read(connection, query))
@@ -69,6 +71,7 @@ extension SyncStateMachine {
             let message = try PBChangeset(changeset, schema: schema)
             let bytes = try WireProtocol.encode(message).count
             guard bytes + UploadSize.frame <= session?.maximumMessageBytes ?? 0 else {
+                // The replica replaces it by an empty changeset, which the next read returns.
                 setAside(changeset, bytes: bytes)
                 break
             }
@@ -95,21 +98,22 @@ extension SyncStateMachine {
 
     // MARK: Subscriptions
 
-    /// Sends the next set, or one message of changesets. - Returns: false when there is nothing to do or no room.
+    /// Sends the next set, or one message of changesets. - Returns: `false` if nothing can be sent now.
     private mutating func advance() -> Bool {
         guard let session, let target = session.target else { return false }
         if let set = target.set, set.version > session.subscribed {
             subscribe(set)
             return true
         }
-        // Without its view the gateway refuses every write, and while it is made nothing is uploaded (SUB-7).
+        // Without its view the gateway rejects every write, and during a bootstrap nothing is uploaded.
         guard session.awaiting == nil else { return false }
         guard session.settled == target.set?.version ?? 0 else {
-            // A newer set was refused, and the gateway takes no lower version in a session that has asked for a higher one.
+            // A newer set was rejected, and a session that sent a higher version accepts no lower one. Begin a new session.
             if target.set != nil { restart() }
             return false
         }
         guard let next = session.queue.first, next.message.number <= target.limit else { return false }
+        // One changeset larger than the window goes out alone, when nothing is in flight.
         let room = SyncSession.uploadWindow - session.inFlightBytes
         guard room > 0, next.bytes <= room || session.inFlight.isEmpty else { return false }
         let taken = takeMessage(limit: target.limit, room: room)
@@ -141,7 +145,7 @@ extension SyncStateMachine {
 
     // MARK: Changesets
 
-    /// Takes as many changesets as fit one message, at least one.
+    /// Removes as many changesets from the queue as fit one message, at least one.
     private mutating func takeMessage(limit: UInt64, room: Int) -> [PBChangeset] {
         var taken: [PBChangeset] = []
         var bytes = 0
@@ -156,7 +160,8 @@ extension SyncStateMachine {
         return taken
     }
 
-    /// Has the file take back what no message can carry, and the gateway log it. The changeset is read again, empty, with those after it.
+    /// Undoes a changeset that no message can carry, and reports it to the gateway. The next read returns it empty, before those after
+    /// it.
     private mutating func setAside(_ changeset: Changeset, bytes: Int) {
         let maximum = session?.maximumMessageBytes ?? 0
         let error = SluiceError(

@@ -2,7 +2,7 @@ import SluiceCore
 import SluiceReplica
 import SluiceWire
 
-/// Reads the two messages that carry rows. Types that the file does not have are passed over.
+/// Decodes the two messages that carry rows. Skips types that the client replica does not have.
 enum RowsReader {
     static func bootstrapRows(_ reader: WireReader, _ schema: ServerSchema) throws(SluiceError) -> StagedRows? {
         var reader = reader
@@ -15,6 +15,7 @@ enum RowsReader {
                 staged = schema.codec.index(ofName: name).map { StagedRows(type: $0) }
             case (2, .lengthDelimited):
                 let row = reader.slice(try reader.content())
+                // A class that the replica does not have: skip its rows.
                 guard let type = staged?.type else { continue }
                 if let ref = try staged?.buffer.decode(row, schema.codec[type]) { staged?.rows.append(ref) }
             case (3, .lengthDelimited):
@@ -112,7 +113,7 @@ extension RowBuffer {
 }
 
 extension LeftObject.Reason {
-    /// - Parameter event: the number of a `ViewEvent`; what does not say why is not known.
+    /// - Parameter event: the number of a `ViewEvent`. Numbers that give no reason become `leftView`.
     init(event: UInt64) {
         switch ViewEvent(rawValue: UInt8(truncatingIfNeeded: event)) {
         case .deleted: self = .deleted
@@ -136,7 +137,7 @@ extension ViewEvent {
 }
 
 extension ReplicaBatch {
-    /// Joins a later piece of the same run.
+    /// Appends a later piece of the same run. Copies its rows and shifts its ranges.
     mutating func append(_ later: ReplicaBatch) {
         let offset = changes.count
         for change in later.changes {
@@ -152,6 +153,6 @@ extension ReplicaBatch {
         witness = later.witness
     }
 
-    /// Bytes held, roughly; the measure for the bound of an unfinished run.
+    /// The approximate size in bytes, the measure for the bound of an unfinished run.
     var byteCount: Int { rows.byteCount + changes.count * MemoryLayout<ReplicaRowChange>.stride }
 }

@@ -2,19 +2,19 @@ package import SluiceCore
 package import SluiceReplica
 package import SluiceWire
 
-/// Rows of one type of a bootstrap, read into the form that the replica stages.
+/// Rows of one class of a bootstrap, in the form that the replica stages.
 package struct StagedRows: Sendable {
-    /// Index in the replica's schema.
+    /// The index in the replica's schema.
     package var type: Int
     package var buffer: RowBuffer
     package var rows: [RowRef]
-    /// Keys that left the view; they count after `rows`.
+    /// The keys that left the view. They apply after `rows`.
     package var removed: [Value]
-    /// Why they left, in their order; empty when nothing is known.
+    /// The reasons of `removed`, in its order. Empty if unknown.
     package var reasons: [LeftObject.Reason]
-    /// Keys of objects that stay as the file has them.
+    /// The keys of objects that stay as the replica has them.
     package var kept: [Value]
-    /// How far the bootstrap has come with these rows, for the next Hello; empty where nothing is said.
+    /// The resume offer that covers these rows, for the next `Hello`. Empty if the message had none.
     package var checkpoint: [UInt8]
 
     package init(
@@ -31,17 +31,17 @@ package struct StagedRows: Sendable {
     }
 }
 
-/// What the gateway says, in the file's own terms.
+/// A message of the gateway, in the terms of the client replica.
 package enum ServerMessage: Sendable {
     case welcome(Welcome)
-    /// - Parameter checkpoint: what it goes on from; nil: nothing that was put aside counts any more.
+    /// - Parameter checkpoint: the staged rows that the bootstrap continues from. `nil` voids all staged rows.
     case bootstrapBegin(version: UInt64, rows: UInt64, checkpoint: Checkpoint? = nil)
-    /// Nil for a type that the file does not have.
+    /// `nil` for a class that the replica does not have.
     case bootstrapRows(StagedRows?)
-    /// `held`: a `PBHeld` as it came, for the next Hello.
+    /// `held` is the client view record for the next `Hello`, an encoded `PBHeld`.
     /// - Parameters:
-    ///   - types: those of the view of which nothing stays but what was sent; nil: the file had the view, and all of it stays.
-    ///   - taken: the rows have what became of the client's changesets up to here.
+    ///   - types: the classes that lose all objects that the bootstrap did not send. `nil`: the view was resumed and keeps all.
+    ///   - taken: the client's changesets up to this number are reflected in the rows.
     case bootstrapEnd(version: UInt64, lsn: LSN, types: [Int]?, held: [UInt8] = [], taken: UInt64 = 0)
     case commits(ReplicaBatch, more: Bool)
     case uploadAck(number: UInt64, lsn: LSN, futile: [FutileWrite] = [])
@@ -51,11 +51,11 @@ package enum ServerMessage: Sendable {
     case queryError(version: UInt64, SluiceError)
     case error(SluiceError, SessionAction, fatal: Bool, backoffMilliseconds: UInt64)
 
-    /// What is put aside of a bootstrap.
+    /// The staged part of an interrupted bootstrap.
     package struct Checkpoint: Hashable, Sendable {
-        /// The types that it has rows of.
+        /// The classes with staged rows.
         package var types: [Int]
-        /// A `PBCheckpoint` as it came.
+        /// The encoded `PBCheckpoint`, unchanged.
         package var content: [UInt8]
 
         package init(types: [Int], content: [UInt8]) {
@@ -67,16 +67,16 @@ package enum ServerMessage: Sendable {
     package struct Welcome: Hashable, Sendable {
         package var identity: ReplicaIdentity
         package var schema: Schema
-        /// The highest number of this file's changesets that took effect.
+        /// The highest of this client's changesets that took effect.
         package var changeset: UInt64
-        /// Up to which batch of asymmetric objects the file need not hear more.
+        /// The highest batch of asymmetric objects that is final for the client: it needs no further answer.
         package var ingest: UInt64
-        /// The highest number of a batch that took effect: new ones are numbered behind it.
+        /// The highest batch of asymmetric objects that took effect. New batches are numbered above it.
         package var ingestTaken: UInt64
-        /// When that changeset was made, by the file's clock; zero when the gateway does not know.
+        /// The time of the changeset `changeset`, by the client's clock. Zero if the gateway does not know it.
         package var changesetTime: HybridTime
         package var maximumMessageBytes: Int
-        /// The gateway's clock, milliseconds since 1970; 0 when it does not say.
+        /// The gateway's clock, in milliseconds since 1970. 0 if not sent.
         package var time: Int64
 
         package init(
@@ -96,9 +96,9 @@ package enum ServerMessage: Sendable {
 }
 
 extension ServerMessage {
-    /// Reads a message. Rows and commits are read by hand, straight into the form that the replica takes.
-    /// - Parameter schema: nil before Welcome, when neither may come.
-    /// - Throws: `badSyntax`, `badMessageOrder`, `unknownMessage`, `limitsExceeded`, or what makes a row unreadable.
+    /// Decodes a message. Rows and commits are decoded by hand, directly into the form that the replica stores.
+    /// - Parameter schema: `nil` before `Welcome`; then neither rows nor commits are allowed.
+    /// - Throws: `badSyntax`, `badMessageOrder`, `unknownMessage`, `limitsExceeded`, or the error of a row that cannot be decoded.
     package static func decode(_ bytes: [UInt8], schema: ServerSchema?) throws(SluiceError) -> ServerMessage {
         let hot = try bytes.withUnsafeBufferPointer { buffer throws(SluiceError) -> ServerMessage? in
             var reader = WireReader(UnsafeRawBufferPointer(buffer))
@@ -159,7 +159,7 @@ extension ServerMessage.Checkpoint {
 }
 
 extension ServerMessage.Welcome {
-    /// No file makes so many changesets, or batches to ingest; the file counts on from what it is told, in 63 bits.
+    /// The bound of changeset and batch numbers. The client continues from the received number, in 63 bits.
     private static let highestNumber: UInt64 = 1 << 48
 
     init(_ message: PBWelcome) throws(SluiceError) {
@@ -167,7 +167,7 @@ extension ServerMessage.Welcome {
             throw SluiceError(
                 .wrongProtocolVersion, "The gateway speaks version \(message.protocol); this SDK speaks \(WireProtocol.version).")
         }
-        // A gateway from before the two were told apart says one.
+        // Older gateways send one number for both.
         let taken = max(message.ingest, message.ingestTaken)
         guard max(message.changeset, taken) <= Self.highestNumber else {
             throw .malformed("no file has the changeset \(message.changeset) or the batch \(taken)")
