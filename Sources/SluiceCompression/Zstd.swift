@@ -1,9 +1,9 @@
 import CZstd
 import SluiceCore
 
-/// A zstd stream being read; frames that follow each other are one stream.
+/// A reader of a zstd stream. Consecutive frames are one stream.
 @safe final class ZstdReader: DecompressedFormat {
-    /// 8 MiB: the window that RFC 8878 asks every decoder to bear, and no larger one.
+    /// The maximum window, 8 MiB. RFC 8878 requires it of every decoder, and no larger one.
     private static let windowLog: Int32 = 23
 
     private let stream: OpaquePointer
@@ -18,6 +18,8 @@ import SluiceCore
     deinit { unsafe ZSTD_freeDCtx(stream) }
 
     func step(_ input: [UInt8], from start: Int, atMost limit: Int) throws(SluiceError) -> (consumed: Int, output: [UInt8]) {
+        // A further call behind the last frame would begin another one, and the stream would not be at its end any more.
+        if isAtEnd, start == input.count { return (0, []) }
         var consumed = 0
         var status = 0
         let output = unsafe [UInt8](unsafeUninitializedCapacity: limit) { room, count in

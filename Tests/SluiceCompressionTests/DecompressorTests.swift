@@ -51,6 +51,9 @@ import Testing
         #expect(try Self.read([compressed], .zstd) == plain)
         #expect(try Self.read(compressed.map { [$0] }, .zstd) == plain)
         #expect(try Self.read([compressed + compressed], .zstd) == plain + plain)
+        // The last piece fills a chunk to the byte.
+        let chunk = String(repeating: "x", count: Decompressor.chunkBytes)
+        #expect(try Self.read([Zstd.compress(chunk)], .zstd) == Array(chunk.utf8))
     }
 
     @Test func `that ends in the middle, or is damaged, says so`() throws {

@@ -15,6 +15,8 @@ class Anchor: EmbeddedObject {
 class Depot: Object {
     @Persisted(primaryKey: true) var _id: String
     @Persisted var spots: Map<String, Buoy?>
+    @Persisted var marks: MutableSet<Buoy>
+    @Persisted var spares: MutableSet<Buoy>
     @Persisted var anchor: Anchor?
     @Persisted var any: AnyRealmValue
     @Persisted var things: List<AnyRealmValue>
@@ -47,6 +49,15 @@ class Depot: Object {
             "spots": .dictionary(["b": .string("there"), "a": .string("elsewhere"), "c": .string("here"), "d": .null])
         ])
         #expect(depot.primaryKeysNotLocal(in: "spots") == [.string("elsewhere"), .string("there")])
+    }
+
+    @Test func `in a set, which keeps them when it is assigned`() throws {
+        let depot = try depot(["marks": .set([.string("elsewhere"), .string("here")])])
+        try realm.write {
+            depot.spares = depot.marks
+            depot.marks = depot.marks
+        }
+        for name in ["marks", "spares"] { #expect(depot.primaryKeysNotLocal(in: name) == [.string("elsewhere")], "\(name)") }
     }
 
     @Test func `in an embedded object`() throws {

@@ -36,6 +36,8 @@ import Testing
         #expect(every.int == 3 && every.int8 == 4 && every.int16 == 5 && every.float == 2 && every.double == 0.5 && every.decimal == 1.5)
         #expect(
             Every(value: ["decimal": "1.50"]).decimal.stringValue == "1.50" && Every(value: ["optionalDecimal": 3]).optionalDecimal == 3)
+        let large = Every(value: ["float": UInt64.max, "double": UInt64.max])
+        #expect(large.float == Float(UInt64.max) && large.double == Double(UInt64.max))
         every["int32"] = NSNumber(value: 9)
         every["bool"] = NSNumber(value: true)
         #expect(every.int32 == 9 && every.bool)

@@ -1,27 +1,27 @@
 import SluiceCore
 import SluiceReplica
 
-/// A set of values or of objects: a property of a class, or one that stands alone until it becomes the value of one.
+/// A set of values or objects: a property of a class, or unmanaged until it becomes a property's value.
 ///
-/// A managed set is live: it reads its object's current values, and changes are allowed in write transactions only. Its
-/// order is fixed and has no meaning.
+/// A managed set is live: it reads its object's current values, and changes require a write transaction.
+/// Its order is stable and has no meaning.
 public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, Hashable {
     private var unmanaged: [Element] = []
     private var unmanagedMembers: Set<Element> = []
-    /// Nil while no Realm manages the set.
+    /// The place of a managed set; nil for an unmanaged one.
     private(set) var place: _Place?
-    /// Whether it stands for whatever a key path goes through: it has one element, at every index.
+    /// `true` if the set is part of a key path trace: its one element is at every index.
     private var isTraced = false
 
-    /// An empty set that no Realm manages.
+    /// Creates an empty unmanaged set.
     public init() {}
 
     init(place: _Place) { self.place = place }
 
-    /// The Realm that manages the set; nil when none does.
+    /// The Realm that manages the set; nil for an unmanaged set.
     public var realm: Realm? { place?.core.map { Realm(core: $0) } }
 
-    /// Whether the object that the set belongs to has been deleted.
+    /// `true` if the object that contains the set has been deleted.
     public var isInvalidated: Bool { place.map { $0.value == nil } ?? false }
 
     // MARK: Reading and writing as a whole
@@ -33,6 +33,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
     private var values: [Value] {
         let stored = stored
         guard let place, let core = place.core, let type = Element._linkedType(at: place, in: core) else { return stored }
+        // Links to objects that are not on the device stay stored and are not shown.
         return core.indices(type, ofPresent: stored).map { stored[$0] }
     }
 
@@ -71,6 +72,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
         let count = place == nil ? unmanaged.count : values.count
         guard position >= 0, position < count else {
             if isTraced { return unmanaged[0] }
+            // The Realm has advanced since the app was given a larger count: a default instead of a crash.
             if place?.core?.hasTold(of: position) == true { return Element._default() }
             throwRealmException("Index \(position) is out of bounds (must be less than \(count)).")
         }
@@ -78,27 +80,27 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
         return Element._makeElement(from: _StoredValue(values[position]), at: place)
     }
 
-    /// The elements as they are at the start of the iteration.
+    /// Iterates over the elements as they are at the start.
     public func makeIterator() -> IndexingIterator<[Element]> { elements.makeIterator() }
 
-    /// Whether the element is in the set.
+    /// `true` if the element is in the set. Cost of a managed set: linear.
     public func contains(_ object: Element) -> Bool {
         guard place != nil else { return unmanagedMembers.contains(object) }
         return elements.contains(object)
     }
 
-    /// Whether all elements are in another set.
+    /// `true` if all elements are in another set.
     public func isSubset(of possibleSuperset: MutableSet<Element>) -> Bool { Set(elements).isSubset(of: Set(possibleSuperset.elements)) }
 
-    /// Whether an element is in another set too.
+    /// `true` if both sets have an element in common.
     public func intersects(_ otherSet: MutableSet<Element>) -> Bool { !Set(elements).isDisjoint(with: Set(otherSet.elements)) }
 
     // MARK: Changing
 
-    /// Adds an element when it is not there yet.
+    /// Inserts an element if the set does not contain it.
     public func insert(_ object: Element) { insert(objectsIn: CollectionOfOne(object)) }
 
-    /// Adds the elements that are not there yet.
+    /// Inserts the elements that the set does not contain.
     public func insert<S: Sequence>(objectsIn objects: S) where S.Iterator.Element == Element {
         guard let place else {
             for element in objects where unmanagedMembers.insert(element).inserted { unmanaged.append(element) }
@@ -112,9 +114,9 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
         change(new.map { .setInsert($0) }, place) { $0 += new }
     }
 
-    /// Takes an element out; it does nothing when it is not there.
+    /// Removes an element; does nothing if the set does not contain it.
     public func remove(_ object: Element) {
-        // The stored form of an object that no Realm manages would add it.
+        // Not for links: the stored form of an unmanaged object would add the object to the Realm.
         if let place, !Element._hasPlace, !Element._kind.isLink, let edited = place.editedCollection() {
             edited.remove(member: value(object, place))
             return place.edited()
@@ -122,7 +124,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
         keep { $0 != object }
     }
 
-    /// Takes all elements out; the objects themselves stay.
+    /// Removes all elements. The objects themselves stay.
     public func removeAll() {
         guard let place else {
             unmanaged = []
@@ -138,6 +140,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
             unmanagedMembers = Set(unmanaged)
             return
         }
+        // Only shown elements are tested: links to absent objects stay.
         let gone = values.filter { !isKept(Element._makeElement(from: _StoredValue($0), at: place)) }
         change(gone.map { .setErase($0) }, place) { all in all.removeAll { gone.contains($0) } }
     }
@@ -148,16 +151,16 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
         keep { others.contains($0) }
     }
 
-    /// Takes the elements of another set out.
+    /// Removes the elements of another set.
     public func subtract(_ other: MutableSet<Element>) {
         let others = Set(other.elements)
         keep { !others.contains($0) }
     }
 
-    /// Adds the elements of another set.
+    /// Inserts the elements of another set.
     public func formUnion(_ other: MutableSet<Element>) { insert(objectsIn: other.elements) }
 
-    /// The place of an element that is equal; nil when there is none.
+    /// Returns the index of an equal element; nil if there is none. Cost: linear.
     public func index(of object: Element) -> Int? { elements.firstIndex(of: object) }
 
     public var _managedResults: Results<Element>? { place.flatMap { Results(elementsOf: $0) } }
@@ -178,7 +181,9 @@ extension MutableSet: _Persistable {
     }
 
     public func _stored(in owner: ObjectBase) -> _StoredValue {
-        .boxed(_BoxedValue(.set(elements.map { $0._stored(in: owner).value })))
+        // Links to objects that are not on the device go along when a set of the same Realm is assigned.
+        if let place, place.core === owner.managingCore { return .boxed(_BoxedValue(.set(stored))) }
+        return .boxed(_BoxedValue(.set(elements.map { $0._stored(in: owner).value })))
     }
 
     public func _attach(to owner: ObjectBase, slot: Int32) { _attach(at: _Place(owner: owner, slot: Int(slot))) }
@@ -199,7 +204,7 @@ extension MutableSet: _Persistable {
         return set
     }
 
-    /// Takes any sequence of elements; another set is copied.
+    /// Converts a sequence of elements. Another set is copied.
     public static func _coerce(_ value: Any) -> Self? {
         guard let elements = CoercedElements<Element>(value)?.elements else { return nil }
         let set = Self.init()

@@ -6,17 +6,17 @@ public struct _PropertyKind {
     var type: SluiceCore.PropertyType
     var collection: CollectionKind = .none
     var isOptional = false
-    /// The class that a link leads to or that is embedded; it becomes part of the schema.
+    /// The class of a link or an embedded object. It becomes part of the schema.
     var target: ObjectBase.Type?
-    /// Computed from others, not stored.
+    /// `true` for a property that is computed from others and not stored.
     var isComputed = false
 
     var isLink: Bool { if case .link = type { true } else { false } }
 
-    /// The property's type in a collection of this element.
+    /// Returns the property's type in a collection of this element.
     func inCollection(_ collection: CollectionKind) -> _PropertyKind {
         var kind = self
-        // Links, embedded objects and mixed values are nothing else than themselves in collections; scalars may be optional.
+        // Links, embedded objects and mixed values imply their optionality in collections; scalars may be optional.
         if target != nil || type == .mixed { kind.isOptional = false }
         kind.collection = collection
         return kind
@@ -25,33 +25,33 @@ public struct _PropertyKind {
 
 /// A type that `@Persisted` can store. Its members are for the wrapper, not for apps.
 public protocol _Persistable: SendableMetatype {
-    /// What is stored of it: the type itself, the raw value's, the persisted type of a custom type.
+    /// The stored type: the type itself, the raw value's, or the persisted type of a custom type.
     associatedtype PersistedType
-    /// The value of a stored form; `owner` is the managed object that it is a property of.
+    /// Returns the value of a stored form; `owner` is the managed object with the property.
     static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self
-    /// The same of one in a row's memory: numbers are read in place, without copying what a text or box would need counted.
+    /// Returns the value in a row's memory. Numbers are read in place, without counting references of a text or box.
     static func _read(_ stored: UnsafePointer<_StoredValue>, of owner: ObjectBase, slot: Int32) -> Self
-    /// The value of an element of a managed collection.
+    /// Returns the value of an element of a managed collection.
     static func _makeElement(from stored: _StoredValue, at place: _Place) -> Self
-    /// Called after the value was stored: what nobody managed before becomes the accessor of the place.
+    /// Makes an unmanaged value the accessor of its place. Called after the value was stored.
     func _attach(to owner: ObjectBase, slot: Int32)
     func _attach(at place: _Place)
-    /// The form to store. A link to an object that no Realm manages adds it to the Realm of `owner`.
+    /// Returns the form to store. A link to an unmanaged object adds the target to the Realm of `owner`.
     func _stored(in owner: ObjectBase) -> _StoredValue
-    /// What a property without initial value begins with.
+    /// Returns the initial value of a property without one.
     static func _default() -> Self
-    /// As the wrapper of an object that no Realm manages holds it.
+    /// Returns the content of an unmanaged object's wrapper for a value.
     static func _hold(_ value: Self) -> _HeldValue
-    /// The value of what `_hold` made.
+    /// Returns the value of a content that `_hold` created.
     static func _value(of held: _HeldValue) -> Self
-    /// A value that notes which of its properties are asked for.
+    /// Returns a value that records which of its properties are read.
     static func _traced(_ trace: _KeyPathTrace) -> Self
-    /// The value from what an app put into a dictionary or array; nil when it does not fit.
+    /// Converts an untyped value of a dictionary or array; nil if it does not fit.
     static func _coerce(_ value: Any) -> Self?
     static var _kind: _PropertyKind { get }
-    /// Whether values are accessors of their place, so that they must be told when it changes.
+    /// `true` if values are accessors of their place, so that they must be attached when it changes.
     static var _hasPlace: Bool { get }
-    /// As dynamic access shows it; nil for null.
+    /// The value as dynamic access shows it; nil for null.
     var _untyped: Any? { get }
 }
 
@@ -61,7 +61,7 @@ public protocol _PrimaryKey: _Persistable {}
 public protocol _Indexable: _Persistable {}
 /// A type that can be the element of a collection.
 public protocol RealmCollectionValue: _Persistable, Hashable {
-    /// The object of a row; nil for what is no object.
+    /// Returns the object of a row; nil for a type that is not an object.
     static func _object(of row: _RowCache) -> Self?
 }
 
@@ -71,10 +71,10 @@ extension RealmCollectionValue {
 
 /// A type whose optional `@Persisted` can store.
 public protocol _OptionalPersistable: _Persistable {
-    /// The value for the element of a link that may lead nowhere; for all other types the same as `_make`.
+    /// Returns the value, or nil for a link whose target is not on the device; otherwise the same as `_make`.
     static func _makeOptional(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self?
     static func _makeOptionalElement(from stored: _StoredValue, at place: _Place) -> Self?
-    /// What an optional property does after it was set.
+    /// Attaches an optional property's value after it was set.
     static func _attachOptional(_ value: Self?, to owner: ObjectBase, slot: Int32)
 }
 
@@ -95,7 +95,7 @@ extension _Persistable {
         _make(from: stored.pointee, of: owner, slot: slot)
     }
     public static func _traced(_ trace: _KeyPathTrace) -> Self { _default() }
-    /// The usual case: the value itself.
+    /// Casts the value itself, which suits most types.
     public static func _coerce(_ value: Any) -> Self? { value as? Self }
     public static func _makeElement(from stored: _StoredValue, at place: _Place) -> Self {
         _make(from: stored, of: place.owner, slot: Int32(place.slot))
@@ -121,7 +121,7 @@ extension Bool: _PrimaryKey, _Indexable, RealmCollectionValue, _OptionalPersista
     public static var _kind: _PropertyKind { _PropertyKind(type: .bool) }
 }
 
-/// An integer of any width; all are stored as 64 bits.
+/// An integer of any width. All are stored as 64 bits.
 public protocol _PersistableInteger: FixedWidthInteger, _PrimaryKey, _Indexable, RealmCollectionValue, _OptionalPersistable {}
 
 extension _PersistableInteger {
@@ -135,7 +135,7 @@ extension _PersistableInteger {
     }
     @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { .int(Int64(self)) }
     @inlinable public static func _default() -> Self { 0 }
-    /// Takes an integer of any width that fits.
+    /// Converts an integer of any width if it fits.
     public static func _coerce(_ value: Any) -> Self? {
         if let value = value as? Self { return value }
         return (value as? any BinaryInteger).flatMap { Self(exactly: $0) }
@@ -172,7 +172,7 @@ extension Float: RealmCollectionValue, _OptionalPersistable {
     @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { .float(self) }
     @inlinable public static func _default() -> Float { 0 }
     public static func _coerce(_ value: Any) -> Float? {
-        (value as? Float) ?? (value as? Double).map { Float($0) } ?? (value as? any BinaryInteger).map { Float(Int64($0)) }
+        (value as? Float) ?? (value as? Double).map { Float($0) } ?? (value as? any BinaryInteger).map { Float($0) }
     }
     public static var _kind: _PropertyKind { _PropertyKind(type: .float) }
 }
@@ -190,7 +190,7 @@ extension Double: RealmCollectionValue, _OptionalPersistable {
     @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { .double(self) }
     @inlinable public static func _default() -> Double { 0 }
     public static func _coerce(_ value: Any) -> Double? {
-        (value as? Double) ?? (value as? Float).map { Double($0) } ?? (value as? any BinaryInteger).map { Double(Int64($0)) }
+        (value as? Double) ?? (value as? Float).map { Double($0) } ?? (value as? any BinaryInteger).map { Double($0) }
     }
     public static var _kind: _PropertyKind { _PropertyKind(type: .double) }
 }
@@ -229,7 +229,7 @@ extension Date: _Indexable, RealmCollectionValue, _OptionalPersistable {
 }
 
 extension Date {
-    /// Seconds and nanoseconds, split so that the way back gives the same `Double`.
+    /// Seconds and nanoseconds, split so that the conversion back gives the same `Double`.
     var timestamp: Timestamp {
         let reference = timeIntervalSinceReferenceDate
         guard reference.isFinite, abs(reference) < 9e15 else { return Timestamp(seconds: reference > 0 ? .max : .min) }
@@ -237,7 +237,7 @@ extension Date {
         var seconds = Int64(whole) + Int64(Date.timeIntervalBetween1970AndReferenceDate)
         var nanoseconds = Int32(((reference - whole) * 1e9).rounded())
         if nanoseconds == 1_000_000_000 { (seconds, nanoseconds) = (seconds + 1, 0) }
-        // Both parts have one sign.
+        // Both parts must have the same sign.
         if seconds < 0 && nanoseconds > 0 { (seconds, nanoseconds) = (seconds + 1, nanoseconds - 1_000_000_000) }
         return Timestamp(seconds: seconds, nanoseconds: nanoseconds)
     }
@@ -286,7 +286,7 @@ extension Decimal128: RealmCollectionValue, _OptionalPersistable {
     }
     public func _stored(in owner: ObjectBase) -> _StoredValue { .boxed(_BoxedValue(.decimal(bits))) }
     public static func _default() -> Decimal128 { Decimal128() }
-    /// Takes a number of any type, and a text that is one.
+    /// Converts a number of any type, or a text with a number.
     public static func _coerce(_ value: Any) -> Decimal128? { Decimal128(untyped: value) }
     public static var _kind: _PropertyKind { _PropertyKind(type: .decimal) }
 }
@@ -332,13 +332,13 @@ extension PersistableEnum {
     @inlinable public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self {
         Self(rawValue: RawValue._make(from: stored, of: owner, slot: slot)) ?? _default()
     }
-    /// A raw value that no case has reads as nil.
+    /// Returns nil for a raw value without a case.
     @inlinable public static func _makeOptional(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self? {
         if case .null = stored { return nil }
         return Self(rawValue: RawValue._make(from: stored, of: owner, slot: slot))
     }
     @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { rawValue._stored(in: owner) }
-    /// The first case.
+    /// Returns the first case.
     @inlinable public static func _default() -> Self {
         guard let first = allCases.first else { _noCases(Self.self) }
         return first
