@@ -4,15 +4,14 @@ import SluiceMatch
 import SluiceQuery
 package import SluiceWire
 
-/// Matches released commits against the views of all sessions and sends each session its cut.
+/// Matches released commits against the views of all sessions and sends each session its part.
 ///
-/// Every change is decoded once and every distinct message is encoded once: sessions that get the same changes share one
-/// frame. A session that does not read (more than `Limits.outboxBytes` queued) is disconnected with `slow-client` and comes
-/// back by bootstrap; nobody waits for it.
+/// Every change is decoded once and every distinct message is encoded once: sessions with equal changes share one frame. A session with
+/// more than `Limits.outboxBytes` queued is disconnected with `slow-client` and returns by bootstrap. It never delays the others.
 package actor Fanout {
     typealias SubscriberID = UInt32
 
-    /// A subscriber for those outside, who may hold it longer than it is there: its number may belong to another by then.
+    /// A reference to a subscriber that may outlive it. `turn` detects that the number belongs to another subscriber.
     package struct Handle: Hashable, Sendable {
         fileprivate let id: SubscriberID
         fileprivate let turn: UInt32
@@ -26,24 +25,24 @@ package actor Fanout {
     private var index: PredicateIndex
     private var subscribers: [Subscriber?] = []
     private var free: [SubscriberID] = []
-    /// How often each number has been given back.
+    /// The number of times that each subscriber number has been freed.
     private var turns: [UInt32] = []
     private var delivered = DeliveredTransactions()
     private var result = MatchResult()
     private var decoder: ChangeDecoder
     private var touched: [SubscriberID] = []
-    /// Those with a position that they wait to be told, and maybe some that have been told it or are gone.
+    /// Subscribers with a position to report. Some may have received it already or be gone.
     private var wanting: [SubscriberID] = []
     private let advanced: Signal
     private let marks: MarkWriter?
     private let observer: any SessionObserver
     package private(set) var watermark: LSN = .zero
-    /// By what the watermark is known again.
+    /// A transaction that identifies the watermark.
     private var witness: Witness?
-    /// Microseconds since 1970 of the newest commit delivered; for the lag metric.
+    /// The time of the newest delivered commit of a class with subscribers, in microseconds since 1970; for the lag metric.
     package private(set) var lastCommitTime: Int64 = 0
 
-    /// - Parameter marks: hastens positions that somebody waits for; without it they come with the next commit.
+    /// - Parameter marks: Writes WAL heartbeats for awaited positions; nil waits for the next commit.
     package init(
         authority: any SchemaAuthority, frames: any FrameMaker, environment: any Environment, logger: Logger, marks: MarkWriter? = nil,
         observer: any SessionObserver = NoSessionObserver()
@@ -65,7 +64,7 @@ package actor Fanout {
         schema.schema.types.map { schema.fields.indexedProperty(of: $0) }
     }
 
-    /// Types are only ever added at the end, so what the index holds stays right.
+    /// Adopts a new schema version. Classes are only appended, so entries of the index stay valid.
     private func refreshSchema() {
         let current = authority.current()
         guard current.version != schema.version else { return }
@@ -76,9 +75,10 @@ package actor Fanout {
 
     // MARK: Sessions
 
-    /// Adds a subscriber. A staged one collects what passes it until `activate`; a live one is sent everything at once.
+    /// Adds a subscriber. A staged one collects changes until `activate`; a live one receives them at once.
     package func add(_ channel: any SessionChannel, view: View, staged: Bool, client: ClientID? = nil) -> Handle {
         refreshSchema()
+        // Reuse numbers, so that the array of subscribers stays dense.
         let id = free.popLast() ?? SubscriberID(subscribers.count)
         let subscriber = Subscriber(channel: channel, view: view, client: client, staged: staged ? StagedChanges() : nil)
         if Int(id) == subscribers.count {
@@ -94,8 +94,8 @@ package actor Fanout {
         return Handle(id: id, turn: turns[Int(id)])
     }
 
-    /// Harmless when it is gone.
-    /// - Returns: the position that it waits to be told.
+    /// Removes a subscriber. Does nothing if it has already been removed.
+    /// - Returns: the position that the subscriber still has to be notified of.
     @discardableResult
     package func remove(_ handle: Handle) -> LSN? {
         guard let id = number(of: handle) else { return nil }
@@ -107,18 +107,19 @@ package actor Fanout {
     private func remove(_ id: SubscriberID) {
         index.remove(subscriber: id)
         subscribers[Int(id)] = nil
+        // Invalidates handles before the number is reused.
         turns[Int(id)] &+= 1
         free.append(id)
     }
 
     private func number(of handle: Handle) -> SubscriberID? { turns[Int(handle.id)] == handle.turn ? handle.id : nil }
 
-    /// How far the delivery is.
+    /// The extent of the delivery now.
     var mark: DeliveredTransactions.Mark { delivered.mark }
 
-    /// Whether a snapshot does not see what was delivered before it was asked for, being taken in the instant between a commit and
-    /// its visibility: it must be taken again.
-    /// - Parameter mark: from before the snapshot; for a staged subscriber from after it was added, as it has what came then.
+    /// Returns `true` if a snapshot misses a transaction delivered before the snapshot was requested. It must be taken again then.
+    /// - Parameter mark: The extent before the snapshot. For a staged subscriber it is taken after `add`, because staging covers later
+    ///   changes.
     func contradicts(_ snapshot: TransactionSnapshot, at mark: DeliveredTransactions.Mark) -> Bool {
         delivered.contradict(snapshot, at: mark)
     }
@@ -134,6 +135,7 @@ package actor Fanout {
     ) -> Bool {
         guard let id = number(of: handle), let subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
         guard !staged.requiresAnother(than: snapshot) else { return false }
+        // The view record is valid at the current watermark, where staging ends.
         let held = marked(held)
         activate(
             id, subscriber, replacing: old, after: beginning, staged.unseen(by: snapshot), rows: rows,
@@ -146,6 +148,7 @@ package actor Fanout {
     func activate(_ handle: Handle, replacing old: Handle?, after beginning: [Frame], tail: LogTail, held: PBHeld) -> Bool {
         guard let id = number(of: handle), let subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
         guard watermark >= tail.reached, let words = staged.words(after: tail) else { return false }
+        // The end carries the current watermark: every change up to it is in the tail or was staged.
         let held = marked(held)
         activate(
             id, subscriber, replacing: old, after: beginning, words, rows: 0, types: nil, held: held,
@@ -176,35 +179,41 @@ package actor Fanout {
                 BootstrapMessages.end(
                     version: subscriber.view.version, lsn: watermark, rows: total, types: types, held: held, taken: taken)))
         subscriber.staged = nil
+        // The new subscriber inherits the position that the old one still had to report.
         let replaced = old.flatMap(number)
         if let replaced, let wanted = subscribers[Int(replaced)]?.wanted {
             subscriber.wanted = wanted
             wanting.append(id)
         }
         subscribers[Int(id)] = subscriber
+        // Remove the old one in the same step, so that each commit reaches exactly one of the two.
         if let replaced { remove(replaced) }
         subscriber.channel.send(messages)
     }
 
-    /// Has the session told once everything up to `lsn` has been said, even if none of it concerned it.
-    /// - Parameter isCommit: whether something was committed there, which moves the position by itself.
-    /// - Returns: false when the subscriber is gone: nothing will be said.
+    /// Notifies the client once delivery has passed `lsn`, even if no change concerned it.
+    /// - Parameter isCommit: `true` if a commit is at `lsn`, so that the position advances without a heartbeat.
+    /// - Returns: `false` if the subscriber is gone; no notification follows then.
     package func announce(_ lsn: LSN, isCommit: Bool, to handle: Handle) -> Bool {
         guard let id = number(of: handle), let subscriber = subscribers[Int(id)] else { return false }
         if watermark >= lsn {
             sendPosition(id)
         } else {
             subscribers[Int(id)]?.wanted = max(subscriber.wanted ?? .zero, lsn)
+            // The local copy has the state before the assignment: append only once.
             if subscriber.wanted == nil { wanting.append(id) }
+            // A commit moves the watermark by itself. Any other position may need a heartbeat.
             if !isCommit { marks?.want(lsn) }
         }
         return true
     }
 
-    /// Returns once everything up to `lsn` has been delivered; throws `timeout` after the deadline.
+    /// Waits until everything up to `lsn` has been delivered.
+    /// - Throws: `timeout` after `milliseconds`, `CancellationError`.
     package func passed(_ lsn: LSN, milliseconds: Int) async throws {
         if watermark >= lsn { return }
         marks?.want(lsn)
+        // The wait also ends on cancellation and at the deadline.
         await advanced.wait(until: lsn.rawValue, milliseconds: milliseconds)
         try Task.checkCancellation()
         guard watermark >= lsn else {
@@ -223,12 +232,14 @@ package actor Fanout {
 
     // MARK: Commits
 
-    /// Delivers one step of the watermark.
+    /// Delivers one step of the watermark to every session. Sends before it publishes the watermark to waiters.
     package func deliver(_ batch: ReleasedBatch) {
         refreshSchema()
         match(batch)
+        // Set the watermark before sending: the frames carry it.
         watermark = batch.watermark
         witness = batch.witness ?? witness
+        // Before sending: a session with a gap must not receive the changes after it.
         resynchronise(batch.resync)
         send(batch)
         tellPositions()
@@ -240,6 +251,7 @@ package actor Fanout {
         decoder.removeAll()
         touched.removeAll(keepingCapacity: true)
         for (recordIndex, record) in batch.records.enumerated() {
+            // Also for classes without subscribers: a bootstrap may start for them next.
             delivered.insert(record.xid)
             guard let change = decoder.decode(record.bytes, needed: { index.hasSubscribers(type: $0) }) else { continue }
             lastCommitTime = max(lastCommitTime, change.commitTime)
@@ -254,9 +266,11 @@ package actor Fanout {
         }
     }
 
+    /// Queues one match for a live subscriber, or stages it.
     private func note(_ match: MatchResult.Element, _ recordIndex: Int, _ change: DecodedChange, _ record: PendingRecord) {
         let id = match.subscriber
         var event = ViewEvent(transition: match.transition, operation: change.operation)
+        // The match knows only that the row left; the view knows if the rules hide it.
         if event == .leftQuery { event = reason(id, change) }
         guard subscribers[Int(id)]?.staged == nil else {
             stage(id, event, change, record)
@@ -267,7 +281,7 @@ package actor Fanout {
         if subscribers[Int(id)]?.changeset(of: change) ?? 0 > 0 { subscribers[Int(id)]?.hasOwn = true }
     }
 
-    /// Why an object left the view that is still there.
+    /// Returns the reason why an existing object left the view.
     private func reason(_ id: SubscriberID, _ change: DecodedChange) -> ViewEvent {
         guard let type = subscribers[Int(id)]?.view.type(change.type) else { return .leftQuery }
         return decoder.withRows(change) { _, after in after.map { type.reason(after: $0) } ?? .leftQuery }
@@ -283,11 +297,13 @@ package actor Fanout {
                 position: record.position, leaving: event.hasRow ? nil : event))
     }
 
-    /// Sessions with the class come back by a difference bootstrap, which finds out what is left: nobody knows what each of them has.
+    /// Handles a truncation. Live sessions with the class return by difference bootstrap, because the gateway does not track the objects
+    /// of each session.
     private func truncate(_ type: Int, by xid: UInt32) {
         for id in subscribers.indices {
             guard let subscriber = subscribers[id], subscriber.view.type(type) != nil else { continue }
             if subscriber.staged != nil {
+                // The snapshot decides later if the bootstrap must start again.
                 subscribers[id]?.staged?.truncated(by: xid)
             } else {
                 drop(
@@ -297,6 +313,7 @@ package actor Fanout {
         }
     }
 
+    /// Disconnects the sessions that read partitions with lost records.
     private func resynchronise(_ partitions: Set<LogPartition>) {
         guard !partitions.isEmpty else { return }
         for id in subscribers.indices {
@@ -308,31 +325,36 @@ package actor Fanout {
     private func drop(_ id: SubscriberID, _ error: SluiceError) {
         let channel = subscribers[Int(id)]?.channel
         remove(id)
-        // A client that does not read does not read this either.
+        // A client that reads nothing would not read the error either.
         if error.code != .slowClient { channel?.send([frames.frame(SessionMessages.error(error))]) }
         channel?.close(error)
     }
 
-    /// Sessions with equal tokens get one frame.
+    /// Sends the queued changes. Sessions with equal tokens share one frame.
     private func send(_ batch: ReleasedBatch) {
         if touched.isEmpty { return }
+        let encoder = CommitsEncoder(batch: batch, decoder: decoder, schema: schema.schema, frames: frames, witness: witness)
         var shared: [SharedKey: [Frame]] = [:]
         var (changes, oldest) = (0, Int64.max)
         for id in touched {
+            // A truncation or a gap of this batch may have removed the subscriber.
             guard let subscriber = subscribers[Int(id)] else { continue }
+            // Masked rows and a client's own changeset numbers differ by session, so those frames are not shared.
             let isOwn = subscriber.hasOwn || subscriber.view.types.contains { $0.mask != nil }
             let key = SharedKey(tokens: subscriber.tokens, alone: isOwn ? id : nil)
             changes += subscriber.tokens.count
             if let first = subscriber.tokens.first { oldest = min(oldest, decoder.change(first.change).commitTime) }
             var messages = shared[key]
             if messages == nil {
-                messages = encode(subscriber, batch)
+                messages = encoder.encode(subscriber)
                 shared[key] = messages
             }
             subscribers[Int(id)]?.tokens.removeAll(keepingCapacity: true)
             subscribers[Int(id)]?.hasOwn = false
+            // The frame carries the watermark, so it also serves as the awaited notification.
             if let wanted = subscriber.wanted, wanted <= batch.watermark { subscribers[Int(id)]?.wanted = nil }
             subscriber.channel.send(messages ?? [])
+            // Checked after sending, because these frames count too.
             if subscriber.channel.bufferedBytes > Limits.outboxBytes {
                 drop(
                     id,
@@ -341,51 +363,6 @@ package actor Fanout {
             }
         }
         observer.delivered(changes: changes, commitTime: oldest)
-    }
-
-    private func encode(_ subscriber: Subscriber, _ batch: ReleasedBatch) -> [Frame] {
-        var writer = CommitsWriter()
-        var pieces: [Frame] = []
-        var open: LSN?
-        for token in subscriber.tokens {
-            let record = batch.records[token.record]
-            let change = decoder.change(token.change)
-            if open != record.position.lsn {
-                if open != nil { writer.endCommit() }
-                if writer.byteCount > Limits.bootstrapBytes * 4 {
-                    pieces.append(frames.frame(writer.finish(batch.watermark, more: true)))
-                    writer = CommitsWriter()
-                }
-                writer.beginCommit(record.position.lsn, commitTime: change.commitTime, changeset: subscriber.changeset(of: change))
-                open = record.position.lsn
-            } else if writer.byteCount > Limits.bootstrapBytes * 8 {
-                writer.endCommit()
-                pieces.append(frames.frame(writer.finish(batch.watermark, more: true)))
-                writer = CommitsWriter()
-                writer.beginCommit(record.position.lsn, commitTime: change.commitTime, changeset: subscriber.changeset(of: change))
-            }
-            add(token, change, record, mask: subscriber.view.type(change.type)?.mask ?? nil, to: &writer)
-        }
-        if open != nil { writer.endCommit() }
-        pieces.append(frames.frame(writer.finish(batch.watermark, witness: witness)))
-        return pieces
-    }
-
-    private func add(_ token: Token, _ change: DecodedChange, _ record: PendingRecord, mask: [Bool]?, to writer: inout CommitsWriter) {
-        let type = schema.schema.types[change.type].name
-        record.bytes.withUnsafeBytes { bytes in
-            guard token.event.hasRow, let row = change.row else {
-                writer.addChange(type, token.event, UnsafeRawBufferPointer(rebasing: bytes[change.primaryKey]))
-                return
-            }
-            let content = UnsafeRawBufferPointer(rebasing: bytes[row])
-            guard let mask else {
-                writer.addChange(type, token.event, content)
-                return
-            }
-            // What was decoded before can be read again; were it not so, the change would be left out, never unmasked.
-            try? writer.addChange(token.event, content, codec: decoder.rowCodec(of: change.type), mask: mask)
-        }
     }
 
     private func tellPositions() {

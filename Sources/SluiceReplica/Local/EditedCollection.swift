@@ -2,15 +2,16 @@ package import SluiceCore
 
 /// A list, set or map of an object that the open transaction edits in place. Its table receives the value at the next `RowStore.settle`.
 ///
-/// An edit costs what it changes: the elements have no other owner. A caller that keeps `value` makes the next edit copy all of them.
+/// An edit costs only its changed elements, as the elements have no other owner. If a caller keeps `value`, the next edit copies all
+/// of them.
 package final class EditedCollection {
     let type: Int
     let key: Value
     let property: Int
     let kind: CollectionKind
-    /// Of a list or set.
+    /// The elements of a list or set.
     private var elements: [Value] = []
-    /// Of a map.
+    /// The entries of a map.
     private var entries: [String: Value] = [:]
     private unowned let edits: EditedCollections
     /// The index of the pending change that carries the value; nil in a file that is not synced.
@@ -38,8 +39,11 @@ package final class EditedCollection {
 
     package var isMap: Bool { kind == .dictionary }
 
-    /// All of the value, as it is stored.
+    /// The whole value. The members of a set are in the order in which they were stored.
     package var value: Value { kind == .dictionary ? .dictionary(entries) : .list(elements) }
+
+    /// The whole value as it is to be stored and uploaded. A set that an older release wrote becomes sorted.
+    var normalized: Value { kind == .set ? .set(elements) : value }
 
     fileprivate var isDirty = false
 
@@ -75,14 +79,15 @@ package final class EditedCollection {
         edited(growth: 0)
     }
 
-    /// Adds a member to a set, in its place. O(log n) comparisons.
+    /// Adds a member to a set at its sorted position. O(log n) comparisons.
     package func insert(member: Value) {
         let index = index(ofFirstNotBefore: member)
-        if index == elements.count || elements[index] != member { elements.insert(member, at: index) }
-        edited(growth: 1)
+        let isNew = index == elements.count || elements[index] != member
+        if isNew { elements.insert(member, at: index) }
+        edited(growth: isNew ? 1 : 0)
     }
 
-    /// Removes a member of a set, if it is there. O(log n) comparisons.
+    /// Removes a member of a set, if present. O(log n) comparisons.
     package func remove(member: Value) {
         let index = index(ofFirstNotBefore: member)
         if index < elements.count, elements[index] == member { elements.remove(at: index) }
@@ -100,8 +105,9 @@ package final class EditedCollection {
 
     /// Sets the value of a key of a map; nil removes it.
     package func set(_ value: Value?, forKey key: String) {
+        let before = entries.count
         entries[key] = value
-        edited(growth: 1)
+        edited(growth: max(0, entries.count - before))
     }
 }
 
@@ -123,9 +129,9 @@ final class EditedCollections {
 
     private var byOwner: [Owner: [EditedCollection]] = [:]
     private var count = 0
-    /// One is edited many times in a row.
+    /// The last collection found: one is often edited many times in a row.
     private var last: EditedCollection?
-    /// Those that their tables do not have as they are.
+    /// The collections with edits that their tables do not have yet.
     fileprivate(set) var dirty: [EditedCollection] = []
     /// Elements, those included that were removed since.
     fileprivate var size = 0

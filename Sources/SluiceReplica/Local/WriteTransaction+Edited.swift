@@ -1,7 +1,7 @@
 package import SluiceCore
 import SluiceMerge
 
-/// Collections that are edited in place: an app that appends 10,000 elements has the list written once.
+/// Collections edited in place: 10,000 appended elements cost one write of the list.
 extension WriteTransaction {
     /// The collection of an object that the app sees, with its edits; nil if none was edited in place.
     package func shownCollection(type: Int, key: Value, property: Int) -> EditedCollection? {
@@ -10,8 +10,8 @@ extension WriteTransaction {
 
     /// A collection of an object, to be edited in place. The first call reads it, O(its elements).
     ///
-    /// In a synced file it is one whose whole value the transaction uploads, as that of an object which it made: edits of other
-    /// values are told one by one (`set(type:key:property:_:by:)`).
+    /// In a synced file this works only if the transaction uploads the whole value, for example of an object that it made. Edits of other
+    /// values upload one by one (`set(type:key:property:_:by:)`).
     /// - Returns: nil if it has to be set instead, or there is no such object.
     /// - Throws: `noSubscriptionForWrite`.
     package func editedCollection(type: Int, key: Value, property: Int) throws(SluiceError) -> EditedCollection? {
@@ -51,15 +51,11 @@ extension WriteTransaction {
     func fill(_ collection: EditedCollection) {
         guard collection.isUnfilled, let change = collection.change else { return }
         let name = writer.layouts[collection.type].type.properties[collection.property].name
-        if collection.kind == .set, case .list(let members) = collection.value {
-            changes[change]?.values[name] = .set(members)
-        } else {
-            changes[change]?.values[name] = collection.value
-        }
+        changes[change]?.values[name] = collection.normalized
         collection.isUnfilled = false
     }
 
-    /// Before a change of an object that does not go together with the one before: that one is complete.
+    /// Completes the previous change of an object, before a change that cannot merge into it.
     func seal(_ object: ObjectKey) {
         guard !store.edits.isEmpty, let type = store.schema.index(of: object.type) else { return }
         for collection in store.edits.of(type, object.key) {
@@ -68,7 +64,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Writes an object's collections, so that it is changed otherwise.
+    /// Writes an object's edited collections to their tables, before a change of another kind.
     func settle(type: Int, key: Value) throws(SluiceError) {
         for collection in store.edits.of(type, key) {
             fill(collection)

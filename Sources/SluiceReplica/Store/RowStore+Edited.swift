@@ -9,10 +9,7 @@ extension RowStore {
 
     /// Writes one collection. O(its elements).
     func write(_ collection: EditedCollection) throws(SluiceError) {
-        // A set is sorted already, unless an older release wrote it.
-        let value: Value
-        if collection.kind == .set, case .list(let members) = collection.value { value = .set(members) } else { value = collection.value }
-        _ = try update(type: collection.type, key: collection.key, property: collection.property, value)
+        _ = try update(type: collection.type, key: collection.key, property: collection.property, collection.normalized)
         edits.settled(collection)
     }
 

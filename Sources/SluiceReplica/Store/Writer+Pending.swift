@@ -1,144 +1,16 @@
 import SluiceCore
 import SluiceMerge
 
-/// Pending changesets, and what they make of the server's rows.
+/// Pending changesets, from their record to their acknowledgement.
 extension Writer {
-    // MARK: Server rows
-
-    /// The server's row of an object that has pending changes.
-    private enum ServerRow {
-        /// Nothing is pending: the table holds the server's row.
-        case notKept
-        case kept([String: Value]?)
-    }
-
-    private func serverRow(_ layout: TableLayout, key: Value) throws(SluiceError) -> ServerRow {
-        let statement = try connection.statement("SELECT row FROM _sluice_server WHERE type = ? AND key = ?")
-        statement.bind(0, layout.type.name)
-        layout.bindKey(key, at: 1, to: statement)
-        defer { statement.reset() }
-        guard try statement.step() else { return .notKept }
-        return .kept(statement.isNull(0) ? nil : try ChangeCoding.decodeRow(statement.bytes(0)))
-    }
-
-    func isKept(_ layout: TableLayout, key: Value) throws(SluiceError) -> Bool {
-        let statement = try connection.statement("SELECT 1 FROM _sluice_server WHERE type = ? AND key = ?")
-        statement.bind(0, layout.type.name)
-        layout.bindKey(key, at: 1, to: statement)
-        defer { statement.reset() }
-        return try statement.step()
-    }
-
-    /// Before the first pending change of an object: keeps its row, which is the server's, and says what it is.
-    func keepServerRow(_ layout: TableLayout, key: Value) throws(SluiceError) -> [String: Value]? {
-        let row = try store.row(type: layout.index, key: key).map { named($0, layout) }
-        try setServerRow(layout, key: key, row)
-        return row
-    }
-
-    /// The same for an object that was just made: the server had none, unless it is known what it had.
-    func keepAbsence(_ layout: TableLayout, key: Value) throws(SluiceError) {
-        if try isKept(layout, key: key) { return }
-        try setServerRow(layout, key: key, nil)
-    }
-
-    /// What the server has of an object, once it is kept; nil for nothing.
-    func keptServerRow(_ layout: TableLayout, key: Value) throws(SluiceError) -> [String: Value]? {
-        if case .kept(let row) = try serverRow(layout, key: key) { row } else { nil }
-    }
-
-    func setServerRow(_ layout: TableLayout, key: Value, _ row: [String: Value]?) throws(SluiceError) {
-        let statement = try connection.statement(
-            "INSERT INTO _sluice_server VALUES (?, ?, ?) ON CONFLICT (type, key) DO UPDATE SET row = excluded.row")
-        statement.bind(0, layout.type.name)
-        layout.bindKey(key, at: 1, to: statement)
-        if let row { statement.bind(2, ChangeCoding.encode(row: row)) } else { statement.bindNull(2) }
-        try statement.run()
-    }
-
-    private func forgetServerRow(_ layout: TableLayout, key: Value) throws(SluiceError) {
-        let statement = try connection.statement("DELETE FROM _sluice_server WHERE type = ? AND key = ?")
-        statement.bind(0, layout.type.name)
-        layout.bindKey(key, at: 1, to: statement)
-        try statement.run()
-    }
-
-    func named(_ row: Row, _ layout: TableLayout) -> [String: Value] {
-        var values: [String: Value] = [:]
-        for (index, property) in layout.type.properties.enumerated() { values[property.name] = row[index] }
-        return values
-    }
-
-    func row(_ values: [String: Value], _ layout: TableLayout) -> Row {
-        Row(layout.type.properties.map { values[$0.name] })
-    }
-
-    /// Takes note of the server's row (nil: not in the view) of an object with pending changes and shows the outcome.
-    /// What changesets that the server's rows have did to the object goes now, and not with the acknowledgement, which may come later: others
-    /// have written over it since.
-    /// - Parameter leaving: why there is none any more.
-    /// - Returns: false when nothing is pending for the object; the caller then changes the table itself.
-    func takeServerRow(
-        _ layout: TableLayout, key: Value, _ row: [String: Value]?, leaving: Leaving = .untold
-    ) throws(SluiceError) -> Bool {
-        guard try isKept(layout, key: key) else { return false }
-        try setServerRow(layout, key: key, row)
-        try dropTaken(layout, key: key)
-        try show(layout, key: key, leaving: leaving)
-        return true
-    }
-
-    // MARK: Showing
-
-    /// Makes the table show server row ⊕ pending changes; forgets the server row when nothing is pending any more.
-    /// - Parameter leaving: why the object goes, if that is the outcome.
-    func show(_ layout: TableLayout, key: Value, leaving: Leaving) throws(SluiceError) {
-        guard case .kept(let server) = try serverRow(layout, key: key) else { return }
-        let changes = try pendingChanges(layout, key: key)
-        if changes.isEmpty { try forgetServerRow(layout, key: key) }
-        if var shown = try Overlay.apply(server: server, pending: changes, type: layout.type) {
-            shown[layout.type.properties[layout.key].name] = key
-            if try store.put(type: layout.index, row(shown, layout)) { note(layout.index, key) }
-        } else {
-            let reason = try reason(leaving, layout, key)
-            // What the app has deleted itself is not in the table any more.
-            guard try store.delete(type: layout.index, key: key) else { return }
-            note(layout.index, key)
-            if let reason { noteLeft(layout, key, reason) }
-        }
-    }
-
-    private func reason(_ leaving: Leaving, _ layout: TableLayout, _ key: Value) throws(SluiceError) -> LeftObject.Reason? {
-        switch leaving {
-        case .untold: return nil
-        case .known(let reason): return reason
-        case .unstaged(let set):
-            guard let row = try store.row(type: layout.index, key: key) else { return nil }
-            return LeavingReason(set, layout).of(row)
-        }
-    }
-
-    func pendingChanges(_ layout: TableLayout, key: Value) throws(SluiceError) -> [ObjectChange] {
-        let statement = try connection.statement(
-            "SELECT change FROM _sluice_pending_change WHERE type = ? AND key = ? ORDER BY number, ordinal")
-        statement.bind(0, layout.type.name)
-        layout.bindKey(key, at: 1, to: statement)
-        defer { statement.reset() }
-        var changes: [ObjectChange] = []
-        while try statement.step() { changes.append(try ChangeCoding.decode(statement.bytes(0))) }
-        return changes
-    }
-
-    // MARK: Changesets
-
-    /// The time of what is written now: later than what was written before, and than what was seen.
+    /// Returns the time of a write: later than all earlier writes of the replica, and than all times that it has seen.
     func tick() -> HybridTime {
         var clock = HybridClock(last: meta.clock)
         meta.clock = clock.tick(now: environment.wallMilliseconds())
         return meta.clock
     }
 
-    /// Stores a local transaction; its server rows are kept already.
+    /// Stores a local transaction. The server rows of its objects are stored already.
     func record(_ changes: [ObjectChange]) throws(SluiceError) {
         if changes.isEmpty { return }
         let time = tick()
@@ -146,6 +18,7 @@ extension Writer {
         let encoded = changes.map { ChangeCoding.encode($0) }
         let bytes = encoded.reduce(0) { $0 + $1.count }
         let changeset = Changeset(number: meta.changeset, time: time, base: meta.applied.lsn, changes: changes)
+        // A failure rolls back the transaction, and with it the number and the time.
         try uploadBound?.check(changeset, stored: bytes)
         let header = try connection.statement("INSERT INTO _sluice_pending VALUES (?, ?, ?, ?, NULL)")
         header.bind(0, meta.changeset)
@@ -195,6 +68,7 @@ extension Writer {
     }
 
     func renumber(after last: UInt64, time: HybridTime) throws(SluiceError) {
+        // The number belongs to this replica: no backup was restored.
         if last <= meta.changeset, try !isAnother(last, time) { return }
         var clock = HybridClock(last: meta.clock)
         clock.observe(time, now: environment.wallMilliseconds())
@@ -205,9 +79,10 @@ extension Writer {
         let lowest = try first.step() && !first.isNull(0) ? first.unsigned(0) : nil
         first.reset()
         guard let lowest else { return meta.changeset = last }
+        // The lowest pending number becomes `last` + 1. The others keep their distance to it.
         let shift = last + 1 - min(lowest, last + 1)
         guard shift > 0 else { return }
-        // Negative first: a new number may be that of another yet.
+        // Negative first: a new number may still belong to another row.
         for table in ["_sluice_pending_change", "_sluice_pending"] {
             try connection.execute(
                 """
@@ -220,7 +95,7 @@ extension Writer {
         try rename(from: lowest + shift, renaming)
     }
 
-    /// Elements that the changesets from a number on put into lists get other tags: the file has counted from where it was.
+    /// Gives new tags to list elements inserted by the changesets from a number on: a restored file has reused tags.
     private func rename(from number: UInt64, _ renaming: TagRenaming) throws(SluiceError) {
         var renaming = renaming
         var edited: [(number: UInt64, ordinal: Int64, change: ObjectChange)] = []
@@ -244,7 +119,7 @@ extension Writer {
         }
     }
 
-    /// Whether the file waits to upload a changeset of this number that was made at another time.
+    /// `true` if the replica waits to upload a changeset of this number that was made at another time.
     private func isAnother(_ number: UInt64, _ time: HybridTime) throws(SluiceError) -> Bool {
         guard time > .zero else { return false }
         let statement = try connection.statement("SELECT time FROM _sluice_pending WHERE number = ? AND acknowledged IS NULL")
@@ -260,10 +135,11 @@ extension Writer {
         statement.bind(1, number)
         try statement.run()
         for write in futile where write.changeset <= number { try becomeDeletion(write) }
+        // The commit may have been applied before its acknowledgement arrived.
         try dropApplied(leaving: .known(.leftQuery))
     }
 
-    /// What was written in vain becomes what came of it, so that the object goes now, and not once more with rows that are on their way.
+    /// Replaces a futile write by the deletion that made it futile. The object goes now, and rows on their way do not show it again.
     private func becomeDeletion(_ write: FutileWrite) throws(SluiceError) {
         guard let layout = layout(named: write.object.type), layout.hasTable else { return }
         let statement = try connection.statement(
@@ -276,13 +152,13 @@ extension Writer {
         try show(layout, key: write.object.key, leaving: .known(.deleted))
     }
 
-    /// Drops the changesets whose commit the file has applied, and shows what is left of their objects.
-    /// - Parameter leaving: why those go of which nothing is left: the server has them and does not send them, as beyond a limit.
+    /// Drops the changesets whose commit the replica has applied, and shows the rest of their objects.
+    /// - Parameter leaving: the reason for objects without a row: the server has them and does not send them, as beyond a limit.
     func dropApplied(leaving: Leaving) throws(SluiceError) {
         try dropPending("p.acknowledged IS NOT NULL AND p.acknowledged <= ?1", meta.applied.lsn.rawValue, leaving: leaving)
     }
 
-    private func dropTaken(_ layout: TableLayout, key: Value) throws(SluiceError) {
+    func dropTaken(_ layout: TableLayout, key: Value) throws(SluiceError) {
         let statement = try connection.statement("DELETE FROM _sluice_pending_change WHERE type = ? AND key = ? AND number <= ?")
         statement.bind(0, layout.type.name)
         layout.bindKey(key, at: 1, to: statement)
@@ -302,8 +178,9 @@ extension Writer {
         try statement.run()
     }
 
-    /// - Parameter condition: on `p`, a row of `_sluice_pending`; `?1` is the value.
+    /// - Parameter condition: on `p`, a row of `_sluice_pending`. `?1` is the value.
     func dropPending(_ condition: String, _ value: UInt64? = nil, leaving: Leaving) throws(SluiceError) {
+        // The objects are read first: their changes are gone when they are shown again.
         let affected = try connection.statement(
             """
             SELECT DISTINCT c.type, c.key FROM _sluice_pending p JOIN _sluice_pending_change c ON c.number = p.number
@@ -324,108 +201,5 @@ extension Writer {
             try statement.run()
         }
         for (layout, key) in objects { try show(layout, key: key, leaving: leaving) }
-    }
-
-    // MARK: Compensation
-
-    func applyCompensation(id: UInt64, writes: [RefusedWrite]) throws(SluiceError) -> WriteRefusal? {
-        guard id > meta.compensation else { return nil }
-        meta.compensation = id
-        var refused = writes
-        for (index, write) in writes.enumerated() {
-            guard let layout = layout(named: write.object.type), layout.hasTable else { continue }
-            refused[index].values.merge(try wanted(layout, write)) { $1 }
-            let statement = try connection.statement("DELETE FROM _sluice_pending_change WHERE number = ? AND type = ? AND key = ?")
-            statement.bind(0, write.changeset)
-            statement.bind(1, write.object.type)
-            layout.bindKey(write.object.key, at: 2, to: statement)
-            try statement.run()
-            // The refusal itself is told.
-            try show(layout, key: write.object.key, leaving: .untold)
-        }
-        return try keepRefusal(refused)
-    }
-
-    /// Takes back a changeset that no message can carry. It stays, without changes, since the gateway counts changesets.
-    /// - Returns: the refusal to tell the app; nil if nothing of the changeset is left.
-    func setAside(_ number: UInt64, _ error: SluiceError) throws(SluiceError) -> WriteRefusal? {
-        let objects = try connection.statement("SELECT DISTINCT type, key FROM _sluice_pending_change WHERE number = ?")
-        objects.bind(0, number)
-        var writes: [(layout: TableLayout, write: RefusedWrite)] = []
-        while try objects.step() {
-            guard let layout = layout(named: objects.string(0)) else { continue }
-            let object = ObjectKey(type: layout.type.name, key: layout.readKey(objects, 1))
-            writes.append(
-                (
-                    layout,
-                    RefusedWrite(
-                        changeset: number, object: object, code: error.code.rawValue, cause: RefusalCause.tooLarge.rawValue,
-                        reason: error.message)
-                ))
-        }
-        objects.reset()
-        for index in writes.indices { writes[index].write.values = try wanted(writes[index].layout, writes[index].write) }
-        for sql in ["DELETE FROM _sluice_pending_change WHERE number = ?", "UPDATE _sluice_pending SET bytes = 0 WHERE number = ?"] {
-            let statement = try connection.statement(sql)
-            statement.bind(0, number)
-            try statement.run()
-        }
-        // The refusal itself is told.
-        for (layout, write) in writes { try show(layout, key: write.object.key, leaving: .untold) }
-        return try keepRefusal(writes.map(\.write))
-    }
-
-    /// What a changeset wanted of an object: the values that it gave, and what it edited inside as it is shown now. Nothing when a later row
-    /// of the object has come already.
-    private func wanted(_ layout: TableLayout, _ write: RefusedWrite) throws(SluiceError) -> [String: Value] {
-        let statement = try connection.statement(
-            "SELECT change FROM _sluice_pending_change WHERE number = ? AND type = ? AND key = ? ORDER BY ordinal")
-        statement.bind(0, write.changeset)
-        statement.bind(1, write.object.type)
-        layout.bindKey(write.object.key, at: 2, to: statement)
-        defer { statement.reset() }
-        var (values, edited): ([String: Value], Set<String>) = ([:], [])
-        while try statement.step() {
-            let change = try ChangeCoding.decode(statement.bytes(0))
-            values.merge(change.values) { $1 }
-            edited.formUnion(change.counters.keys)
-            edited.formUnion(change.edits.map(\.property))
-        }
-        if !edited.isEmpty, let row = try store.row(type: layout.index, key: write.object.key) {
-            for name in edited { if let index = layout.type.index(of: name) { values[name] = row[index] } }
-        }
-        return values
-    }
-
-    /// Refusals that nobody has heard of and that are kept; the oldest go first.
-    static let keptRefusals: UInt64 = 1_000
-
-    func keepRefusal(_ writes: [RefusedWrite]) throws(SluiceError) -> WriteRefusal? {
-        if writes.isEmpty { return nil }
-        let statement = try connection.statement("INSERT INTO _sluice_error (writes) VALUES (?) RETURNING id")
-        statement.bind(0, ChangeCoding.encode(writes))
-        guard try statement.step() else { return nil }
-        let id = statement.unsigned(0)
-        statement.reset()
-        let oldest = try connection.statement("DELETE FROM _sluice_error WHERE id <= ?")
-        oldest.bind(0, id - min(id, Writer.keptRefusals))
-        try oldest.run()
-        return WriteRefusal(id: id, writes: writes)
-    }
-
-    func refusals() throws(SluiceError) -> [WriteRefusal] {
-        let statement = try connection.statement("SELECT id, writes FROM _sluice_error ORDER BY id")
-        defer { statement.reset() }
-        var refusals: [WriteRefusal] = []
-        while try statement.step() {
-            refusals.append(WriteRefusal(id: statement.unsigned(0), writes: ChangeCoding.decodeRefusals(statement.bytes(1))))
-        }
-        return refusals
-    }
-
-    func forgetRefusal(_ id: UInt64) throws(SluiceError) {
-        let statement = try connection.statement("DELETE FROM _sluice_error WHERE id = ?")
-        statement.bind(0, id)
-        try statement.run()
     }
 }

@@ -1,25 +1,27 @@
 package import SluiceCore
 package import SluiceWire
 
-/// The file's own types with the numbers that the gateway gave their properties (Welcome): what rows and changes are read
-/// and written with. Type indices and the order of cells are the file's. A property that the gateway does not have keeps
-/// its place under the number 0, which no message carries.
+/// The replica's classes with the property numbers that the gateway allotted in `Welcome`, for decoding rows and encoding changes. Type
+/// indices and the order of cells are the replica's. A property unknown to the gateway keeps its place under number 0, which no message
+/// carries.
 package struct ServerSchema: Sendable {
     package let codec: SchemaCodec
     package var schema: Schema { codec.schema }
 
     package init(local: Schema, server: Schema) {
-        codec = SchemaCodec(
-            Schema(
-                local.types.map { type in
-                    let known = server[type.name]
-                    let properties = type.properties.map { property in
-                        var numbered = property
-                        numbered.id = known?[property.name]?.id ?? 0
-                        return numbered
-                    }
-                    let key = type.primaryKey.map { type.properties[$0].name }
-                    return ObjectType(name: type.name, kind: type.kind, properties: properties, primaryKey: key)
-                }))
+        codec = SchemaCodec(local.numbered { type, index in server[type.name]?[type.properties[index].name]?.id ?? 0 })
+    }
+}
+
+extension Schema {
+    /// Returns the schema with the property numbers that `number` gives for each class and property index.
+    func numbered(_ number: (ObjectType, Int) -> UInt32) -> Schema {
+        Schema(
+            types.map { type in
+                var properties = type.properties
+                for index in properties.indices { properties[index].id = number(type, index) }
+                let key = type.primaryKey.map { type.properties[$0].name }
+                return ObjectType(name: type.name, kind: type.kind, properties: properties, primaryKey: key)
+            })
     }
 }

@@ -12,21 +12,10 @@ package enum UploadSize {
     /// Returns the bound of one message, for `ReplicaOptions`.
     /// - Parameter schema: The replica's schema. Its properties need no numbers: the gateway allots them at the first connection.
     package static func bound(_ schema: Schema) -> UploadBound {
-        let numbered = numbered(schema)
+        let numbered = schema.numbered { _, index in UInt32(index + 1) }
         return UploadBound(bytes: Limits.messageBytes) { changeset throws(SluiceError) in
             let named = changeset.changes.reduce(0) { $0 + $1.values.count + $1.counters.count + $1.edits.count + $1.seen.count }
             return try WireProtocol.encode(try PBChangeset(changeset, schema: numbered)).count + frame + propertyNumber * named
         }
-    }
-
-    /// Returns the schema with property numbers of its own.
-    private static func numbered(_ schema: Schema) -> Schema {
-        Schema(
-            schema.types.map { type in
-                var properties = type.properties
-                for index in properties.indices { properties[index].id = UInt32(index + 1) }
-                let key = type.primaryKey.map { type.properties[$0].name }
-                return ObjectType(name: type.name, kind: type.kind, properties: properties, primaryKey: key)
-            })
     }
 }
