@@ -151,6 +151,7 @@ let package = Package(
             name: "SluicePipeline",
             dependencies: [
                 "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch",
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -169,6 +170,7 @@ let package = Package(
             dependencies: [
                 "SluiceCore", "SluiceReplica", "SluiceWire",
                 nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -295,7 +297,8 @@ let package = Package(
             "SluiceSync",
             dependencies: [
                 "SluiceCore", "SluiceMerge", "SluicePipeline", "SluiceReplica", "SluiceSync", "SluiceWire", nio("NIOCore"),
-                nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), .product(name: "Logging", package: "swift-log"),
+                nio("NIOEmbedded"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
+                .product(name: "Logging", package: "swift-log"),
             ]),
         // An app's calls at the top level of its program.
         .executableTarget(

@@ -22,7 +22,7 @@ final class RateLimits: SessionRules, WriteRules {
     private let clock = ContinuousClock()
     private var exempt: String?
     private var limits: [String: Limit] = [:]
-    private var spending = Spending()
+    private var spending = RateLimitUsage()
 
     init(log: PluginLog) {}
 

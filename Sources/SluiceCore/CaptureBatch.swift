@@ -15,13 +15,18 @@ package struct CapturedChange: Sendable {
     package var before: RowRef?
     /// The whole new row. Nil for a delete and a truncation.
     package var after: RowRef?
+    /// The encoded write times of the change, as a range of the rows' arena. Empty for SQL writes.
+    package var times: Range<UInt32>
 
-    package init(position: Position, type: Int32, operation: ChangeOperation, before: RowRef?, after: RowRef?) {
+    package init(
+        position: Position, type: Int32, operation: ChangeOperation, before: RowRef?, after: RowRef?, times: Range<UInt32> = 0..<0
+    ) {
         self.position = position
         self.type = type
         self.operation = operation
         self.before = before
         self.after = after
+        self.times = times
     }
 }
 
@@ -49,7 +54,7 @@ package struct CapturedTransaction: Sendable {
     }
 }
 
-extension Witness {
+extension HistoryAnchor {
     package init(_ transaction: CapturedTransaction) {
         self.init(transaction: transaction.xid, commitTime: transaction.commitTime, lsn: transaction.lsn)
     }

@@ -84,8 +84,16 @@ extension ErrorCode {
                 "A subscription counts something else than a list of scalars.",
                 "Only the `@count` of a queryable list can be compared; filter the rest locally."
             )
-        case .querySort: ("A subscription has a SORT.", "Remove it and sort the local results.")
-        case .queryDistinct: ("A subscription has a DISTINCT.", "Remove it and apply it to the local results.")
+        case .querySort:
+            (
+                "A subscription has a SORT in its text, or a limit that counts by what has no order.",
+                "Give the order beside the query (SyncSubscriptionOptions), by single values, or sort the local results."
+            )
+        case .queryDistinct:
+            (
+                "A subscription has a DISTINCT in its text, or one without a limit or by what has no order.",
+                "Give it beside the query with a limit (SyncSubscriptionOptions), by single values, or apply it to the local results."
+            )
         case .queryLimit:
             (
                 "A subscription has a LIMIT in its text, or a limit or objects that come along beyond the bound.",

@@ -29,7 +29,7 @@ package enum Limits {
     package static let bodyGraceSeconds: Int64 = 20
     package static let bodySeconds: Int64 = 60
     package static let provenBodySeconds: Int64 = 6 * 3_600
-    /// One subscription, and one whole set, bytes of query text. Beyond: query error `limits-exceeded`.
+    /// One subscription, and one whole set, bytes of query text. Beyond: query error `query-too-large`.
     package static let queryBytes = 256 << 10
     /// The name of a class, bytes. It also names a table and a topic. Beyond: `invalid-name`.
     package static let classNameBytes = 57
@@ -39,17 +39,21 @@ package enum Limits {
     package static let emailBytes = 320
     /// Nesting of containers, queries and JSON. Beyond: malformed.
     package static let nestingDepth = 100
-    /// Leaves (comparisons) of one query. Beyond: query error `limits-exceeded`.
+    /// Leaves (comparisons) of one query. Beyond: query error `query-too-large`.
     package static let queryLeaves = 4_096
-    /// Values in one IN list. Beyond: query error `limits-exceeded`.
+    /// Values in one IN list. Beyond: query error `query-too-large`.
     package static let inListValues = 10_000
-    /// Values in all lists of one query. A list argument counts each time it is used. Beyond: query error `limits-exceeded`.
+    /// Values in all lists of one query. A list argument counts each time it is used. Beyond: query error `query-too-large`.
     package static let queryListValues = 65_536
+    /// Sort keys and DISTINCT paths of one subscription with a limit, and the links of one of these paths. Each link costs PostgreSQL a
+    /// join in every search of the objects. Beyond: query error `query-too-large`.
+    package static let orderKeys = 32
+    package static let orderLinks = 4
     /// Vertices of all polygons of one query; a box or circle counts as four. Each costs the angle of an arc for every row. Binding costs
-    /// one for every pair of vertices of a hole and its polygon. Beyond: query error `limits-exceeded`.
+    /// one for every pair of vertices of a hole and its polygon. Beyond: query error `query-too-large`.
     package static let shapeVertices = 1_024
     /// One pattern of LIKE or CONTAINS, and all of one query, bytes. Testing a text of n bytes costs up to n times the pattern. Beyond:
-    /// query error `limits-exceeded`.
+    /// query error `query-too-large`.
     package static let patternBytes = 1_024
     package static let queryPatternBytes = 8_192
     /// Bytes in the send queue of one client. Beyond: the session ends with `slow-client`, and the client returns by bootstrap.
@@ -68,6 +72,8 @@ package enum Limits {
     package static let recordFrameBytes = 64 << 10
     /// The Kafka key of a record, bytes. Beyond: the record has no key. Its partition remains the same.
     package static let recordKeyBytes = 1 << 10
+    /// Objects whose write times a client may request in one Subscribe. Beyond: error `limits-exceeded`. The SDK requests the first ones.
+    package static let pendingObjects = 4_096
     /// Rows, and bytes, of one bootstrap message.
     package static let bootstrapRows = 2_000
     package static let bootstrapBytes = 256 << 10
@@ -108,6 +114,8 @@ package enum Limits {
     /// Rejected objects, and rejected writes, kept for operators, counted by their numbers. Beyond: the oldest that have been reported are
     /// deleted.
     package static let keptRefusals = 1_000_000
+    /// Undone writes that one error report of a device names. Beyond: they are left out.
+    package static let reportedWrites = 16
     /// Objects of one client replica with unacknowledged compensating writes. Beyond: its session ends with `resync` before it writes more.
     package static let untoldObjects = 100_000
     /// Bytes of compensating writes that are read and sent at once to a returning client.

@@ -51,10 +51,13 @@ package struct Position: Hashable, Sendable, Comparable, CustomStringConvertible
 package struct Origin: Hashable, Sendable {
     package var client: ClientID
     package var changeset: UInt64
+    /// The time with which the changeset's writes merge, or zero if unknown.
+    package var time: HybridTime
 
-    package init(client: ClientID, changeset: UInt64) {
+    package init(client: ClientID, changeset: UInt64, time: HybridTime = .zero) {
         self.client = client
         self.changeset = changeset
+        self.time = time
     }
 }
 

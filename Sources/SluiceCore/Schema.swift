@@ -115,6 +115,17 @@ package struct Schema: Hashable, Sendable {
         guard let index = indexByName[name, atMost: longestName], types[index].name.hasSameBytes(as: name) else { return nil }
         return index
     }
+
+    /// Returns the schema with the property numbers that `number` gives for each class and property index.
+    package func numbered(_ number: (ObjectType, Int) -> UInt32) -> Schema {
+        Schema(
+            types.map { type in
+                var properties = type.properties
+                for index in properties.indices { properties[index].id = number(type, index) }
+                let key = type.primaryKey.map { type.properties[$0].name }
+                return ObjectType(name: type.name, kind: type.kind, properties: properties, primaryKey: key)
+            })
+    }
 }
 
 extension Dictionary<String, Int> {

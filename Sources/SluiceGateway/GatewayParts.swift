@@ -112,7 +112,7 @@ struct GatewayParts: Sendable {
         let marker = PostgresMarker(configuration.postgres)
         let fanout = Fanout(
             authority: schema, frames: frames, environment: environment, logger: logger,
-            marks: MarkWriter(marker, environment: environment, logger: logger), observer: sessionWatch)
+            marks: WALHeartbeatWriter(marker, environment: environment, logger: logger), observer: sessionWatch)
         let feed = Feed(log: log, topics: topics, fanout: fanout, environment: environment, logger: logger)
         let resume = LogResume(log: log, feed: feed, environment: environment, logger: logger)
         let store = PostgresWrites(pools, tables: tables)
@@ -124,13 +124,14 @@ struct GatewayParts: Sendable {
                 _ = try await schema.ingestPartitions(of: type.name)
             }
         }
-        let refusals = IngestRefusals(store: ingestStore, observer: watch, logger: logger)
+        let refusals = IngestRejections(store: ingestStore, observer: watch, logger: logger)
         let intake: any IngestIntake =
             kafka == nil
             ? DirectIntake(store: ingestStore, rules: rules, authority: schema, refusals: refusals, observer: watch)
             : LogIntake(log: log, topics: topics, refusals: refusals, partitions: { try await schema.ingestPartitions(of: $0) })
         let services = SessionServices(
-            app: app.appID, authenticator: access.authenticator, clients: PostgresClients(pool: pool), authority: schema, rules: rules,
+            app: app.appID, authenticator: access.authenticator, clients: PostgresClientRegistry(pool: pool), authority: schema,
+            rules: rules,
             snapshots: PostgresSnapshots(pool: pool, streams: pools.streams, tables: tables, unfit: quarantine.met),
             committer: Committer(
                 store: store, rules: rules, environment: environment, bound: { [bounds = tables.bounds] in bounds[$0].current }),
@@ -178,7 +179,7 @@ struct GatewayParts: Sendable {
             BackgroundService("housekeeping") {
                 try await Housekeeping(
                     clients: ClientStore(pool: pool), offlineDays: app.maximumOfflineDays, letters: letters, hasTopic: kafka != nil,
-                    writes: RejectedWriteStore(pool: pool), audit: AuditLog(pool: pool),
+                    writes: WriteRejectionStore(pool: pool), audit: AuditLog(pool: pool),
                     environment: environment, logger: logger
                 ).run()
             })

@@ -15,7 +15,7 @@ struct Housekeeping: Sendable {
     let letters: DeadLetterStore
     /// `true` if there is a dead-letter topic. Rejected objects then stay until the topic has them.
     let hasTopic: Bool
-    let writes: RejectedWriteStore
+    let writes: WriteRejectionStore
     let audit: AuditLog
     let environment: any Environment
     let logger: Logger
@@ -36,7 +36,7 @@ struct Housekeeping: Sendable {
             while !Task.isCancelled {
                 let count = try await delete(Int64(kept))
                 deleted += count
-                if count < RefusalPruning.batch { break }
+                if count < RejectionPruning.batch { break }
             }
             guard deleted > 0 else { return }
             logger.warning(

@@ -37,10 +37,10 @@ final class ProducerClient: Sendable {
     /// Hands one record over, to the partition that its key hashes to.
     ///
     /// - Returns: Nil if the library accepted it.
-    func produce(topic name: String, key: [UInt8], value: [UInt8], token: DeliverySlots.Token) -> Refusal? {
+    func produce(topic name: String, key: [UInt8], value: [UInt8], token: DeliverySlots.Token) -> UndeliverableRecord? {
         let bytes = key.count + value.count
         guard let topic = topic(name) else {
-            return Refusal(token: token, error: rd_kafka_last_error(), bytes: bytes, topic: name, partition: -1)
+            return UndeliverableRecord(token: token, error: rd_kafka_last_error(), bytes: bytes, topic: name, partition: -1)
         }
         let result = unsafe key.withUnsafeBytes { key in
             unsafe value.withUnsafeBytes { value in
@@ -51,14 +51,14 @@ final class ProducerClient: Sendable {
             }
         }
         guard result != 0 else { return nil }
-        return Refusal(token: token, error: rd_kafka_last_error(), bytes: bytes, topic: name, partition: -1)
+        return UndeliverableRecord(token: token, error: rd_kafka_last_error(), bytes: bytes, topic: name, partition: -1)
     }
 
     /// Hands a batch over, with one call for each run of entries of one topic, so that the order of entries is kept.
     ///
     /// - Returns: The records that the library rejected.
-    func produce(_ batch: KafkaRecordBatch, token: DeliverySlots.Token) -> [Refusal] {
-        var refusals: [Refusal] = []
+    func produce(_ batch: KafkaRecordBatch, token: DeliverySlots.Token) -> [UndeliverableRecord] {
+        var refusals: [UndeliverableRecord] = []
         var start = 0
         while start < batch.count {
             let index = batch.entries[start].topic
@@ -69,7 +69,7 @@ final class ProducerClient: Sendable {
                 refusals += produce(run, of: batch, topic: topic, name: name, token: token)
             } else {
                 let error = rd_kafka_last_error()
-                refusals += run.indices.map { Refusal(run[$0], token: token.with(record: $0), error: error, topic: name) }
+                refusals += run.indices.map { UndeliverableRecord(run[$0], token: token.with(record: $0), error: error, topic: name) }
             }
             start = end
         }
@@ -78,7 +78,7 @@ final class ProducerClient: Sendable {
 
     private func produce(
         _ run: ArraySlice<KafkaRecordBatch.Entry>, of batch: KafkaRecordBatch, topic: KafkaPointer, name: String, token: DeliverySlots.Token
-    ) -> [Refusal] {
+    ) -> [UndeliverableRecord] {
         unsafe batch.bytes.withUnsafeBytes { arena in
             unsafe withUnsafeTemporaryAllocation(of: rd_kafka_message_t.self, capacity: run.count) { messages in
                 for (index, entry) in run.enumerated() {
@@ -93,7 +93,7 @@ final class ProducerClient: Sendable {
                 return run.enumerated().compactMap { index, entry in
                     let error = unsafe messages[index].err
                     let token = token.with(record: run.startIndex + index)
-                    return error == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : Refusal(entry, token: token, error: error, topic: name)
+                    return error == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : UndeliverableRecord(entry, token: token, error: error, topic: name)
                 }
             }
         }
@@ -114,7 +114,7 @@ final class ProducerClient: Sendable {
 }
 
 /// A record that the library did not accept.
-struct Refusal {
+struct UndeliverableRecord {
     var token: DeliverySlots.Token
     var error: rd_kafka_resp_err_t
     var bytes: Int

@@ -29,7 +29,7 @@ struct Answer {
             message.err, partition: KafkaPartition(topic, message.partition), bytes: bytes, mayBeStored: mayBeStored)
     }
 
-    init(_ refusal: Refusal) {
+    init(_ refusal: UndeliverableRecord) {
         token = refusal.token
         partition = refusal.partition
         offset = -1
@@ -69,7 +69,7 @@ extension ProducerCore {
         case failed(CheckedContinuation<Int64, any Error>, SluiceError)
     }
 
-    func settle(_ refusals: [Refusal]) {
+    func settle(_ refusals: [UndeliverableRecord]) {
         guard !refusals.isEmpty else { return }
         settle(refusals.map(Answer.init(_:)))
     }

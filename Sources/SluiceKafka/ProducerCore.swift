@@ -81,7 +81,7 @@ final class ProducerCore: Sendable {
         } else {
             // The client is being replaced, so the record fails at once.
             let bytes = key.count + value.count
-            settle([Refusal(token: token, error: RD_KAFKA_RESP_ERR__DESTROY, bytes: bytes, topic: topic, partition: -1)])
+            settle([UndeliverableRecord(token: token, error: RD_KAFKA_RESP_ERR__DESTROY, bytes: bytes, topic: topic, partition: -1)])
         }
     }
 
@@ -95,7 +95,7 @@ final class ProducerCore: Sendable {
             settle(
                 batch.entries.enumerated().map { index, entry in
                     let topic = batch.topics[Int(entry.topic)]
-                    return Refusal(entry, token: token.with(record: index), error: RD_KAFKA_RESP_ERR__DESTROY, topic: topic)
+                    return UndeliverableRecord(entry, token: token.with(record: index), error: RD_KAFKA_RESP_ERR__DESTROY, topic: topic)
                 }
             )
         }

@@ -19,6 +19,15 @@ struct ClockWriter {
         bytes.append(contentsOf: text.utf8)
     }
 
+    /// Writes the stamp table of another writer.
+    mutating func table(of other: ClockWriter) {
+        number(UInt64(other.stamps.count))
+        for stamp in other.stamps {
+            fixed(stamp.time.rawValue)
+            number(stamp.client.rawValue)
+        }
+    }
+
     mutating func append(_ other: ClockWriter) { bytes.append(contentsOf: other.bytes) }
 
     mutating func byte(_ byte: UInt8) { bytes.append(byte) }
@@ -40,7 +49,7 @@ struct ClockWriter {
 struct ClockReader {
     private let bytes: [UInt8]
     private var position = 0
-    /// The stamps by their index in the bytes. Empty until the table has been read.
+    /// The stamp table. Empty before `readTable`.
     var stamps: [WriteStamp] = []
 
     init(bytes: [UInt8]) { self.bytes = bytes }
@@ -72,7 +81,14 @@ struct ClockReader {
         throw damaged
     }
 
-    /// A count of things that have at least `size` bytes each.
+    mutating func readTable() throws(SluiceError) {
+        for _ in 0..<(try count(of: 9)) {
+            let time = HybridTime(rawValue: try fixed())
+            stamps.append(WriteStamp(time: time, client: ClientID(rawValue: try number())))
+        }
+    }
+
+    /// Returns a count of items of at least `size` bytes each.
     mutating func count(of size: Int) throws(SluiceError) -> Int {
         let count = try number()
         // Damaged bytes must not cause a long loop or a large allocation.

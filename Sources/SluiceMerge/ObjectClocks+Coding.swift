@@ -28,11 +28,7 @@ extension ObjectClocks {
         writer.byte(ObjectClocks.version)
         writer.byte(
             (created == nil ? 0 : Flag.created) | (deletion == nil ? 0 : Flag.deletion) | (isDeleted ? Flag.isDeleted : 0))
-        writer.number(UInt64(body.stamps.count))
-        for stamp in body.stamps {
-            writer.fixed(stamp.time.rawValue)
-            writer.number(stamp.client.rawValue)
-        }
+        writer.table(of: body)
         writer.append(body)
         return writer.bytes
     }
@@ -47,10 +43,7 @@ extension ObjectClocks {
                 fix: "Run the release that wrote them, or a newer one.")
         }
         let flags = try reader.byte()
-        for _ in 0..<(try reader.count(of: 9)) {
-            let time = HybridTime(rawValue: try reader.fixed())
-            reader.stamps.append(WriteStamp(time: time, client: ClientID(rawValue: try reader.number())))
-        }
+        try reader.readTable()
         self.init(isDeleted: flags & Flag.isDeleted != 0)
         if flags & Flag.created != 0 { created = try reader.stamp() }
         if flags & Flag.deletion != 0 { deletion = try reader.deletion() }

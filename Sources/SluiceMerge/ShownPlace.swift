@@ -45,7 +45,9 @@ package struct ShownPlace: Sendable {
         guard case .list(let elements) = value, elements.indices.contains(index) else { return nil }
         let list = clock.list(of: elements.count)
         let place = list.places[list.elements(.present)[index].first]
-        let hash = place.original?.hash ?? ValueHash(elements[index])
+        var hash = ValueHash(elements[index])
+        // The device's own changes have no position. Below them, the server may have another value than the shown one.
+        if let original = place.original, original.until == LSN.max || place.value?.lsn == LSN.max { hash = original.hash }
         return place.stamp.client == .server ? .listed(Int(place.tag), hash) : .own(place.tag, index: index, hash)
     }
 }

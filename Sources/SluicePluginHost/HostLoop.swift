@@ -7,7 +7,7 @@ final class HostLoop {
     private let owner: PluginHostProcess
     private let wake: Int32
     private var forwarder: LogForwarder
-    private var peer: HostPeer?
+    private var peer: PluginHostEndpoint?
     private var decoder = HostedDecoder()
     private var outputIsOpen = false
     /// The counter names used by the plugin, over all of its hosts.
@@ -132,7 +132,7 @@ final class HostLoop {
 
     /// Counts after validating the name again, because a plugin may write to the socket directly.
     private func count(_ name: String, _ amount: UInt64) {
-        guard HostDesk.isCounter(name) else { return refuse("a counter that has no name of one") }
+        guard PluginHostServices.isCounter(name) else { return refuse("a counter that has no name of one") }
         if counters.count < PluginLimits.counters { counters.insert(name) }
         guard counters.contains(name) else { return }
         owner.observer.counted(owner.withLine { $0.calls.info?.name } ?? owner.label, name, amount)
@@ -202,8 +202,8 @@ final class HostLoop {
 
     /// Ends the current host and waits for its end.
     @discardableResult
-    private func endPeer() -> HostPeer.End {
-        guard let peer else { return HostPeer.End(text: "it was not running") }
+    private func endPeer() -> PluginHostEndpoint.End {
+        guard let peer else { return PluginHostEndpoint.End(text: "it was not running") }
         self.peer = nil
         owner.note(processID: nil)
         // Disconnect before the socket is closed: callers send on it, and its number may be reused.

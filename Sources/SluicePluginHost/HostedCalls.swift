@@ -73,7 +73,7 @@ package struct HostedCalls {
     private var verdict: SluiceError?
     package private(set) var lastError: SluiceError?
     private var failures = 0
-    private var poison = PoisonList()
+    private var poison = QuarantinedCalls()
 
     package init(plugin: String, startBudget: UInt64, isReplaceable: Bool) {
         self.plugin = plugin
@@ -147,7 +147,7 @@ package struct HostedCalls {
     package var isOpen: Bool { failures >= PluginLimits.failuresInRow && phase != .ready }
 
     /// The state shown to operators.
-    package var standing: PluginStanding.State {
+    package var standing: PluginHealth.State {
         if phase == .ready { return .running }
         return isOpen ? .out : info == nil ? .starting : .restarting
     }

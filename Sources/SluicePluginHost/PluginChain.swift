@@ -52,7 +52,7 @@ package final class PluginChain: Sendable {
     var loaded: [(host: PluginHostProcess, info: PluginInfo)] { state.withLock { $0.links.map { ($0.host, $0.info) } } }
 
     /// The status of each plugin, in order.
-    package var standings: [PluginStanding] {
+    package var standings: [PluginHealth] {
         let links = loaded
         return hosts.indices.map { hosts[$0].standing($0 < links.count ? links[$0].info : nil) }
     }

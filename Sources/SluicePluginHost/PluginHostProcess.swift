@@ -22,7 +22,7 @@ final class PluginHostProcess: Sendable {
         enum Life { case idle, running, stopping, stopped }
 
         var life = Life.idle
-        var line: HostLine
+        var line: PluginHostChannel
         var nextID: UInt64 = 1
         var waiters: [UInt64: Waiter] = [:]
         var claimedBytes = 0
@@ -34,7 +34,7 @@ final class PluginHostProcess: Sendable {
         /// The library that every host loads, set by `start`.
         var image: PluginImage?
 
-        init(line: HostLine) { self.line = line }
+        init(line: PluginHostChannel) { self.line = line }
 
         /// Wakes the thread. Runs under the lock, because the descriptor is closed under it.
         mutating func wake() {
@@ -82,7 +82,7 @@ final class PluginHostProcess: Sendable {
         self.logger = logger
         label = spec.path.split(separator: "/").last.map(String.init) ?? spec.path
         let calls = HostedCalls(plugin: label, startBudget: spec.startDeadline, isReplaceable: spec.mode == .process)
-        shared = Mutex(Shared(line: HostLine(calls)))
+        shared = Mutex(Shared(line: PluginHostChannel(calls)))
     }
 
     /// The current process of the host; nil in process and between hosts.
@@ -90,8 +90,8 @@ final class PluginHostProcess: Sendable {
 
     /// Returns the status of the plugin.
     /// - Parameter info: The identity of the plugin; nil before it is loaded.
-    func standing(_ info: PluginInfo?) -> PluginStanding {
-        var standing = PluginStanding(path: spec.path, info: info, processID: processID, isInProcess: spec.mode == .inProcess)
+    func standing(_ info: PluginInfo?) -> PluginHealth {
+        var standing = PluginHealth(path: spec.path, info: info, processID: processID, isInProcess: spec.mode == .inProcess)
         ledger.fill(&standing, at: monotonicNow())
         return standing
     }
@@ -205,7 +205,7 @@ extension PluginHostProcess {
         return step.acts
     }
 
-    func withLine<R>(_ body: (inout HostLine) -> R) -> R { shared.withLock { body(&$0.line) } }
+    func withLine<R>(_ body: (inout PluginHostChannel) -> R) -> R { shared.withLock { body(&$0.line) } }
 
     /// Answers a question of a host, which has one open at a time.
     func answer(_ question: HostQuestion, of host: Int) {
@@ -253,9 +253,9 @@ extension PluginHostProcess {
         for continuation in stopping { continuation.resume() }
     }
 
-    func startPeer() throws(SluiceError) -> HostPeer {
+    func startPeer() throws(SluiceError) -> PluginHostEndpoint {
         guard let image = shared.withLock({ $0.image }) else { throw SluiceError(.pluginMissing, "\(spec.path) has not been read") }
-        return try HostPeer.start(spec, image, executable: executable)
+        return try PluginHostEndpoint.start(spec, image, executable: executable)
     }
     func makeForwarder() -> LogForwarder { LogForwarder(logger: logger, plugin: label) }
 }

@@ -10,7 +10,7 @@ enum PluginLoader {
     ///   - path: The path for errors.
     ///   - desk: The services offered to the plugin.
     /// - Throws: `pluginMissing`, `pluginABIMismatch` or `pluginRefused`, with the file.
-    static func load(_ library: Int32, path: String, desk: HostDesk) throws(SluiceError) -> LoadedPlugin {
+    static func load(_ library: Int32, path: String, desk: PluginHostServices) throws(SluiceError) -> LoadedPlugin {
         let entry = try unsafe symbol(library, path: path)
         let host = unsafe desk.makeTable()
         var table = unsafe sluice_plugin()

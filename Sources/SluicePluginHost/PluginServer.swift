@@ -7,7 +7,7 @@ struct PluginServer {
     private let library: Int32
     private let input: ServerInput
     private let channel: ServerChannel
-    private let desk: HostDesk
+    private let desk: PluginHostServices
     private var sandbox: HostSandbox?
     private let watch: ProcessorWatch?
     private var plugin: LoadedPlugin?
@@ -24,7 +24,7 @@ struct PluginServer {
         self.watch = watch
         input = ServerInput(descriptor: descriptor)
         channel = ServerChannel(descriptor: descriptor)
-        desk = HostDesk(input: input, channel: channel)
+        desk = PluginHostServices(input: input, channel: channel)
     }
 
     /// Serves until the other end is closed. Blocks the thread.

@@ -44,7 +44,7 @@ package final class Replica: Sendable {
     /// The inode of a temporary file, see `ReplicaFile.number(of:)`.
     private let fileNumber: UInt64?
     /// Notifies other processes of commits, and this one of theirs.
-    private let bell: CommitBell?
+    private let bell: CommitNotifier?
 
     private struct Observers {
         var next: UInt64 = 1
@@ -77,8 +77,7 @@ package final class Replica: Sendable {
         links = LinkIndex(schema, isFitted: !options.isReadOnly && !options.isUnfitted)
         writer = Writer(
             connection: try Connection.open(path: path, options.isReadOnly ? .readOnly : .writer(isTemporary: options.isTemporary)),
-            layouts: layouts, links: links, isSynced: isSynced, owner: options.owner, uploadBound: options.uploadBound,
-            environment: environment)
+            layouts: layouts, links: links, isSynced: isSynced, options: options, environment: environment)
         fileNumber = options.isTemporary ? ReplicaFile.number(of: path) : nil
         committed = CommittedState(path: path, isReadOnly: options.isReadOnly)
         if options.isReadOnly {
@@ -87,7 +86,7 @@ package final class Replica: Sendable {
         } else {
             let indexes = PropertyIndexes(indexes, layouts: layouts)
             try options.isUnfitted ? writer.openUnfitted() : writer.open(indexes: indexes, shouldCompact: options.shouldCompact)
-            bell = options.isTemporary ? nil : CommitBell(path: path)
+            bell = options.isTemporary ? nil : CommitNotifier(path: path)
         }
         shownVersion.store(writer.version, ordering: .releasing)
         bell?.start(on: queue) { [weak self] in self?.catchUp() }
@@ -185,7 +184,7 @@ package final class Replica: Sendable {
 
     /// Calls `done` on the writer queue once all commits are on the disk.
     package func waitForDisk(_ done: @escaping @Sendable (Result<Void, SluiceError>) -> Void) {
-        queue.async { [writer] in done(Result { () throws(SluiceError) in try writer.connection.syncLog() }) }
+        queue.async { [writer] in done(Result { () throws(SluiceError) in try writer.syncLog() }) }
     }
 
     // MARK: Versions in use

@@ -53,4 +53,22 @@ package struct UploadBound: Sendable {
             .writeTooLarge, "The write transaction has \(size) bytes to upload. One upload may have \(bytes) bytes.",
             fix: "Write the objects in several transactions.")
     }
+
+    /// Rejects an asymmetric object that no message can carry.
+    /// - Throws: `ingestTooLarge` with the size and the bound.
+    func check(_ object: ObjectChange) throws(SluiceError) {
+        // The largest numbers: a batch has a number too.
+        let alone = Changeset(
+            number: .max, time: HybridTime(rawValue: .max), base: LSN(rawValue: .max), changes: [object])
+        let size = try measure(alone)
+        guard size > bytes else { return }
+        throw UploadBound.tooLarge(object.object.type, bytes: size, maximum: bytes)
+    }
+
+    /// Returns the error for an asymmetric object that no message can carry.
+    package static func tooLarge(_ type: String, bytes: Int, maximum: Int) -> SluiceError {
+        SluiceError(
+            .ingestTooLarge, "An object of class \(type) has \(bytes) bytes to upload. One upload may have \(maximum) bytes.",
+            fix: "Split the object into several.")
+    }
 }

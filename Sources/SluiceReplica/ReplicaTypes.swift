@@ -36,12 +36,15 @@ package struct ReplicaRowChange: Sendable {
     package var row: RowRef?
     /// The primary key for the other events.
     package var key: Value?
+    /// The encoded write times, in the arena of the batch's rows. Empty for SQL.
+    package var times: Range<UInt32>
 
-    package init(type: Int, event: Event, row: RowRef? = nil, key: Value? = nil) {
+    package init(type: Int, event: Event, row: RowRef? = nil, key: Value? = nil, times: Range<UInt32> = 0..<0) {
         self.type = type
         self.event = event
         self.row = row
         self.key = key
+        self.times = times
     }
 }
 
@@ -55,6 +58,8 @@ package struct ReplicaBatch: Sendable {
     package var lsn: LSN = .zero
     /// The history anchor of `lsn`, opaque. Empty if the gateway sent none.
     package var witness: [UInt8] = []
+    /// The numbers that write times use for properties, by type in the order of its properties. Empty if they are the replica's own.
+    package var numbers: [[UInt32]] = []
 
     package init() {}
 
@@ -72,23 +77,42 @@ package struct ReplicaCommit: Sendable {
     package var time: Int64
     /// The replica's own changeset that the transaction committed. 0: none.
     package var changeset: UInt64
+    /// The time of a client's writes. Zero for SQL.
+    package var writeTime: HybridTime
 
-    package init(lsn: LSN, changes: Range<Int>, time: Int64 = 0, changeset: UInt64 = 0) {
+    package init(lsn: LSN, changes: Range<Int>, time: Int64 = 0, changeset: UInt64 = 0, writeTime: HybridTime = .zero) {
         self.lsn = lsn
         self.changes = changes
         self.time = time
         self.changeset = changeset
+        self.writeTime = writeTime
+    }
+}
+
+/// The write times of a row of a bootstrap.
+package struct StagedTimes: Hashable, Sendable {
+    /// The primary key of the row.
+    package var key: Value
+    /// The encoded `WriteTimes`. Empty for a row that only SQL has written.
+    package var times: [UInt8]
+    /// The time of the row's last commit, in milliseconds since 1970.
+    package var commitTime: Int64
+
+    package init(key: Value, times: [UInt8], commitTime: Int64) {
+        self.key = key
+        self.times = times
+        self.commitTime = commitTime
     }
 }
 
 /// A compensating write: a write that the gateway rejected, and that the replica has undone.
-package struct RefusedWrite: Hashable, Sendable {
+package struct CompensatingWrite: Hashable, Sendable {
     /// The changeset that carried it.
     package var changeset: UInt64
     package var object: ObjectKey
     /// A code of `ErrorCode`'s table, as the gateway sent it.
     package var code: UInt16
-    /// A `RefusalCause`, or one that only a newer gateway knows. Empty for asymmetric objects.
+    /// A `RejectionCause`, or one that only a newer gateway knows. Empty for asymmetric objects.
     package var cause: String
     package var reason: String
     /// The fields at fault. Empty if the whole object is.
@@ -123,12 +147,12 @@ package struct FutileWrite: Hashable, Sendable {
 }
 
 /// Compensating writes that were not reported to the app yet. They survive a restart until `Replica.reported(_:)`.
-package struct WriteRefusal: Hashable, Sendable {
+package struct CompensationReport: Hashable, Sendable {
     /// The number in this replica, from 1.
     package var id: UInt64
-    package var writes: [RefusedWrite]
+    package var writes: [CompensatingWrite]
 
-    package init(id: UInt64, writes: [RefusedWrite]) {
+    package init(id: UInt64, writes: [CompensatingWrite]) {
         self.id = id
         self.writes = writes
     }
@@ -136,7 +160,7 @@ package struct WriteRefusal: Hashable, Sendable {
 
 /// Asymmetric objects that are sent and acknowledged together.
 package struct IngestBatch: Hashable, Sendable {
-    /// The number, from 1. A batch keeps its number and its objects until it is acknowledged.
+    /// The number, from 1. A batch keeps its number and its objects until it is acknowledged, unless no message can carry it.
     package var number: UInt64
     package var objects: [ObjectChange]
 
@@ -144,6 +168,19 @@ package struct IngestBatch: Hashable, Sendable {
         self.number = number
         self.objects = objects
     }
+}
+
+/// The objects to remove from a batch that no message can carry. Positions are those in `IngestBatch.objects`.
+package struct IngestCut: Hashable, Sendable {
+    package var batch: UInt64
+    /// The positions of objects that alone are larger than a message. They are deleted.
+    package var dropped: [Int] = []
+    /// The report of the deleted objects, for the app.
+    package var refused: [CompensatingWrite] = []
+    /// The positions of objects that fit another message. They return to the queue.
+    package var returned: [Int] = []
+
+    package init(batch: UInt64) { self.batch = batch }
 }
 
 /// An object that the server removed from the device.
@@ -177,7 +214,7 @@ package enum ReplicaReset: UInt64, Hashable, Sendable {
 }
 
 /// An upload cursor: the last changeset and the last asymmetric object at a point in time.
-package struct UploadMark: Hashable, Sendable {
+package struct UploadCursor: Hashable, Sendable {
     package var changeset: UInt64
     package var object: UInt64
 }

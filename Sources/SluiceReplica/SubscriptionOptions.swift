@@ -3,12 +3,24 @@ package import SluiceCore
 /// The options of a subscription beside its query.
 package struct SubscriptionOptions: Hashable, Sendable {
     package struct SortKey: Hashable, Sendable {
-        package var property: String
+        /// A property, or a path to one through single links, with the names in the file.
+        package var path: String
         package var isDescending: Bool
 
-        package init(property: String, isDescending: Bool) {
-            self.property = property
+        package init(path: String, isDescending: Bool) {
+            self.path = path
             self.isDescending = isDescending
+        }
+    }
+
+    /// One object for each combination of values of the paths: the first in the order of `sort`.
+    package struct Distinct: Hashable, Sendable {
+        package var paths: [String]
+        package var sort: [SortKey]
+
+        package init(paths: [String], sort: [SortKey]) {
+            self.paths = paths
+            self.sort = sort
         }
     }
 
@@ -17,13 +29,18 @@ package struct SubscriptionOptions: Hashable, Sendable {
     /// The maximum number of objects, in the order of `sort`. 0: no limit.
     package var limit: Int
     package var sort: [SortKey]
+    /// The DISTINCTs, applied in sequence before `limit` counts. Requires a limit.
+    package var distinct: [Distinct]
     /// Paths of links whose objects are included, with the names in the file.
     package var includes: [String]
 
-    package init(timeToLive: UInt64? = nil, limit: Int = 0, sort: [SortKey] = [], includes: [String] = []) {
+    package init(
+        timeToLive: UInt64? = nil, limit: Int = 0, sort: [SortKey] = [], distinct: [Distinct] = [], includes: [String] = []
+    ) {
         self.timeToLive = timeToLive
         self.limit = limit
         self.sort = sort
+        self.distinct = distinct
         self.includes = includes
     }
 
@@ -51,8 +68,9 @@ package struct SubscriptionOptions: Hashable, Sendable {
         var fields: [String: Value] = [:]
         if let timeToLive { fields["ttl"] = .int(Int64(clamping: timeToLive)) }
         if limit > 0 { fields["limit"] = .int(Int64(limit)) }
-        if !sort.isEmpty {
-            fields["sort"] = .list(sort.flatMap { [.string($0.property), .bool($0.isDescending)] })
+        if !sort.isEmpty { fields["sort"] = Self.stored(sort) }
+        if !distinct.isEmpty {
+            fields["distinct"] = .list(distinct.map { .list([.list($0.paths.map { .string($0) }), Self.stored($0.sort)]) })
         }
         if !includes.isEmpty { fields["include"] = .list(includes.map { .string($0) }) }
         return fields.isEmpty ? [] : StoredValue.encode(.dictionary(fields))
@@ -64,16 +82,29 @@ package struct SubscriptionOptions: Hashable, Sendable {
         guard !bytes.isEmpty, case .dictionary(let fields)? = StoredValue.decode(bytes) else { return }
         if case .int(let milliseconds)? = fields["ttl"] { timeToLive = UInt64(clamping: milliseconds) }
         if case .int(let count)? = fields["limit"] { limit = Int(clamping: count) }
-        if case .list(let parts)? = fields["sort"] {
-            for (name, direction) in zip(parts, parts.dropFirst()) {
-                if case .string(let property) = name, case .bool(let isDescending) = direction {
-                    sort.append(SortKey(property: property, isDescending: isDescending))
-                }
+        sort = Self.sort(fields["sort"])
+        if case .list(let parts)? = fields["distinct"] {
+            distinct = parts.compactMap { part in
+                guard case .list(let both) = part, both.count == 2 else { return nil }
+                return Distinct(paths: Self.paths(both[0]), sort: Self.sort(both[1]))
             }
         }
-        if case .list(let paths)? = fields["include"] {
-            includes = paths.compactMap { if case .string(let path) = $0 { path } else { nil } }
+        includes = Self.paths(fields["include"])
+    }
+
+    private static func stored(_ sort: [SortKey]) -> Value { .list(sort.flatMap { [.string($0.path), .bool($0.isDescending)] }) }
+
+    private static func sort(_ stored: Value?) -> [SortKey] {
+        guard case .list(let parts)? = stored else { return [] }
+        return zip(parts, parts.dropFirst()).compactMap { name, direction in
+            guard case .string(let path) = name, case .bool(let isDescending) = direction else { return nil }
+            return SortKey(path: path, isDescending: isDescending)
         }
+    }
+
+    private static func paths(_ stored: Value?) -> [String] {
+        guard case .list(let paths)? = stored else { return [] }
+        return paths.compactMap { if case .string(let path) = $0 { path } else { nil } }
     }
 }
 

@@ -37,7 +37,8 @@ package struct SyncTiming: Hashable, Sendable {
     package var ping: UInt64
     /// The limit for an answer to a ping.
     package var pong: UInt64
-    /// The limit for the TCP connection and for the answer to the upgrade, within `connect`. `nil` uses the transport's default.
+    /// The limit for the TCP connection, the TLS handshake and the answer to the upgrade together, within `connect`. `nil` uses the
+    /// transport's default.
     package var transport: UInt64?
 
     package init(connect: UInt64 = 120_000, ping: UInt64 = 30_000, pong: UInt64 = 30_000, transport: UInt64? = nil) {

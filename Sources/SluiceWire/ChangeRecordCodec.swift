@@ -29,6 +29,8 @@ package struct ChangeRecordView: Hashable, Sendable {
     package var passage: Passage
     package var before: Range<Int>?
     package var after: Range<Int>?
+    /// The encoded write times. Empty for SQL.
+    package var times: Range<Int>
 }
 
 /// The codec of `ChangeRecord`, the message that the gateway publishes for each change.
@@ -60,6 +62,12 @@ package struct ChangeRecordCodec: Sendable {
         writer.ifNotZero(9, varint: UInt64(passage.rawValue))
         if let before = change.before { image(10, before, of: codec, rows, into: &writer) }
         if let after = change.after { image(11, after, of: codec, rows, into: &writer) }
+        if !change.times.isEmpty {
+            rows.arena.withUnsafeBytes { arena in
+                let times = Int(change.times.lowerBound)..<Int(change.times.upperBound)
+                writer.field(12, bytes: UnsafeRawBufferPointer(rebasing: arena[times]))
+            }
+        }
     }
 
     /// Appends a record without images, which states only that the object changed.
@@ -86,6 +94,7 @@ package struct ChangeRecordCodec: Sendable {
             let content = writer.open(5)
             writer.ifNotZero(1, varint: origin.client.rawValue)
             writer.ifNotZero(2, varint: origin.changeset)
+            writer.ifNotZero(3, fixed64: origin.time.rawValue)
             writer.close(content)
         }
         writer.ifNotEmpty(6, string: types[Int(change.type)].type.name)
@@ -118,7 +127,7 @@ package struct ChangeRecordCodec: Sendable {
         return ChangeRecordView(
             position: position, previous: head.previous, xid: head.xid, commitTime: head.commitTime, origin: head.origin,
             type: types.index(ofName: reader.slice(head.type)), typeName: head.type, primaryKey: key, operation: operation,
-            passage: head.passage, before: head.before, after: head.after)
+            passage: head.passage, before: head.before, after: head.after, times: head.times)
     }
 
     /// Decodes an image of a record and appends it to `rows`.
@@ -146,6 +155,7 @@ private struct Head {
     var passage = Passage.stay
     var before: Range<Int>?
     var after: Range<Int>?
+    var times = 0..<0
 
     mutating func read(_ reader: inout WireReader) throws(SluiceError) {
         let tag = try reader.tag()
@@ -167,8 +177,9 @@ private struct Head {
             passage = known
         case (10, .lengthDelimited): before = try reader.content()
         case (11, .lengthDelimited): after = try reader.content()
+        case (12, .lengthDelimited): times = try reader.content()
         default:
-            guard !(1...11).contains(tag.field) else { throw .malformed("field \(tag.field) is a \(tag.type)") }
+            guard !(1...12).contains(tag.field) else { throw .malformed("field \(tag.field) is a \(tag.type)") }
             try reader.skip(tag.type)
         }
     }
@@ -195,6 +206,7 @@ private struct Head {
             switch (tag.field, tag.type) {
             case (1, .varint): origin.client = ClientID(rawValue: try reader.varint())
             case (2, .varint): origin.changeset = try reader.varint()
+            case (3, .fixed64): origin.time = HybridTime(rawValue: try reader.fixed64())
             default: try reader.skip(tag.type)
             }
         }

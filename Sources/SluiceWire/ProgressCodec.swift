@@ -27,10 +27,13 @@ package struct LogProgress: Hashable, Sendable {
     /// The log has all commits between this position and `lsn`, except those that retention removed. Zero if unknown.
     package var completeSince: LSN
     /// The last known transaction up to `lsn`.
-    package var witness: Witness?
+    package var witness: HistoryAnchor?
+    /// The latest time of a client's write up to `lsn`. Zero if there is none.
+    package var writeTime: HybridTime
 
     package init(
-        lsn: LSN, commitTime: Int64, grown: [PartitionEnd], since: LSN, completeSince: LSN = .zero, witness: Witness? = nil
+        lsn: LSN, commitTime: Int64, grown: [PartitionEnd], since: LSN, completeSince: LSN = .zero, witness: HistoryAnchor? = nil,
+        writeTime: HybridTime = .zero
     ) {
         self.lsn = lsn
         self.commitTime = commitTime
@@ -38,6 +41,7 @@ package struct LogProgress: Hashable, Sendable {
         self.since = since
         self.completeSince = completeSince
         self.witness = witness
+        self.writeTime = writeTime
     }
 }
 
@@ -56,6 +60,7 @@ package enum ProgressCodec {
         writer.ifNotZero(4, fixed64: progress.since.rawValue)
         writer.ifNotZero(5, fixed64: progress.completeSince.rawValue)
         if let witness = progress.witness { writer.field(6, bytes: witness.bytes) }
+        writer.ifNotZero(7, fixed64: progress.writeTime.rawValue)
     }
 
     package static func encode(_ progress: LogProgress) -> [UInt8] {
@@ -75,7 +80,8 @@ package enum ProgressCodec {
             case (3, .lengthDelimited): progress.grown.append(try partition(reader.nested(try reader.content())))
             case (4, .fixed64): progress.since = LSN(rawValue: try reader.fixed64())
             case (5, .fixed64): progress.completeSince = LSN(rawValue: try reader.fixed64())
-            case (6, .lengthDelimited): progress.witness = Witness(reader.slice(try reader.content()))
+            case (6, .lengthDelimited): progress.witness = HistoryAnchor(reader.slice(try reader.content()))
+            case (7, .fixed64): progress.writeTime = HybridTime(rawValue: try reader.fixed64())
             default: try reader.skip(tag.type)
             }
         }

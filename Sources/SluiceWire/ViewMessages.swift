@@ -34,20 +34,27 @@ package struct CommitsWriter: Sendable {
     /// Begins a transaction.
     /// - Parameters:
     ///   - commitTime: microseconds since 1970, UTC.
-    ///   - changeset: the receiver's own changeset that the transaction is; 0: none.
-    package mutating func beginCommit(_ lsn: LSN, commitTime: Int64, changeset: UInt64 = 0) {
+    ///   - changeset: the receiver's own changeset that the transaction committed. 0: none.
+    ///   - writeTime: the time of a client's writes. Zero for SQL.
+    package mutating func beginCommit(_ lsn: LSN, commitTime: Int64, changeset: UInt64 = 0, writeTime: HybridTime = .zero) {
         begin()
         commit = writer.open(1)
         writer.ifNotZero(1, fixed64: lsn.rawValue)
         writer.ifNotZero(2, zigzag: commitTime)
         writer.ifNotZero(4, varint: changeset)
+        writer.ifNotZero(5, fixed64: writeTime.rawValue)
     }
 
-    /// Adds a change whose row, or key, is encoded already.
-    /// - Parameter content: of the `Row` message when the event has a row, of the key's `Value` otherwise.
-    package mutating func addChange(_ type: String, _ event: ViewEvent, _ content: UnsafeRawBufferPointer) {
+    /// Adds a change whose row or key is already encoded.
+    /// - Parameters:
+    ///   - content: the `Row` message if the event has a row, otherwise the key's `Value`.
+    ///   - times: the encoded write times. Empty for SQL.
+    package mutating func addChange(
+        _ type: String, _ event: ViewEvent, _ content: UnsafeRawBufferPointer, times: UnsafeRawBufferPointer? = nil
+    ) {
         let change = open(type, event)
         writer.field(event.hasRow ? 3 : 4, bytes: content)
+        if let times, !times.isEmpty { writer.field(5, bytes: times) }
         writer.close(change)
         changeCount += 1
     }
@@ -56,10 +63,11 @@ package struct CommitsWriter: Sendable {
         content.withUnsafeBytes { addChange(type, event, $0) }
     }
 
-    /// Adds a change with those fields of an encoded row that the mask shows.
-    /// - Throws: `badSyntax`; the change is then not in the message.
+    /// Adds a change with those fields of an encoded row that the mask allows.
+    /// - Parameter times: the encoded write times of these fields.
+    /// - Throws: `badSyntax`. The change is then not in the message.
     package mutating func addChange(
-        _ event: ViewEvent, _ row: UnsafeRawBufferPointer, codec: RowCodec, mask: [Bool]
+        _ event: ViewEvent, _ row: UnsafeRawBufferPointer, codec: RowCodec, mask: [Bool], times: [UInt8] = []
     ) throws(SluiceError) {
         let start = writer.count
         let change = open(codec.type.name, event)
@@ -71,6 +79,7 @@ package struct CommitsWriter: Sendable {
             throw error
         }
         writer.close(content)
+        if !times.isEmpty { times.withUnsafeBytes { writer.field(5, bytes: $0) } }
         writer.close(change)
         changeCount += 1
     }
@@ -90,7 +99,7 @@ package struct CommitsWriter: Sendable {
     ///   - witness: the history anchor, the last known transaction up to `lsn`.
     ///   - more: `true` if another piece of the same run follows. The client applies nothing before the last piece.
     /// - Returns: the encoded `ServerMessage`.
-    package mutating func finish(_ lsn: LSN, witness: Witness? = nil, more: Bool = false) -> [UInt8] {
+    package mutating func finish(_ lsn: LSN, witness: HistoryAnchor? = nil, more: Bool = false) -> [UInt8] {
         begin()
         writer.ifNotZero(2, fixed64: lsn.rawValue)
         writer.ifNotZero(3, varint: more ? 1 : 0)
@@ -147,8 +156,20 @@ package struct BootstrapRowsWriter: Sendable {
         rowCount += 1
     }
 
-    /// - Parameter checkpoint: a `PBCheckpoint`, of how far the bootstrap has come with this message; empty for none.
-    /// - Returns: the `ServerMessage`.
+    /// Adds the write times of a row. They apply after all rows of the message.
+    /// - Parameter commitTime: the time of the row's last commit, in milliseconds since 1970.
+    package mutating func addTimes(_ key: Value, _ times: [UInt8], commitTime: Int64) {
+        let content = writer.open(7)
+        ValueCodec.nested(1, key, into: &writer)
+        if !times.isEmpty { times.withUnsafeBytes { writer.field(2, bytes: $0) } }
+        writer.ifNotZero(3, zigzag: commitTime)
+        writer.close(content)
+        rowCount += 1
+    }
+
+    /// Ends the message.
+    /// - Parameter checkpoint: the resume offer that covers this message, an encoded `PBCheckpoint`. Empty for none.
+    /// - Returns: the encoded `ServerMessage`.
     package consuming func finish(checkpoint: [UInt8] = []) -> [UInt8] {
         if reasons.contains(where: { $0 != 0 }) {
             let content = writer.open(5)

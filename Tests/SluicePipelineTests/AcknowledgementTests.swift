@@ -32,7 +32,7 @@ private final class SlowDisk: WriteStore {
         let number = request.origin.changeset
         state.withLock { $0.committed.append(number) }
         let object = ObjectKey(type: "Order", key: .string("k"))
-        let rejected = RejectedWrite(changeset: number, object: object, code: .compensatingWrite, reason: "No.", values: [:])
+        let rejected = WriteRejection(changeset: number, object: object, code: .compensatingWrite, reason: "No.", values: [:])
         return WriteOutcome(
             lsn: LSN(rawValue: 100 + number), rejected: undone.contains(number) ? [rejected] : [],
             compensation: undone.contains(number) ? number : nil, futile: futile.contains(number) ? [object] : [])

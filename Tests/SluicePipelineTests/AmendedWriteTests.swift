@@ -47,7 +47,7 @@ private final class WrittenKeys: WriteStore {
         ])
 
     /// - Returns: what was refused of the creation of an order with a title of so many bytes, and the keys that were written.
-    private static func commit(title: Int, note: Int) async throws -> (rejected: [RejectedWrite], written: [Value]) {
+    private static func commit(title: Int, note: Int) async throws -> (rejected: [WriteRejection], written: [Value]) {
         let store = WrittenKeys()
         let committer = Committer(store: store, rules: Annotating(bytes: note), environment: SystemEnvironment())
         let plan = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", role: "clerk", checkWrite: true)
@@ -55,7 +55,7 @@ private final class WrittenKeys: WriteStore {
             client: ClientID(rawValue: 7), session: 1, user: UserContext(id: "ann"), plan: SessionPlan(types: ["Order": plan]),
             view: View(version: 1, types: [TypeView(type: 0, predicate: .true(type), mask: nil)], partitions: []),
             schema: AppSchema(version: 1, schema: Schema([type]), fields: QueryableFields(), isDevelopment: false), compensation: 0,
-            seen: SeenRows())
+            seen: ClientViewHistory())
         let change = ObjectChange(
             object: ObjectKey(type: "Order", key: .string("k")), kind: .create,
             values: ["title": .string(String(repeating: "t", count: title))])

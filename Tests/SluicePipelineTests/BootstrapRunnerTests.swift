@@ -22,7 +22,7 @@ import Testing
         let snapshots = EmptyTables(blind: blind)
         let runner = BootstrapRunner(
             authority: OrderAuthority(), snapshots: snapshots, fanout: fanout, frames: frames, environment: time, channel: channel,
-            client: .server, user: "ann", sealer: NoSealer(), progress: BootstrapProgress(), taken: { 0 })
+            client: .server, user: "ann", sealer: NoSealer(), progress: BootstrapProgress(), pending: PendingObjects(), taken: { 0 })
         let (id, held, _) = try await runner.run(OrderAuthority.view, replacing: nil, held: nil)
         #expect(held.point == SnapshotPoint(cluster: "c", transaction: 100))
         #expect(channel.messages.count == 2)
@@ -35,7 +35,7 @@ import Testing
         let epoch: UInt64 = last == .max - 1 ? 1 << 32 : 0
         let start = SnapshotStart(
             snapshot: TransactionSnapshot(xmin: epoch + 100, xmax: epoch + 100, running: []), lsn: .zero, cluster: "c",
-            witness: last.map { Witness(transaction: $0, commitTime: 1) })
+            witness: last.map { HistoryAnchor(transaction: $0, commitTime: 1) })
         #expect(start.point.transaction == (epoch > 0 ? UInt64(UInt32.max) : number))
         #expect(start.point.witness == start.witness)
     }

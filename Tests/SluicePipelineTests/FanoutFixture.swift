@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceMerge
 import SluiceQuery
 import SluiceWire
 import Synchronization
@@ -14,15 +15,27 @@ struct OrderAuthority: SchemaAuthority {
     /// All orders.
     static let view = View(version: 1, types: [TypeView(type: 0, predicate: .true(type), mask: nil)], partitions: [])
 
-    /// What the log has of an order that was inserted.
-    static func inserted(_ key: String, size: Int64 = 2, at lsn: LSN, by origin: Origin? = nil) -> PendingRecord {
+    /// What the log has of an order that was inserted, or had another size before.
+    static func inserted(
+        _ key: String, size: Int64 = 2, from before: Int64? = nil, at lsn: LSN, by origin: Origin? = nil, times: WriteTimes = WriteTimes()
+    ) -> PendingRecord {
         var buffer = RowBuffer()
-        buffer.beginRow()
-        buffer.append(.string(key))
-        buffer.append(Cell(tag: .int, bits: UInt64(bitPattern: size)))
+        func row(_ size: Int64) -> RowRef {
+            buffer.beginRow()
+            buffer.append(.string(key))
+            buffer.append(Cell(tag: .int, bits: UInt64(bitPattern: size)))
+            return buffer.endRow()
+        }
+        let old = before.map { row($0) }
         let position = Position(lsn: lsn, ordinal: 0)
-        let change = CapturedChange(position: position, type: 0, operation: .insert, before: nil, after: buffer.endRow())
-        let transaction = CapturedTransaction(xid: 7, lsn: lsn, commitTime: 0, origin: origin, changes: 0..<1, end: nil)
+        var change = CapturedChange(
+            position: position, type: 0, operation: old == nil ? .insert : .update, before: old, after: row(size))
+        if !times.isEmpty {
+            let start = UInt32(buffer.arena.count)
+            buffer.arena += times.encoded
+            change.times = start..<UInt32(buffer.arena.count)
+        }
+        let transaction = CapturedTransaction(xid: 7, lsn: lsn, commitTime: 5_000_600, origin: origin, changes: 0..<1, end: nil)
         var writer = ByteWriter(capacity: 256)
         ChangeRecordCodec(Schema([type])).encode(change, of: transaction, rows: buffer, previous: nil, passage: .stay, into: &writer)
         return PendingRecord(position: position, xid: 7, bytes: Array(writer.bytes)[...])

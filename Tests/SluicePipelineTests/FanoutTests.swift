@@ -1,5 +1,8 @@
 import Logging
+import Foundation
 import SluiceCore
+import SluiceMerge
+import SluiceQuery
 import SluiceWire
 import Testing
 
@@ -93,5 +96,92 @@ import Testing
         let snapshot = TransactionSnapshot(xmin: 100, xmax: 100, running: [])
         #expect(await fanout.activate(staged, replacing: nil, after: [], snapshot: snapshot, rows: 0, held: PBHeld(), taken: taken))
         #expect(channel.messages.last?.bootstrapEnd.changeset == end)
+    }
+
+    @Test func `how late the writes are that a bootstrap may have`() async {
+        let staged = await fanout.add(channel, view: OrderAuthority.view, staged: true, client: me)
+        for (lsn, written) in [(200, 9), (300, 7)] as [(UInt64, Int64)] {
+            let time = HybridTime(milliseconds: written)
+            await fanout.deliver(ReleasedBatch(records: [], watermark: LSN(rawValue: lsn), resync: [], writeTime: time))
+        }
+        let snapshot = TransactionSnapshot(xmin: 100, xmax: 100, running: [])
+        #expect(await fanout.activate(staged, replacing: nil, after: [], snapshot: snapshot, rows: 0, held: PBHeld(), taken: 0))
+        #expect(channel.messages.last?.bootstrapEnd.writeTime == HybridTime(milliseconds: 9).rawValue)
+    }
+
+    @Test func `how late the writes can be of a row that comes into its view, and not of new rows or those that it has`() async throws {
+        let predicate = try Query.parse("size > 2").bind(to: OrderAuthority.type)
+        let view = View(version: 1, types: [TypeView(type: 0, predicate: predicate, mask: nil)], partitions: [])
+        _ = await fanout.add(channel, view: view, staged: false)
+        let latest = HybridTime(milliseconds: 9)
+        for (lsn, before, size) in [(200, nil, 3), (300, 1, 3), (400, 3, 4)] as [(UInt64, Int64?, Int64)] {
+            let lsn = LSN(rawValue: lsn)
+            let record = OrderAuthority.inserted("\(lsn)", size: size, from: before, at: lsn)
+            await fanout.deliver(ReleasedBatch(records: [record], watermark: lsn, resync: [], writeTime: latest))
+        }
+        #expect(channel.messages.flatMap(\.commits.commits).map(\.writeTime) == [0, latest.rawValue, 0])
+    }
+
+    /// The times of both properties but the key, at a millisecond.
+    private func times(_ millisecond: Int64, _ numbers: [UInt32] = [1, 2]) -> WriteTimes {
+        let clock = PropertyClock(stamp: WriteStamp(time: HybridTime(milliseconds: millisecond), client: ClientID(rawValue: 6)))
+        return WriteTimes(properties: Dictionary(uniqueKeysWithValues: numbers.map { ($0, clock) }))
+    }
+
+    private func origin(_ millisecond: Int64) -> Origin {
+        Origin(client: ClientID(rawValue: 6), changeset: 3, time: HybridTime(milliseconds: millisecond))
+    }
+
+    @Test func `when others wrote what it is sent, and nothing of what it may not read`() async throws {
+        _ = await fanout.add(channel, view: OrderAuthority.view, staged: false)
+        let masked = KeptMessages()
+        let type = TypeView(type: 0, predicate: .true(OrderAuthority.type), mask: [true, false])
+        _ = await fanout.add(masked, view: View(version: 1, types: [type], partitions: []), staged: false)
+        let records = [
+            OrderAuthority.inserted("a", at: LSN(rawValue: 100)),
+            OrderAuthority.inserted("b", at: LSN(rawValue: 200), by: origin(9), times: times(9)),
+            OrderAuthority.inserted("c", at: LSN(rawValue: 300), by: origin(9), times: times(9, [2])),
+        ]
+        await deliver(records, upTo: 300)
+        let commits = channel.messages.flatMap(\.commits.commits)
+        #expect(commits.map(\.writeTime) == [0, HybridTime(milliseconds: 9).rawValue, HybridTime(milliseconds: 9).rawValue])
+        let sent = try commits.flatMap(\.changes).map { try $0.times.isEmpty ? nil : WriteTimes(encoded: Array($0.times)) }
+        #expect(sent == [nil, times(9), times(9, [2])])
+        let visible = try masked.messages.flatMap(\.commits.commits).flatMap(\.changes).map {
+            try $0.times.isEmpty ? nil : WriteTimes(encoded: Array($0.times))
+        }
+        #expect(visible == [nil, times(9, [1]), nil])
+    }
+
+    @Test func `when others wrote what came during a bootstrap, of the objects that it has named`() async throws {
+        let staged = await fanout.add(channel, view: OrderAuthority.view, staged: true, client: me)
+        let records = [
+            OrderAuthority.inserted("named", at: LSN(rawValue: 100), by: origin(8), times: times(8, [1, 2])),
+            OrderAuthority.inserted("named", at: LSN(rawValue: 200), by: origin(9), times: times(9, [2])),
+            OrderAuthority.inserted("other", at: LSN(rawValue: 300), by: origin(9), times: times(9)),
+        ]
+        await deliver(records, upTo: 300)
+        var set = PBSubscribe()
+        var named = PBPendingObjects()
+        (named.type, named.keys) = ("Order", [PBValue(.string("named"))])
+        set.pending = [named]
+        let pending = try PendingObjects(set)
+        let snapshot = TransactionSnapshot(xmin: 1, xmax: 1, running: [])
+        #expect(
+            await fanout.activate(
+                staged, replacing: nil, after: [], snapshot: snapshot, rows: 0, held: PBHeld(), taken: 0, pending: pending))
+        let told = channel.messages.flatMap(\.bootstrapRows.times)
+        #expect(told.count == 1 && told.first?.primaryKey == PBValue(.string("named")) && told.first?.commitTime == 5_001)
+        let sent = try WriteTimes(encoded: Array(told.first?.times ?? Data()))
+        #expect(sent == times(8, [1]).followed(by: times(9, [2])))
+    }
+
+    @Test func `that it has named too many objects`() {
+        var set = PBSubscribe()
+        var named = PBPendingObjects()
+        named.keys = (0...Limits.pendingObjects).map { PBValue(.int(Int64($0))) }
+        set.pending = [named]
+        let error = #expect(throws: SluiceError.self) { try PendingObjects(set) }
+        #expect(error?.code == .limitsExceeded)
     }
 }

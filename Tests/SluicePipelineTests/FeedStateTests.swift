@@ -218,6 +218,26 @@ extension FeedState {
         #expect(feed.watermark == LSN(rawValue: 10 * steps))
     }
 
+    @Test func `releases with the latest time of the writes up to the watermark, also of steps that became one`() {
+        func time(_ milliseconds: Int64) -> HybridTime { HybridTime(milliseconds: milliseconds) }
+        var feed = FeedState()
+        for (lsn, written) in [(10, 3), (20, 9), (30, 4)] as [(UInt64, Int64)] {
+            var record = progress(lsn)
+            record.writeTime = time(written)
+            feed.progress(record)
+        }
+        #expect(feed.release()?.writeTime == time(9))
+        feed.assign(flights, from: 0)
+        let steps = UInt64(FeedState.mostProgress) + 2
+        for step in 1...steps {
+            var record = progress(30 + step, [flights: 1])
+            record.writeTime = time(step == steps - 1 ? 50 : 10)
+            feed.progress(record)
+        }
+        feed.take(0, position(31))
+        #expect(feed.release()?.writeTime == time(50))
+    }
+
     @Test func `passes over progress that goes back`() {
         var feed = FeedState()
         feed.progress(progress(30))

@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test func `end when a newer one begins, and only of that file`() {
-        let (services, files) = (SessionFixture.services(), FileSessions())
+        let (services, files) = (SessionFixture.services(), ClientSessions())
         let (first, second, other) = (Self.session(services), Self.session(services), Self.session(services))
         #expect(files.begin(first, of: Self.file(7, session: 1)) == nil)
         #expect(files.begin(other, of: Self.file(8, session: 1)) == nil)
@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test func `of two that begin at once the older ends, whichever comes last`() {
-        let (services, files) = (SessionFixture.services(), FileSessions())
+        let (services, files) = (SessionFixture.services(), ClientSessions())
         let (older, newer) = (Self.session(services), Self.session(services))
         #expect(files.begin(newer, of: Self.file(7, session: 2)) == nil)
         #expect(files.begin(older, of: Self.file(7, session: 1)) === older)
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test func `are forgotten when they are over, but not for the end of an older one that comes late`() {
-        let (services, files) = (SessionFixture.services(), FileSessions())
+        let (services, files) = (SessionFixture.services(), ClientSessions())
         let (first, second, third) = (Self.session(services), Self.session(services), Self.session(services))
         _ = files.begin(first, of: Self.file(7, session: 1))
         _ = files.begin(second, of: Self.file(7, session: 2))

@@ -215,7 +215,7 @@ private struct IngestShare: IngestStore {
         return try tables.commit(outcome)
     }
     func rewind(_ partition: LogPartition, from offset: Int64) async throws {}
-    func commit(accepted: [AcceptedObjects], refused: [RefusedObject]) async throws -> IngestTally { IngestTally() }
+    func commit(accepted: [AcceptedObjects], refused: [RejectedObject]) async throws -> IngestTally { IngestTally() }
     func claim(topic: String, partitions: Int32) async throws -> Set<Int32> { tables.claim(sink, of: partitions) }
     func release(topic: String) async { tables.release(sink) }
 }

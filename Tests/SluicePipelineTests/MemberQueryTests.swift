@@ -17,8 +17,14 @@ import Testing
             name: "Port",
             properties: [
                 Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "land", type: .link(to: "Land"), isOptional: true),
+                Property(id: 3, name: "name", type: .string), Property(id: 4, name: "sign", type: .binary),
+                Property(id: 5, name: "ships", type: .link(to: "Ship"), collection: .list),
             ]),
-        ObjectType(name: "Land", properties: [Property(id: 1, name: "_id", type: .string)]),
+        ObjectType(
+            name: "Land",
+            properties: [
+                Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "king", type: .link(to: "Land"), isOptional: true),
+            ]),
     ])
 
     /// How many steps of each path are left, and by what is ordered.
@@ -28,7 +34,7 @@ import Testing
         ships.limit = 5
         ships.sort = ["size", "_id"].map { name in
             var key = PBSortKey()
-            key.property = name
+            key.path = name
             return key
         }
         var ports = PBQuery()
@@ -36,10 +42,82 @@ import Testing
         let hidden: (ObjectType) -> Set<Int> = { type in
             Set(type.properties.indices.filter { names.contains("\(type.name).\(type.properties[$0].name)") })
         }
-        let members = try [(ships, 0), (ports, 1)].map { query, type in
-            try MemberQuery(query, type: type, predicate: .true(schema.types[type]), schema: schema, hidden: hidden)
+        let members = try [(ships, 0), (ports, 1)].map { query, type in try Self.members(query, type, hidden) }
+        return (members.flatMap(\.includes).map(\.count), members[0].first?.order.map(\.path.property) ?? [])
+    }
+
+    private static func members(_ query: PBQuery, _ type: Int, _ hidden: @escaping (ObjectType) -> Set<Int>) throws -> MemberQuery {
+        try MemberQuery(
+            query, type: type, predicate: .true(schema.types[type]), schema: schema, hidden: hidden,
+            readable: { .true(schema.types[$0]) })
+    }
+
+    /// The choice of the first ten ships by paths, one for each combination of values of the DISTINCT paths.
+    private static func choice(
+        _ sort: [String], distinct: [[String]] = [], limit: UInt32 = 10, hiding names: Set<String> = []
+    ) throws
+        -> ObjectChoice?
+    {
+        var query = PBQuery()
+        query.limit = limit
+        query.sort = sort.map { path in
+            var key = PBSortKey()
+            key.path = path
+            return key
         }
-        return (members.flatMap(\.includes).map(\.count), members[0].first?.order.map(\.property) ?? [])
+        for paths in distinct {
+            var part = PBDistinct()
+            (part.paths, part.sort) = (paths, query.sort)
+            query.distinct.append(part)
+        }
+        return try members(query, 0) { type in
+            Set(type.properties.indices.filter { names.contains("\(type.name).\(type.properties[$0].name)") })
+        }.first
+    }
+
+    private static func text(_ paths: [ObjectChoice.Path]) -> String {
+        paths.map { ($0.links.map { "\($0.property)" } + ["\($0.property)"]).joined(separator: ".") }.joined(separator: " ")
+    }
+
+    @Test func `count by paths through links, and by none that leads through what the user does not see`() throws {
+        let paths = ["port.name", "port.land._id", "size"]
+        func order(hiding names: Set<String>) throws -> String {
+            let choice = try #require(try Self.choice(paths, distinct: [["port.name", "port._id"], ["port.land._id"]], hiding: names))
+            for distinct in choice.distinct { #expect(distinct.order == choice.order) }
+            return "\(Self.text(choice.order.map(\.path))) / \(choice.distinct.map { Self.text($0.paths) }.joined(separator: " / "))"
+        }
+        #expect(try order(hiding: []) == "2.2 2.1.0 1 / 2.2 2.0 / 2.1.0")
+        #expect(try order(hiding: ["Port.name"]) == "2.1.0 1 / 2.0 / 2.1.0")
+        // A hidden path is null in all objects, so all objects are equal by it.
+        #expect(try order(hiding: ["Port.land", "Ship.size"]) == "2.2 / 2.2 2.0 / ")
+        #expect(try order(hiding: ["Ship.port"]) == "1 /  / ")
+    }
+
+    @Test func `are refused by paths that a limit cannot count by`() throws {
+        let cases: [(sort: [String], distinct: [[String]], code: ErrorCode, text: String)] = [
+            (["port"], [], .querySort, "Ship.port is link to Port"), (["port.sign"], [], .querySort, "Port.sign is "),
+            (["port.ships"], [], .querySort, "Port.ships is "), (["port.ships.size"], [], .queryLinkPath, "Port.ships is "),
+            (["size.name"], [], .queryLinkPath, "Ship.size is "), (["port.nome"], [], .queryUnknownProperty, "Port has no property nome"),
+            ([""], [], .queryUnknownProperty, "Ship has no property "), (["port."], [], .queryUnknownProperty, "Port has no property "),
+            (["port.land.king.king.king._id"], [], .queryTooLarge, "more than 4 links"),
+            ([], [["port"]], .queryDistinct, "Ship.port is link to Port"), ([], [[]], .queryDistinct, "names no property"),
+            ([], [["size", "port.nome"]], .queryUnknownProperty, "Port has no property nome"),
+            (Array(repeating: "size", count: 33), [], .queryTooLarge, "33 sort keys"),
+            (Array(repeating: "size", count: 12), [["size"], ["size"]], .queryTooLarge, "38 sort keys"),
+        ]
+        for (sort, distinct, code, text) in cases {
+            let error = #expect(throws: SluiceError.self, "\(sort) \(distinct)") { try Self.choice(sort, distinct: distinct) }
+            #expect(error?.code == code && error?.message.contains(text) == true, "\(sort) \(distinct): \(error as Any)")
+        }
+        let error = #expect(throws: SluiceError.self) { try Self.choice([], distinct: [["size"]], limit: 0) }
+        #expect(error?.code == .queryDistinct)
+        let long = #expect(throws: SluiceError.self) { try Self.choice([String(repeating: "x", count: 1 << 20)]) }
+        #expect(long.map { $0.message.utf8.count < 1_000 } == true)
+        let deep = #expect(throws: SluiceError.self) { try Self.choice([String(repeating: ".", count: 1 << 20)]) }
+        #expect(deep?.code == .queryTooLarge && deep.map { $0.message.utf8.count < 1_000 } == true)
+        // At the bounds.
+        #expect(try Self.choice(Array(repeating: "size", count: 32))?.order.count == 32)
+        #expect(try Self.choice(["port.land.king.king._id"])?.links.count == 4)
     }
 
     @Test func `go where the user sees the link, and no farther`() throws {

@@ -21,6 +21,13 @@ import Testing
         try await stage.expectWhole()
     }
 
+    @Test func `says with each promise how late the writes of clients are that the database has`() async throws {
+        let stage = try await PublishingStage([.rows(20, ["a"])])
+        stage.slot.state.withLock { $0.writeTime = HybridTime(milliseconds: 8) }
+        try await stage.publish()
+        #expect(try await stage.content().progress.map(\.writeTime) == [HybridTime(milliseconds: 8)])
+    }
+
     /// The slot and the log check at each step that nothing is confirmed which the log does not have.
     @Test(
         arguments: PublishingStage.Step.allCases.flatMap { step in
@@ -171,7 +178,7 @@ import Testing
             promise.add(
                 LogProgress(
                     lsn: lsn(before.lsn), commitTime: 3, grown: [], since: .zero, completeSince: lsn(before.completeSince),
-                    witness: Witness(transaction: 9, commitTime: 3)))
+                    witness: HistoryAnchor(transaction: 9, commitTime: 3)))
         }
         return PublisherState(last: [:], start: lsn(start), after: promise)
     }
@@ -188,10 +195,26 @@ import Testing
         #expect(first?.since == Self.lsn(start) && first?.completeSince == Self.lsn(since) && first?.lsn == Self.lsn(60))
         // What it knows of the history goes on with the log.
         #expect(first?.witness?.transaction == (before == nil ? nil : 9))
-        state.passed(Self.lsn(70), Witness(transaction: 11, commitTime: 8))
+        state.passed(Self.lsn(70), HistoryAnchor(transaction: 11, commitTime: 8))
         let second = state.takeProgress()
         #expect(second?.since == Self.lsn(60) && second?.completeSince == Self.lsn(since) && second?.lsn == Self.lsn(70))
         #expect(second?.witness?.transaction == 11 && second?.commitTime == 8)
+    }
+
+    @Test func `says how late the writes of clients are, those before the slot and of the publisher before too`() {
+        func time(_ milliseconds: Int64) -> HybridTime { HybridTime(milliseconds: milliseconds) }
+        var promise = LogPromise()
+        promise.add(LogProgress(lsn: Self.lsn(40), commitTime: 3, grown: [], since: .zero, writeTime: time(5)))
+        for (stored, latest) in [(0, 5), (6, 6)] as [(Int64, Int64)] {
+            var state = PublisherState(last: [:], start: Self.lsn(50), after: promise, writeTime: time(stored))
+            state.passed(Self.lsn(60))
+            #expect(state.takeProgress()?.writeTime == time(latest))
+            for (lsn, written) in [(70, 9), (80, 8)] as [(UInt64, Int64)] {
+                state.wrote(at: time(written))
+                state.passed(Self.lsn(lsn))
+                #expect(state.takeProgress()?.writeTime == time(9))
+            }
+        }
     }
 
     @Test func `leaves out what is missing of the tables, whatever the log had`() {

@@ -213,10 +213,10 @@ struct PublishingStage: Sendable {
         }
     }
 
-    struct Memory: ForeignDeletionStore {
+    struct Memory: ExternalDeleteStore {
         let book: Book
 
-        func remember(_ deletions: [ForeignDeletion]) async throws {
+        func remember(_ deletions: [ExternalDelete]) async throws {
             let keys = deletions.map { String(decoding: PartitionKey.text(of: $0.key ?? .null), as: UTF8.self) }
             try await book.perform(.remember, keys.joined(separator: " ")) {}
         }
@@ -233,6 +233,8 @@ struct PublishingStage: Sendable {
             /// The transaction that is read next, and how many of its rows have been.
             var next = (write: 0, row: 0)
             var isForgetful = false
+            /// The latest time of a client's write in the database.
+            var writeTime = HybridTime.zero
             /// What a slot that was made anew has left out.
             var gap: ClosedRange<LSN>?
         }
@@ -327,7 +329,8 @@ struct PublishingStage: Sendable {
             }
         }
 
-        func hasSeen(_ witness: Witness) async throws -> Bool? { state.withLock { !$0.isForgetful } }
+        func hasSeen(_ witness: HistoryAnchor) async throws -> Bool? { state.withLock { !$0.isForgetful } }
+        func latestWriteTime() async throws -> HybridTime { state.withLock(\.writeTime) }
         func close() async {}
     }
 

@@ -169,7 +169,7 @@ private final class NotedRules: Rules {
         rules.change(to: 5)
         await client.session.reconsider(user: nil)
         gate.open()
-        await client.session.settleDoubt()
+        await client.session.markRulesAvailable()
         await client.until { $0.filter { $0 == "end 1" }.count >= 2 }
         await client.session.endOfBootstrap()
         await Self.deliver([("small", 4), ("large", 6)], at: 1_000, to: client)
@@ -253,7 +253,7 @@ private final class NotedRules: Rules {
         while await client.session.doubt == nil { await Task.yield() }
         gate.open()
         await reviewed
-        await client.session.settleDoubt()
+        await client.session.markRulesAvailable()
         await client.until { $0.filter { $0 == "end 1" }.count >= 2 }
         // Another one would have asked at the same time.
         try await Task.sleep(for: .milliseconds(200))
@@ -296,7 +296,8 @@ private final class OrderTable: SnapshotStore {
         return start
     }
 
-    func hasSeen(_ witness: Witness) async throws -> Bool { true }
+    func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject] { [:] }
+    func hasSeen(_ witness: HistoryAnchor) async throws -> Bool { true }
     func currentLSN() async throws -> LSN { .zero }
     func place() async throws -> (lsn: LSN, point: SnapshotPoint) { (.zero, SnapshotPoint(cluster: "c", transaction: 100)) }
     func source(of type: ObjectType) throws -> String { "" }

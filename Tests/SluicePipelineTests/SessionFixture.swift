@@ -49,8 +49,9 @@ struct OneFile: ClientRegistry {
     func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, seen: SeenHistory) async throws -> ClientFile { file }
     func recordIngest(id: ClientID, number: UInt64, answer: [UInt8]?) async throws {}
     func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]? { nil }
-    func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [RejectedWrite])] { [] }
+    func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [WriteRejection])] { [] }
     func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws {}
+    func keepReported(id: ClientID, _ writes: [WriteRejection]) async throws {}
 }
 
 struct OpenRules: Rules {
@@ -93,15 +94,18 @@ final class EmptyTables: SnapshotStore {
         return start
     }
 
-    func hasSeen(_ witness: Witness) async throws -> Bool { true }
+    func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject] { [:] }
+    func hasSeen(_ witness: HistoryAnchor) async throws -> Bool { true }
     func currentLSN() async throws -> LSN { .zero }
     func place() async throws -> (lsn: LSN, point: SnapshotPoint) { (.zero, SnapshotPoint(cluster: "c", transaction: 100)) }
     func source(of type: ObjectType) throws -> String { "" }
 }
 
 struct NoIngest: IngestIntake {
-    func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite] { [] }
-    func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {}
+    func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [WriteRejection] {
+        []
+    }
+    func keep(_ refused: [WriteRejection], from sender: String, schema: Schema) async throws {}
     func submit(
         _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
     ) async throws -> [Result<IngestPlace?, SluiceError>] { [] }

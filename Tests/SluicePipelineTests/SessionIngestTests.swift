@@ -52,11 +52,11 @@ import Testing
 
     @Test func `says again what was refused, as long as its client may not have heard it`() async throws {
         let clients = NotedFile()
-        let first = try await SessionClient(NoWrites(), clients: clients, ingest: RefusingIntake())
+        let first = try await SessionClient(NoWrites(), clients: clients, ingest: RejectingIntake())
         try await first.ingest(1)
         await first.until { $0 == ["ingest 1 refused 1"] }
         // The acknowledgement was lost; the welcome does not say it in its place.
-        let second = try await SessionClient(NoWrites(), clients: clients, ingest: RefusingIntake())
+        let second = try await SessionClient(NoWrites(), clients: clients, ingest: RejectingIntake())
         let welcome = try #require(second.channel.messages.first?.welcome)
         #expect(welcome.ingest == 0 && welcome.ingestTaken == 1)
         try await second.ingest(1)
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test func `takes objects once, however often it has to try to note that`() async throws {
-        let (intake, clients) = (RefusingIntake(), NotedFile(failures: 5))
+        let (intake, clients) = (RejectingIntake(), NotedFile(failures: 5))
         let client = try await SessionClient(NoWrites(), clients: clients, ingest: intake)
         try await client.ingest(1)
         await client.until { $0 == ["ingest 1 refused 1"] }
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test func `takes objects once, however often it has to try to keep those that are refused`() async throws {
-        let (intake, clients) = (RefusingIntake(failures: 3), NotedFile())
+        let (intake, clients) = (RejectingIntake(failures: 3), NotedFile())
         let client = try await SessionClient(NoWrites(), clients: clients, ingest: intake)
         try await client.ingest(1)
         await client.until { $0 == ["ingest 1 refused 1"] }
@@ -98,7 +98,7 @@ import Testing
         _ = try await log.prepare([TopicSpec(name: "app.ingest.Reading", partitions: 2)])
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         return LogIntake(
-            log: log, topics: Topics(app: "app"), refusals: IngestRefusals(store: letters, observer: letters, logger: quiet)
+            log: log, topics: Topics(app: "app"), refusals: IngestRejections(store: letters, observer: letters, logger: quiet)
         ) { _ in 2 }
     }
 
@@ -164,7 +164,7 @@ private final class KeptLetters: IngestStore, IngestObserver {
     /// The code and the sender of each.
     var kept: [String] { letters.withLock { $0 } }
 
-    func commit(accepted: [AcceptedObjects], refused: [RefusedObject]) async throws -> IngestTally {
+    func commit(accepted: [AcceptedObjects], refused: [RejectedObject]) async throws -> IngestTally {
         letters.withLock { $0 += refused.map { "\($0.code.rawValue) \($0.record.sender ?? "")" } }
         return IngestTally(refused: refused.count)
     }
@@ -185,7 +185,7 @@ private final class ClosedIntake: IngestIntake {
     var taken: Int { state.withLock { $0.taken } }
     func open() { state.withLock { $0.isOpen = true } }
 
-    func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite] {
+    func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [WriteRejection] {
         try state.withLock { state in
             state.tries += 1
             guard state.isOpen else { throw SluiceError(.pluginFailed, "The rules are away.") }
@@ -194,7 +194,7 @@ private final class ClosedIntake: IngestIntake {
         return []
     }
 
-    func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {}
+    func keep(_ refused: [WriteRejection], from sender: String, schema: Schema) async throws {}
 
     func submit(
         _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
@@ -202,7 +202,7 @@ private final class ClosedIntake: IngestIntake {
 }
 
 /// Refuses everything, and cannot keep it so many times.
-private final class RefusingIntake: IngestIntake {
+private final class RejectingIntake: IngestIntake {
     private let state: Mutex<(failures: Int, taken: Int, kept: Int)>
 
     init(failures: Int = 0) { state = Mutex((failures: failures, taken: 0, kept: 0)) }
@@ -210,12 +210,12 @@ private final class RefusingIntake: IngestIntake {
     var taken: Int { state.withLock { $0.taken } }
     var kept: Int { state.withLock { $0.kept } }
 
-    func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite] {
+    func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [WriteRejection] {
         state.withLock { $0.taken += 1 }
-        return objects.map { RejectedWrite(changeset: 0, object: $0.object, code: .writeNotAllowed, reason: "No.", values: $0.values) }
+        return objects.map { WriteRejection(changeset: 0, object: $0.object, code: .writeNotAllowed, reason: "No.", values: $0.values) }
     }
 
-    func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {
+    func keep(_ refused: [WriteRejection], from sender: String, schema: Schema) async throws {
         try state.withLock { state in
             guard state.failures == 0 else {
                 state.failures -= 1
@@ -264,6 +264,7 @@ private final class NotedFile: ClientRegistry {
         }
     }
     func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]? { state.withLock { $0.answers[number] } }
-    func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [RejectedWrite])] { [] }
+    func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [WriteRejection])] { [] }
     func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws {}
+    func keepReported(id: ClientID, _ writes: [WriteRejection]) async throws {}
 }

@@ -37,7 +37,7 @@ import Testing
         held.lsn = 50
         let client = try await SessionClient(NoWrites(), snapshots: tables, log: log) { hello in
             (hello.held, hello.appliedLsn) = (held, 100)
-            hello.witness = Data(Witness(transaction: 99, commitTime: 1, lsn: LSN(rawValue: 100)).bytes)
+            hello.witness = Data(HistoryAnchor(transaction: 99, commitTime: 1, lsn: LSN(rawValue: 100)).bytes)
         }
         try await client.subscribe(1)
         for _ in 0..<1_000 { await Task.yield() }

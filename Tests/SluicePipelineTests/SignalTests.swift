@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct `A signal` {
     @Test func `wakes a waiter for what happened since it looked, also when that was before it waits`() async {
-        let signal = Signal(environment: SystemEnvironment())
+        let signal = AsyncEvent(environment: SystemEnvironment())
         let seen = signal.count
         signal.fire()
         await signal.wait(after: seen, milliseconds: 60_000)
@@ -12,7 +12,7 @@ import Testing
     }
 
     @Test func `remembers nothing of waits that are over, however they ended`() async {
-        let signal = Signal(environment: SystemEnvironment())
+        let signal = AsyncEvent(environment: SystemEnvironment())
         for _ in 0..<50 {
             await signal.wait(after: signal.count, milliseconds: 1)
             let seen = signal.count

@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test func `of a row that came round says nothing`() {
-        var seen = SeenRows()
+        var seen = ClientViewHistory()
         seen.add(SnapshotPoint(cluster: "c", transaction: .max), at: LSN(rawValue: 1))
         seen.add(SnapshotPoint(cluster: "c", transaction: 5), at: LSN(rawValue: 2))
         #expect(seen.includes(.max - 5, at: LSN(rawValue: 1)))
@@ -35,10 +35,10 @@ import Testing
             $0.lsn = 7
             $0.transaction = 1 << 63
         }
-        var seen = SeenRows(held)
+        var seen = ClientViewHistory(held)
         seen.add(SnapshotPoint(cluster: "c", transaction: 1 << 63), at: LSN(rawValue: 9))
         #expect(!seen.includes(7, at: LSN(rawValue: 8)))
-        #expect(HeldView(held, user: "ann", NoSealer(), Schema([])) == nil)
+        #expect(ClientViewRecord(held, user: "ann", NoSealer(), Schema([])) == nil)
     }
 
     @Test func `of any size opens a session`() async throws {

@@ -34,7 +34,7 @@ import Testing
     private static func refusal(
         _ operation: SluiceCore.Operation, _ before: Row?, _ after: Row?, view: String? = "store == 'north'", plan: TypePlan = all,
         type: ObjectType = type, key: Value = .string("k"), named: [String]? = nil
-    ) throws -> WriteCheck.Refusal? {
+    ) throws -> WriteCheck.Rejection? {
         let schema = AppSchema(
             version: 1, schema: Schema([type]), fields: QueryableFields(byType: ["Order": ["store", "size"]], indexed: "store"),
             isDevelopment: false)
@@ -115,7 +115,7 @@ import Testing
         var blind = TypePlan(
             read: "TRUEPREDICATE", write: "TRUEPREDICATE", readableFields: ["store", "size"], writableFields: ["store", "size"],
             role: "clerk")
-        func cause(_ title: String, _ plan: TypePlan) throws -> RefusalCause? {
+        func cause(_ title: String, _ plan: TypePlan) throws -> RejectionCause? {
             try Self.refusal(.update, Self.row("north", title: "t"), Self.row("north", title: title), plan: plan, named: ["title"])?.cause
         }
         #expect(try cause("guess", blind) == .fields && cause("t", blind) == .fields)

@@ -21,7 +21,7 @@ extension [IngestRow] {
 
 extension IngestBatch {
     /// What records of one partition came to.
-    init(topic: String, partition: Int32, offsets: Range<Int64>, accepted: [IngestRow], refused: [RefusedRecord] = []) {
+    init(topic: String, partition: Int32, offsets: Range<Int64>, accepted: [IngestRow], refused: [StoredRejectedObject] = []) {
         var (accepted, refused) = (accepted, refused)
         for index in accepted.indices { accepted[index].source.origin = "\(topic)/\(partition)" }
         for index in refused.indices { refused[index].source.origin = "\(topic)/\(partition)" }
@@ -31,7 +31,7 @@ extension IngestBatch {
 
 extension PostgresIngestStore {
     @discardableResult
-    func insert(_ accepted: [IngestRow], refused: [RefusedRecord] = []) async throws -> (written: Int, refused: Int) {
+    func insert(_ accepted: [IngestRow], refused: [StoredRejectedObject] = []) async throws -> (written: Int, refused: Int) {
         try await insert(accepted.flat, refused: refused)
     }
 }

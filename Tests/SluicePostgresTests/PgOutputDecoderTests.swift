@@ -64,21 +64,21 @@ private let schema = Schema([ObjectType(name: "Other", properties: [Property(id:
 
     @Test(arguments: [0, 1, 2]) mutating func `takes the origin from a message anywhere in the transaction`(_ place: Int) throws {
         var messages = [M.insert(9, [nil, "", "1", "a"]), M.insert(9, [nil, "", "2", "b"])]
-        messages.insert(M.message("sluice", "12:34"), at: place)
+        messages.insert(M.message("sluice", "12:34:0"), at: place)
         for message in [M.begin(1), relation] + messages + [M.commit(1, end: 2)] { try feed(message) }
         #expect(batch.transactions.first?.origin == Origin(client: ClientID(rawValue: 12), changeset: 34))
     }
 
     @Test mutating func `ignores messages of others, outside of transactions, and unreadable ones`() throws {
-        try feed(M.message("sluice", "1:1", isTransactional: false))
+        try feed(M.message("sluice", "1:1:0", isTransactional: false))
         try feed(
-            M.begin(1), relation, M.message("other", "1:2"), M.message("sluice", "1"), M.message("sluice", "a:b"),
-            M.message("sluice", "-1:2"), M.insert(9, [nil, "", "1", "a"]), M.commit(1, end: 2))
+            M.begin(1), relation, M.message("other", "1:2"), M.message("sluice", "1"), M.message("sluice", "a:b:0"),
+            M.message("sluice", "-1:2:0"), M.insert(9, [nil, "", "1", "a"]), M.commit(1, end: 2))
         #expect(batch.transactions.map(\.origin) == [nil])
     }
 
     @Test mutating func `keeps a transaction that has an origin and no changes`() throws {
-        try feed(M.begin(1), M.message("sluice", "1:2"), M.commit(1, end: 2))
+        try feed(M.begin(1), M.message("sluice", "1:2:0"), M.commit(1, end: 2))
         #expect(batch.transactions.map(\.changes) == [0..<0])
         #expect(batch.transactions.first?.origin?.changeset == 2)
     }
@@ -167,7 +167,7 @@ private let schema = Schema([ObjectType(name: "Other", properties: [Property(id:
     }
 
     @Test mutating func `cuts a long transaction into pieces that go on counting`() throws {
-        try feed(M.begin(1), relation, M.message("sluice", "5:6"), M.insert(9, [nil, "", "1", "a"]))
+        try feed(M.begin(1), relation, M.message("sluice", "5:6:0"), M.insert(9, [nil, "", "1", "a"]))
         decoder.cut(&batch)
         #expect(batch.transactions.map(\.end) == [nil])
         #expect(batch.transactions.first?.origin?.changeset == 6)
@@ -184,7 +184,7 @@ private let schema = Schema([ObjectType(name: "Other", properties: [Property(id:
 
     @Test mutating func `refuses every message that ends too early`() throws {
         let messages = [
-            M.begin(1), relation, M.message("sluice", "5:6"), M.insert(9, ["n", "", "1", "a"]),
+            M.begin(1), relation, M.message("sluice", "5:6:0"), M.insert(9, ["n", "", "1", "a"]),
             M.update(9, ["n", "", "1", "a"], [.unchanged, nil, "1", "b"]), M.delete(9, ["n", "", "1", "b"]), M.truncate([9]),
             M.commit(1, end: 2),
         ]
@@ -204,7 +204,7 @@ private let schema = Schema([ObjectType(name: "Other", properties: [Property(id:
         var random = SplitMix64()
         try feed(M.begin(1), relation)
         let messages = [
-            M.begin(1), relation, M.message("sluice", "5:6"), M.insert(9, ["n", "", "1", "a"]),
+            M.begin(1), relation, M.message("sluice", "5:6:0"), M.insert(9, ["n", "", "1", "a"]),
             M.update(9, ["n", "", "1", "a"], [.unchanged, nil, "1", "b"]), M.delete(9, ["n", "", "1", "b"]), M.truncate([9]),
             M.commit(1, end: 2),
         ]

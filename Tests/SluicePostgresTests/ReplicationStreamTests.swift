@@ -8,7 +8,7 @@ import Testing
             try await fixture.withStream { stream in
                 try await fixture.connection.script(
                     """
-                    BEGIN; SELECT pg_logical_emit_message(true, 'sluice', '3:4');
+                    BEGIN; SELECT pg_logical_emit_message(true, 'sluice', '3:4:5');
                     INSERT INTO "Item" VALUES (1, 'a', 1.5), (2, 'b', NULL); COMMIT;
                     BEGIN; INSERT INTO "Item" VALUES (9, 'never', 0); ROLLBACK;
                     UPDATE "Item" SET name = 'c' WHERE _id = 2;
@@ -21,8 +21,40 @@ import Testing
                         "insert 0 - -> 1,a,double(1.5)", "insert 1 - -> 2,b,null", "update 0 2,b,null -> 2,c,null",
                         "delete 1 1,a,double(1.5) -> -",
                     ])
-                #expect(transactions.map(\.origin) == [Origin(client: ClientID(rawValue: 3), changeset: 4), nil])
+                let origin = Origin(client: ClientID(rawValue: 3), changeset: 4, time: HybridTime(rawValue: 5))
+                #expect(transactions.map(\.origin) == [origin, nil])
                 #expect(transactions[0].lsn < transactions[1].lsn)
+            }
+        }
+    }
+
+    @Test func `delivers the write times of a changeset with the first change of each row`() async throws {
+        try await ReplicationFixture.run { fixture in
+            try await fixture.withStream { stream in
+                // Class and key, then the times, each with its length.
+                func entry(_ name: String, _ times: String) -> String {
+                    func part(_ bytes: [UInt8]) -> String {
+                        ([UInt8(bytes.count), 0, 0, 0] + bytes).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+                    }
+                    return part(Array(name.utf8)) + part(Array(times.utf8))
+                }
+                let message = entry("Item\u{0}1", "one") + entry("Item\u{0}2", "two") + entry("Other\u{0}3", "three") + "ff"
+                try await fixture.connection.script(
+                    """
+                    BEGIN; SELECT pg_logical_emit_message(true, 'sluice', '3:4:5');
+                    SELECT pg_logical_emit_message(true, 'sluice-times', '\\x\(message)'::bytea);
+                    INSERT INTO "Item" VALUES (2, 'b', NULL), (1, 'a', 1.5), (3, 'c', 0);
+                    UPDATE "Item" SET name = 'z' WHERE _id = 1; COMMIT;
+                    DELETE FROM "Item" WHERE _id = 2
+                    """)
+                var times: [String] = []
+                _ = try await stream.transactions(2) { batch in
+                    times += batch.changes.map { change in
+                        String(
+                            decoding: batch.rows.arena[Int(change.times.lowerBound)..<Int(change.times.upperBound)], as: UTF8.self)
+                    }
+                }
+                #expect(times == ["two", "one", "", "", ""])
             }
         }
     }
@@ -83,7 +115,7 @@ import Testing
                 let start = ContinuousClock.now
                 for _ in 0..<3 {
                     let before = try #require(LSN(try await fixture.connection.query("SELECT pg_current_wal_insert_lsn()")[0, 0] ?? ""))
-                    try await LogMark.write(pool)
+                    try await WALHeartbeat.write(pool)
                     var batch = CaptureBatch()
                     while batch.reached < before { try await stream.next(into: &batch, waitingAtMost: .seconds(60)) }
                     #expect(batch.transactions.count == 1 && batch.changes.isEmpty)

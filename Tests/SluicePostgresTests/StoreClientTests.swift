@@ -74,4 +74,32 @@ import Testing
             #expect(try await store.ingestAnswer(id: file.id, number: 6) == nil)
         }
     }
+
+    /// A publisher that takes the slot asks for it: what was committed before, it does not read.
+    @Test func `tell how far ahead of the clock the latest of their writes can be`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = ClientStore(pool: fixture.pool)
+            #expect(try await store.latestWriteTime() == .zero)
+            let first = try await store.allot(user: "ann", secret: [1]).id
+            let second = try await store.allot(user: "ann", secret: [1]).id
+            let third = try await store.allot(user: "ann", secret: [1]).id
+            func set(_ time: String, of file: ClientID, seen: String = "now()") async throws {
+                _ = try await fixture.sql("UPDATE sluice.client SET last_time = \(time), seen_at = \(seen) WHERE id = \(file.rawValue)")
+            }
+            let answer = try await fixture.sql("SELECT (extract(epoch FROM now()) * 1000)::bigint")
+            let now = try #require(answer.int(0, 0))
+            let ahead = HybridTime(milliseconds: now + 180_000, counter: 7)
+            try await set("\(ahead.rawValue)", of: first)
+            try await set("\(HybridTime(milliseconds: now - 1_000).rawValue)", of: second)
+            #expect(try await store.latestWriteTime() == ahead)
+            // It merged with the time at which it came and five minutes, which is long ago.
+            try await set("\(HybridTime(milliseconds: now + 86_400_000).rawValue)", of: third, seen: "now() - interval '1 hour'")
+            #expect(try await store.latestWriteTime() == ahead)
+            for time in ["\(HybridTime(milliseconds: now + 86_400_000).rawValue)", "-1"] {
+                try await set(time, of: third)
+                let latest = try await store.latestWriteTime().milliseconds - now
+                #expect((Limits.clockSkewMilliseconds..<Limits.clockSkewMilliseconds + 60_000).contains(latest), "\(time)")
+            }
+        }
+    }
 }

@@ -110,12 +110,12 @@ import Testing
         try await StoreFixture.with { fixture in
             let store = ClientStore(pool: fixture.pool)
             let client = try await store.allot(user: "ann", secret: [1])
-            func witness() async throws -> Witness {
+            func witness() async throws -> HistoryAnchor {
                 let now = try await fixture.sql(
                     "SELECT xid, (extract(epoch FROM timestamp) * 1000000)::bigint FROM pg_last_committed_xact()")
-                return Witness(transaction: UInt32(try #require(now.int(0, 0))), commitTime: try #require(now.int(0, 1)))
+                return HistoryAnchor(transaction: UInt32(try #require(now.int(0, 0))), commitTime: try #require(now.int(0, 1)))
             }
-            func open(_ position: Witness?, _ point: Witness?) async throws -> ClientRecord {
+            func open(_ position: HistoryAnchor?, _ point: HistoryAnchor?) async throws -> ClientRecord {
                 try await store.open(id: client.id, secret: [1], user: "ann", position: position, point: point)
             }
             let seen = try await witness()
@@ -129,7 +129,7 @@ import Testing
             let failed = try await connection.query("SELECT pg_current_xact_id()::text::bigint")
             _ = try await connection.script("ROLLBACK")
             await connection.close()
-            let nobody = Witness(transaction: UInt32(try #require(failed.int(0, 0))), commitTime: seen.commitTime)
+            let nobody = HistoryAnchor(transaction: UInt32(try #require(failed.int(0, 0))), commitTime: seen.commitTime)
             for (position, point, found) in [
                 (seen, seen, (History.Finding.seen, History.Finding.seen)), (seen, another, (.seen, .unseen)),
                 (seen, future, (.seen, .unseen)), (nobody, nobody, (.forgotten, .forgotten)), (nil, nil, (.forgotten, .forgotten)),

@@ -98,7 +98,7 @@ final class StoreFixture: Sendable {
                 try body(transaction)
                 transaction.finish(origin, time: .zero, base: .zero)
             }.lsn
-        } catch let refused as RefusedRow {
+        } catch let refused as RowRejection {
             refusedObjects.withLock { $0.append(refused.object) }
             throw refused.error
         }

@@ -69,7 +69,7 @@ import Testing
             accepted.append(reading(.int(101), .string("s"), .double(1)))
             accepted.append(reading(.int(102), .null, .null))
             let source = IngestSource(type: "Reading", bytes: Array("{\0".utf8))
-            let refused = RefusedRecord(source: source, code: .ingestMalformed, reason: "not JSON \0")
+            let refused = StoredRejectedObject(source: source, code: .ingestMalformed, reason: "not JSON \0")
             let outcome = try await store.commit(
                 IngestBatch(topic: "t", partition: 3, offsets: 0..<40, accepted: accepted, refused: [refused]))
             #expect(outcome.written == 20 && outcome.refused == 13)
@@ -191,7 +191,7 @@ import Testing
             let store = store(fixture)
             _ = try await fixture.sql("ALTER TABLE \"Reading\" ADD CHECK (value < 30)")
             try await store.commit(IngestBatch(topic: "t", partition: 1, offsets: 0..<5, accepted: readings(0..<5)))
-            let bad = RefusedRecord(
+            let bad = StoredRejectedObject(
                 source: IngestSource(type: "Reading", bytes: [], origin: "t/4", offset: 3), code: .ingestMalformed, reason: "no")
             let objects = readings(5..<65)
             var flat = RowBuffer()

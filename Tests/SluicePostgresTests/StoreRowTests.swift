@@ -40,6 +40,35 @@ private final class Gate: Sendable {
         }
     }
 
+    @Test func `are read with their clocks without a lock, and say which transactions wrote both`() async throws {
+        try await StoreFixture.with { fixture in
+            let client = try await client(fixture)
+            var generator = SplitMix64(seed: 1)
+            let rows = (0..<3).map { _ in randomItem(&generator) }
+            let keys = rows.compactMap { $0[0] }
+            try await fixture.write(client, changeset: 1) { transaction in
+                for row in rows { try transaction.write("Item", key: row[0] ?? .null, .insert(row), clocks: [1, 2]) }
+            }
+            try await fixture.write(client, changeset: 2) { transaction in
+                try transaction.write("Item", key: keys[0], .nothing, clocks: [3])
+            }
+            let (pool, shape) = (fixture.pool, try StoreFixture.shape("Item"))
+            let store = PostgresSnapshotStore(pool: pool)
+            // Whoever holds the locks keeps nobody waiting.
+            let read = try await fixture.rows.waitingTransaction { transaction, connection in
+                _ = try await connection.withSession { try transaction.load($0, "Item", keys: keys) }
+                return try await store.stored(shape, keys: keys)
+            }.result
+            for (row, key) in zip(rows, keys) {
+                let object = try #require(read[key])
+                #expect(object.row == row && object.rowTime > 1_700_000_000_000 && object.clocks == (key == keys[0] ? [3] : [1, 2]))
+                #expect((object.writer == object.clocksWriter) == (key != keys[0]))
+            }
+            let one = try await store.stored(shape, keys: [keys[1]])
+            #expect(one == read.filter { $0.key == keys[1] })
+        }
+    }
+
     @Test func `that wait for somebody else keep nobody waiting who does not, however many they are`() async throws {
         try await StoreFixture.with { fixture in
             let (main, waiting) = (PostgresPool(fixture.conninfo, size: 1), PostgresPool(fixture.conninfo, size: 2))
@@ -167,7 +196,7 @@ private final class Gate: Sendable {
             let log = try await fixture.sql("SELECT data FROM pg_logical_slot_get_changes('\(slot)', NULL, NULL)").column(0)
             let marks = log.filter { $0.contains("message: transactional: 1 prefix: sluice,") }
             // The first transaction only read; its mark is there, with nothing behind it.
-            #expect(marks.count == 2 && marks.allSatisfy { $0.hasSuffix("content:\(client.rawValue):1") })
+            #expect(marks.count == 2 && marks.allSatisfy { $0.hasSuffix("content:\(client.rawValue):1:0") })
             let row = try #require(log.firstIndex { $0.contains("Bergen") })
             #expect(try #require(log.lastIndex(of: marks[1])) < row)
             _ = try await fixture.sql("SELECT pg_drop_replication_slot('\(slot)')")
@@ -390,10 +419,10 @@ private final class Gate: Sendable {
 @Suite struct `Refused writes` {
     @Test func `are kept with their values, block their objects, and go quiet when acknowledged`() async throws {
         try await StoreFixture.with { fixture in
-            let store = RejectedWriteStore(pool: fixture.pool)
+            let store = WriteRejectionStore(pool: fixture.pool)
             let client = try await ClientStore(pool: fixture.pool).allot(user: "ann", secret: []).id
             let key = Value.uuid(UUIDBytes(high: 1, low: 2))
-            let write = RejectedRecord(
+            let write = StoredWriteRejection(
                 changeset: 4, object: ObjectKey(type: "Item", key: key), code: .compensatingWrite, reason: "no\0", rule: "the view",
                 values: ["name": .string("nul \0"), "made": .timestamp(Timestamp(seconds: 5)), "n": .int(.max)])
             let first = try await fixture.rows.transaction { try $0.reject($1, client: client, [write, write]) }.result
@@ -441,8 +470,8 @@ private final class Gate: Sendable {
                 INSERT INTO sluice.rejected_write (compensation, client, changeset, type, key, key_value, code, reason, values, acknowledged)
                 SELECT g, 1, g, 'Item', 'k' || g, to_jsonb('k' || g), 231, 'no', '{}', g <> 3 FROM generate_series(1, 10020) g
                 """)
-            let store = RejectedWriteStore(pool: fixture.pool)
-            #expect(try await store.prune(keeping: 11) == RefusalPruning.batch)
+            let store = WriteRejectionStore(pool: fixture.pool)
+            #expect(try await store.prune(keeping: 11) == RejectionPruning.batch)
             #expect(try await store.prune(keeping: 11) == 8)
             #expect(try await store.prune(keeping: 11) == 0)
             let left = try await fixture.sql("SELECT count(*), min(id), max(id) FROM sluice.rejected_write")

@@ -116,7 +116,7 @@ import Testing
                 """)
             let (reading, store) = (try StoreFixture.shape("Reading"), try StoreFixture.shape("Store"))
             let first = SnapshotSelection(
-                reading, first: .init(limit: count, columns: [.init(index: reading.columns.count - 1, isDescending: true)]))
+                reading, first: .init(limit: count, order: "t0.value DESC NULLS LAST, t0._id", row: "t0"))
             for selections in [[SnapshotSelection(reading)], [SnapshotSelection(store), SnapshotSelection(reading)], [first]] {
                 let keys = Mutex<[Set<Value>]>(selections.map { _ in [] })
                 let steps = Mutex<[String]>([])

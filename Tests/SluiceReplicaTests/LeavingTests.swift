@@ -65,7 +65,7 @@ import Testing
         let told = Told(replica)
         try replica.create(1, "forbidden")
         let object = ObjectKey(type: "Todo", key: .int(1))
-        try await replica.applyCompensation(id: 1, writes: [RefusedWrite(changeset: 1, object: object, code: 231, reason: "no")])
+        try await replica.applyCompensation(id: 1, writes: [CompensatingWrite(changeset: 1, object: object, code: 231, reason: "no")])
         #expect(try replica.titles().isEmpty && told.lines.isEmpty)
     }
 
@@ -96,7 +96,7 @@ import Testing
         #expect(try replica.titles() == [1: "theirs", 2: "mine"])
         let object = ObjectKey(type: "Todo", key: .int(2))
         let refusal = try await replica.applyCompensation(
-            id: 1, writes: [RefusedWrite(changeset: 1, object: object, code: 231, reason: "no")])
+            id: 1, writes: [CompensatingWrite(changeset: 1, object: object, code: 231, reason: "no")])
         #expect(refusal?.writes.first?.values == ["title": .string("mine")])
         try await replica.acknowledgeUpload(upTo: last, lsn: LSN(rawValue: 20))
         #expect(try replica.titles() == [1: "theirs"] && told.lines.isEmpty)

@@ -1,8 +1,9 @@
 import Foundation
 import SluiceCore
-import SluiceReplica
 import Synchronization
 import Testing
+
+@testable import SluiceReplica
 
 /// Ways to open a file, and to copy it.
 @Suite struct OpeningTests {
@@ -21,6 +22,23 @@ import Testing
             #expect(try replica.titles() == [1: "a"])
         }
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+    }
+
+    @Test func `no commit of a temporary file waits for the disk`() async throws {
+        let replica = try await Replica.make(folder, options: ReplicaOptions(isTemporary: true))
+        func mode() throws -> Int64 {
+            try replica.readNow { writer throws(SluiceError) in
+                let statement = try writer.connection.statement("PRAGMA synchronous")
+                defer { statement.reset() }
+                return try statement.step() ? statement.int(0) : -1
+            }
+        }
+        #expect(try mode() == 0)
+        // Durable in other files: an app's write, and the server's number for the file.
+        try replica.create(1, "a")
+        #expect(try mode() == 0)
+        try await replica.setIdentity(ReplicaIdentity(client: ClientID(rawValue: 9), secret: [1]))
+        #expect(try mode() == 0)
     }
 
     @Test func `a temporary file leaves alone what has taken its place`() throws {

@@ -150,7 +150,7 @@ import Testing
         }
         try replica.rename(1, "later")
         let titles = try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).map(\.number)
-        var refused = RefusedWrite(
+        var refused = CompensatingWrite(
             changeset: titles[0], object: ObjectKey(type: "Todo", key: .int(1)), code: 231, cause: "fields", reason: "no", fields: ["title"]
         )
         let report = try await replica.applyCompensation(id: 7, writes: [refused])
@@ -179,7 +179,7 @@ import Testing
         var commit = batch(10, put: [todo(1, "later")])
         commit.commits[0].changeset = 2
         try await replica.apply(commit)
-        let refused = RefusedWrite(
+        let refused = CompensatingWrite(
             changeset: 1, object: ObjectKey(type: "Todo", key: .int(1)), code: 231, reason: "no", values: ["title": .string("wanted")])
         #expect(try await replica.applyCompensation(id: 1, writes: [refused])?.writes == [refused])
         #expect(try replica.titles() == [1: "later"])
@@ -192,7 +192,7 @@ import Testing
         try replica.write { try $0.delete(type: 0, key: .int(1)) }
         #expect(try replica.titles() == [2: "made"])
         let writes = [(2, 1), (1, 2)].map { key, number in
-            RefusedWrite(changeset: number, object: ObjectKey(type: "Todo", key: .int(key)), code: 231, reason: "no")
+            CompensatingWrite(changeset: number, object: ObjectKey(type: "Todo", key: .int(key)), code: 231, reason: "no")
         }
         try await replica.applyCompensation(id: 1, writes: writes)
         #expect(try replica.titles() == [1: "server"])
@@ -244,6 +244,50 @@ import Testing
         try await replica.acknowledgeIngest(upTo: 2)
         #expect(try await replica.pendingIngest(after: 0) == nil)
         #expect(try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).isEmpty)
+    }
+
+    @Test func `a batch that no message can carry keeps its number, and the objects that are too large are told`() async throws {
+        let replica = try await Replica.make(folder)
+        for id in 1...4 as ClosedRange<Int64> {
+            try replica.write { try $0.create(type: 1, key: .int(id), values: ["celsius": .double(20)]) }
+        }
+        let formed = try #require(try await replica.pendingIngest(after: 0))
+        var cut = IngestCut(batch: formed.number)
+        (cut.dropped, cut.returned) = ([1], [3])
+        cut.refused = [CompensatingWrite(changeset: formed.number, object: formed.objects[1].object, code: 803, reason: "too large")]
+        let report = try #require(try await replica.shortenIngest(cut))
+        #expect(report.writes == cut.refused)
+        #expect(try await replica.unreportedRefusals().map(\.id) == [report.id])
+        let shorter = try #require(try await replica.pendingIngest(after: 0))
+        #expect(shorter.number == formed.number && shorter.objects.map(\.object.key) == [.int(1), .int(3)])
+        let next = try #require(try await replica.pendingIngest(after: formed.number))
+        #expect(next.number == formed.number + 1 && next.objects.map(\.object.key) == [.int(4)])
+        var all = IngestCut(batch: next.number)
+        all.dropped = [0]
+        #expect(try await replica.shortenIngest(all) == nil)
+        #expect(try await replica.pendingIngest(after: formed.number) == nil)
+    }
+
+    @Test func `an asymmetric object over the bound of an upload is refused, however short it is as JSON`() async throws {
+        let series = ObjectType(
+            name: "Series", kind: .asymmetric,
+            properties: [
+                Property(id: 1, name: "_id", type: .int), Property(id: 2, name: "values", type: .double, collection: .list),
+            ])
+        let bound = UploadBound(bytes: 1_500_000) { changeset in
+            changeset.changes.reduce(0) { $0 + ($1.values["values"]?.recordBytes ?? 0) }
+        }
+        let replica = try await Replica.make(folder, schema: Schema([todoType, series]), options: ReplicaOptions(uploadBound: bound))
+        func send(_ key: Int64, _ count: Int) throws {
+            let values = Value.list(Array(repeating: .double(0.5), count: count))
+            try replica.write { try $0.create(type: 1, key: .int(key), values: ["values": values]) }
+        }
+        try send(1, 100_000)
+        // 480,000 bytes as JSON.
+        let error = #expect(throws: SluiceError.self) { try send(2, 120_000) }
+        #expect(error?.code == .ingestTooLarge && error?.message.contains("1680014 bytes") == true, "\(String(describing: error))")
+        #expect(error?.message.contains("1500000 bytes") == true && error?.fix?.contains("several") == true)
+        #expect(try await replica.pendingIngest(after: 0)?.objects.map(\.object.key) == [.int(1)])
     }
 
     /// The file was backed up when it had three batches, one of them not acknowledged, and the gateway has more of it since.

@@ -254,6 +254,50 @@ import Testing
         #expect(app.currentUser == second && second.isLoggedIn)
     }
 
+    @Test(arguments: ["", #"{"users":["#, "[]", #"{"users":[{"id":"lost"}],"current":"lost"}"#])
+    func `a file of users that cannot be read is kept aside before another is written`(content: String) async throws {
+        let shop = folder.url.appendingPathComponent("shop")
+        let (file, aside) = (shop.appendingPathComponent("users.json"), shop.appendingPathComponent("users.json.unreadable"))
+        func text(_ file: URL) throws -> String { try String(contentsOf: file, encoding: .utf8) }
+        try FileManager.default.createDirectory(at: shop, withIntermediateDirectories: true)
+        try content.write(to: file, atomically: true, encoding: .utf8)
+        let server = try server()
+        let app = app(server)
+        #expect(try app.allUsers.isEmpty && text(file) == content)
+        #expect(StoredUsers.read(shop).problem?.contains(file.path) == true)
+        let user = try await app.login(credentials: .anonymous)
+        #expect(try text(aside) == content)
+        #expect(StoredUsers.read(shop).users.map(\.id) == ["anon"] && StoredUsers.read(shop).problem == nil)
+        // Later lists replace the readable file, and the other stays.
+        app.switch(to: user)
+        #expect(try text(aside) == content)
+    }
+
+    @Test func `what cannot be read of a file of users leaves the others logged in, and is logged`() async throws {
+        let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            Logger.setLogLevel(.error)
+            let folder = try TemporaryFolder()
+            let shop = folder.url.appendingPathComponent("shop")
+            try FileManager.default.createDirectory(at: shop, withIntermediateDirectories: true)
+            let users = #"{"users":[{"id":"ann","provider":"anon-user"},{"id":"lost"}],"current":"ann"}"#
+            try users.write(to: shop.appendingPathComponent("users.json"), atomically: true, encoding: .utf8)
+            let app = App(id: "shop", configuration: AppConfiguration(baseURL: "http://127.0.0.1:9", storageDirectory: folder.url))
+            #expect(app.currentUser?.id == "ann" && app.allUsers.count == 1)
+        }
+        #expect(message(result).contains("Realm.App error: Users stored in /") && message(result).contains("have no id or provider"))
+    }
+
+    @Test func `a file of users that is not there is no error, and one that cannot be opened is`() throws {
+        #expect(StoredUsers.read(folder.url).problem == nil)
+        // Opening a folder as a file fails for every user, root included.
+        let file = folder.url.appendingPathComponent("users.json")
+        try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)
+        let stored = StoredUsers.read(folder.url)
+        #expect(stored.users.isEmpty && stored.problem?.contains("users.json.unreadable") == true)
+        #expect(stored.write(folder.url, replacingUnreadable: true) == nil)
+        #expect(StoredUsers.read(folder.url).problem == nil)
+    }
+
     @Test func `users survive the end of the program in a file of their own`() async throws {
         let server = try server()
         _ = try await app(server).login(credentials: .emailPassword(email: "a@b.c", password: "secret"))

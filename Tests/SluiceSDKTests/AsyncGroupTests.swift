@@ -136,6 +136,19 @@ import Testing
         #expect(frozen.thaw().objects(Horse.self).isEmpty && whole.thaw().objects(Horse.self).isEmpty)
     }
 
+    @Test func `what cannot be read of a synced file is told as of any other if sync has no error handler`() throws {
+        let folder = try TemporaryFolder()
+        let configuration = try folder.synced([Task.self])
+        let path = try #require(configuration.fileURL).path
+        let realm = try Realm(configuration: configuration)
+        let heard = Heard()
+        Realm.onFileError { error, url in heard.add("\(error.code) \(url.path)") }
+        defer { Realm.onFileError(nil) }
+        realm.invalidate()
+        try damage(path, from: 0)
+        #expect(realm.objects(Task.self).isEmpty && heard.all.contains("invalidDatabase \(path)"))
+    }
+
     @Test func `results of which only an index can be read show as many defaults, and end no app`() throws {
         let folder = try TemporaryFolder()
         let configuration = folder.configuration([Task.self])

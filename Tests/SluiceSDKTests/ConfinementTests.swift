@@ -45,7 +45,7 @@ import Testing
     }
 
     /// - Returns: what the compiler says to a file of an app's, in Swift 6's mode.
-    private static func compile(_ file: URL) throws -> String {
+    static func compile(_ file: URL) throws -> String {
         let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
         let built = URL(fileURLWithPath: own).deletingLastPathComponent()
         let process = Process()

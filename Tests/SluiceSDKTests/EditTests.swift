@@ -15,6 +15,7 @@ private class Route: Object {
     @Persisted(primaryKey: true) var _id: Int
     @Persisted var names: List<String>
     @Persisted var stops: List<Stop>
+    @Persisted var returns: List<Route>
     @Persisted var days: MutableSet<Int>
     @Persisted var fares: Map<String, Int>
     @Persisted var depots: Map<String, Stop?>
@@ -30,6 +31,8 @@ private class Route: Object {
 
     private static let start: [String: Value] = [
         "_id": .int(1), "names": .list(["a", "b", "c"].map { .string($0) }), "days": .list([.int(1), .int(2)]),
+        // Links to objects that are not on the device surround the one that is.
+        "returns": .list([.int(7), .int(1), .int(8)]),
         "stops": .list([.dictionary(["name": .string("s"), "minutes": .int(1), "notes": .list([.string("n")])])]),
         "fares": .dictionary(["k": .int(1)]), "depots": .dictionary([:]), "home": .null, "any": .null,
     ]
@@ -141,6 +144,17 @@ private class Route: Object {
         #expect(Array(route.names) == ["a", "b", "c", "mine", "theirs"])
         try realm.write { route.names.remove(at: 3) }
         #expect(Array(route.names) == ["a", "b", "c", "theirs"])
+    }
+
+    @Test func `the removal of all of a list is recorded as one clear, with the links that are not shown`() async throws {
+        let (realm, replica, type) = try await open()
+        let route = try #require(realm.object(ofType: Route.self, forPrimaryKey: 1))
+        #expect(route.returns.map(\._id) == [1] && route.primaryKeysNotLocal(in: "returns") == [.int(7), .int(8)])
+        try realm.write { route.returns.removeAll() }
+        let changeset = try #require(try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).first)
+        #expect(changeset.changes.first?.edits.map(\.action) == [.clear(.list)])
+        #expect(route.primaryKeysNotLocal(in: "returns").isEmpty)
+        #expect(try await merged(replica, type)?["returns"] == .list([]))
     }
 
     @Test func `an object that was just made is recorded whole`() async throws {

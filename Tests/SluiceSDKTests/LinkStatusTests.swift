@@ -14,6 +14,7 @@ class Anchor: EmbeddedObject {
 
 class Depot: Object {
     @Persisted(primaryKey: true) var _id: String
+    @Persisted var route: List<Buoy>
     @Persisted var spots: Map<String, Buoy?>
     @Persisted var marks: MutableSet<Buoy>
     @Persisted var spares: MutableSet<Buoy>
@@ -42,6 +43,20 @@ class Depot: Object {
         try transaction.commit()
         realm.refresh()
         return try #require(realm.object(ofType: Depot.self, forPrimaryKey: "d"))
+    }
+
+    @Test func `in a list, which loses them when all is removed`() throws {
+        let links = Value.list(["elsewhere", "here", "there"].map { .string($0) })
+        let depot = try depot(["route": links, "anchor": .dictionary(["buoy": .null, "others": links])])
+        let anchor = try #require(depot.anchor)
+        #expect(depot.route.map(\._id) == ["here"] && anchor.others.map(\._id) == ["here"])
+        #expect(depot.primaryKeysNotLocal(in: "route") == [.string("elsewhere"), .string("there")])
+        try realm.write {
+            depot.route.removeAll()
+            anchor.others.removeAll()
+        }
+        #expect(depot.primaryKeysNotLocal(in: "route").isEmpty && depot.route.isEmpty)
+        #expect(anchor.primaryKeysNotLocal(in: "others").isEmpty && anchor.others.isEmpty)
     }
 
     @Test func `in a map`() throws {

@@ -36,7 +36,7 @@ private final class Lines: Sendable {
         (.stopped(SluiceError(.permissionDenied, "go away")), "go away"),
         (
             .refused([
-                RefusedWrite(
+                CompensatingWrite(
                     changeset: 1, object: ObjectKey(type: "Task", key: .int(7)), code: 231, cause: "", reason: "not yours", fields: [],
                     values: [:])
             ]), "Task 7: not yours"

@@ -18,7 +18,7 @@ enum Misuse: String, CaseIterable, Codable {
     case addsUnknownClass, readsUnknownClass, namesUnknownClass, namesUnknownProperty, createsWithUnknownProperty, createsWithWrongType
     case createsFromTooMany, asksByWrongKey
     // Collections
-    case readsBehindEnd, removesTooMany, setsBadMapKey, usesInvalidatedResults
+    case readsBehindEnd, removesTooMany, setsBadMapKey, addsBadMapKey, createsBadMapKey, assignsBadMapKey, usesInvalidatedResults
     // Realms
     case commitsNothing, freezesInTransaction, copiesInTransaction, writesReadOnly, observesReadOnly, observesFrozen, refreshesFrozen
     // Subscriptions
@@ -45,7 +45,8 @@ enum Misuse: String, CaseIterable, Codable {
         case .asksByWrongKey: "Invalid primary key"
         case .readsBehindEnd: "Index 0 is out of bounds (must be less than 0)."
         case .removesTooMany: "It is not possible to remove 3 elements from a list of 0."
-        case .setsBadMapKey: "Invalid key '$a'"
+        case .setsBadMapKey, .createsBadMapKey: "Invalid key '$a'"
+        case .addsBadMapKey, .assignsBadMapKey: "Invalid key 'a.b': the key of a Map cannot begin with '$' or contain '.'."
         case .usesInvalidatedResults: "Access to invalidated Results objects"
         case .commitsNothing: "Can't commit a non-existing write transaction"
         case .freezesInTransaction: "Cannot freeze a Realm in a write transaction."
@@ -121,6 +122,13 @@ enum Misuse: String, CaseIterable, Codable {
             case .readsBehindEnd: _ = crowd.friends[0]
             case .removesTooMany: crowd.friends.removeLast(3)
             case .setsBadMapKey: crowd.intMap["$a"] = 1
+            case .createsBadMapKey: realm.create(Crowd.self, value: ["_id": 2, "intMap": ["$a": 1]])
+            case .addsBadMapKey, .assignsBadMapKey:
+                let map = Map<String, Int>()
+                map["a.b"] = 1
+                let new = Crowd(value: ["_id": 2])
+                if self == .assignsBadMapKey { crowd.intMap = map } else { new.intMap = map }
+                realm.add(new)
             case .freezesInTransaction: _ = horse.freeze()
             case .copiesInTransaction: try realm.writeCopy(toFile: other.url.appendingPathComponent("copy.realm"))
             default: break

@@ -57,6 +57,27 @@ private class OldHerd: Unlisted {
     let horses = List<OldHerd>()
 }
 
+private class OldChildren: Unlisted {
+    @Persisted(primaryKey: true) var _id: Int
+    let _children = List<OldChildren>()
+}
+
+private class OldLazy: Unlisted {
+    @Persisted(primaryKey: true) var _id: Int
+    lazy var tags = List<String>()
+}
+
+private class OldMaybe: Unlisted {
+    @Persisted(primaryKey: true) var _id: Int
+    @Persisted var friend: OldMaybe?
+    var fans: LinkingObjects<OldMaybe>? = LinkingObjects(fromType: OldMaybe.self, property: "friend")
+}
+
+private class OldMaybeTags: Unlisted {
+    @Persisted(primaryKey: true) var _id: Int
+    var tags: MutableSet<String>?
+}
+
 private class OldTags: Unlisted {
     @Persisted(primaryKey: true) var _id: Int
     var tags = MutableSet<String>()
@@ -126,7 +147,8 @@ enum ModelMisuse: String, CaseIterable, Codable {
     // Classes
     case hasTwoKeys, hasKeyOfBool, hasKeyOfDate, hasOneNameTwice, embedsKey, namesUnknownIndex, requiresLink, requiresLinks,
         hasNoOrigin, hasNoCases, cannotBeMade
-    case hasOldList, hasOldSet, hasOldMap, hasOldInverse, hasOldValues
+    case hasOldList, hasOldListWithUnderscore, hasOldLazyList, hasOldSet, hasOldOptionalSet, hasOldMap, hasOldInverse,
+        hasOldOptionalInverse, hasOldValues
     // Values
     case lacksRequired, createsFromText, setsMixedSet, parsesBadId, makesDecimalOfText, makesDecimalOfObject
     // Names
@@ -155,6 +177,13 @@ enum ModelMisuse: String, CaseIterable, Codable {
         case .hasOldList:
             "Property 'OldHerd.horses' is declared without @Persisted, so it would not be stored. "
                 + "Write: @Persisted var horses: List<OldHerd>"
+        case .hasOldListWithUnderscore: "Write: @Persisted var _children: List<OldChildren>"
+        case .hasOldLazyList:
+            "Property 'OldLazy.tags' is declared without @Persisted, so it would not be stored. Write: @Persisted var tags: List<String>"
+        case .hasOldOptionalSet:
+            "Property 'OldMaybeTags.tags' is declared without @Persisted, so it would not be stored. "
+                + "Write: @Persisted var tags: MutableSet<String>"
+        case .hasOldOptionalInverse: "Write: @Persisted(originProperty: \"friend\") var fans: LinkingObjects<OldMaybe>"
         case .hasOldSet: "Write: @Persisted var tags: MutableSet<String>"
         case .hasOldMap: "Write: @Persisted var counts: Map<String, Int>"
         case .hasOldInverse: "Write: @Persisted(originProperty: \"friend\") var fans: LinkingObjects<OldFriend>"
@@ -208,6 +237,10 @@ enum ModelMisuse: String, CaseIterable, Codable {
         switch self {
         case .hasTwoKeys: try open(TwoKeys.self)
         case .hasOldList: try open(OldHerd.self)
+        case .hasOldListWithUnderscore: try open(OldChildren.self)
+        case .hasOldLazyList: try open(OldLazy.self)
+        case .hasOldOptionalSet: try open(OldMaybeTags.self)
+        case .hasOldOptionalInverse: try open(OldMaybe.self)
         case .hasOldSet: try open(OldTags.self)
         case .hasOldMap: try open(OldCounts.self)
         case .hasOldInverse: try open(OldFriend.self)

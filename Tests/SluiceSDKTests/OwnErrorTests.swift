@@ -5,9 +5,10 @@ import Testing
 /// Errors that an app makes with Realm's codes, as its tests and its own layers do.
 @Suite struct OwnErrorTests {
     private static let codes: [Realm.Error.Code] = [
-        .fail, .fileAccess, .filePermissionDenied, .fileExists, .fileNotFound, .schemaMismatch, .alreadyOpen, .invalidInput,
-        .outOfDiskSpace,
-        .subscriptionFailed, .noSubscriptionForWrite,
+        .fail, .fileAccess, .filePermissionDenied, .fileExists, .fileNotFound, .fileFormatUpgradeRequired, .incompatibleLockFile,
+        .addressSpaceExhausted, .schemaMismatch, .alreadyOpen, .invalidInput, .outOfDiskSpace, .incompatibleSession,
+        .unsupportedFileFormatVersion, .multipleSyncAgents, .subscriptionFailed, .fileOperationFailed, .invalidDatabase,
+        .incompatibleHistories, .noSubscriptionForWrite,
     ]
 
     @Test(arguments: codes) func `have the code, and are caught by it`(code: Realm.Error.Code) {
@@ -17,8 +18,14 @@ import Testing
             #expect(error.code == code && error.errorCode == code.rawValue && error.fileURL == nil)
             #expect(code ~= error && Realm.Error(code) == error)
         } catch { Issue.record("\(error)") }
-        let bridged = Realm.Error(code) as NSError
-        #expect(bridged.domain == Realm.Error.errorDomain && bridged.code == code.rawValue)
+        // As a layer does that knows errors only: what it caught has no type.
+        do {
+            throw Realm.Error(code, userInfo: [NSLocalizedDescriptionKey: "No room."])
+        } catch {
+            let bridged = error as NSError
+            #expect(bridged.domain == Realm.Error.errorDomain && bridged.code == code.rawValue)
+            #expect(bridged.userInfo[NSLocalizedDescriptionKey] as? String == "No room.")
+        }
     }
 
     @Test func `have the user info that the app gave`() {

@@ -184,32 +184,6 @@ import Testing
         token.invalidate()
     }
 
-    @Test func `a limit counts in the order in which the results are sorted`() async throws {
-        func order(_ name: String, _ results: Results<Terrier>) async throws -> String {
-            results.subscribe(named: name, limit: 3)
-            let set = try await _replica(of: realm).latestSubscriptionSet()
-            let options = set.subscriptions.first { $0.name == name }?.options
-            return (options?.sort ?? []).map { "\($0.isDescending ? "-" : "+")\($0.property)" }.joined(separator: " ")
-                + " \(options?.limit ?? -1)"
-        }
-        #expect(try await order("plain", dogs(1)) == " 3")
-        #expect(try await order("sorted", dogs(1).sorted(by: \.age, ascending: false)) == "-age 3")
-        // The later sorting decides first.
-        #expect(try await order("twice", dogs(1).sorted(byKeyPath: "age").sorted(byKeyPath: "name", ascending: false)) == "-name +age 3")
-        for results in [dogs(1).sorted(byKeyPath: "chip.city"), dogs(1).distinct(by: ["age"])] {
-            guard case .error(let error) = results.subscribe(named: "no", limit: 3).state else {
-                Issue.record("the order was taken")
-                continue
-            }
-            #expect("\(error)".contains("properties of Terrier itself"))
-            // Without a limit it does not matter.
-            guard case .pending = results.subscribe(named: "all", update: true).state else {
-                Issue.record("the order mattered")
-                continue
-            }
-        }
-    }
-
     @Test func `links come along by themselves, inverse links when they are named, and with them what they link to`() async throws {
         dogs(1).subscribe(named: "plain")
         #expect(try await includes("plain") == [])

@@ -112,6 +112,17 @@ import Testing
         expect("((points.@min >= %@) && (points.@max <= %@))", ["1", "3"]) { $0.points.contains(1...3) }
     }
 
+    @Test func `a property named like a word of the language is written as it is`() {
+        func rendered(_ build: (Query<QueryTests.Worded>) -> Query<Bool>) -> String {
+            build(Query<QueryTests.Worded>._constructForTesting())._constructPredicate().0
+        }
+        #expect(rendered { $0.text == "a" } == "(text == %@)")
+        #expect(rendered { $0.in.in([1]) } == "(in IN %@)")
+        #expect(rendered { $0.YES } == "YES == true")
+        #expect(rendered { $0.or.any == 2 } == "(or.any == %@)")
+        #expect(rendered { $0.size.contains(2) } == "(%@ IN size)")
+    }
+
     @Test func `what is stored of enumerations and custom types is asked in collections too`() {
         func rendered(_ build: (Query<Crowd>) -> Query<Bool>) -> String {
             build(Query<Crowd>._constructForTesting())._constructPredicate().0

@@ -98,6 +98,7 @@ import Testing
         ]
         for (name, results) in queries { #expect(results.map(\._id) == [2], "\(name)") }
         #expect(realm.objects(Worded.self).sorted(byKeyPath: "any").first?.any == 1)
+        #expect(text(Worded.self) { $0.text == "a" && $0.any == 1 } == #"text == "a" and `any` == 1"#)
         // By hand a backquote quotes, too.
         #expect(all.filter("`any` == %@ AND `or`.`in` == 2", 2).count == 1)
         #expect(all.filter("%K == %@ AND %K == %@", "or.in", 2, "YES", true).count == 1)

@@ -118,7 +118,7 @@ import Testing
         let realm = try open()
         let session = try session(realm)
         let object = ObjectKey(type: "Task", key: .string("t1"))
-        let refused = SyncReport.refused([RefusedWrite(object: object, code: 231, reason: "not yours")])
+        let refused = SyncReport.refused([CompensatingWrite(object: object, code: 231, reason: "not yours")])
         #expect(!session.take(refused))
         let heard = Heard<String>()
         user.app.syncManager.errorHandler = { error, _ in heard.add("\(error)") }
@@ -195,6 +195,28 @@ import Testing
         session.take(.ingested(batch.number))
         let last = await told.next()
         #expect(last?.progressEstimate == 1 && last?.transferredBytes == bytes && last?.transferrableBytes == bytes)
+        withExtendedLifetime(token) {}
+    }
+
+    @Test func `the progress of an upload comes to its end when what is outstanding is taken back`() async throws {
+        let realm = try open()
+        let session = try session(realm)
+        try realm.write { realm.create(Reading.self, value: ["celsius": 20.5]) }
+        let (steps, continuation) = AsyncStream<Double>.makeStream(bufferingPolicy: .bufferingOldest(16))
+        let token = session.addProgressNotification(for: .upload, mode: .forCurrentlyOutstandingWork) { step in
+            continuation.yield(step.progressEstimate)
+            if step.isTransferComplete { continuation.finish() }
+        }
+        var told = steps.makeAsyncIterator()
+        #expect(await told.next() == 0)
+        let replica = _replica(of: realm)
+        let batch = try #require(try await replica.pendingIngest(after: 0))
+        var cut = IngestCut(batch: batch.number)
+        cut.dropped = [0]
+        cut.refused = batch.objects.map { CompensatingWrite(changeset: batch.number, object: $0.object, code: 803, reason: "too large") }
+        let report = try #require(try await replica.shortenIngest(cut))
+        session.take(.refused(report.writes))
+        #expect(await told.next() == 1)
         withExtendedLifetime(token) {}
     }
 
@@ -351,8 +373,8 @@ import Testing
         do { _ = try open() }
         try await user.logOut()
         do { _ = try await Realm(configuration: configuration, downloadBeforeOpen: .once) }
-        let token = SyncError.ActionToken(path: path, backup: SetAside.backup(of: path))
-        SetAside.ask(token)
+        let token = SyncError.ActionToken(path: path, backup: ClientResetBackup.backup(of: path))
+        ClientResetBackup.ask(token)
         let shared = configuration
         let error = await #expect(throws: SyncError.self) { _ = try await Realm(configuration: shared, downloadBeforeOpen: .once) }
         #expect(error?.code == .clientUserError && FileManager.default.fileExists(atPath: token.backup))
@@ -383,10 +405,10 @@ import Testing
         let schema = SluiceCore.Schema([ModelSchema.of(Task.self).objectType(isSynced: true)])
         for round in 0..<100 {
             let path = folder.url.appendingPathComponent("file\(round)").path
-            let backup = SetAside.backup(of: path)
+            let backup = ClientResetBackup.backup(of: path)
             let old = Mutex<SluiceReplica.Replica?>(try SluiceReplica.Replica(path: path, schema: schema))
             async let closed: Void = old.withLock { $0 = nil }
-            if isMoved { try SetAside.move(path, to: backup) } else { _ = try RealmFiles.removeUnlessOpen(path) }
+            if isMoved { try ClientResetBackup.move(path, to: backup) } else { _ = try RealmFiles.removeUnlessOpen(path) }
             let new = try SluiceReplica.Replica(path: path, schema: schema)
             await closed
             // Another connection reads what the first has written.
@@ -398,12 +420,12 @@ import Testing
     private func token(of name: String) throws -> SyncError.ActionToken {
         let path = folder.url.appendingPathComponent(name).path
         try Data("rows".utf8).write(to: URL(fileURLWithPath: path))
-        return SyncError.ActionToken(path: path, backup: SetAside.backup(of: path))
+        return SyncError.ActionToken(path: path, backup: ClientResetBackup.backup(of: path))
     }
 
     @Test func `a file that is another user's is moved at once when that one asks for it and nobody has it open`() throws {
         let token = try token(of: "file")
-        SetAside.note(token, user: "shop/bob")
+        ClientResetBackup.note(token, user: "shop/bob")
         SluiceSDK.SyncSession.immediatelyHandleError(token)
         #expect(!FileManager.default.fileExists(atPath: token.path) && FileManager.default.fileExists(atPath: token.backup))
     }
@@ -412,10 +434,10 @@ import Testing
     func `a file that is another user's is moved by that one's opening alone, asked for or not`(isOwnersFirst: Bool, isAsked: Bool) throws {
         let token = try token(of: "file")
         let path = token.path
-        SetAside.note(token, user: "shop/bob")
-        if isAsked { SetAside.ask(token) }
-        if isOwnersFirst { try SetAside.performNoted(path, for: "shop/ann") }
-        try SetAside.performNoted(path, for: "shop/bob")
+        ClientResetBackup.note(token, user: "shop/bob")
+        if isAsked { ClientResetBackup.ask(token) }
+        if isOwnersFirst { try ClientResetBackup.performNoted(path, for: "shop/ann") }
+        try ClientResetBackup.performNoted(path, for: "shop/bob")
         #expect(FileManager.default.fileExists(atPath: path) == isOwnersFirst)
         #expect(FileManager.default.fileExists(atPath: token.backup) != isOwnersFirst)
     }

@@ -176,4 +176,70 @@ import Testing
         #expect(set.state == .complete)
         realm.cancelWrite()
     }
+
+    /// An actor with a Realm. It has a queue of its own, so that it can be blocked.
+    private actor Keeper {
+        private final class Queue: SerialExecutor {
+            private let queue = DispatchQueue(label: "keeper")
+
+            func enqueue(_ job: consuming ExecutorJob) {
+                let job = UnownedJob(job)
+                queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+            }
+
+            func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
+        }
+
+        private let executor = Queue()
+        nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+        private var realm: Realm?
+        private var set: SyncSubscriptionSet?
+        private var token: NotificationToken?
+
+        /// Opens the Realm and asks for all leaves.
+        func open(_ configuration: Realm.Configuration, _ tell: AsyncStream<Int>.Continuation) async throws {
+            let realm = try await Realm(configuration: configuration, actor: self)
+            token = realm.observe { notification, realm in
+                if notification == .didChange { tell.yield(realm.objects(Leaf.self).count) }
+            }
+            self.realm = realm
+            subscribe(realm.subscriptions)
+        }
+
+        // In async code the same words mean the call that waits.
+        private func subscribe(_ set: SyncSubscriptionSet) {
+            set.update { set.append(QuerySubscription<Leaf>(name: "all")) }
+            self.set = set
+        }
+
+        /// Blocks the actor until the server has answered, so that its Realm has no turn, and looks in the same turn.
+        func lookWhenAnswered() -> (isComplete: [Bool], names: [String])? {
+            guard let realm else { return nil }
+            let (replica, answered) = (_replica(of: realm), DispatchSemaphore(value: 0))
+            // Unstructured because: the caller must not leave the actor.
+            _Concurrency.Task.detached {
+                defer { answered.signal() }
+                try await SubscriptionLifeTests.answer(replica, Row([.int(1), .string("one")]))
+            }
+            return answered.wait(timeout: .now() + 60) == .success ? look() : nil
+        }
+
+        func look() -> (isComplete: [Bool], names: [String])? {
+            guard let realm, let set else { return nil }
+            let old = realm.legacySubscription(named: "all")
+            let isComplete = [set.state == .complete, old?.state == .complete]
+            return (isComplete, realm.objects(Leaf.self).map(\.name))
+        }
+    }
+
+    @Test func `a Realm of an actor shows the rows of a set by the time at which it reads as complete`() async throws {
+        let (told, tell) = AsyncStream<Int>.makeStream(bufferingPolicy: .bufferingOldest(8))
+        let keeper = Keeper()
+        try await keeper.open(configuration, tell)
+        let early = await keeper.lookWhenAnswered()
+        #expect(early?.isComplete == [false, false] && early?.names == [])
+        for await count in told where count == 1 { break }
+        let late = await keeper.look()
+        #expect(late?.isComplete == [true, true] && late?.names == ["one"])
+    }
 }

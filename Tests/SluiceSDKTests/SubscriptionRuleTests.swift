@@ -277,17 +277,14 @@ import Testing
         try await subscribe(Options(name: "n", limit: 5, sort: ascending))
         for other in [
             Options(name: "n", limit: 6, sort: ascending), Options(name: "n", limit: 5), Options(name: "n"),
+            Options(name: "n", limit: 5, sort: ascending, distinct: ["progressMinutes"]),
             Options(name: "n", limit: 5, sort: [SortDescriptor(keyPath: "progressMinutes", ascending: false)]),
         ] {
             let error = await #expect(throws: Realm.Error.self) { try await subscribe(other) }
-            #expect(error?.message.contains("different limit, order or links") == true, "\(other)")
+            #expect(error?.message.contains("different limit, order, DISTINCT or links") == true, "\(other)")
         }
         // The results' own order is one.
         try await subscribe(Options(name: "n", limit: 5), to: tasks.sorted(byKeyPath: "progressMinutes"))
-        for results in [tasks.distinct(by: ["progressMinutes"])] {
-            let error = await #expect(throws: Realm.Error.self) { try await subscribe(Options(limit: 5), to: results) }
-            #expect(error?.code == .subscriptionFailed)
-        }
         try await subscribe(Options(name: "n", overwriteExisting: true, limit: 6))
         #expect(realm.subscriptions.count == 1)
         // Without a name each is a subscription of its own.
@@ -311,7 +308,28 @@ import Testing
             #expect(try await subscribe(90) == 60)
             #expect(try await subscribe(90, true) == 90)
             #expect(try await subscribe(nil, true) == nil)
+            // RealmSwift's own call has no such option, and changes none.
+            #expect(try await subscribe(60, true) == 60)
+            try await tasks.subscribe(name: name, waitForSync: .never)
+            #expect(realm.subscriptions.first { $0.name == name }?.timeToLive == 60)
         }
+    }
+
+    @Test func `an unnamed subscription that is added again keeps its time to live, which begins again`() throws {
+        let set = realm.subscriptions
+        var isRefused = false
+        set.update {
+            do {
+                try set.append(QuerySubscription<Task>(), options: SyncSubscriptionOptions(timeToLive: 60))
+            } catch {
+                isRefused = true
+            }
+        }
+        let first = try #require(set.first)
+        set.update { set.append(QuerySubscription<Task>()) }
+        let again = try #require(set.first)
+        #expect(!isRefused && set.count == 1 && again.timeToLive == 60)
+        #expect(try #require(again.expiresAt) > #require(first.expiresAt))
     }
 
     // MARK: Time to live

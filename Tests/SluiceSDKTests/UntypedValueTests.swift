@@ -53,4 +53,21 @@ import Testing
         #expect(all.filter("int IN %@", numbers).map(\._id) == [0, 2])
         #expect(realm.object(ofType: Every.self, forPrimaryKey: NSNumber(value: 2))?._id == 2)
     }
+
+    @Test func `an argument beyond 64 signed bits equals no integer, and is compared by its value`() throws {
+        let realm = try Realm(configuration: try TemporaryFolder().local)
+        try realm.write {
+            realm.create(Every.self, value: ["_id": Int.max, "int": Int.max, "decimal": "9223372036854775807"])
+            realm.create(Every.self, value: ["_id": 1, "int": Int.min, "decimal": "18446744073709551615"])
+        }
+        let all = realm.objects(Every.self)
+        #expect(all.filter("int == %@", UInt64(Int64.max)).map(\._id) == [Int.max])
+        let arguments: [Any] = [UInt64(Int64.max) + 1, UInt64.max, NSNumber(value: UInt64.max)]
+        for beyond in arguments {
+            #expect(all.filter("int == %@", beyond).isEmpty && all.filter("int IN {0, %@}", beyond).isEmpty, "\(beyond)")
+            #expect(all.filter("int < %@", beyond).count == 2, "\(beyond)")
+            #expect(realm.object(ofType: Every.self, forPrimaryKey: beyond) == nil, "\(beyond)")
+        }
+        #expect(all.filter("decimal == %@", UInt64.max).map(\._id) == [1])
+    }
 }

@@ -1,8 +1,9 @@
 import Dispatch
 import Foundation
-import SluiceSDK
 import Synchronization
 import Testing
+
+@testable import SluiceSDK
 
 /// What is left of a user who is removed from the device, or whose account is deleted.
 @Suite struct `Removing a user` {
@@ -95,6 +96,15 @@ import Testing
         #expect(ann.state == .removed && app.allUsers.isEmpty && isThere(file))
     }
 
+    @Test func `takes away the files after one that cannot be deleted, and throws that one's error`() throws {
+        let file = folder.url.appendingPathComponent("a.realm")
+        try Data([1]).write(to: file)
+        // The kernel's own files cannot be deleted, not even by root.
+        let error = #expect(throws: Realm.Error.self) { try RealmFiles.removeUnlessOpen(["/proc/version", file.path]) }
+        #expect(error?.code == .fileOperationFailed && error?.message.contains("/proc/version") == true)
+        #expect(!isThere(file))
+    }
+
     @Test(.timeLimit(.minutes(1))) func `keeps the files of a Realm that is being opened`() async throws {
         let (_, _, ann, file) = try await ann()
         let removal = Removal(of: ann)
@@ -144,9 +154,12 @@ import Testing
 
     @Test func `leaves everything as it was when the server does not delete the account`() async throws {
         let isUp = Flag()
-        let (_, app, ann, file) = try await ann(isUp)
+        let (server, app, ann, file) = try await ann(isUp)
+        // It would stop listening otherwise.
+        defer { withExtendedLifetime(server) {} }
         isUp.value = false
-        await #expect(throws: AppError.self) { try await ann.delete() }
+        let failure = await #expect(throws: AppError.self) { try await ann.delete() }
+        #expect(failure?.code == .internalServerError && failure?.message == "no disk")
         #expect(ann.isLoggedIn && ann.state == .loggedIn && app.currentUser == ann && isThere(file))
         isUp.value = true
         try await ann.logOut()

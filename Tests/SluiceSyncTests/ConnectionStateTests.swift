@@ -181,6 +181,8 @@ import Testing
         let request = configuration.request(token: "t")
         #expect(request.headers == ["X-Tenant": "blue", "X-Auth": "Bearer t"] && request.milliseconds == 70)
         #expect(request.url.hasPrefix("wss://gateway/") && configuration.request(token: nil).headers["X-Auth"] == nil)
+        configuration.url = "HTTPS://gateway"
+        #expect(configuration.request(token: nil).url.hasPrefix("wss://gateway/"))
     }
 
     @Test func `a pause closes and stays, a start comes back`() {
@@ -220,6 +222,23 @@ import Testing
         #expect(harness.machine.phase == .ended(refused) && harness.reports.contains(.loggedOut(refused)))
         harness.feed(.start(token: "after login"))
         #expect(harness.hasConnected)
+    }
+
+    @Test func `a user who is logged out starts again with a new token, not with the rejected one`() {
+        var harness = MachineHarness.settled()
+        let error = SluiceError(.invalidSession, "revoked")
+        harness.receive(.error(error, .logOutUser, fatal: true, backoffMilliseconds: 0))
+        #expect(harness.machine.phase == .ended(error) && harness.reports.contains(.loggedOut(error)))
+        harness.feed(.start(token: nil))
+        #expect(harness.asksForToken && !harness.hasConnected)
+        harness.feed(.tokenRefreshed("fresh"))
+        harness.feed(.connected(harness.connection))
+        harness.feed(.loaded(harness.connection, LocalState()))
+        guard case .hello(let hello)? = harness.sent.first else {
+            Issue.record("no Hello")
+            return
+        }
+        #expect(hello.accessToken == "fresh")
     }
 
     @Test(arguments: [SluiceWireAction.logOutUser, .applicationBug, .clientResetManual])
@@ -315,6 +334,19 @@ import Testing
         let damaged = SluiceError(.replicaCorrupt, "damaged")
         harness.feed(.replicaFailed(damaged))
         #expect(harness.machine.phase == .ended(damaged))
+    }
+
+    /// A device whose clock is behind must not lose what it writes over what it has seen.
+    @Test func `the clock is ahead of all writes that a bootstrap can have, before its rows are shown`() {
+        var harness = MachineHarness()
+        harness.open()
+        harness.pending([set(1, ["north"])])
+        harness.receive(.bootstrapBegin(version: 1, rows: 0))
+        let time = HybridTime(milliseconds: 180_000, counter: 9)
+        harness.receive(.bootstrapEnd(version: 1, lsn: LSN(rawValue: 70), types: [0], writeTime: time))
+        let observed = harness.actions.firstIndex { if case .observe(180_001) = $0 { true } else { false } }
+        let ended = harness.actions.firstIndex { if case .endBootstrap = $0 { true } else { false } }
+        #expect(observed.map { $0 < ended ?? -1 } == true, "\(harness.actions)")
     }
 
     @Test func `messages before Welcome, a second Welcome, and what was not asked for break the session`() {

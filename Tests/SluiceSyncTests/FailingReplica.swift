@@ -54,13 +54,13 @@ final class FailingReplica: SyncReplica {
     func acknowledgeUpload(upTo number: UInt64, lsn: LSN, futile: [FutileWrite]) async throws(SluiceError) {
         try await file.acknowledgeUpload(upTo: number, lsn: lsn, futile: futile)
     }
-    func applyCompensation(id: UInt64, writes: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal? {
+    func applyCompensation(id: UInt64, writes: [CompensatingWrite]) async throws(SluiceError) -> CompensationReport? {
         try await file.applyCompensation(id: id, writes: writes)
     }
-    func setAside(changeset number: UInt64, _ error: SluiceError) async throws(SluiceError) -> WriteRefusal? {
+    func setAside(changeset number: UInt64, _ error: SluiceError) async throws(SluiceError) -> CompensationReport? {
         try await file.setAside(changeset: number, error)
     }
-    func unreportedRefusals() async throws(SluiceError) -> [WriteRefusal] { try await file.unreportedRefusals() }
+    func unreportedRefusals() async throws(SluiceError) -> [CompensationReport] { try await file.unreportedRefusals() }
     func reported(_ id: UInt64) async throws(SluiceError) { try await file.reported(id) }
 
     func pendingIngest(
@@ -68,7 +68,8 @@ final class FailingReplica: SyncReplica {
     ) async throws(SluiceError) -> IngestBatch? {
         try await file.pendingIngest(after: number, taken: taken, maximumObjects: maximumObjects, maximumBytes: maximumBytes)
     }
-    func acknowledgeIngest(upTo number: UInt64, refused: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal? {
+    func shortenIngest(_ cut: IngestCut) async throws(SluiceError) -> CompensationReport? { try await file.shortenIngest(cut) }
+    func acknowledgeIngest(upTo number: UInt64, refused: [CompensatingWrite]) async throws(SluiceError) -> CompensationReport? {
         try await file.acknowledgeIngest(upTo: number, refused: refused)
     }
 
@@ -77,6 +78,9 @@ final class FailingReplica: SyncReplica {
     }
     func stage(type: Int, rows: [RowRef], of buffer: RowBuffer, checkpoint: [UInt8]) async throws(SluiceError) {
         try await file.stage(type: type, rows: rows, of: buffer, checkpoint: checkpoint)
+    }
+    func stageTimes(type: Int, _ times: [StagedTimes], numbers: [UInt32]) async throws(SluiceError) {
+        try await file.stageTimes(type: type, times, numbers: numbers)
     }
     func stageRemoval(type: Int, keys: [Value], reasons: [LeftObject.Reason]) async throws(SluiceError) {
         try await file.stageRemoval(type: type, keys: keys, reasons: reasons)

@@ -1,6 +1,3 @@
-import NIOCore
-import NIOHTTP1
-import NIOPosix
 import SluiceCore
 import SluiceSync
 import Testing
@@ -8,21 +5,7 @@ import Testing
 /// Requests of an app, against a server that answers by the path that is asked for.
 @Suite(.timeLimit(.minutes(1))) struct HTTPTransportTests {
     private func withServer(_ body: (_ url: String) async throws -> Void) async throws {
-        let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.configureHTTPServerPipeline()
-                    try channel.pipeline.syncOperations.addHandler(PathHandler())
-                }
-            }
-            .bind(host: "127.0.0.1", port: 0).get()
-        do {
-            try await body("http://127.0.0.1:\(server.localAddress?.port ?? 0)")
-        } catch {
-            try await server.close()
-            throw error
-        }
-        try await server.close()
+        try await TestHTTPServer.with { server in try await body(server.url) }
     }
 
     private func failure(_ request: HTTPTransport.Request, maximumBytes: Int = 1 << 20) async -> SluiceError? {
@@ -82,42 +65,51 @@ import Testing
             #expect(await waiting.value != nil)
         }
     }
-}
 
-/// Answers once the request is complete.
-private final class PathHandler: ChannelInboundHandler {
-    typealias InboundIn = HTTPServerRequestPart
-    typealias OutboundOut = HTTPServerResponsePart
-
-    private var head: HTTPRequestHead?
-    private var body = ByteBuffer()
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        switch unwrapInboundIn(data) {
-        case .head(let head): self.head = head
-        case .body(var part): body.writeBuffer(&part)
-        case .end: answer(context)
+    @Test func `a request that is cancelled before it begins is not sent`() async throws {
+        try await TestHTTPServer.with { server in
+            let request = HTTPTransport.Request(method: "POST", url: "\(server.url)/never", body: [1], milliseconds: 600_000)
+            // Unstructured because: it is cancelled and awaited here.
+            let waiting = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                return await failure(request)
+            }
+            #expect(await waiting.value?.code == .connectionFailed)
+            try await server.closed()
+            #expect(server.received.isEmpty)
         }
     }
 
-    private func answer(_ context: ChannelHandlerContext) {
-        guard let head else { return }
-        switch head.uri {
-        case "/never": break
-        case "/close": context.close(promise: nil)
-        case "/half":
-            let half = HTTPResponseHead(version: .http1_1, status: .ok, headers: ["Content-Length": "100"])
-            context.write(wrapOutboundOut(.head(half)), promise: nil)
-            context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: "half"))))).assumeIsolated().whenComplete { _ in
-                context.close(promise: nil)
+    @Test func `a request that is cancelled while it waits for the answer closes its connection`() async throws {
+        try await TestHTTPServer.with { server in
+            let request = HTTPTransport.Request(method: "POST", url: "\(server.url)/never", body: [1], milliseconds: 600_000)
+            // Unstructured because: it is cancelled and awaited here.
+            let waiting = Task { await failure(request) }
+            for await _ in server.arrivals { break }
+            waiting.cancel()
+            #expect(await waiting.value?.code == .connectionFailed)
+            try await server.closed()
+            #expect(server.received.count == 1 && server.connections == 1)
+        }
+    }
+
+    @Test func `many requests at once are all answered, and leave no connection open`() async throws {
+        try await TestHTTPServer.with { server in
+            let url = "\(server.url)/together"
+            let answers = try await withThrowingTaskGroup(of: HTTPTransport.Response.self) { group in
+                for index in 0..<TestHTTPServer.crowd {
+                    group.addTask {
+                        try await HTTPTransport().send(
+                            HTTPTransport.Request(method: "POST", url: url, headers: ["X-Test": "\(index)"], milliseconds: 30_000))
+                    }
+                }
+                var texts: Set<String> = []
+                for try await response in group { texts.insert(String(decoding: response.body, as: UTF8.self)) }
+                return texts
             }
-        default:
-            var text = ByteBuffer(string: "\(head.method.rawValue) \(head.headers.first(name: "X-Test") ?? "") ")
-            text.writeBuffer(&body)
-            let whole = HTTPResponseHead(version: .http1_1, status: .created, headers: ["Content-Length": "\(text.readableBytes)"])
-            context.write(wrapOutboundOut(.head(whole)), promise: nil)
-            context.write(wrapOutboundOut(.body(.byteBuffer(text))), promise: nil)
-            context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+            #expect(answers == Set((0..<TestHTTPServer.crowd).map { "POST \($0) " }))
+            try await server.closed()
+            #expect(server.connections == TestHTTPServer.crowd)
         }
     }
 }

@@ -1,6 +1,6 @@
 /// A promise that the simulation checks.
 enum Promise: String, CaseIterable {
-    case convergence, exactlyOnce, atomicVisibility, readYourWrites, monotonicReads, noStall
+    case convergence, exactlyOnce, atomicVisibility, readYourWrites, monotonicReads, latestShown, noStall
 }
 
 /// A promise that was broken, and how it showed.
@@ -27,6 +27,8 @@ enum SimulatedDefect: String, CaseIterable {
     case stale
     /// The gateway takes rows that were written since a bootstrap was interrupted for those that the file has put aside.
     case hasty
+    /// The file shows what it has yet to upload over everything, whenever others have written.
+    case deaf
     /// The gateway now and then overlooks a commit that concerns a session.
     case eyes
     /// The gateway now and then forgets to answer a mark, and says nothing.
@@ -39,6 +41,7 @@ enum SimulatedDefect: String, CaseIterable {
         case .twice, .lost, .restored: .exactlyOnce
         case .reread: .readYourWrites
         case .stale: .monotonicReads
+        case .deaf: .latestShown
         case .eyes, .hasty: .convergence
         case .stall: .noStall
         }

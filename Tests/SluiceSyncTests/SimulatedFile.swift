@@ -3,60 +3,6 @@ import SluiceMerge
 import SluiceReplica
 import SluiceSync
 
-let itemType = ObjectType(
-    name: "Item",
-    properties: [
-        Property(id: 11, name: "_id", type: .int), Property(id: 12, name: "store", type: .string),
-        Property(id: 13, name: "value", type: .string), Property(id: 14, name: "count", type: .int),
-        Property(id: 15, name: "tags", type: .string, collection: .list),
-    ])
-let readingType = ObjectType(
-    name: "Reading", kind: .asymmetric,
-    properties: [Property(id: 21, name: "_id", type: .int), Property(id: 22, name: "level", type: .int)])
-
-/// The gateway's schema; the client's has other numbers and another order.
-let serverTypes = Schema([readingType, itemType])
-let clientTypes = Schema([
-    ObjectType(
-        name: "Item",
-        properties: [
-            Property(id: 1, name: "value", type: .string), Property(id: 2, name: "_id", type: .int),
-            Property(id: 3, name: "store", type: .string), Property(id: 4, name: "count", type: .int),
-            Property(id: 5, name: "tags", type: .string, collection: .list),
-        ]),
-    ObjectType(
-        name: "Reading", kind: .asymmetric,
-        properties: [Property(id: 1, name: "_id", type: .int), Property(id: 2, name: "level", type: .int)]),
-])
-
-struct Item: Hashable {
-    var store: String
-    var value: String
-    var count: Int64 = 0
-    var tags: [String] = []
-
-    init(store: String, value: String) {
-        self.store = store
-        self.value = value
-    }
-
-    /// By property name, as merging has it.
-    init(_ values: [String: Value]) {
-        func text(_ value: Value?) -> String { if case .string(let text)? = value { text } else { "" } }
-        self.init(store: text(values["store"]), value: text(values["value"]))
-        if case .int(let count)? = values["count"] { self.count = count }
-        if case .list(let tags)? = values["tags"] { self.tags = tags.map { text($0) } }
-    }
-
-    var values: [String: Value] {
-        ["store": .string(store), "value": .string(value), "count": .int(count), "tags": .list(tags.map { .string($0) })]
-    }
-
-    func row(_ key: Int64, _ type: ObjectType) -> Row {
-        Row(type.properties.map { $0.name == "_id" ? .int(key) : values[$0.name] })
-    }
-}
-
 /// A subscription set of stores; `bad` is refused by the gateway.
 func set(_ version: UInt64, _ stores: [String], state: SubscriptionState = .pending, before: UInt64 = 0) -> StoredSubscriptionSet {
     StoredSubscriptionSet(
@@ -79,6 +25,12 @@ struct SimulatedFile {
     var applied = AppliedPosition(lsn: .zero, version: 0)
     var compensation: UInt64 = 0
     var server: [Int64: Item] = [:]
+    /// The server's side of what is pending, with clocks.
+    var objects: [Int64: ServerObject] = [:]
+    /// Of which of these the server's value came without its time.
+    var untimed: Set<Int64> = []
+    /// Write times of a bootstrap, and when the rows were committed.
+    var stagedTimes: [Int64: (times: WriteTimes, commitTime: Int64)] = [:]
     var pending: [Pending] = []
     var changesets: UInt64 = 0
     /// The last changeset that the server's rows have.
@@ -103,7 +55,7 @@ struct SimulatedFile {
     var refusedObjects: Set<Int64> = []
     /// What is wrong with it on purpose, and what it has not shown yet because of that.
     var defect: SimulatedDefect?
-    private var torn: [(key: Int64, item: Item?)] = []
+    private var torn: [NewRow] = []
 
     var latest: StoredSubscriptionSet { sets[sets.count - 1] }
 
@@ -114,8 +66,41 @@ struct SimulatedFile {
 
     /// The same with the names of the places in it; nil when something cannot be merged, which is never.
     func state(_ key: Int64) -> ObjectState? {
-        let changes = pending.flatMap(\.changeset.changes).filter { $0.object.key == .int(key) }
-        return try? Overlay.state(server: server[key]?.values, pending: changes, type: Self.itemType)
+        let changes = pending.flatMap(\.changeset.pending).filter { $0.change.object.key == .int(key) }
+        let server = objects[key] ?? ServerObject(row: server[key]?.values)
+        return try? Overlay.state(server: server, pending: changes, client: client, type: Self.itemType)
+    }
+
+    /// The number that decides between equal times.
+    var client: ClientID { identity?.client ?? Overlay.unnumbered }
+
+    /// A newer row of the server's; the times of its value by the file's numbers.
+    private struct NewRow {
+        var key: Int64
+        var item: Item?
+        var times: WriteTimes?
+        var time: Int64?
+    }
+
+    private mutating func take(_ new: NewRow) {
+        server[new.key] = new.item
+        guard var object = objects[new.key] else { return }
+        let (value, before) = (new.times?.properties[Self.itemType.properties[0].id], object.row)
+        if value != nil || new.item == nil { untimed.remove(new.key) }
+        if value == nil, before == nil || new.time == nil { untimed.insert(new.key) }
+        if defect == .deaf {
+            object = ServerObject(row: new.item?.values)
+        } else {
+            object.replace(with: new.item?.values, times: new.times, rowTime: new.time, type: Self.itemType)
+        }
+        objects[new.key] = object
+    }
+
+    /// Keeps nothing of what is not pending any more.
+    private mutating func forget() {
+        let keys = Set(pending.flatMap(\.changeset.changes).map(\.object.key))
+        objects = objects.filter { keys.contains(.int($0.key)) }
+        untimed.formIntersection(objects.keys)
     }
 
     var shown: [Int64: Item] {
@@ -147,6 +132,9 @@ struct SimulatedFile {
     /// - Parameter wall: what the device's clock says.
     mutating func write(_ changes: [ObjectChange], at wall: Int64) {
         changesets += 1
+        for case .int(let key) in changes.map(\.object.key) where objects[key] == nil {
+            objects[key] = ServerObject(row: server[key]?.values)
+        }
         let changes = changes.map(withSeen)
         let changeset = Changeset(number: changesets, time: clock.tick(now: wall), base: applied.lsn, changes: changes)
         pending.append(Pending(changeset: changeset, acknowledged: nil))
@@ -260,9 +248,12 @@ struct SimulatedFile {
 
     private mutating func dropEmpty() { pending.removeAll { $0.changeset.number <= taken && $0.changeset.changes.isEmpty } }
 
-    private mutating func dropApplied() { pending.removeAll { $0.acknowledged.map { $0 <= applied.lsn } ?? false } }
+    private mutating func dropApplied() {
+        pending.removeAll { $0.acknowledged.map { $0 <= applied.lsn } ?? false }
+        forget()
+    }
 
-    mutating func compensate(_ id: UInt64, _ writes: [RefusedWrite]) {
+    mutating func compensate(_ id: UInt64, _ writes: [CompensatingWrite]) {
         guard id > compensation else { return }
         compensation = id
         told.append(id)
@@ -271,12 +262,14 @@ struct SimulatedFile {
             refusedObjects.insert(key)
             for index in pending.indices { pending[index].changeset.changes.removeAll { $0.object == write.object } }
         }
+        forget()
     }
 
     mutating func beginBootstrap(_ going: ServerMessage.Checkpoint?) {
         aside = going?.types.contains(0) == true ? aside.merging(staged ?? [:]) { $1 } : [:]
         checkpoint = going?.content ?? []
         staged = [:]
+        stagedTimes = [:]
         removed = []
         kept = []
     }
@@ -286,6 +279,10 @@ struct SimulatedFile {
             let values = rows.buffer.withView(ref) { $0.values() }
             let row = item(values)
             if case .int(let key)? = values[1] { staged?[key] = row }
+        }
+        for row in rows.times {
+            guard case .int(let key) = row.key, let times = try? WriteTimes(encoded: row.times) else { continue }
+            stagedTimes[key] = (times.numbered(as: Self.itemType, from: rows.numbers), row.commitTime)
         }
         for case .int(let key) in rows.kept { if let item = aside[key] { staged?[key] = item } else { kept.insert(key) } }
         for case .int(let key) in rows.removed {
@@ -303,9 +300,11 @@ struct SimulatedFile {
 
     mutating func endBootstrap(_ version: UInt64, _ lsn: LSN, _ types: [Int], _ held: [UInt8], _ taken: UInt64) {
         self.held = held
-        if types.contains(0) { server = server.filter { kept.contains($0.key) } }
-        for key in removed { server[key] = nil }
-        server.merge(staged ?? [:]) { $1 }
+        let gone = types.contains(0) ? server.keys.filter { !kept.contains($0) && staged?[$0] == nil } : []
+        for key in gone + removed where staged?[key] == nil { take(NewRow(key: key)) }
+        for (key, item) in staged ?? [:] {
+            take(NewRow(key: key, item: item, times: stagedTimes[key]?.times, time: stagedTimes[key]?.commitTime))
+        }
         self.taken = max(self.taken, taken)
         for key in removed { dropTaken(key) }
         for key in staged?.keys.sorted() ?? [] { dropTaken(key) }
@@ -323,20 +322,28 @@ struct SimulatedFile {
     mutating func observe(_ milliseconds: Int64) { clock = HybridClock(last: max(clock.last, HybridTime(milliseconds: milliseconds))) }
 
     mutating func apply(_ batch: ReplicaBatch) {
-        for (key, item) in torn { server[key] = item }
+        for row in torn { take(row) }
         torn = []
         for commit in batch.commits where commit.lsn > applied.lsn {
             observe(commit.time / 1_000 + 1)
+            clock = HybridClock(last: max(clock.last, commit.writeTime))
             taken = max(taken, commit.changeset)
             for (index, change) in batch.changes[commit.changes].enumerated() {
                 guard let (key, item) = written(change, batch) else { continue }
                 dropTaken(key)
-                if defect == .torn, index > 0 { torn.append((key, item)) } else { server[key] = item }
+                let row = NewRow(key: key, item: item, times: times(change, batch), time: commit.time / 1_000)
+                if defect == .torn, index > 0 { torn.append(row) } else { take(row) }
             }
             if commit.changeset > 0 { dropEmpty() }
         }
         applied.lsn = max(applied.lsn, batch.lsn)
         dropApplied()
+    }
+
+    private func times(_ change: ReplicaRowChange, _ batch: ReplicaBatch) -> WriteTimes? {
+        guard !change.times.isEmpty else { return nil }
+        let bytes = Array(batch.rows.arena[Int(change.times.lowerBound)..<Int(change.times.upperBound)])
+        return (try? WriteTimes(encoded: bytes))?.numbered(as: Self.itemType, from: batch.numbers[change.type])
     }
 
     private func written(_ change: ReplicaRowChange, _ batch: ReplicaBatch) -> (key: Int64, item: Item?)? {
@@ -354,4 +361,9 @@ struct SimulatedFile {
             sets[index].state = .error(code: error.code.rawValue, message: error.message)
         }
     }
+}
+
+extension Changeset {
+    /// Its changes as they are merged.
+    var pending: [PendingChange] { changes.map { PendingChange($0, time: time, base: base) } }
 }

@@ -1,4 +1,6 @@
+import Foundation
 import SluiceCore
+import SluiceMerge
 import SluicePipeline
 import SluiceWire
 
@@ -112,14 +114,30 @@ extension SimulatedGateway {
     }
 
     private mutating func sendRows(_ keys: ArraySlice<Int64>, of items: [Int64: Item], _ reached: Aside?, _ id: UInt64) {
+        let times = times(of: keys, id)
         send(
             id,
             .bootstrapRows(
                 make(PBBootstrapRows()) { message in
                     message.type = "Item"
                     message.rows = keys.map { row($0, items) }
+                    message.times = times
                     if let reached { message.checkpoint = reached.message }
                 }))
+    }
+
+    /// The write times of the items that a client has named.
+    private func times(of keys: some Sequence<Int64>, _ id: UInt64) -> [PBRowTimes] {
+        keys.filter { sessions[id]?.pending.contains($0) == true }.map { key in
+            let row = items[key]?.values
+            let time = rowTimes[key] ?? wall
+            let state = ObjectState(row: row, clocks: clocks[key], type: itemType, rowTime: time, now: LSN(rawValue: lsn))
+            return make(PBRowTimes()) {
+                $0.primaryKey = PBValue(.int(key))
+                $0.times = Data(WriteTimes(state.clocks).encoded)
+                $0.commitTime = time
+            }
+        }
     }
 
     /// What the log has since the client went: the last word on each item that was in its view or is.
@@ -136,6 +154,7 @@ extension SimulatedGateway {
             }
         }
         send(id, .bootstrapBegin(make(PBBootstrapBegin()) { $0.version = wanted.version }))
+        let times = times(of: present.sorted(), id)
         let (rows, keys) = (present.sorted().map { row($0, items) }, gone.sorted().map { PBValue(.int($0)) })
         send(
             id,
@@ -144,6 +163,7 @@ extension SimulatedGateway {
                     $0.type = "Item"
                     $0.rows = rows
                     $0.removed = keys
+                    $0.times = times
                 }))
         end(id, wanted, session, types: nil)
     }
@@ -151,6 +171,7 @@ extension SimulatedGateway {
     /// - Parameter types: nil: the client's view goes on.
     private mutating func end(_ id: UInt64, _ wanted: (version: UInt64, stores: Set<String>), _ session: Session, types: [String]?) {
         let (lsn, taken) = (lsn, clients[session.client]?.changeset ?? 0)
+        let latest = writeTime
         send(
             id,
             .bootstrapEnd(
@@ -160,6 +181,7 @@ extension SimulatedGateway {
                     $0.types = types ?? []
                     $0.resumed = types == nil
                     $0.changeset = taken
+                    $0.writeTime = latest.rawValue
                     $0.held.transaction = lsn + 1
                     $0.held.types = wanted.stores.sorted().map { store in make(PBHeldType()) { $0.name = store } }
                 }))

@@ -61,6 +61,7 @@ extension SimulatedGateway {
         var writes: [(key: Int64, item: Item?)] = []
         var refused: [PBRejectedWrite] = []
         var futile: [PBFutileWrite] = []
+        var times: [Int64: WriteTimes] = [:]
         for (change, message) in zip(changeset.changes, message.changes) {
             guard case .int(let key) = change.object.key else { continue }
             var row = items[key]?.values
@@ -77,6 +78,9 @@ extension SimulatedGateway {
                 continue
             }
             state.clocks.prune(below: horizon)
+            writeTime = max(writeTime, stamp.time)
+            let written = WriteTimes(state.clocks, since: clocks[key])
+            times[key] = times[key]?.followed(by: written) ?? written
             clocks[key] = state.clocks
             let item = state.values.map { Item($0) }
             if item == nil, items[key] == nil, change.kind != .delete {
@@ -85,7 +89,7 @@ extension SimulatedGateway {
             if item != items[key] { writes.append((key, item)) }
         }
         writing = (session.client, changeset.number)
-        if !writes.isEmpty { commit(writes) }
+        if !writes.isEmpty { commit(writes, times: times, time: stamp.time) }
         writing = nil
         return (refused, futile)
     }

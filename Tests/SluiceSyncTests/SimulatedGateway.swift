@@ -25,6 +25,8 @@ struct SimulatedGateway {
         var applied: UInt64?
         /// What the client has put aside of a bootstrap that did not come to its end.
         var aside: Aside?
+        /// The items of which it has writes that it has yet to upload, as its last Subscribe said.
+        var pending: Set<Int64> = []
         /// A bootstrap that has been asked for and not been made.
         var wanted: (version: UInt64, stores: Set<String>)?
         var outgoing: [PBServerMessage] = []
@@ -57,10 +59,14 @@ struct SimulatedGateway {
     private(set) var crashCount = 0
     /// The items that each commit changed, and in which stores they were before.
     var log: [(lsn: UInt64, key: Int64, store: String?)] = []
+    /// What became of the value of each item: by which commit, and who wrote it, or deleted the item, when; nil for SQL.
+    var history: [Int64: [(lsn: UInt64, value: String?, stamp: WriteStamp?)]] = [:]
     var lsn: UInt64 = 100
     /// Beside the rows: who wrote what, and when a row was written last.
     var clocks: [Int64: ObjectClocks] = [:]
     var rowTimes: [Int64: Int64] = [:]
+    /// The latest time of a client's write.
+    var writeTime = HybridTime.zero
     /// What its clock says, milliseconds since 1970.
     var wall: Int64 = 1_770_000_000_000
     var clients: [UInt64: Client] = [:]
@@ -180,6 +186,8 @@ struct SimulatedGateway {
             return send(id, .queryError(PBQueryError(version: set.version, SluiceError(.querySyntax, "bad"))))
         }
         sessions[id]?.wanted = (set.version, Set(set.queries.map(\.text)))
+        sessions[id]?.pending = []
+        for key in set.pending.flatMap(\.keys) { if case .int(let key)? = try? Value(key) { sessions[id]?.pending.insert(key) } }
         if chance(50) { bootstrap(id) }
     }
 
@@ -189,7 +197,10 @@ struct SimulatedGateway {
     mutating func commit(_ key: Int64, _ item: Item?) { commit([(key, item)]) }
 
     /// Changes items as one transaction.
-    mutating func commit(_ writes: [(key: Int64, item: Item?)]) {
+    /// - Parameters:
+    ///   - times: what is sent of the clocks of each; nothing for SQL.
+    ///   - time: that a client's writes merge with.
+    mutating func commit(_ writes: [(key: Int64, item: Item?)], times: [Int64: WriteTimes] = [:], time: HybridTime = .zero) {
         lsn += 1
         let before = items
         if has(.stale, 5) { earlier = before }
@@ -198,17 +209,34 @@ struct SimulatedGateway {
             items[key] = item
             writtenAt[key] = lsn
             rowTimes[key] = wall
+            note(key, item, times[key])
         }
         for id in sessions.keys.sorted() {
             guard let session = sessions[id], session.state.active > 0, !session.isClosed else { continue }
-            tell(id, has(.eyes, 3) ? [] : writes.compactMap { change($0.key, before[$0.key], $0.item, session) })
+            let changes: [PBViewChange] =
+                has(.eyes, 3) ? [] : writes.compactMap { change($0.key, before[$0.key], $0.item, session, times[$0.key]) }
+            // What was there before it came into the view may be later than the commit that brings it.
+            let bringsOld = changes.contains { $0.event == .entered } && writes.contains { before[$0.key] != nil && $0.item != nil }
+            tell(id, changes, bringsOld ? max(time, writeTime) : time)
         }
     }
 
+    private mutating func note(_ key: Int64, _ item: Item?, _ times: WriteTimes?) {
+        let last = history[key]?.last
+        var stamp = item == nil ? times?.deletion?.stamp : times?.properties[SimulatedGateway.value]?.stamp
+        // What SQL leaves as it is, and what a client does not write, is as old as before.
+        if stamp == nil, last?.value == item?.value { stamp = last?.stamp }
+        history[key, default: []].append((lsn, item?.value, stamp?.client == .server ? nil : stamp))
+    }
+
+    /// The number of the value's property.
+    static let value: UInt32 = 13
+
     /// What a session is told of an item's change.
-    private func change(_ key: Int64, _ before: Item?, _ item: Item?, _ session: Session) -> PBViewChange? {
+    private func change(_ key: Int64, _ before: Item?, _ item: Item?, _ session: Session, _ times: WriteTimes?) -> PBViewChange? {
         var change = PBViewChange()
         change.type = "Item"
+        if let times, item == nil || session.stores.contains(item?.store ?? "") { change.times = Data(times.encoded) }
         let was = before.map { session.stores.contains($0.store) } ?? false
         if let item, session.stores.contains(item.store) {
             change.event = was ? .updated : .entered
@@ -221,13 +249,14 @@ struct SimulatedGateway {
         return change
     }
 
-    mutating func tell(_ id: UInt64, _ changes: [PBViewChange]) {
+    mutating func tell(_ id: UInt64, _ changes: [PBViewChange], _ time: HybridTime = .zero) {
         let (lsn, wall, first) = (lsn, wall, chance(20))
         let changeset = writing.flatMap { sessions[id]?.client == $0.client ? $0.changeset : nil }
         let commit = make(PBCommit()) {
             $0.lsn = lsn
             $0.changeset = changeset ?? 0
             $0.commitTime = wall * 1_000
+            $0.writeTime = time.rawValue
             $0.changes = changes
         }
         if first { send(id, .commits(make(PBCommits()) { $0.more = true })) }

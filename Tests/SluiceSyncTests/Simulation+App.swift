@@ -48,6 +48,16 @@ extension Simulation {
         clients[index].inbox.append(.localChange)
     }
 
+    /// Sets a value that the others set as well.
+    mutating func appContends(_ index: Int) {
+        let key = Simulation.contested[below(2)]
+        guard sees(index, key) else { return }
+        let (value, time) = (Value.string("contested \(below(1_000_000))"), wall(index))
+        let change = ObjectChange(object: ObjectKey(type: "Item", key: .int(key)), kind: .set, values: ["value": value])
+        clients[index].file.write([change], at: time)
+        clients[index].inbox.append(.localChange)
+    }
+
     mutating func appEdits(_ index: Int) {
         guard sees(index, Simulation.list) else { return }
         let text = below(3) == 0 ? nil : "\(index)-\(clients[index].inserted.count)"

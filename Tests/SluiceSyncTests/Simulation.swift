@@ -47,6 +47,8 @@ struct Simulation {
     /// Items that apps write together.
     static let twins: [Int64] = [52, 53]
     static let list: Int64 = 61
+    /// Items whose value all write, over each other.
+    static let contested: [Int64] = [54, 55]
 
     static let stores = ["north", "south", "east"]
     /// One possible fault in so many happens.
@@ -60,6 +62,9 @@ struct Simulation {
     var tokens = 0
     var nextReading: Int64 = 1
     var pairs: Int64 = 0
+    /// How often the latest value of an item was the device's own, and how often another's.
+    var latestOwn = 0
+    var latestOfOthers = 0
     private(set) var restoredCount = 0
     private(set) var fullCount = 0
     /// All that was added to the counter.
@@ -73,7 +78,9 @@ struct Simulation {
         gateway = SimulatedGateway(seed: seed &+ 1)
         gateway.defect = defect
         writePair()
-        for key in [Simulation.counter, Simulation.list] + Simulation.twins { gateway.commit(key, Item(store: "north", value: "shared")) }
+        for key in [Simulation.counter, Simulation.list] + Simulation.twins + Simulation.contested {
+            gateway.commit(key, Item(store: "north", value: "shared"))
+        }
         for index in 0..<count {
             var client = Client(machine: Simulation.machine(), nextKey: Int64(index + 1) * 100_000)
             client.file.defect = defect
@@ -93,7 +100,7 @@ struct Simulation {
 
     mutating func step() throws {
         let index = below(clients.count)
-        switch below(88) {
+        switch below(94) {
         case 0..<20: for _ in 0...below(4) { try deliverUp(index) }
         case 20..<40: for _ in 0...below(6) { deliverDown(index) }
         case 40..<55: for _ in 0...below(4) where !clients[index].inbox.isEmpty { feed(index, clients[index].inbox.removeFirst()) }
@@ -111,6 +118,7 @@ struct Simulation {
         case 77: try deliverLate()
         case 78: appWritesTwins(index)
         case 83, 84: restore(index)
+        case 88..<94: appContends(index)
         default: if below(calm) == 0 { try fault(index) }
         }
         check(index)

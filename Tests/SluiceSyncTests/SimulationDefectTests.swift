@@ -19,6 +19,7 @@ import Testing
 
     @Test func `the same seeds find nothing without a defect, and take every way to come back`() throws {
         var (kept, aside, resumed, crashes, restored, full) = (0, 0, 0, 0, 0, 0)
+        var (own, others) = (0, 0)
         for seed in Self.seeds {
             let played = try SimulationTests.play(seed, steps: SimulationTests.steps)
             try #require(played.problems.isEmpty, "seed \(seed)")
@@ -28,7 +29,10 @@ import Testing
             crashes += played.gateway.crashCount
             restored += played.restoredCount
             full += played.fullCount
+            own += played.latestOwn
+            others += played.latestOfOthers
         }
+        #expect(own > 300 && others > 20, "the latest value of \(own) items was the device's own, of \(others) another's")
         #expect(
             kept > 0 && aside > 0 && resumed > 0 && crashes > 0 && restored > 0 && full > 0,
             "\(kept) rows kept, \(aside) put aside, \(resumed) sessions resumed, \(crashes) crashes, \(restored) restored, \(full) full disks"

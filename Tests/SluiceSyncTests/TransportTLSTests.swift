@@ -1,4 +1,5 @@
 import FoundationEssentials
+import NIOHTTP1
 import NIOSSL
 import SluiceCore
 import SluiceSync
@@ -10,10 +11,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct TransportTLSTests {
     private func withServer(_ body: (TestSocketServer) async throws -> Void) async throws {
         let server = TestSocketServer()
-        try await server.start(
-            tls: .makeServerConfiguration(
-                certificateChain: try Self.certificates().map { .certificate($0) },
-                privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(TestCertificate.key.utf8), format: .pem))))
+        try await server.start(tls: Self.serving())
         do {
             try await body(server)
         } catch {
@@ -21,6 +19,12 @@ import Testing
             throw error
         }
         try await server.stop()
+    }
+
+    private static func serving() throws -> TLSConfiguration {
+        TLSConfiguration.makeServerConfiguration(
+            certificateChain: try certificates().map { .certificate($0) },
+            privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(TestCertificate.key.utf8), format: .pem)))
     }
 
     private static func certificates() throws -> [NIOSSLCertificate] {
@@ -76,5 +80,52 @@ import Testing
         }
         #expect(error?.code == .tlsHandshakeFailed, "\(String(describing: error))")
         try await server.stop()
+    }
+
+    // MARK: HTTPS
+
+    private func login(_ url: String, to location: String? = nil) -> HTTPTransport.Request {
+        var headers = ["Authorization": "Bearer t"]
+        headers["X-Location"] = location
+        return HTTPTransport.Request(method: "POST", url: url, headers: headers, body: Array("body".utf8), milliseconds: 30_000)
+    }
+
+    @Test(arguments: ["localhost", "127.0.0.1"])
+    func `a request over https is answered, to a name and to an address`(host: String) async throws {
+        try await TestHTTPServer.with(tls: Self.serving()) { server in
+            let response = try await HTTPTransport(tls: try Self.trusting()).send(login("https://\(host):\(server.port)/echo"))
+            #expect(response.status == 201 && response.body == Array("POST  body".utf8))
+            try await server.closed()
+        }
+    }
+
+    @Test func `a request to a server that is not trusted is not sent`() async throws {
+        try await TestHTTPServer.with(tls: Self.serving()) { server in
+            for (host, tls) in [("localhost", TLSConfiguration.makeClientConfiguration()), ("127.0.0.2", try Self.trusting())] {
+                let error = await #expect(throws: SluiceError.self) {
+                    try await HTTPTransport(tls: tls).send(login("https://\(host):\(server.port)/echo"))
+                }
+                #expect(error?.code == .tlsHandshakeFailed, "\(host): \(String(describing: error))")
+            }
+            try await server.closed()
+            #expect(server.received.isEmpty)
+        }
+    }
+
+    @Test func `a redirect may begin TLS, and may not end it`() async throws {
+        try await TestHTTPServer.with(tls: Self.serving()) { secure in
+            try await TestHTTPServer.with { plain in
+                let transport = HTTPTransport(tls: try Self.trusting())
+                let (https, http) = ("https://localhost:\(secure.port)", plain.url)
+                let response = try await transport.send(login("\(http)/redirect/308", to: "\(https)/echo"))
+                #expect(response.status == 201 && response.body == Array("POST  body".utf8))
+                #expect(secure.received.last?.headers["Authorization"] == [])
+                let error = await #expect(throws: SluiceError.self) {
+                    try await transport.send(login("\(https)/redirect/307", to: "\(http)/echo"))
+                }
+                #expect(error?.code == .connectionFailed && error?.message.contains("has no TLS") == true, "\(String(describing: error))")
+                #expect(plain.received.count == 1)
+            }
+        }
     }
 }

@@ -33,6 +33,19 @@ extension SluiceWireAction {
         #expect(harness.reports == [.downloaded(version: 3)])
     }
 
+    @Test func `a set names the objects of the changesets that wait, each once`() throws {
+        var harness = MachineHarness()
+        harness.open()
+        harness.pending(
+            [set(3, ["north"])], [MachineHarness.change(1, key: 4), MachineHarness.change(2, key: 5), MachineHarness.change(3, key: 4)])
+        guard case .subscribe(let message)? = harness.sent.first else {
+            Issue.record("nothing was subscribed to")
+            return
+        }
+        #expect(message.pending.map(\.type) == ["Item"])
+        #expect(try message.pending.flatMap(\.keys).map { try Value($0) } == [.int(4), .int(5)])
+    }
+
     @Test func `the empty set of a new file is not sent`() {
         var harness = MachineHarness()
         harness.open()
@@ -208,8 +221,10 @@ extension SluiceWireAction {
         #expect(taken.map(\.0) == [2] && taken.first?.1.code == .writeTooLarge)
         #expect(taken.first?.1.message.contains("1000 bytes") == true, "\(taken)")
         // The gateway has it in its log.
-        let told = harness.sent.compactMap { kind -> UInt32? in if case .reportError(let report) = kind { report.code } else { nil } }
-        #expect(told == [UInt32(ErrorCode.writeTooLarge.rawValue)])
+        let told = harness.sent.compactMap { kind -> PBReportError? in if case .reportError(let report) = kind { report } else { nil } }
+        #expect(told.map(\.code) == [UInt32(ErrorCode.writeTooLarge.rawValue)])
+        let writes = told.flatMap(\.writes)
+        #expect(writes.map(\.changeset) == [2] && writes.map(\.type) == ["Item"] && writes.map(\.primaryKey) == [PBValue(Value.int(1))])
         #expect(harness.uploaded == [1])
         // The file has taken its changes back: the number is uploaded without any.
         #expect(harness.queries.last?.changesetsAfter == 1)
@@ -250,7 +265,7 @@ extension SluiceWireAction {
         let sets = [set(1, ["north"], state: .complete), set(2, ["south"], before: 1)]
         harness.pending(sets, [MachineHarness.change(1), MachineHarness.change(2)])
         #expect(harness.uploaded == [1])
-        let write = RefusedWrite(object: ObjectKey(type: "Item", key: .int(1)), code: 231, reason: "no")
+        let write = CompensatingWrite(object: ObjectKey(type: "Item", key: .int(1)), code: 231, reason: "no")
         harness.receive(.compensation(id: 4, [write]))
         #expect(harness.actions.contains { if case .compensate(4, [write]) = $0 { true } else { false } })
         // Changeset 2 was read before the file dropped the object's changes: it is read again.
@@ -309,7 +324,7 @@ extension SluiceWireAction {
             sent += harness.sent.compactMap { if case .ingest(let message) = $0 { message.number } else { nil } }
         }
         #expect(sent == [3, 4, 5, 6] && asked == [2, 3, 4, 5])
-        let refused = RefusedWrite(object: ObjectKey(type: "Reading", key: .int(3)), code: 230, reason: "no")
+        let refused = CompensatingWrite(object: ObjectKey(type: "Reading", key: .int(3)), code: 230, reason: "no")
         harness.receive(.ingestAck(number: 3, [refused]))
         #expect(harness.actions.contains { if case .acknowledgeIngest(3, [refused]) = $0 { true } else { false } })
         #expect(harness.queries.map(\.ingestAfter) == [6] && harness.reports == [.ingested(3)])

@@ -47,7 +47,7 @@ import Testing
             }
             reference.lsn = samples.word()
             reference.more = samples.chance(50)
-            let witness = samples.chance(50) ? Witness(transaction: 700, commitTime: Int64(bitPattern: samples.word())) : nil
+            let witness = samples.chance(50) ? HistoryAnchor(transaction: 700, commitTime: Int64(bitPattern: samples.word())) : nil
             reference.witness = Data(witness?.bytes ?? [])
             let bytes = writer.finish(LSN(rawValue: reference.lsn), witness: witness, more: reference.more)
             #expect(try generated(PBServerMessage(.commits(reference))) == bytes, "seed \(seed)")
@@ -191,7 +191,7 @@ import Testing
     }
 
     @Test func `a rejected write keeps cause and fields on its way`() throws {
-        for cause in RefusalCause.allCases + [nil] {
+        for cause in RejectionCause.allCases + [nil] {
             let report = RejectedWriteReport(
                 changeset: 4, object: ObjectKey(type: "Everything", key: .objectId(ObjectIdentifierBytes(high: 3, low: 4))),
                 error: SluiceError(.compensatingWrite, "not allowed"), cause: cause, fields: ["flag", "title"],

@@ -15,12 +15,15 @@ import Testing
             var rows = RowBuffer()
             let before = operation == .insert || operation == .truncate ? nil : samples.row(whole: true)
             let after = operation == .delete || operation == .truncate ? nil : samples.row(whole: true)
-            let change = CapturedChange(
+            var change = CapturedChange(
                 position: Position(lsn: LSN(rawValue: samples.word()), ordinal: UInt32(samples.below(1_000))), type: 1,
                 operation: operation, before: before.map { rows.append($0) }, after: after.map { rows.append($0) })
+            let times = (0..<samples.below(40)).map { UInt8($0) }
+            change.times = UInt32(rows.arena.count)..<UInt32(rows.arena.count + times.count)
+            rows.arena += times
             let transaction = CapturedTransaction(
                 xid: UInt32(samples.below(1 << 32)), lsn: change.position.lsn, commitTime: Int64(bitPattern: samples.word()),
-                origin: samples.chance(50) ? Origin(client: ClientID(rawValue: samples.word()), changeset: samples.word()) : nil,
+                origin: samples.chance(50) ? origin(&samples) : nil,
                 changes: 0..<1, end: nil)
             let previous = samples.chance(50) ? Position(lsn: LSN(rawValue: samples.word()), ordinal: 3) : nil
             let passage = [Passage.stay, .leave, .enter][samples.below(3)]
@@ -28,7 +31,7 @@ import Testing
             var writer = ByteWriter()
             codec.encode(change, of: transaction, rows: rows, previous: previous, passage: passage, into: &writer)
             let key = (after ?? before)?[0] ?? .null
-            let reference = message(change, transaction, previous, passage, before, after, key)
+            let reference = message(change, transaction, previous, passage, before, after, key, times)
             #expect(try generated(reference) == writer.bytes, "seed \(seed)")
 
             try writer.bytes.withUnsafeBytes { bytes in
@@ -36,6 +39,7 @@ import Testing
                 #expect(view.position == change.position && view.previous == previous && view.type == 1, "seed \(seed)")
                 #expect(view.xid == transaction.xid && view.commitTime == transaction.commitTime, "seed \(seed)")
                 #expect(view.origin == transaction.origin && view.operation == operation && view.passage == passage, "seed \(seed)")
+                #expect(bytes[view.times].elementsEqual(times), "seed \(seed)")
                 if operation == .truncate {
                     #expect(view.primaryKey.isEmpty, "seed \(seed)")
                 } else {
@@ -52,9 +56,14 @@ import Testing
         }
     }
 
+    private func origin(_ samples: inout Samples) -> Origin {
+        let client = ClientID(rawValue: samples.word())
+        return Origin(client: client, changeset: samples.word(), time: HybridTime(rawValue: samples.word()))
+    }
+
     private func message(
         _ change: CapturedChange, _ transaction: CapturedTransaction, _ previous: Position?, _ passage: Passage, _ before: Row?,
-        _ after: Row?, _ key: Value
+        _ after: Row?, _ key: Value, _ times: [UInt8]
     ) -> PBChangeRecord {
         func position(_ position: Position) -> PBPosition {
             PBPosition.with {
@@ -70,8 +79,10 @@ import Testing
             if let origin = transaction.origin {
                 $0.origin.client = origin.client.rawValue
                 $0.origin.changeset = origin.changeset
-                if origin.client.rawValue == 0, origin.changeset == 0 { $0.origin = PBOrigin() }
+                $0.origin.time = origin.time.rawValue
+                if origin == Origin(client: .server, changeset: 0) { $0.origin = PBOrigin() }
             }
+            $0.times = Data(times)
             $0.type = "Everything"
             if change.operation != .truncate { $0.primaryKey = PBValue(key) }
             $0.operation = PBOperation(rawValue: Int(change.operation.rawValue)) ?? .unspecified
@@ -116,12 +127,14 @@ import Testing
             grown: (0..<samples.below(5)).map { _ in
                 PartitionEnd(topic: samples.text(), partition: Int32(samples.below(100)), end: Int64(bitPattern: samples.word()))
             }, since: LSN(rawValue: samples.word()), completeSince: LSN(rawValue: samples.word()),
-            witness: samples.below(2) == 0 ? nil : Witness(transaction: 3 + UInt32(samples.below(1_000_000)), commitTime: 5))
+            witness: samples.below(2) == 0 ? nil : HistoryAnchor(transaction: 3 + UInt32(samples.below(1_000_000)), commitTime: 5),
+            writeTime: HybridTime(rawValue: samples.word()))
         let reference = PBProgress.with {
             $0.lsn = progress.lsn.rawValue
             $0.commitTime = progress.commitTime
             $0.since = progress.since.rawValue
             $0.completeSince = progress.completeSince.rawValue
+            $0.writeTime = progress.writeTime.rawValue
             $0.witness = .init(progress.witness?.bytes ?? [])
             $0.grown = progress.grown.map { grown in
                 PBPartitionOffset.with {

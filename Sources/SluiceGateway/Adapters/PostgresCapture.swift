@@ -62,13 +62,15 @@ final class PostgresCapture: ChangeSource {
 
     func confirm(_ lsn: LSN) async throws { stream.withLock { $0 }?.confirm(lsn) }
 
-    func hasSeen(_ witness: Witness) async throws -> Bool? {
+    func hasSeen(_ witness: HistoryAnchor) async throws -> Bool? {
         switch try await PostgresFailure.translating({ try await History.find(witness, pool) }) {
         case .seen: true
         case .unseen: false
         case .forgotten: nil
         }
     }
+
+    func latestWriteTime() async throws -> HybridTime { try await ClientStore(pool: pool).latestWriteTime() }
 
     func close() async {
         let stream = self.stream.withLock { stream in

@@ -4,12 +4,12 @@ import SluicePipeline
 import SluicePostgres
 
 /// The store of external deletes, as the pipeline's port.
-struct PostgresForeignDeletions: ForeignDeletionStore {
+struct PostgresForeignDeletions: ExternalDeleteStore {
     private let memory: ForeignDeletionMemory
 
     init(pool: PostgresPool) { memory = ForeignDeletionMemory(pool: pool) }
 
-    func remember(_ deletions: [ForeignDeletion]) async throws {
+    func remember(_ deletions: [ExternalDelete]) async throws {
         try await memory.remember(
             deletions.map { gone in
                 let stamp = WriteStamp(time: HybridTime(milliseconds: gone.commitTime / 1_000), client: .server)

@@ -24,7 +24,7 @@ struct PostgresIngest: IngestStore {
         let done = try await store.commit(
             IngestBatch(
                 topic: outcome.topic, offsets: outcome.offsets, accepted: outcome.accepted.map(IngestRows.init),
-                refused: outcome.refused.map(RefusedRecord.init)))
+                refused: outcome.refused.map(StoredRejectedObject.init)))
         return IngestTally(outcome.accepted, refused: outcome.refused.count, done)
     }
 
@@ -32,8 +32,8 @@ struct PostgresIngest: IngestStore {
         try await store.rewind(topic: partition.topic, partition: partition.partition, from: offset)
     }
 
-    func commit(accepted: [AcceptedObjects], refused: [RefusedObject]) async throws -> IngestTally {
-        let done = try await store.insert(accepted.map(IngestRows.init), refused: refused.map(RefusedRecord.init))
+    func commit(accepted: [AcceptedObjects], refused: [RejectedObject]) async throws -> IngestTally {
+        let done = try await store.insert(accepted.map(IngestRows.init), refused: refused.map(StoredRejectedObject.init))
         return IngestTally(accepted, refused: refused.count, done)
     }
 
@@ -68,8 +68,8 @@ extension IngestRows {
     }
 }
 
-extension RefusedRecord {
-    fileprivate init(_ object: RefusedObject) {
+extension StoredRejectedObject {
+    fileprivate init(_ object: RejectedObject) {
         self.init(source: IngestSource(object.record), code: object.code, reason: object.reason)
     }
 }

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceMerge
 import SluicePipeline
 import SluicePostgres
 import SluiceQuery
@@ -47,12 +48,20 @@ struct PostgresSnapshots: SnapshotStore {
         return result.map { SnapshotStart($0) }
     }
 
+    func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject] {
+        try await store.stored(try tables.shape(of: type.name), keys: keys).mapValues { locked in
+            StoredObject(
+                row: locked.row, clocks: try locked.clocks.map { try ObjectClocks(encoded: $0) }, rowTime: locked.rowTime,
+                writer: locked.writer, clocksWriter: locked.clocksWriter)
+        }
+    }
+
     func source(of type: ObjectType) throws -> String {
         let shape = try tables.shape(of: type.name)
         return "\(shape.table) (\(shape.columns.joined(separator: ", ")))"
     }
 
-    func hasSeen(_ witness: Witness) async throws -> Bool { try await store.hasSeen(witness) }
+    func hasSeen(_ witness: HistoryAnchor) async throws -> Bool { try await store.hasSeen(witness) }
 
     func currentLSN() async throws -> LSN { try await store.currentLSN() }
 
@@ -86,14 +95,13 @@ private struct SnapshotPart: Sendable {
 
     static func parts(of query: SnapshotQuery, _ index: Int, _ tables: GatewayTables, at start: SnapshotStart) throws -> [SnapshotPart] {
         let shape = try tables.shape(of: query.type.name)
-        var parts = try parts(of: query, index, shape, at: start)
+        if let first = query.first { return [try SnapshotPart(index, shape, query.predicate, first, tables)] }
+        var parts = parts(of: query, index, shape, at: start)
         if let lost = query.lost, let part = part(of: lost, index, shape, at: start) { parts.append(part) }
         return parts
     }
 
-    private static func parts(of query: SnapshotQuery, _ index: Int, _ shape: TableShape, at start: SnapshotStart) throws -> [SnapshotPart]
-    {
-        if let first = query.first { return [try SnapshotPart(index, shape, query.predicate, first)] }
+    private static func parts(of query: SnapshotQuery, _ index: Int, _ shape: TableShape, at start: SnapshotStart) -> [SnapshotPart] {
         let whole = SnapshotPart(index, shape, query.predicate)
         var parts = [whole]
         var staged = query.staged
@@ -172,15 +180,31 @@ private struct SnapshotPart: Sendable {
         residual = split.residual?.compile()
     }
 
-    private init(_ index: Int, _ shape: TableShape, _ predicate: Predicate, _ first: SnapshotQuery.First) throws(SluiceError) {
-        self.init(index, shape, predicate)
-        guard residual == nil else {
+    /// Creates the part of a query with a limit.
+    /// - Throws: `queryUnsupported` if SQL cannot express the condition exactly, or the rules of a class that the order passes through.
+    private init(
+        _ index: Int, _ shape: TableShape, _ predicate: Predicate, _ first: ObjectChoice, _ tables: GatewayTables
+    ) throws(SluiceError) {
+        let split = predicate.split(.postgres) { "\(SQLLayout.row).\(shape.columns[$0])" }
+        guard split.residual == nil else {
+            // The condition contains the rules, which clients may not see.
             throw SluiceError(
-                .queryUnsupported, "A limit is not possible on the condition \(String(predicate.canonicalText.prefix(200))).",
-                fix: "Compare without [c], and numbers with numbers of their own type.")
+                .queryUnsupported, "A limit is not possible on a query of class \(shape.type.name) that PostgreSQL cannot apply alone.",
+                fix: "Compare without [c], and numbers with numbers of their own type.",
+                detail: String(predicate.canonicalText.prefix(200)))
         }
-        selection.first = SnapshotSelection.First(
-            limit: first.limit, columns: first.order.map { .init(index: $0.property, isDescending: $0.isDescending) })
+        var known = [shape.type.name: SQLTable(name: shape.table, columns: shape.columns)]
+        for link in first.links where known[link.target.name] == nil {
+            let linked = try tables.shape(of: link.target.name)
+            known[link.target.name] = SQLTable(name: linked.table, columns: linked.columns)
+        }
+        let choice = try first.sql(of: shape.type, where: split.condition, tables: known)
+        query = index
+        selection = SnapshotSelection(
+            shape, where: choice.condition.text, choice.condition.parameters.map(Self.parameter),
+            first: .init(limit: choice.limit, order: choice.order, row: SQLLayout.row, joins: choice.joins))
+        purpose = .rows
+        residual = nil
     }
 
     private static func parameter(_ parameter: SQLParameter) -> PostgresParameter {

@@ -43,10 +43,10 @@ struct PostgresWrites: WriteStore {
                     }
                 }
             }
-        } catch let refused as RefusedRow {
+        } catch let refused as RowRejection {
             // Objects of one changeset that reference each other are rejected together, so the committer must recognize the case.
             let isWithin = refused.isReference && attempt.images.links(refused.object, keys)
-            throw RefusedByDatabase(object: refused.object, error: refused.error, isWithin: isWithin)
+            throw DatabaseRejection(object: refused.object, error: refused.error, isWithin: isWithin)
         }
         let (decision, compensation) = written.0
         return WriteOutcome(lsn: written.lsn, rejected: decision.rejected, compensation: compensation, futile: decision.futile)
@@ -78,6 +78,11 @@ struct PostgresWrites: WriteStore {
         guard !decision.isOld else { return (decision, nil) }
         let order = WriteOrder(images.written, keys)
         transaction.postpone(order.deferred)
+        let told = decision.writes.filter { write in
+            if case .nothing = write.change { false } else { !write.times.isEmpty }
+        }
+        // The write times precede the rows in the WAL, so the decoder has them when a row arrives.
+        transaction.announce(told.map { (ObjectKey(type: $0.type.name, key: $0.key), $0.times.encoded) })
         for write in keys.isEmpty ? decision.writes : order.indices.map({ decision.writes[$0] }) {
             try transaction.write(
                 write.type.name, key: write.key, write.change.row, clocks: write.clocks.encoded,

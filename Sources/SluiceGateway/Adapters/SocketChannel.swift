@@ -61,7 +61,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
     }
 
     private let state = Mutex(State())
-    private let drainSignal: Signal
+    private let drainSignal: AsyncEvent
     private let services: SessionServices
     /// Counts the bytes sent.
     private let egress: MetricNumber
@@ -83,7 +83,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
         self.egress = egress
         self.onWork = onWork
         self.onEnd = onEnd
-        drainSignal = Signal(environment: services.environment)
+        drainSignal = AsyncEvent(environment: services.environment)
     }
 
     /// Handles messages until the mailbox is empty, and closes the session if the connection has ended.

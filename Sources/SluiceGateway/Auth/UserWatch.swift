@@ -33,11 +33,11 @@ final class UserWatch: Sendable {
     private let store: UserChangeStore
     private let looks = Mutex(Looks())
     /// Fired when changes have been read.
-    private let arrived: Signal
+    private let arrived: AsyncEvent
     /// Fired when this gateway has changed a user.
-    private let changed: Signal
+    private let changed: AsyncEvent
     /// Fired when a pass has ended.
-    private let looked: Signal
+    private let looked: AsyncEvent
     /// The last change before any session of this gateway.
     private let first: Int64
     private let environment: any Environment
@@ -55,9 +55,9 @@ final class UserWatch: Sendable {
 
     init(_ store: UserChangeStore, environment: any Environment, logger: Logger) async throws {
         self.store = store
-        changed = Signal(environment: environment)
-        looked = Signal(environment: environment)
-        arrived = Signal(environment: environment)
+        changed = AsyncEvent(environment: environment)
+        looked = AsyncEvent(environment: environment)
+        arrived = AsyncEvent(environment: environment)
         self.environment = environment
         self.logger = logger
         first = try await store.last()

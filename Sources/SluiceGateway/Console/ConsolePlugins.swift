@@ -30,12 +30,12 @@ struct ConsolePlugins: Sendable {
         return table.html
     }
 
-    private static func title(_ standing: PluginStanding) -> HTML {
+    private static func title(_ standing: PluginHealth) -> HTML {
         let file = standing.path.split(separator: "/").last.map { String($0) } ?? standing.path
         return "\(standing.info.map { "\($0.name) \($0.version)" } ?? file)"
     }
 
-    private static func cells(_ standing: PluginStanding) -> [HTML] {
+    private static func cells(_ standing: PluginHealth) -> [HTML] {
         let process: HTML =
             standing.isInProcess ? "the gateway's" : standing.processID.map { process -> HTML in "\(process)" } ?? "none"
         let trouble = standing.trouble.map { trouble -> HTML in
@@ -50,7 +50,7 @@ struct ConsolePlugins: Sendable {
         ]
     }
 
-    private static func state(_ state: PluginStanding.State) -> HTML {
+    private static func state(_ state: PluginHealth.State) -> HTML {
         switch state {
         case .starting: "starting"
         case .running: "running"

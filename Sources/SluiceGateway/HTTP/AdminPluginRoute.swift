@@ -24,7 +24,7 @@ struct AdminPluginRoute: Sendable {
     }
 }
 
-extension PluginStanding {
+extension PluginHealth {
     fileprivate var json: JSON {
         [
             "file": .string(path), "name": info.map { .string($0.name) } ?? .null, "version": info.map { .string($0.version) } ?? .null,

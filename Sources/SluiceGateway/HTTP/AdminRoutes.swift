@@ -70,7 +70,7 @@ struct AdminRoutes: Sendable {
         return ObjectExplainer(
             users: parts.access.users.directory, authority: services.authority, rules: services.rules, snapshots: services.snapshots,
             environment: services.environment, sessions: sessions, quarantine: parts.quarantine,
-            rejected: RejectedWriteStore(pool: parts.pools.main), clients: ClientStore(pool: parts.pools.main))
+            rejected: WriteRejectionStore(pool: parts.pools.main), clients: ClientStore(pool: parts.pools.main))
     }
 
     private var subscriptionExplainer: SubscriptionExplainer {

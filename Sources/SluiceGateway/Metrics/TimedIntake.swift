@@ -13,14 +13,14 @@ struct TimedIntake: IngestIntake {
         seconds = metrics.histogram(.ingestSeconds)
     }
 
-    func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite] {
+    func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [WriteRejection] {
         let begin = environment.monotonicNanoseconds()
         let refused = try await intake.submit(objects, from: sender, plan: plan, schema: schema)
         seconds.observe(nanoseconds: environment.monotonicNanoseconds() - begin)
         return refused
     }
 
-    func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {
+    func keep(_ refused: [WriteRejection], from sender: String, schema: Schema) async throws {
         try await intake.keep(refused, from: sender, schema: schema)
     }
 

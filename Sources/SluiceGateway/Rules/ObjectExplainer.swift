@@ -15,7 +15,7 @@ struct ObjectExplainer: Sendable {
     let environment: any Environment
     let sessions: SessionService
     let quarantine: QuarantineKeeper
-    let rejected: RejectedWriteStore
+    let rejected: WriteRejectionStore
     let clients: ClientStore
 
     /// The maximum number of write rejections in the explanation, the newest first.

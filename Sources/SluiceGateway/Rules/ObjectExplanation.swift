@@ -43,7 +43,7 @@ struct ObjectExplanation: Sendable {
     ///   - refusals: The write rejections of the user for the object, the newest first.
     init(
         _ account: UserAccount, _ subject: ObjectExplainer.Subject, quarantined: String?, plan: Result<TypePlan, SluiceError>,
-        _ sessions: [ObjectExplainer.AskedSession], elsewhere: [(id: ClientID, at: String)], _ refusals: [Refusal]
+        _ sessions: [ObjectExplainer.AskedSession], elsewhere: [(id: ClientID, at: String)], _ refusals: [ExplainedRejection]
     ) throws {
         self.subject = subject
         user = account.email ?? account.id
@@ -162,7 +162,7 @@ struct ObjectExplanation: Sendable {
         Verdict(text, try Query.parse(text).bind(to: subject.type), subject.row)
     }
 
-    private mutating func explain(_ refusal: Refusal) -> JSON {
+    private mutating func explain(_ refusal: ExplainedRejection) -> JSON {
         let rule = refusal.rule.map { ", decided by \($0)" } ?? ""
         reasons.append("A write by device \(refusal.client) was undone at \(refusal.at)\(rule): \(refusal.reason)")
         return [

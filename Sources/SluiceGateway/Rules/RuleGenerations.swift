@@ -34,7 +34,7 @@ final class RuleGenerations: Sendable {
     private let environment: any Environment
     private let customDataFields: @Sendable (AppConfiguration) async throws -> [String]?
     /// Serializes the start of generations and schema changes.
-    private let turns = OneAfterAnother()
+    private let turns = AsyncSerialQueue()
 
     /// The longest wait for calls of a replaced generation, in nanoseconds. No call has a later deadline.
     private static let patience: UInt64 = 75_000_000_000

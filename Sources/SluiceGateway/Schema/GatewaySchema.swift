@@ -20,7 +20,7 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
     /// Called with a schema before it takes effect. The rules must know its classes and queryable fields before any session does.
     private let tell: @Sendable (AppSchema) async throws -> Void
     /// Serializes extensions.
-    private let growth = OneAfterAnother()
+    private let growth = AsyncSerialQueue()
 
     /// The number of partitions of a new topic. It is fixed at creation, as changes are hashed by it.
     static let partitionsPerTopic: Int32 = 16

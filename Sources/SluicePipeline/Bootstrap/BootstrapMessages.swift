@@ -17,8 +17,12 @@ enum BootstrapMessages {
     }
 
     /// Encodes the end.
-    /// - Parameter types: The classes of the view, which the bootstrap replaced; nil if the client had the view and resumed from the log.
-    static func end(version: UInt64, lsn: LSN, rows: UInt64, types: [String]?, held: PBHeld, taken: UInt64) -> [UInt8] {
+    /// - Parameters:
+    ///   - types: The classes of the view, which the bootstrap replaced; nil if the client had the view and resumed from the log.
+    ///   - writeTime: The latest time of a client's write up to `lsn`.
+    static func end(
+        version: UInt64, lsn: LSN, rows: UInt64, types: [String]?, held: PBHeld, taken: UInt64, writeTime: HybridTime
+    ) -> [UInt8] {
         encode {
             $0.bootstrapEnd = .with {
                 $0.version = version
@@ -28,12 +32,16 @@ enum BootstrapMessages {
                 $0.resumed = types == nil
                 $0.held = held
                 $0.changeset = taken
+                $0.writeTime = writeTime.rawValue
             }
         }
     }
 
-    /// What passed while the snapshot was read: rows that replace, keys that go.
-    static func late(_ changes: [StagedChanges.Change], schema: Schema) -> [(bytes: [UInt8], rows: UInt64)] {
+    /// Encodes the changes committed while the snapshot was read: replacing rows and removed keys.
+    /// - Parameter pending: The objects whose write times the client requested.
+    static func late(
+        _ changes: [StagedChanges.Change], schema: Schema, _ pending: PendingObjects = PendingObjects()
+    ) -> [(bytes: [UInt8], rows: UInt64)] {
         var messages: [(bytes: [UInt8], rows: UInt64)] = []
         for type in Set(changes.map(\.type)).sorted() {
             let ofType = changes.filter { $0.type == type }
@@ -42,6 +50,9 @@ enum BootstrapMessages {
                 var writer = BootstrapRowsWriter(RowCodec(schema.types[type]))
                 for change in piece where change.row != nil { change.row?.withUnsafeBytes { writer.add($0) } }
                 for change in piece where change.row == nil { writer.addGone(change.key, change.leaving) }
+                for change in piece where change.row != nil && pending.contains(change.key, of: schema.types[type].name) {
+                    writer.addTimes(change.key, change.times, commitTime: change.commitTime)
+                }
                 messages.append((bytes: writer.finish(), rows: UInt64(piece.count)))
             }
         }

@@ -18,7 +18,7 @@ final class BootstrapProgress: Sendable {
     private struct State {
         var cluster = ""
         /// A transaction that proves the history of the newest part, and so of the older parts.
-        var witness: Witness?
+        var witness: HistoryAnchor?
         var parts: [String: Part] = [:]
 
         var message: PBCheckpoint {
@@ -58,7 +58,7 @@ final class BootstrapProgress: Sendable {
     init() {}
 
     /// Returns the staged rows of each class of a view, in the view's order.
-    func staged(of view: View, held: HeldView?) -> [SnapshotQuery.Staged?] {
+    func staged(of view: View, held: ClientViewRecord?) -> [SnapshotQuery.Staged?] {
         state.withLock { state in
             view.types.map { type in
                 // Rows staged for another query, mask or known view do not belong to this bootstrap.
@@ -71,7 +71,7 @@ final class BootstrapProgress: Sendable {
 
     /// Records that a bootstrap begins. Afterwards only the rows that it continues from are staged.
     /// - Returns: the checkpoint of those rows.
-    func begin(_ view: View, held: HeldView?, at start: SnapshotStart) -> PBCheckpoint {
+    func begin(_ view: View, held: ClientViewRecord?, at start: SnapshotStart) -> PBCheckpoint {
         let staged = staged(of: view, held: held)
         return state.withLock { state in
             // Rows staged too long ago, or in another cluster, cannot be compared with this snapshot.
@@ -84,7 +84,7 @@ final class BootstrapProgress: Sendable {
 
     /// Records that a bootstrap has reached a key of one class of its view. All earlier classes are complete.
     /// - Returns: the encoded checkpoint; empty if it cannot be encoded.
-    func reached(_ key: Value, of number: Int, _ view: View, held: HeldView?, at point: SnapshotPoint) -> [UInt8] {
+    func reached(_ key: Value, of number: Int, _ view: View, held: ClientViewRecord?, at point: SnapshotPoint) -> [UInt8] {
         state.withLock { state in
             // Classes are read in order, so every class before this one is complete.
             for (index, type) in view.types[...number].enumerated() {
@@ -101,7 +101,7 @@ final class BootstrapProgress: Sendable {
     func clear() { state.withLock { $0.parts = [:] } }
 
     /// Hashes the query, its form and the known rows. Staged rows are valid only for an equal hash.
-    private static func form(of type: TypeView, _ held: HeldView?) -> Fingerprint {
+    private static func form(of type: TypeView, _ held: ClientViewRecord?) -> Fingerprint {
         var form = Fingerprint(type.predicate.canonicalText)
         form.add(String(type.form.rawValue))
         if let known = held?.known(of: type) {

@@ -20,7 +20,9 @@ struct BootstrapRunner {
     let sealer: any Sealer
     /// The client's staged rows, from which a bootstrap continues.
     let progress: BootstrapProgress
-    /// The client's changesets that are committed now and of which it knows what was undone, up to this number.
+    /// The objects whose write times the client requested.
+    let pending: PendingObjects
+    /// Returns the number up to which the client's changesets are committed and the client knows their compensating writes.
     let taken: @Sendable () async -> UInt64
 
     /// The number of attempts if more than `Limits.stagedBytes` of changes pass the bootstrap each time.
@@ -36,9 +38,9 @@ struct BootstrapRunner {
     /// - Returns: the new live subscriber in place of `old`, the client's new view record, and the number of rows and keys read.
     /// - Throws: `resync` if all attempts fail or no snapshot fits in time; `timeout` if the watermark does not pass the snapshot.
     func run(
-        _ view: View, replacing old: Fanout.Handle?, held: HeldView?, changing before: View? = nil, ending: () async -> Void = {}
+        _ view: View, replacing old: Fanout.Handle?, held: ClientViewRecord?, changing before: View? = nil, ending: () async -> Void = {}
     ) async throws -> (
-        subscriber: Fanout.Handle, held: HeldView, rows: UInt64
+        subscriber: Fanout.Handle, held: ClientViewRecord, rows: UInt64
     ) {
         for _ in 0..<Self.attempts {
             // Subscribe before the snapshot: a change committed in between is staged and not lost.
@@ -47,7 +49,7 @@ struct BootstrapRunner {
             let outbox = BootstrapOutbox(channel: channel, frames: frames)
             do {
                 let (start, rows, taken) = try await read(view, held, before, mark, outbox)
-                let holding = HeldView(view, at: start.point)
+                let holding = ClientViewRecord(view, at: start.point)
                 // The end may be sent only when the stream has passed the snapshot, else the view would mix two positions.
                 try await fanout.passed(start.lsn, milliseconds: Self.patience)
                 // The session may have requested another view meanwhile.
@@ -55,7 +57,7 @@ struct BootstrapRunner {
                 await ending()
                 if await fanout.activate(
                     id, replacing: old, after: outbox.take(), snapshot: start.snapshot, rows: rows,
-                    held: holding.message(user: user, sealer), taken: taken)
+                    held: holding.message(user: user, sealer), taken: taken, pending: pending)
                 {
                     // It fails if the staged changes exceeded their bound or include a truncation that the snapshot misses: start over.
                     progress.clear()
@@ -76,7 +78,7 @@ struct BootstrapRunner {
     /// - Parameter held: The client's view record afterwards, as of a point that the watermark has passed.
     /// - Returns: nil if the log does not reach back to `lsn`; the state is unchanged then.
     func resume(
-        _ view: View, replacing old: Fanout.Handle?, held: HeldView, after lsn: LSN, _ resume: LogResume, ending: () async -> Void
+        _ view: View, replacing old: Fanout.Handle?, held: ClientViewRecord, after lsn: LSN, _ resume: LogResume, ending: () async -> Void
     ) async throws -> Fanout.Handle? {
         // Subscribe before the log is read: changes behind its end are staged.
         let id = await fanout.add(channel, view: view, staged: true, client: client)
@@ -91,7 +93,9 @@ struct BootstrapRunner {
             try Task.checkCancellation()
             let begin = frames.frame(BootstrapMessages.begin(version: view.version, rows: UInt64(tail.words.count)))
             await ending()
-            if await fanout.activate(id, replacing: old, after: [begin], tail: tail, held: held.message(user: user, sealer)) {
+            if await fanout.activate(
+                id, replacing: old, after: [begin], tail: tail, held: held.message(user: user, sealer), pending: pending)
+            {
                 progress.clear()
                 return id
             }
@@ -105,7 +109,7 @@ struct BootstrapRunner {
 
     /// Sends the rows of the first snapshot that sees every transaction delivered by `mark`, or queues them for the end.
     private func read(
-        _ view: View, _ held: HeldView?, _ before: View?, _ mark: DeliveredTransactions.Mark, _ outbox: BootstrapOutbox
+        _ view: View, _ held: ClientViewRecord?, _ before: View?, _ mark: DeliveredTransactions.Mark, _ outbox: BootstrapOutbox
     ) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64) {
         let schema = authority.current().schema
         let queries = zip(view.types, progress.staged(of: view, held: held)).map { type, staged in
@@ -122,7 +126,7 @@ struct BootstrapRunner {
     /// - Parameter reason: The reason sent for the rows that the queries name as lost.
     /// - Returns: nil if the snapshot misses a delivered transaction.
     private func attempt(
-        _ view: View, _ held: HeldView?, _ queries: [SnapshotQuery], _ reason: ViewEvent, _ mark: DeliveredTransactions.Mark,
+        _ view: View, _ held: ClientViewRecord?, _ queries: [SnapshotQuery], _ reason: ViewEvent, _ mark: DeliveredTransactions.Mark,
         _ outbox: BootstrapOutbox
     ) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64)? {
         let codecs = queries.map { RowCodec($0.type) }
@@ -155,7 +159,26 @@ struct BootstrapRunner {
             try await send(keys.count, codecs[query], outbox) { number, writer in writer.addGone(keys[number], reason) }
             sent.add(UInt64(keys.count))
         }
-        return start.map { ($0, sent.value, taken) }
+        guard let start else { return nil }
+        for (query, codec) in zip(view.types, codecs) { try await sendTimes(query, codec, start, outbox) }
+        return (start, sent.value, taken)
+    }
+
+    /// Sends the write times of the rows of pending objects.
+    /// They are read after the snapshot. A row written since then is skipped, because its own change follows the snapshot with its times.
+    private func sendTimes(_ view: TypeView, _ codec: RowCodec, _ start: SnapshotStart, _ outbox: BootstrapOutbox) async throws {
+        let keys = pending[codec.type.name]
+        guard !keys.isEmpty else { return }
+        var writer = BootstrapRowsWriter(codec)
+        for (key, object) in try await snapshots.stored(codec.type, keys: keys) {
+            guard let times = view.times(of: object, codec.type, seenBy: start.snapshot) else { continue }
+            if writer.isFull {
+                outbox.send(writer.finish())
+                writer = BootstrapRowsWriter(codec)
+            }
+            writer.addTimes(key, times, commitTime: object.rowTime)
+        }
+        if writer.rowCount > 0 { outbox.send(writer.finish()) }
     }
 
     /// Sends `count` rows or keys in messages of bounded size, then waits until most of them are written.

@@ -8,7 +8,9 @@ struct CommitPlan {
         var intended: IntendedWrite
         var stored: StoredWrite
         var clocks: ObjectClocks
-        /// What the client sent, for the record of a refusal.
+        /// The stored clocks; nil if none exist.
+        var known: ObjectClocks?
+        /// The values that the client sent, kept for the record of a rejection.
         var wanted: [String: Value]
     }
 
@@ -32,18 +34,22 @@ struct CommitPlan {
     private(set) var futile: [Futile] = []
     private(set) var remembered: [Remembered] = []
     private(set) var writes: [Write] = []
-    private(set) var rejected: [RejectedWrite] = []
+    private(set) var rejected: [WriteRejection] = []
 
     init(changeset: UInt64, by writer: WriteContext) {
         self.changeset = changeset
         self.writer = writer
     }
 
-    /// Adds what merging made of one object.
-    /// - Parameter isUnseen: whether the client makes it and did not see that it was there.
+    /// Adds the merged state of one object.
+    /// - Parameters:
+    ///   - stored: The object before the changeset; nil if neither a row nor clocks exist.
+    ///   - isUnseen: `true` if the client creates the object and had not seen the existing row.
     mutating func add(
-        _ object: ObjectKey, _ type: ObjectType, before: Row?, after state: ObjectState, wanted: [ObjectChange], isUnseen: Bool
+        _ object: ObjectKey, _ type: ObjectType, stored before: StoredObject?, after state: ObjectState, wanted: [ObjectChange],
+        isUnseen: Bool
     ) {
+        let (before, known) = (before?.row, before?.clocks)
         let after = state.values.map { Row(values: $0, key: object.key, type: type) }
         let changed = Set(
             type.properties.indices.filter { (before?[$0] ?? .null) != (after?[$0] ?? .null) && $0 != type.primaryKey })
@@ -79,7 +85,7 @@ struct CommitPlan {
         var values = wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } }
         // An edit inside a value is recorded as the value that it would have produced.
         for name in wanted.flatMap(\.edits).map(\.property) { values[name] = state.values?[name] }
-        writes.append(Write(intended: intended, stored: stored, clocks: state.clocks, wanted: values))
+        writes.append(Write(intended: intended, stored: stored, clocks: state.clocks, known: known, wanted: values))
     }
 
     /// Rejects the writes that the session may not make.
@@ -96,7 +102,7 @@ struct CommitPlan {
         remembered.removeAll { undone.contains($0.object) || !check.mayDelete($0.type.name) }
         for edit in futile where undone.contains(edit.object) {
             let message = "\(edit.object.type) \(edit.object.key.keyText) is not there, as its creation was undone; so was this write."
-            reject(edit.object, Refusal(cause: .neverMade, message: message, rule: "an earlier refusal"), edit.wanted)
+            reject(edit.object, Rejection(cause: .neverMade, message: message, rule: "an earlier refusal"), edit.wanted)
         }
         futile.removeAll { undone.contains($0.object) }
     }
@@ -123,8 +129,8 @@ struct CommitPlan {
         remembered.removeAll { errors[$0.object] != nil }
     }
 
-    private static func refusal(_ error: SluiceError) -> Refusal {
-        Refusal(code: error.code, cause: .database, message: error.message, rule: error.detail ?? error.code.name)
+    private static func refusal(_ error: SluiceError) -> Rejection {
+        Rejection(code: error.code, cause: .database, message: error.message, rule: error.detail ?? error.code.name)
     }
 
     /// Asks the plugins that review writes, except for verdicts that are known already. A failing plugin denies.
@@ -168,12 +174,12 @@ struct CommitPlan {
             switch verdicts[index] ?? .allow {
             case .allow: allowed.append(write)
             case .deny(let reason, let rule, let fields):
-                reject(write, Refusal(cause: .plugin, message: reason, rule: rule, fields: fields))
+                reject(write, Rejection(cause: .plugin, message: reason, rule: rule, fields: fields))
             case .undecided(let error): reject(write, Self.refusal(undecided: error))
             case .amend(let values):
                 guard let amended = amend(write, values) else {
                     let message = "The rules amended the object with a property that it does not have."
-                    reject(write, Refusal(code: .pluginBadAnswer, cause: .pluginFailed, message: message, rule: "check_write"))
+                    reject(write, Rejection(code: .pluginBadAnswer, cause: .pluginFailed, message: message, rule: "check_write"))
                     continue
                 }
                 // A plugin's values are checked like a client's, as an unreadable row would be lost to every device.
@@ -188,16 +194,16 @@ struct CommitPlan {
     }
 
     /// Builds the rejection of an amended write. It hides the amended property and value, which the user may not be allowed to see.
-    private static func refusal(amended write: Write, _ misfit: Refusal) -> Refusal {
+    private static func refusal(amended write: Write, _ misfit: Rejection) -> Rejection {
         let name = "\(write.intended.object.type) \(write.intended.object.key.keyText)"
-        return Refusal(
+        return Rejection(
             cause: misfit.cause,
             message: "\(name), with what the rules set in it, would be too large or not fit its class; the write was undone.",
             rule: "check_write: \(misfit.message)")
     }
 
-    private static func refusal(undecided error: SluiceError) -> Refusal {
-        var refusal = Refusal(unasked: error)
+    private static func refusal(undecided error: SluiceError) -> Rejection {
+        var refusal = Rejection(unasked: error)
         // A refusal's reason is meant for the user. Other errors are for operators only.
         if error.code == .pluginRefused { (refusal.cause, refusal.message) = (.plugin, error.message) }
         return refusal
@@ -230,20 +236,23 @@ struct CommitPlan {
     var decision: WriteDecision {
         let kept = remembered.map { WriteDecision.Write(type: $0.type, key: $0.object.key, change: .nothing, clocks: $0.clocks) }
         let allowed = writes.map {
-            WriteDecision.Write(type: $0.intended.type, key: $0.intended.object.key, change: $0.stored, clocks: $0.clocks)
+            WriteDecision.Write(
+                type: $0.intended.type, key: $0.intended.object.key, change: $0.stored, clocks: $0.clocks,
+                // Devices receive only the clocks that this changeset has changed.
+                times: WriteTimes($0.clocks, since: $0.known))
         }
         return WriteDecision(writes: allowed + kept, rejected: rejected, futile: futile.map(\.object))
     }
 
-    private typealias Refusal = WriteCheck.Refusal
+    private typealias Rejection = WriteCheck.Rejection
 
-    private mutating func reject(_ write: Write, _ refusal: Refusal) { reject(write.intended.object, refusal, write.wanted) }
+    private mutating func reject(_ write: Write, _ refusal: Rejection) { reject(write.intended.object, refusal, write.wanted) }
 
     /// Records a rejection. Drops values nested too deeply to be read back as one JSON object.
-    private mutating func reject(_ object: ObjectKey, _ refusal: Refusal, _ wanted: [String: Value]) {
+    private mutating func reject(_ object: ObjectKey, _ refusal: Rejection, _ wanted: [String: Value]) {
         let wanted = wanted.filter { $0.value.jsonDepth < Limits.nestingDepth }
         rejected.append(
-            RejectedWrite(
+            WriteRejection(
                 changeset: changeset, object: object, code: refusal.code, cause: refusal.cause, reason: refusal.message,
                 fields: refusal.fields, rule: refusal.rule, values: wanted))
     }

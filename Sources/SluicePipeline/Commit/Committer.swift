@@ -33,7 +33,7 @@ package struct Committer: Sendable {
         package var schema: AppSchema
         /// The last compensation that the client has applied.
         package var compensation: UInt64
-        package var seen: SeenRows
+        package var seen: ClientViewHistory
     }
 
     /// Returns once everything committed before the call survives a crash and may be acknowledged.
@@ -44,11 +44,14 @@ package struct Committer: Sendable {
     ///   written then.
     package func commit(_ changeset: Changeset, by writer: Writer) async throws -> WriteOutcome {
         let types = Set(changeset.changes.map(\.object.type))
+        var clock = HybridClock()
+        // Bounds the time, so that a device with a fast clock does not win for ever.
+        let time = clock.observe(changeset.time, now: environment.wallMilliseconds())
         let work = Work(
-            changeset: changeset, writer: writer, types: types,
+            changeset: changeset, time: time, writer: writer, types: types,
             check: WriteCheck(plan: writer.plan, view: writer.view, schema: writer.schema, types: types, bound: bound))
         let request = WriteRequest(
-            origin: Origin(client: writer.client, changeset: changeset.number), session: writer.session,
+            origin: Origin(client: writer.client, changeset: changeset.number, time: time), session: writer.session,
             acknowledged: writer.compensation, time: changeset.time, base: changeset.base, objects: try objects(changeset, writer))
         var refused: [ObjectKey: SluiceError] = [:]
         var first: SluiceError?
@@ -56,14 +59,14 @@ package struct Committer: Sendable {
         while true {
             do {
                 return try await store.transaction(request, decider(work, refusing: .some(of: refused)))
-            } catch let refusal as RefusedByDatabase where refusal.isWithin {
+            } catch let refusal as DatabaseRejection where refusal.isWithin {
                 // Objects that depend on each other succeed or fail together. The first rejection caused this one.
                 return try await store.transaction(request, decider(work, refusing: .all(first ?? refusal.error)))
-            } catch let refusal as RefusedByDatabase where refused[refusal.object] == nil && refused.count < Self.refusedOneByOne {
+            } catch let refusal as DatabaseRejection where refused[refusal.object] == nil && refused.count < Self.refusedOneByOne {
                 // A constraint of the database: the other objects stand.
                 refused[refusal.object] = refusal.error
                 first = first ?? refusal.error
-            } catch let refusal as RefusedByDatabase {
+            } catch let refusal as DatabaseRejection {
                 return try await store.transaction(request, decider(work, refusing: .all(refusal.error)))
             } catch let error as SluiceError where error.code == .writeNotAllowed {
                 // A deferred constraint failed at commit, which does not identify the row.
@@ -79,6 +82,8 @@ package struct Committer: Sendable {
     /// A changeset with the state shared by all attempts to commit it.
     private struct Work: Sendable {
         let changeset: Changeset
+        /// The time that its writes merge with.
+        let time: HybridTime
         let writer: Writer
         let types: Set<String>
         let check: WriteCheck
@@ -121,7 +126,7 @@ package struct Committer: Sendable {
         guard changeset.number == basis.changeset + 1 else {
             throw SluiceError(.badChangeset, "Changeset \(changeset.number) of client \(writer.client) came after \(basis.changeset).")
         }
-        var plan = try merge(changeset, basis, writer)
+        var plan = try merge(work, basis)
         plan.refuse(work.check, undone: basis.rejected)
         return plan
     }
@@ -142,11 +147,10 @@ package struct Committer: Sendable {
     }
 
     /// Applies the changes object by object, in the order of first mention.
-    private func merge(_ changeset: Changeset, _ basis: WriteBasis, _ writer: Writer) throws -> CommitPlan {
+    private func merge(_ work: Work, _ basis: WriteBasis) throws -> CommitPlan {
+        let (changeset, writer) = (work.changeset, work.writer)
         let wall = environment.wallMilliseconds()
-        var clock = HybridClock()
-        let time = clock.observe(changeset.time, now: wall)
-        let context = WriteContext(stamp: WriteStamp(time: time, client: writer.client), base: changeset.base, now: basis.now)
+        let context = WriteContext(stamp: WriteStamp(time: work.time, client: writer.client), base: changeset.base, now: basis.now)
         var order: [ObjectKey] = []
         var changes: [ObjectKey: [ObjectChange]] = [:]
         for change in changeset.changes {
@@ -162,7 +166,7 @@ package struct Committer: Sendable {
                 continue
             }
             let before = basis.stored[object]
-            // A missing row without a recorded delete has just been deleted, before any reader saw it (`ForeignDeletionStore`).
+            // A missing row without a recorded delete has just been deleted, before any reader saw it (`ExternalDeleteStore`).
             var state = ObjectState(
                 row: before?.row?.named(type), clocks: before?.clocks, type: type, rowTime: before?.rowTime ?? wall,
                 deletedAt: basis.now, now: basis.now)
@@ -174,7 +178,7 @@ package struct Committer: Sendable {
             // A create of an existing row merges, unless the row was outside of the client's view.
             let isMade = wanted.first?.kind == .create && before?.row != nil
             let isUnseen = isMade && before?.writer.map { writer.seen.includes($0, at: changeset.base) } ?? false
-            plan.add(object, type, before: before?.row, after: state, wanted: wanted, isUnseen: isUnseen)
+            plan.add(object, type, stored: before, after: state, wanted: wanted, isUnseen: isUnseen)
         }
         return plan
     }

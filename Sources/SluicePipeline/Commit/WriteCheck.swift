@@ -35,13 +35,13 @@ struct WriteCheck {
     private enum Entry {
         case bound(Bound)
         /// The rules' predicate is invalid or does not fit the class.
-        case unusable(Refusal)
+        case unusable(Rejection)
     }
 
     /// The reason for rejecting a write.
-    struct Refusal {
+    struct Rejection {
         var code: ErrorCode = .compensatingWrite
-        var cause: RefusalCause
+        var cause: RejectionCause
         /// The text for the user.
         var message: String
         /// The part of the role or the query that decided. For operators only, because a rule may be confidential.
@@ -77,7 +77,7 @@ struct WriteCheck {
                 entries[name] = .bound(bound)
             } catch {
                 // A faulty rule denies its own class only.
-                entries[name] = .unusable(Refusal(unasked: error, about: "role \(rights.role), write predicate \(rights.write): "))
+                entries[name] = .unusable(Rejection(unasked: error, about: "role \(rights.role), write predicate \(rights.write): "))
             }
         }
     }
@@ -94,17 +94,17 @@ struct WriteCheck {
     }
 
     /// Returns the reason to reject the write; nil if it is allowed.
-    func refusal(_ write: IntendedWrite) -> Refusal? {
+    func refusal(_ write: IntendedWrite) -> Rejection? {
         if case .unusable(let refusal)? = entries[write.object.type] { return refusal }
         let key = write.object.key.keyText
         guard let bound = self[write.object.type], write.type.kind == .topLevel else {
-            return Refusal(
+            return Rejection(
                 code: .writeNotAllowed, cause: .notWritten,
                 message: "Class \(write.object.type) cannot be written through changesets.", rule: "the class")
         }
         let name = "\(write.object.type) \(key)"
         guard let view = bound.view else {
-            return Refusal(
+            return Rejection(
                 cause: .noSubscription,
                 message: "No subscription is open for class \(write.object.type); the write to \(name) was undone.", rule: "no subscription"
             )
@@ -115,15 +115,15 @@ struct WriteCheck {
         if write.before == nil, let after = write.after, !after.matches(view) { return outside(name, view, after) }
         // Last, so that it concerns only rows that the session may see now.
         if write.isUnseen {
-            return Refusal(
+            return Rejection(
                 cause: .existed, message: "\(name) existed already, outside of the query view in which it was created; it stays.",
                 rule: "the view")
         }
         return nil
     }
 
-    private func outside(_ name: String, _ view: Predicate, _ row: Row) -> Refusal {
-        Refusal(
+    private func outside(_ name: String, _ view: Predicate, _ row: Row) -> Rejection {
+        Rejection(
             cause: .outsideView, message: "\(name) is outside of the current query view; the write was undone.",
             rule: "the view, not met: \(Self.failing(view, row))")
     }
@@ -135,10 +135,10 @@ struct WriteCheck {
             .map(\.canonicalText).joined(separator: ", ")
     }
 
-    private func permission(_ write: IntendedWrite, _ bound: Bound, _ name: String) -> Refusal? {
+    private func permission(_ write: IntendedWrite, _ bound: Bound, _ name: String) -> Rejection? {
         let role = bound.rights.role
-        func denied(_ cause: RefusalCause, _ what: String, _ rule: String, fields: [String] = []) -> Refusal {
-            Refusal(
+        func denied(_ cause: RejectionCause, _ what: String, _ rule: String, fields: [String] = []) -> Rejection {
+            Rejection(
                 cause: cause, message: "Not allowed to \(what) \(name); the write was undone.",
                 rule: "role \(role), \(rule)", fields: fields)
         }
@@ -173,13 +173,13 @@ struct WriteCheck {
     }
 
     /// Returns a rejection if the table could store the row and readers could not decode it, or if it exceeds the size bound.
-    func misfit(_ write: IntendedWrite) -> Refusal? {
+    func misfit(_ write: IntendedWrite) -> Rejection? {
         guard let after = write.after else { return nil }
         let name = "\(write.object.type) \(write.object.key.keyText)"
         let bound = bound(write.object.type)
         // Only a change can make an object too large.
         if !write.changed.isEmpty, after.isLarger(than: bound) {
-            return Refusal(
+            return Rejection(
                 cause: .database,
                 message: "\(name) would take more than the \(bound.text) that an object may have; the write was undone.",
                 rule: "the size", fields: write.changed.map { write.type.properties[$0].name }.sorted())
@@ -187,7 +187,7 @@ struct WriteCheck {
         // Only changed values are checked, so that an earlier misfit does not block other edits.
         for (index, property) in write.type.properties.enumerated() where write.operation == .insert || write.changed.contains(index) {
             guard let reason = fit.misfit(after[index] ?? .null, property, of: write.type) else { continue }
-            return Refusal(
+            return Rejection(
                 cause: .database, message: "\(name) does not fit its class: \(reason); the write was undone.", rule: "the schema",
                 fields: [property.name])
         }
@@ -195,7 +195,7 @@ struct WriteCheck {
     }
 
     /// Rejects a queryable point without valid coordinates, which would be neither inside nor outside of any shape.
-    private func brokenPoint(_ write: IntendedWrite, _ bound: Bound, _ name: String) -> Refusal? {
+    private func brokenPoint(_ write: IntendedWrite, _ bound: Bound, _ name: String) -> Rejection? {
         guard let after = write.after else { return nil }
         let broken = bound.points.filter { index in
             guard write.changed.contains(index), let value = after[index], !value.isNull else { return false }
@@ -203,7 +203,7 @@ struct WriteCheck {
         }
         let fields = broken.map { write.type.properties[$0].name }.sorted()
         guard let first = fields.first else { return nil }
-        return Refusal(
+        return Rejection(
             cause: .point,
             message: "Field \(first) of \(name) would be no point of GeoJSON, which has the type \"Point\" and the coordinates longitude "
                 + "(-180 to 180) and latitude (-90 to 90); the write was undone.",
@@ -211,7 +211,7 @@ struct WriteCheck {
     }
 }
 
-extension WriteCheck.Refusal {
+extension WriteCheck.Rejection {
     /// Creates the rejection of a write that the rules could not judge. It hides the cause from the user.
     /// - Parameter subject: A prefix for operators.
     init(unasked error: SluiceError, about subject: String = "") {

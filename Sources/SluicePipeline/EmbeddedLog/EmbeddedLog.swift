@@ -1,3 +1,4 @@
+import DequeModule
 package import SluiceCore
 import Synchronization
 
@@ -9,7 +10,7 @@ import Synchronization
 package final class EmbeddedLog: MessageLog {
     private struct Partition {
         var first: Int64 = 0
-        var records = Fifo<[UInt8]>()
+        var records = Deque<[UInt8]>()
         var end: Int64 { first + Int64(records.count) }
 
         mutating func dropOldest() -> Int {
@@ -23,16 +24,16 @@ package final class EmbeddedLog: MessageLog {
         var topics: [String: Int32] = [:]
         var partitions: [LogPartition: Partition] = [:]
         /// The partition of each record, oldest first.
-        var order = Fifo<LogPartition>()
+        var order = Deque<LogPartition>()
         var bytes = 0
     }
 
     private let state = Mutex(State())
-    private let arrived: Signal
+    private let arrived: AsyncEvent
     private let windowBytes: Int
 
     package init(environment: any Environment, windowBytes: Int = 64 << 20) {
-        arrived = Signal(environment: environment)
+        arrived = AsyncEvent(environment: environment)
         self.windowBytes = windowBytes
     }
 
@@ -113,7 +114,7 @@ package final class EmbeddedLog: MessageLog {
         }
     }
 
-    fileprivate var signal: Signal { arrived }
+    fileprivate var signal: AsyncEvent { arrived }
 }
 
 private final class EmbeddedReader: LogReader {

@@ -1,7 +1,7 @@
 import SluiceCore
 import SluiceWire
 
-/// Encodes the changes of one batch for a session's view. Rows are copied from the records.
+/// Encodes the changes of one batch for a session's view, with rows and write times copied from the records.
 struct CommitsEncoder {
     let batch: ReleasedBatch
     /// A decoder that has decoded the batch.
@@ -9,51 +9,74 @@ struct CommitsEncoder {
     let schema: Schema
     let frames: any FrameMaker
     /// A transaction that identifies the batch's watermark.
-    let witness: Witness?
+    let witness: HistoryAnchor?
 
     /// Encodes the changes of one subscriber.
-    /// - Returns: One frame, or several if the changes are large. Only the last frame carries the watermark's witness.
+    /// - Returns: one frame, or several if the changes are large. Only the last frame carries the watermark's witness.
     func encode(_ subscriber: Subscriber) -> [Frame] {
         var writer = CommitsWriter()
         var pieces: [Frame] = []
         var open: LSN?
+        let bound = writeTimeBound(subscriber.tokens)
         for token in subscriber.tokens {
             let record = batch.records[token.record]
             let change = decoder.change(token.change)
-            let isNext = open != record.position.lsn
-            if isNext, open != nil { writer.endCommit() }
-            // The frames split between commits early, and inside of one commit only when it is twice as large.
-            let isFull = writer.byteCount > Limits.bootstrapBytes * (isNext ? 4 : 8)
-            if isFull {
-                if !isNext { writer.endCommit() }
+            if open != record.position.lsn {
+                if open != nil { writer.endCommit() }
+                // Split between commits early, inside of one commit only when it is twice as large.
+                if writer.byteCount > Limits.bootstrapBytes * 4 {
+                    pieces.append(frames.frame(writer.finish(batch.watermark, more: true)))
+                    writer = CommitsWriter()
+                }
+                begin(change, at: record.position.lsn, for: subscriber, bound, &writer)
+                open = record.position.lsn
+            } else if writer.byteCount > Limits.bootstrapBytes * 8 {
+                writer.endCommit()
                 pieces.append(frames.frame(writer.finish(batch.watermark, more: true)))
                 writer = CommitsWriter()
+                begin(change, at: record.position.lsn, for: subscriber, bound, &writer)
             }
-            if isNext || isFull {
-                writer.beginCommit(record.position.lsn, commitTime: change.commitTime, changeset: subscriber.changeset(of: change))
-                open = record.position.lsn
-            }
-            add(token, change, record, mask: subscriber.view.type(change.type)?.mask ?? nil, to: &writer)
+            add(token, change, record, of: subscriber.view.type(change.type), to: &writer)
         }
         if open != nil { writer.endCommit() }
         pieces.append(frames.frame(writer.finish(batch.watermark, witness: witness)))
         return pieces
     }
 
-    private func add(_ token: Token, _ change: DecodedChange, _ record: PendingRecord, mask: [Bool]?, to writer: inout CommitsWriter) {
+    /// Returns the time that the client's later writes must exceed besides those of the commits; zero if there is none.
+    ///
+    /// A row that existed before it entered the view may have values with later write times than its commit.
+    private func writeTimeBound(_ tokens: [Token]) -> HybridTime {
+        let hasOldRow = tokens.contains { $0.event == .entered && decoder.change($0.change).operation != .insert }
+        return hasOldRow ? batch.writeTime : .zero
+    }
+
+    private func begin(
+        _ change: DecodedChange, at lsn: LSN, for subscriber: Subscriber, _ bound: HybridTime, _ writer: inout CommitsWriter
+    ) {
+        writer.beginCommit(
+            lsn, commitTime: change.commitTime, changeset: subscriber.changeset(of: change),
+            writeTime: max(change.origin?.time ?? .zero, bound))
+    }
+
+    private func add(_ token: Token, _ change: DecodedChange, _ record: PendingRecord, of view: TypeView?, to writer: inout CommitsWriter) {
         let type = schema.types[change.type].name
         record.bytes.withUnsafeBytes { bytes in
+            let times = UnsafeRawBufferPointer(rebasing: bytes[change.times])
             guard token.event.hasRow, let row = change.row else {
-                writer.addChange(type, token.event, UnsafeRawBufferPointer(rebasing: bytes[change.primaryKey]))
+                // The client may have dropped an object that still exists, so only a delete carries times.
+                let key = UnsafeRawBufferPointer(rebasing: bytes[change.primaryKey])
+                writer.addChange(type, token.event, key, times: token.event == .deleted ? times : nil)
                 return
             }
             let content = UnsafeRawBufferPointer(rebasing: bytes[row])
-            guard let mask else {
-                writer.addChange(type, token.event, content)
+            guard let view, let mask = view.mask else {
+                writer.addChange(type, token.event, content, times: times)
                 return
             }
-            // The record was decoded before, so this cannot fail. If it did, the change would be left out, never sent unmasked.
-            try? writer.addChange(token.event, content, codec: decoder.rowCodec(of: change.type), mask: mask)
+            // The record was decoded before, so this cannot fail. If it did, the change would be dropped, never sent unmasked.
+            let visible = decoder.times(of: change, in: record.bytes, view)
+            try? writer.addChange(token.event, content, codec: decoder.rowCodec(of: change.type), mask: mask, times: visible)
         }
     }
 }

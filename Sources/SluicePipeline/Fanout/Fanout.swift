@@ -2,7 +2,7 @@ package import Logging
 package import SluiceCore
 import SluiceMatch
 import SluiceQuery
-package import SluiceWire
+import SluiceWire
 
 /// Matches released commits against the views of all sessions and sends each session its part.
 ///
@@ -33,18 +33,21 @@ package actor Fanout {
     private var touched: [SubscriberID] = []
     /// Subscribers with a position to report. Some may have received it already or be gone.
     private var wanting: [SubscriberID] = []
-    private let advanced: Signal
-    private let marks: MarkWriter?
+    private let advanced: AsyncEvent
+    private let marks: WALHeartbeatWriter?
     private let observer: any SessionObserver
     package private(set) var watermark: LSN = .zero
     /// A transaction that identifies the watermark.
-    private var witness: Witness?
+    private var witness: HistoryAnchor?
+    /// The latest time of a client's write up to the watermark.
+    private var writeTime = HybridTime.zero
     /// The time of the newest delivered commit of a class with subscribers, in microseconds since 1970; for the lag metric.
     package private(set) var lastCommitTime: Int64 = 0
 
     /// - Parameter marks: Writes WAL heartbeats for awaited positions; nil waits for the next commit.
     package init(
-        authority: any SchemaAuthority, frames: any FrameMaker, environment: any Environment, logger: Logger, marks: MarkWriter? = nil,
+        authority: any SchemaAuthority, frames: any FrameMaker, environment: any Environment, logger: Logger,
+        marks: WALHeartbeatWriter? = nil,
         observer: any SessionObserver = NoSessionObserver()
     ) {
         self.marks = marks
@@ -57,7 +60,7 @@ package actor Fanout {
         self.schema = schema
         index = PredicateIndex(indexedProperties: Fanout.indexedProperties(schema), seed: environment.random())
         decoder = ChangeDecoder(schema: schema.schema)
-        advanced = Signal(environment: environment)
+        advanced = AsyncEvent(environment: environment)
     }
 
     private static func indexedProperties(_ schema: AppSchema) -> [Int?] {
@@ -124,14 +127,17 @@ package actor Fanout {
         delivered.contradict(snapshot, at: mark)
     }
 
-    /// Ends a bootstrap: sends what the snapshot does not contain, then the end, and makes the subscriber live in the
-    /// place of `old`. Nothing can pass in between.
-    /// - Parameter beginning: what of the bootstrap has not been sent yet.
-    /// - Parameter taken: the snapshot has the client's changesets up to here.
-    /// - Returns: false when too much was staged or a table was emptied; the bootstrap must start again.
-    package func activate(
+    /// Completes a bootstrap: sends the changes that the snapshot lacks, then the end, and puts the subscriber live in place of `old`.
+    /// The actor does not suspend in between, so no commit can pass.
+    /// - Parameters:
+    ///   - beginning: The unsent frames of the bootstrap.
+    ///   - taken: The number up to which the snapshot contains the client's changesets.
+    ///   - pending: The objects whose write times the client requested.
+    /// - Returns: `false` if the subscriber is gone, too much was staged, or the snapshot misses a truncation. The bootstrap must start
+    ///   again then.
+    func activate(
         _ handle: Handle, replacing old: Handle?, after beginning: [Frame], snapshot: TransactionSnapshot, rows: UInt64, held: PBHeld,
-        taken: UInt64
+        taken: UInt64, pending: PendingObjects = PendingObjects()
     ) -> Bool {
         guard let id = number(of: handle), let subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
         guard !staged.requiresAnother(than: snapshot) else { return false }
@@ -139,20 +145,25 @@ package actor Fanout {
         let held = marked(held)
         activate(
             id, subscriber, replacing: old, after: beginning, staged.unseen(by: snapshot), rows: rows,
-            types: subscriber.view.types.map { schema.schema.types[$0.type].name }, held: held, taken: max(taken, staged.changeset))
+            types: subscriber.view.types.map { schema.schema.types[$0.type].name }, held: held, taken: max(taken, staged.changeset),
+            pending)
         return true
     }
 
-    /// The same for a client that has the view as it was: of what came since the log has said the beginning, and nothing else is
-    /// taken away.
-    func activate(_ handle: Handle, replacing old: Handle?, after beginning: [Frame], tail: LogTail, held: PBHeld) -> Bool {
+    /// Completes a resumption: sends the log's changes and the staged ones, then the end. The client keeps all other objects.
+    /// - Returns: `false` if the subscriber is gone, too much was staged, a class was truncated, or the watermark is behind the log's
+    ///   part.
+    func activate(
+        _ handle: Handle, replacing old: Handle?, after beginning: [Frame], tail: LogTail, held: PBHeld,
+        pending: PendingObjects = PendingObjects()
+    ) -> Bool {
         guard let id = number(of: handle), let subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
         guard watermark >= tail.reached, let words = staged.words(after: tail) else { return false }
         // The end carries the current watermark: every change up to it is in the tail or was staged.
         let held = marked(held)
         activate(
             id, subscriber, replacing: old, after: beginning, words, rows: 0, types: nil, held: held,
-            taken: max(tail.changeset, staged.changeset))
+            taken: max(tail.changeset, staged.changeset), pending)
         return true
     }
 
@@ -165,19 +176,20 @@ package actor Fanout {
 
     private func activate(
         _ id: SubscriberID, _ subscriber: Subscriber, replacing old: Handle?, after beginning: [Frame], _ late: [StagedChanges.Change],
-        rows: UInt64, types: [String]?, held: PBHeld, taken: UInt64
+        rows: UInt64, types: [String]?, held: PBHeld, taken: UInt64, _ pending: PendingObjects
     ) {
         var subscriber = subscriber
         var messages = beginning
         var total = rows
-        for message in BootstrapMessages.late(late, schema: schema.schema) {
+        for message in BootstrapMessages.late(late, schema: schema.schema, pending) {
             messages.append(frames.frame(message.bytes))
             total += message.rows
         }
         messages.append(
             frames.frame(
                 BootstrapMessages.end(
-                    version: subscriber.view.version, lsn: watermark, rows: total, types: types, held: held, taken: taken)))
+                    version: subscriber.view.version, lsn: watermark, rows: total, types: types, held: held, taken: taken,
+                    writeTime: writeTime)))
         subscriber.staged = nil
         // The new subscriber inherits the position that the old one still had to report.
         let replaced = old.flatMap(number)
@@ -239,6 +251,7 @@ package actor Fanout {
         // Set the watermark before sending: the frames carry it.
         watermark = batch.watermark
         witness = batch.witness ?? witness
+        writeTime = max(writeTime, batch.writeTime)
         // Before sending: a session with a gap must not receive the changes after it.
         resynchronise(batch.resync)
         send(batch)
@@ -288,13 +301,15 @@ package actor Fanout {
     }
 
     private func stage(_ id: SubscriberID, _ event: ViewEvent, _ change: DecodedChange, _ record: PendingRecord) {
-        guard let mask = subscribers[Int(id)]?.view.type(change.type)?.mask as [Bool]?? else { return }
-        let row = event.hasRow ? decoder.row(of: change, mask: mask) : nil
+        guard let type = subscribers[Int(id)]?.view.type(change.type) else { return }
+        // Encode now, because the decoder reuses its buffers for the next batch.
+        let row = event.hasRow ? decoder.row(of: change, mask: type.mask) : nil
         let changeset = subscribers[Int(id)]?.changeset(of: change) ?? 0
         subscribers[Int(id)]?.staged?.append(
             .init(
                 xid: record.xid, type: change.type, key: decoder.key(of: change), row: row, changeset: changeset,
-                position: record.position, leaving: event.hasRow ? nil : event))
+                position: record.position, leaving: event.hasRow ? nil : event,
+                times: event.hasRow ? decoder.times(of: change, in: record.bytes, type) : [], commitTime: change.commitMilliseconds))
     }
 
     /// Handles a truncation. Live sessions with the class return by difference bootstrap, because the gateway does not track the objects
@@ -365,6 +380,7 @@ package actor Fanout {
         observer.delivered(changes: changes, commitTime: oldest)
     }
 
+    /// Notifies subscribers whose awaited position has been reached.
     private func tellPositions() {
         guard !wanting.isEmpty else { return }
         let before = wanting

@@ -14,6 +14,10 @@ struct StagedChanges {
         var position = Position.zero
         /// The reason for leaving; nil while the object is in the view.
         var leaving: ViewEvent?
+        /// The encoded write times of the row for the session; empty for SQL.
+        var times: [UInt8] = []
+        /// The commit time, in milliseconds since 1970.
+        var commitTime: Int64 = 0
     }
 
     private(set) var changes: [Change] = []
@@ -48,7 +52,7 @@ struct StagedChanges {
     }
 
     mutating func append(_ change: Change) {
-        guard hold(bytes: change.row?.count ?? 0) else { return }
+        guard hold(bytes: (change.row?.count ?? 0) + change.times.count) else { return }
         changes.append(change)
         changeset = max(changeset, change.changeset)
     }
@@ -68,7 +72,7 @@ struct StagedChanges {
         for change in changes where !snapshot.sees(xid: change.xid) {
             let object = ObjectIndex(type: change.type, key: change.key)
             if let at = index[object] {
-                order[at] = change
+                order[at] = change.following(order[at])
             } else {
                 index[object] = order.count
                 order.append(change)

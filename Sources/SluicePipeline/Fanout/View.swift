@@ -30,7 +30,7 @@ package struct TypeView: Sendable {
 }
 
 /// The rules' answer for a user and a subscription set.
-struct Ruling: Hashable, Sendable {
+struct PermissionSnapshot: Hashable, Sendable {
     var plan: SessionPlan
     /// A hash of the predicates that narrow the queries.
     var cuts: Fingerprint
@@ -47,7 +47,7 @@ package struct View: Sendable {
     /// The objects that determine the members of limited queries and included links. A change to one of them rebuilds the view.
     package var watched: [TypeView]
     /// The rules' answer that the view was built from; nil for none.
-    var ruling: Ruling?
+    var ruling: PermissionSnapshot?
 
     package init(
         version: UInt64, types: [TypeView], partitions: [LogPartition], writable: [Int: Predicate] = [:], watched: [TypeView] = []

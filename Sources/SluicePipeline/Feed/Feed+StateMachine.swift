@@ -1,3 +1,4 @@
+import DequeModule
 package import SluiceCore
 
 /// A record read from its partition and not yet below the watermark. The bytes are a slice of their fetch.
@@ -14,13 +15,18 @@ package struct ReleasedBatch: Hashable, Sendable {
     /// Partitions that lost records, by a gap in the log or by too many waiting. Their sessions restart with a bootstrap.
     package var resync: Set<LogPartition>
     /// The last transaction known up to the watermark; nil if none is.
-    package var witness: Witness?
+    package var witness: HistoryAnchor?
+    /// The latest time of a client's write up to the watermark; zero if there is none.
+    package var writeTime: HybridTime
 
-    package init(records: [PendingRecord], watermark: LSN, resync: Set<LogPartition>, witness: Witness? = nil) {
+    package init(
+        records: [PendingRecord], watermark: LSN, resync: Set<LogPartition>, witness: HistoryAnchor? = nil, writeTime: HybridTime = .zero
+    ) {
         self.records = records
         self.watermark = watermark
         self.resync = resync
         self.witness = witness
+        self.writeTime = writeTime
     }
 }
 
@@ -32,7 +38,7 @@ struct FeedState {
         /// The offset after the last record seen.
         var consumed: Int64
         var last: Position?
-        var waiting = Fifo<PendingRecord>()
+        var waiting = Deque<PendingRecord>()
         /// The newest discarded position, set while the bound makes the partition discard records.
         var discarded: Position?
         /// `true` from a detected loss until the watermark has reported it.
@@ -51,7 +57,7 @@ struct FeedState {
     private var partitions: [LogPartition: Partition] = [:]
     /// Partitions about to be read, while their ends are requested.
     private var expected: Set<LogPartition> = []
-    private var progress = Fifo<ProgressRecord>()
+    private var progress = Deque<ProgressRecord>()
     /// The ends announced by progress records. A shorter partition has lost records.
     private var promised: [LogPartition: Int64] = [:]
     /// Partitions with reassigned offsets, and the offset from which to read each again.
@@ -67,7 +73,9 @@ struct FeedState {
     /// The LSN after which no change is missing in the log; nil if unknown.
     private(set) var completeSince: LSN?
     /// The last transaction known up to the watermark.
-    private var witness: Witness?
+    private var witness: HistoryAnchor?
+    /// The latest time of a client's write up to the watermark.
+    private var writeTime = HybridTime.zero
 
     init(bound: Int = Limits.feedBytes, recent: Int = Limits.recentBytes) {
         self.bound = bound
@@ -99,7 +107,7 @@ struct FeedState {
         throwAway(&state.waiting)
     }
 
-    private mutating func throwAway(_ waiting: inout Fifo<PendingRecord>) {
+    private mutating func throwAway(_ waiting: inout Deque<PendingRecord>) {
         while let record = waiting.popFirst() { waitingBytes -= record.bytes.count }
     }
 
@@ -194,7 +202,8 @@ struct FeedState {
             var wider = record
             wider.grown.merge(last.grown) { max($0, $1) }
             wider.witness = record.witness ?? last.witness
-            progress.replaceLast(with: wider)
+            wider.writeTime = max(record.writeTime, last.writeTime)
+            progress[progress.count - 1] = wider
         } else {
             progress.append(record)
         }
@@ -226,6 +235,7 @@ struct FeedState {
         while let next = progress.first, isRead(next) {
             reached = next.lsn
             witness = next.witness ?? witness
+            writeTime = max(writeTime, next.writeTime)
             _ = progress.popFirst()
         }
         guard let reached else { return nil }
@@ -242,7 +252,7 @@ struct FeedState {
     }
 
     private mutating func take(upTo lsn: LSN) -> ReleasedBatch {
-        var batch = ReleasedBatch(records: [], watermark: lsn, resync: [], witness: witness)
+        var batch = ReleasedBatch(records: [], watermark: lsn, resync: [], witness: witness, writeTime: writeTime)
         // Iterate over an array and remove each partition: a second reference would copy it with all its waiting records.
         for partition in Array(partitions.keys) where partitions[partition]?.isConcerned(by: lsn) == true {
             guard var state = partitions.removeValue(forKey: partition) else { continue }

@@ -21,7 +21,7 @@ package actor Feed {
     /// The partitions without a lease, and the time until which they are read, in monotonic nanoseconds.
     private var idle: [LogPartition: UInt64] = [:]
     /// Serializes changes of the assignment: the reader suspends, and an assignment must not overtake a release.
-    private let changes = OneAfterAnother()
+    private let changes = AsyncSerialQueue()
     /// The time and error of the last failure of the log.
     private var failure: (time: UInt64, error: SluiceError)?
     private var headers = ChangeHeaderReader()

@@ -1,3 +1,4 @@
+import DequeModule
 import SluiceCore
 
 /// The records delivered last, for clients that reconnect soon and then need neither Kafka nor the tables.
@@ -8,7 +9,7 @@ struct RecentRecords {
     private struct Partition {
         /// The LSN after which no record is missing here; nil if unknown.
         var floor: LSN?
-        var records = Fifo<PendingRecord>()
+        var records = Deque<PendingRecord>()
 
         mutating func add(_ more: ArraySlice<PendingRecord>) { for record in more { records.append(record) } }
 
@@ -33,7 +34,7 @@ struct RecentRecords {
 
     private var partitions: [LogPartition: Partition] = [:]
     /// The steps, oldest first.
-    private var remembered = Fifo<Step>()
+    private var remembered = Deque<Step>()
     private var bytes = 0
     private let bound: Int
 

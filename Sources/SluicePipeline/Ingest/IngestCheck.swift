@@ -5,9 +5,9 @@ package enum IngestCheck {
     /// Splits a client's objects into acceptable and rejected ones, each rejection with its reason.
     static func split(
         _ objects: [ObjectChange], plan: SessionPlan, schema: AppSchema
-    ) -> (accepted: [(change: ObjectChange, json: [UInt8])], refused: [RejectedWrite]) {
+    ) -> (accepted: [(change: ObjectChange, json: [UInt8])], refused: [WriteRejection]) {
         var accepted: [(ObjectChange, [UInt8])] = []
-        var refused: [RejectedWrite] = []
+        var refused: [WriteRejection] = []
         var rights: [String: IngestRights] = [:]
         for object in objects {
             let name = object.object.type
@@ -19,28 +19,28 @@ package enum IngestCheck {
                 accepted.append((object, json))
                 continue
             }
-            refused.append(RejectedWrite(object, refusal))
+            refused.append(WriteRejection(object, refusal))
         }
         return (accepted, refused)
     }
 
     /// - Parameter rights: The user's rights; nil if the server has no such asymmetric class.
-    private static func refusal(of object: ObjectChange, _ rights: IngestRights?) -> IngestRights.Refusal? {
+    private static func refusal(of object: ObjectChange, _ rights: IngestRights?) -> IngestRights.Rejection? {
         guard let rights else {
             let error = SluiceError(.ingestUnknownType, "Class \(object.object.type) is not an asymmetric class of the server.")
-            return IngestRights.Refusal(error: error, rule: error.code.name)
+            return IngestRights.Rejection(error: error, rule: error.code.name)
         }
         guard object.kind == .create else {
             let error = SluiceError(.writeNotAllowed, "An object of asymmetric class \(object.object.type) can only be created.")
-            return IngestRights.Refusal(error: error, rule: "the class")
+            return IngestRights.Rejection(error: error, rule: "the class")
         }
         return rights.refusal(of: object.values, key: object.object.key)
     }
 
-    private static func tooLarge(_ json: [UInt8], _ name: String) -> IngestRights.Refusal? {
+    private static func tooLarge(_ json: [UInt8], _ name: String) -> IngestRights.Rejection? {
         guard json.count > Limits.ingestObjectBytes else { return nil }
         let error = tooLarge(name, json.count)
-        return IngestRights.Refusal(error: error, rule: error.code.name)
+        return IngestRights.Rejection(error: error, rule: error.code.name)
     }
 
     /// Returns the object with its key, as values by property name.
@@ -97,9 +97,9 @@ package enum IngestCheck {
     }
 }
 
-extension RejectedWrite {
+extension WriteRejection {
     /// Creates the rejection of an asymmetric object.
-    init(_ object: ObjectChange, _ refusal: IngestRights.Refusal) {
+    init(_ object: ObjectChange, _ refusal: IngestRights.Rejection) {
         self.init(
             changeset: 0, object: object.object, code: refusal.error.code, reason: refusal.error.message, rule: refusal.rule,
             values: object.values)

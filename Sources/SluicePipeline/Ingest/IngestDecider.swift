@@ -4,7 +4,7 @@ import SluiceCore
 struct IngestDecision: Sendable {
     /// The accepted objects, at most one element for each class.
     var accepted: [AcceptedObjects] = []
-    var refused: [RefusedObject] = []
+    var refused: [RejectedObject] = []
     /// The number of objects dropped by the rules, by reason.
     var dropped: [String: Int] = [:]
 }
@@ -74,7 +74,7 @@ struct IngestDecider: Sendable {
                 objects.records.append(record)
             } catch {
                 let code: ErrorCode = error.code == .ingestTooLarge ? .ingestTooLarge : .ingestMalformed
-                decision.refused.append(RefusedObject(record: record, code: code, reason: error.operatorText))
+                decision.refused.append(RejectedObject(record: record, code: code, reason: error.operatorText))
             }
         }
         return objects
@@ -108,7 +108,7 @@ private struct VerdictSorter {
             do throws(SluiceError) {
                 try apply(try verdict?.get() ?? .accept, to: index)
             } catch {
-                decision.refused.append(RefusedObject(record: objects.records[index], code: error.code, reason: error.operatorText))
+                decision.refused.append(RejectedObject(record: objects.records[index], code: error.code, reason: error.operatorText))
             }
         }
     }

@@ -6,9 +6,9 @@ package protocol IngestIntake: Sendable {
     /// Rejects, one by one, objects that the session may not insert, that misfit their class, or that are too large for the log. The
     /// caller stores the rejected ones through `keep`.
     /// - Parameter sender: The source to record with a dead letter.
-    func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite]
+    func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [WriteRejection]
     /// Stores rejected objects of a client message. They are among the dead letters when this returns.
-    func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws
+    func keep(_ refused: [WriteRejection], from sender: String, schema: Schema) async throws
     /// Accepts objects of one class as JSON texts, from HTTP.
     /// - Parameter rights: The sending user's rights; nil for an operator.
     /// - Returns: for each object its place in the log (nil without a log), or the reason of its rejection.
@@ -28,12 +28,12 @@ package struct IngestPlace: Hashable, Sendable {
 package final class LogIntake: IngestIntake {
     private let log: any MessageLog
     private let topics: Topics
-    private let refusals: IngestRefusals
+    private let refusals: IngestRejections
     private let partitions: @Sendable (String) async throws -> Int32
 
     /// - Parameter partitions: Returns the number of partitions of a class's ingest topic.
     package init(
-        log: any MessageLog, topics: Topics, refusals: IngestRefusals, partitions: @escaping @Sendable (String) async throws -> Int32
+        log: any MessageLog, topics: Topics, refusals: IngestRejections, partitions: @escaping @Sendable (String) async throws -> Int32
     ) {
         self.log = log
         self.topics = topics
@@ -43,17 +43,17 @@ package final class LogIntake: IngestIntake {
 
     package func submit(
         _ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema
-    ) async throws -> [RejectedWrite] {
+    ) async throws -> [WriteRejection] {
         let (accepted, refused) = IngestCheck.split(objects, plan: plan, schema: schema)
         let outcomes = try await append(accepted.map { Entry(type: $0.change.object.type, key: $0.change.object.key, json: $0.json) })
-        let tooLarge = zip(accepted, outcomes).compactMap { accepted, outcome -> RejectedWrite? in
+        let tooLarge = zip(accepted, outcomes).compactMap { accepted, outcome -> WriteRejection? in
             guard case .failure(let error) = outcome else { return nil }
-            return RejectedWrite(accepted.change, IngestRights.Refusal(error: error, rule: error.code.name))
+            return WriteRejection(accepted.change, IngestRights.Rejection(error: error, rule: error.code.name))
         }
         return refused + tooLarge
     }
 
-    package func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {
+    package func keep(_ refused: [WriteRejection], from sender: String, schema: Schema) async throws {
         try await refusals.keep(refused, from: sender, schema: schema)
     }
 
@@ -116,11 +116,11 @@ package final class LogIntake: IngestIntake {
 package final class DirectIntake: IngestIntake {
     private let store: any IngestStore
     private let decider: IngestDecider
-    private let refusals: IngestRefusals
+    private let refusals: IngestRejections
     private let observer: any IngestObserver
 
     package init(
-        store: any IngestStore, rules: any Rules, authority: any SchemaAuthority, refusals: IngestRefusals, observer: any IngestObserver
+        store: any IngestStore, rules: any Rules, authority: any SchemaAuthority, refusals: IngestRejections, observer: any IngestObserver
     ) {
         self.store = store
         self.refusals = refusals
@@ -130,7 +130,7 @@ package final class DirectIntake: IngestIntake {
 
     package func submit(
         _ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema
-    ) async throws -> [RejectedWrite] {
+    ) async throws -> [WriteRejection] {
         let (accepted, refused) = IngestCheck.split(objects, plan: plan, schema: schema)
         for (type, objects) in Dictionary(grouping: accepted, by: \.change.object.type) {
             try await write(objects.map(\.json), of: type, from: sender)
@@ -138,7 +138,7 @@ package final class DirectIntake: IngestIntake {
         return refused
     }
 
-    package func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {
+    package func keep(_ refused: [WriteRejection], from sender: String, schema: Schema) async throws {
         try await refusals.keep(refused, from: sender, schema: schema)
     }
 

@@ -11,7 +11,7 @@ package struct IngestRights: Sendable {
     package var mayInsert: Bool { isGranted && unusable == nil }
     private let isGranted: Bool
     /// The reason why no object may be inserted: the rule's predicate is invalid or does not fit the class. Nil if it fits.
-    package let unusable: Refusal?
+    package let unusable: Rejection?
     /// The write filter; nil if every object passes.
     private let filter: Predicate?
     /// The properties that may not be set, by index.
@@ -26,7 +26,7 @@ package struct IngestRights: Sendable {
             unusable = nil
         } catch {
             filter = nil
-            unusable = Refusal(unasked: error, about: "role \(plan.role), write predicate \(plan.write): ", type: type.name)
+            unusable = Rejection(unasked: error, about: "role \(plan.role), write predicate \(plan.write): ", type: type.name)
         }
         forbidden =
             plan.writableFields.map { fields in
@@ -35,7 +35,7 @@ package struct IngestRights: Sendable {
     }
 
     /// The reason why an object may not be inserted.
-    package struct Refusal: Sendable {
+    package struct Rejection: Sendable {
         /// The error for the user.
         package var error: SluiceError
         /// The part of the role that decided, for operators only.
@@ -47,7 +47,7 @@ package struct IngestRights: Sendable {
 
     /// Checks one object.
     /// - Returns: nil if the object may be inserted.
-    func refusal(of row: RowView) -> Refusal? {
+    func refusal(of row: RowView) -> Rejection? {
         if let unusable { return unusable }
         guard isGranted else {
             return refused("Not allowed to insert into \(type.name).", "insert")
@@ -61,15 +61,15 @@ package struct IngestRights: Sendable {
         return refused("Not allowed to write field \(first) of \(type.name).", rule)
     }
 
-    func refusal(of values: [String: Value], key: Value) -> Refusal? {
+    func refusal(of values: [String: Value], key: Value) -> Rejection? {
         guard isConditional else { return nil }
         var buffer = RowBuffer()
         let row = buffer.append(Row(values: values, key: key, type: type))
         return buffer.withView(row) { refusal(of: $0) }
     }
 
-    private func refused(_ message: String, _ rule: String) -> Refusal {
-        Refusal(error: SluiceError(.writeNotAllowed, message), rule: "role \(role), \(rule)")
+    private func refused(_ message: String, _ rule: String) -> Rejection {
+        Rejection(error: SluiceError(.writeNotAllowed, message), rule: "role \(role), \(rule)")
     }
 
     /// Returns `false` for null and an empty collection, which are defaults and so do not count as set.
@@ -83,7 +83,7 @@ package struct IngestRights: Sendable {
     }
 }
 
-extension IngestRights.Refusal {
+extension IngestRights.Rejection {
     /// Creates the rejection of an object that the rules could not judge. It hides the cause from the user.
     /// - Parameter subject: A prefix for operators.
     fileprivate init(unasked error: SluiceError, about subject: String, type: String) {

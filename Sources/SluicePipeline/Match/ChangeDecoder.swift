@@ -17,6 +17,11 @@ struct DecodedChange {
     var after: RowRef?
     /// Byte range of the new row in the record, as clients receive it.
     var row: Range<Int>?
+    /// Byte range of the write times in the record; empty for SQL.
+    var times: Range<Int>
+
+    /// The commit time in milliseconds since 1970, rounded as PostgreSQL rounds it where it merges.
+    var commitMilliseconds: Int64 { (min(commitTime, .max - 500) + 500) / 1_000 }
 }
 
 /// Decodes the records of a batch into flat rows, once each, into buffers reused from batch to batch.
@@ -40,7 +45,7 @@ struct ChangeDecoder {
             guard let view = try? codec.decode(buffer), let type = view.type, needed(type) else { return nil }
             var change = DecodedChange(
                 index: changes.count, type: type, operation: view.operation, commitTime: view.commitTime, origin: view.origin,
-                primaryKey: view.primaryKey, before: nil, after: nil, row: view.after)
+                primaryKey: view.primaryKey, before: nil, after: nil, row: view.after, times: view.times)
             do {
                 if let before = view.before { change.before = try codec.row(before, of: type, in: buffer, into: &rows) }
                 if let after = view.after { change.after = try codec.row(after, of: type, in: buffer, into: &rows) }
@@ -70,7 +75,15 @@ struct ChangeDecoder {
         return rows.withView(image) { $0.value(key) } ?? .null
     }
 
-    /// The new row encoded for one session.
+    /// Returns the write times of a change that one session may read; empty for none.
+    func times(of change: DecodedChange, in record: ArraySlice<UInt8>, _ view: TypeView) -> [UInt8] {
+        guard !change.times.isEmpty else { return [] }
+        let start = record.startIndex
+        return view.visible(
+            Array(record[start + change.times.lowerBound..<start + change.times.upperBound]), codec.types[change.type].type)
+    }
+
+    /// Returns the new row encoded for one session; empty for a delete.
     func row(of change: DecodedChange, mask: [Bool]?) -> [UInt8] {
         guard let image = change.after else { return [] }
         var writer = ByteWriter()

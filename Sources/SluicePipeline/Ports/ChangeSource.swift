@@ -12,6 +12,8 @@ package protocol ChangeSource: Sendable {
     /// Confirms that everything before `lsn` is durable elsewhere, so that PostgreSQL may discard that WAL.
     func confirm(_ lsn: LSN) async throws
     /// Returns `true` if the history of the database contains the transaction; nil if that history no longer reaches so far back.
-    func hasSeen(_ witness: Witness) async throws -> Bool?
+    func hasSeen(_ witness: HistoryAnchor) async throws -> Bool?
+    /// Returns a bound on the times of all clients' writes that are committed now: no time is later. Zero if there are none.
+    func latestWriteTime() async throws -> HybridTime
     func close() async
 }

@@ -29,7 +29,7 @@ package struct AcceptedObjects: Sendable {
 }
 
 /// An object that the rules or the schema rejected. It is stored with its reason and never lost.
-package struct RefusedObject: Sendable {
+package struct RejectedObject: Sendable {
     package var record: IngestRecord
     package var code: ErrorCode
     package var reason: String
@@ -42,7 +42,7 @@ package struct IngestOutcome: Sendable {
     package var offsets: [Int32: Range<Int64>]
     /// The accepted objects, at most one element for each class.
     package var accepted: [AcceptedObjects]
-    package var refused: [RefusedObject]
+    package var refused: [RejectedObject]
 }
 
 /// The result of one ingest commit, as counts of objects.
@@ -83,7 +83,7 @@ package protocol IngestStore: Sendable {
     /// - Throws: `badMessageOrder` when the stored offset is not `offset`.
     func rewind(_ partition: LogPartition, from offset: Int64) async throws
     /// Writes objects that passed no log and have no offset.
-    func commit(accepted: [AcceptedObjects], refused: [RefusedObject]) async throws -> IngestTally
+    func commit(accepted: [AcceptedObjects], refused: [RejectedObject]) async throws -> IngestTally
     /// Claims this gateway's share of a topic's partitions. All gateways that claim divide them among themselves.
     /// One caller a topic calls it repeatedly. A claim lasts until `release` or the loss of the connection.
     func claim(topic: String, partitions: Int32) async throws -> Set<Int32>

@@ -100,10 +100,10 @@ package struct SeenHistory: Hashable, Sendable {
     /// The position up to which the replica has applied commits.
     package var applied: LSN
     /// The last transaction known at that position, and one that had ended at the point of the last bootstrap.
-    package var position: Witness?
-    package var point: Witness?
+    package var position: HistoryAnchor?
+    package var point: HistoryAnchor?
 
-    package init(applied: LSN = .zero, position: Witness? = nil, point: Witness? = nil) {
+    package init(applied: LSN = .zero, position: HistoryAnchor? = nil, point: HistoryAnchor? = nil) {
         self.applied = applied
         self.position = position
         self.point = point
@@ -126,9 +126,11 @@ package protocol ClientRegistry: Sendable {
     func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]?
     /// Returns write rejections that the client has not acknowledged, by compensation number.
     /// One call returns some of those after `last`; it returns none if no more exist.
-    func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [RejectedWrite])]
+    func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [WriteRejection])]
     /// Records that the client has applied the compensations up to a number.
     func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws
+    /// Stores write rejections that the client reports, for operators. They are never sent to the client.
+    func keepReported(id: ClientID, _ writes: [WriteRejection]) async throws
 }
 
 /// The current schema of the app. Development mode lets it grow.

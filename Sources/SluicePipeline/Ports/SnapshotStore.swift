@@ -8,9 +8,9 @@ package struct SnapshotPoint: Hashable, Sendable {
     /// A bound on ended transactions: all with lower numbers were over.
     package var transaction: UInt64
     /// A transaction whose presence in a history implies all of those; nil if none is known.
-    package var witness: Witness?
+    package var witness: HistoryAnchor?
 
-    package init(cluster: String, transaction: UInt64, witness: Witness? = nil) {
+    package init(cluster: String, transaction: UInt64, witness: HistoryAnchor? = nil) {
         self.cluster = cluster
         self.transaction = transaction
         self.witness = witness
@@ -40,20 +40,8 @@ package struct SnapshotQuery: Sendable {
     package var staged: Staged?
     /// A query for the keys of further rows, none of them matched by `predicate`.
     package var lost: Lost?
-    /// The limit and order of the result; nil returns all rows.
-    /// Ties are ordered by key and nulls sort first. With a limit, nothing is known.
-    package var first: First?
-
-    package struct First: Sendable {
-        package var limit: Int
-        /// The order, by property index.
-        package var order: [(property: Int, isDescending: Bool)]
-
-        package init(limit: Int, order: [(property: Int, isDescending: Bool)]) {
-            self.limit = limit
-            self.order = order
-        }
-    }
+    /// The limit and order of the result; nil returns all rows. With a limit, `known` is nil.
+    package var first: ObjectChoice?
 
     package struct Lost: Sendable {
         package var predicate: Predicate
@@ -90,7 +78,7 @@ package struct SnapshotQuery: Sendable {
     }
 
     package init(
-        type: ObjectType, predicate: Predicate, known: Known? = nil, staged: Staged? = nil, lost: Lost? = nil, first: First? = nil
+        type: ObjectType, predicate: Predicate, known: Known? = nil, staged: Staged? = nil, lost: Lost? = nil, first: ObjectChoice? = nil
     ) {
         self.type = type
         self.predicate = predicate
@@ -107,9 +95,9 @@ package struct SnapshotStart: Sendable {
     package var lsn: LSN
     package var cluster: String
     /// A transaction that had ended; nil if none is known.
-    package var witness: Witness?
+    package var witness: HistoryAnchor?
 
-    package init(snapshot: TransactionSnapshot, lsn: LSN, cluster: String, witness: Witness? = nil) {
+    package init(snapshot: TransactionSnapshot, lsn: LSN, cluster: String, witness: HistoryAnchor? = nil) {
         self.witness = witness
         self.snapshot = snapshot
         self.lsn = lsn
@@ -149,10 +137,12 @@ package protocol SnapshotStore: Sendable {
         kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
         lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
     ) async throws -> SnapshotStart?
-    /// Where a type's rows are read from, as text: when it changes, nothing of what was read before is known.
+    /// Returns the current rows and clocks of some objects. An object with neither is absent. Takes no locks.
+    func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject]
+    /// Returns a text that identifies the source of a class's rows. If it changes, nothing read before is known any more.
     func source(of type: ObjectType) throws -> String
     /// Returns `true` if the current history of the database is known to contain a transaction.
-    func hasSeen(_ witness: Witness) async throws -> Bool
+    func hasSeen(_ witness: HistoryAnchor) async throws -> Bool
     /// Returns the current end of the WAL.
     func currentLSN() async throws -> LSN
     /// Returns the current end of the WAL and a point before it. Positions are comparable only within one cluster.

@@ -55,23 +55,26 @@ package struct WriteDecision: Sendable {
         package var key: Value
         package var change: StoredWrite
         package var clocks: ObjectClocks
+        /// The part of the clocks that devices receive; empty for nothing.
+        package var times: WriteTimes
 
-        package init(type: ObjectType, key: Value, change: StoredWrite, clocks: ObjectClocks) {
+        package init(type: ObjectType, key: Value, change: StoredWrite, clocks: ObjectClocks, times: WriteTimes = WriteTimes()) {
             self.type = type
             self.key = key
             self.change = change
             self.clocks = clocks
+            self.times = times
         }
     }
 
     package var writes: [Write] = []
-    package var rejected: [RejectedWrite] = []
+    package var rejected: [WriteRejection] = []
     /// Deleted objects, for which the client's writes have no effect.
     package var futile: [ObjectKey] = []
     /// `true` if the changeset has taken effect before. Nothing is recorded for it now.
     package var isOld = false
 
-    package init(writes: [Write] = [], rejected: [RejectedWrite] = [], futile: [ObjectKey] = [], isOld: Bool = false) {
+    package init(writes: [Write] = [], rejected: [WriteRejection] = [], futile: [ObjectKey] = [], isOld: Bool = false) {
         self.writes = writes
         self.rejected = rejected
         self.futile = futile
@@ -83,13 +86,13 @@ package struct WriteDecision: Sendable {
 package struct WriteOutcome: Sendable {
     /// A position at or after the commit.
     package var lsn: LSN
-    package var rejected: [RejectedWrite]
+    package var rejected: [WriteRejection]
     /// The number under which the rejections are stored; nil if none exist.
     package var compensation: UInt64?
     /// The decision's objects without effect.
     package var futile: [ObjectKey]
 
-    package init(lsn: LSN, rejected: [RejectedWrite], compensation: UInt64?, futile: [ObjectKey] = []) {
+    package init(lsn: LSN, rejected: [WriteRejection], compensation: UInt64?, futile: [ObjectKey] = []) {
         self.lsn = lsn
         self.rejected = rejected
         self.compensation = compensation
@@ -107,12 +110,15 @@ package struct StoredObject: Sendable {
     package var rowTime: Int64
     /// The low 32 bits of the transaction that last wrote the row; nil if no row exists.
     package var writer: UInt32?
+    /// The low 32 bits of the transaction that last wrote the clocks; nil if none exist or the caller did not request it.
+    package var clocksWriter: UInt32?
 
-    package init(row: Row?, clocks: ObjectClocks?, rowTime: Int64, writer: UInt32?) {
+    package init(row: Row?, clocks: ObjectClocks?, rowTime: Int64, writer: UInt32?, clocksWriter: UInt32? = nil) {
         self.row = row
         self.clocks = clocks
         self.rowTime = rowTime
         self.writer = writer
+        self.clocksWriter = clocksWriter
     }
 }
 
@@ -126,7 +132,7 @@ package enum StoredWrite: Sendable {
 }
 
 /// The database rejected the values of one object. Nothing was written.
-package struct RefusedByDatabase: Error {
+package struct DatabaseRejection: Error {
     package var object: ObjectKey
     package var error: SluiceError
     /// `true` if a foreign key refused it that leads to or from another object of the changeset.
@@ -140,12 +146,12 @@ package struct RefusedByDatabase: Error {
 }
 
 /// A rejected write, as stored and reported.
-package struct RejectedWrite: Hashable, Sendable {
+package struct WriteRejection: Hashable, Sendable {
     package var changeset: UInt64
     package var object: ObjectKey
     package var code: ErrorCode
     /// The cause; nil for asymmetric objects, for which the code suffices.
-    package var cause: RefusalCause?
+    package var cause: RejectionCause?
     package var reason: String
     /// The fields at fault; empty if the whole object is.
     package var fields: [String]
@@ -155,7 +161,7 @@ package struct RejectedWrite: Hashable, Sendable {
     package var values: [String: Value]
 
     package init(
-        changeset: UInt64, object: ObjectKey, code: ErrorCode, cause: RefusalCause? = nil, reason: String, fields: [String] = [],
+        changeset: UInt64, object: ObjectKey, code: ErrorCode, cause: RejectionCause? = nil, reason: String, fields: [String] = [],
         rule: String? = nil, values: [String: Value]
     ) {
         self.changeset = changeset

@@ -30,14 +30,18 @@ struct PublisherState {
     /// The time of the last committed transaction, in microseconds since 1970.
     private(set) var commitTime: Int64 = 0
     /// The last transaction known before `reached`.
-    private var witness: Witness?
+    private var witness: HistoryAnchor?
+    /// The latest time of a client's write before `reached`.
+    private var writeTime: HybridTime
 
     /// - Parameters:
     ///   - start: The LSN from which the source delivers every change.
     ///   - promise: The progress records of earlier publishers.
     ///   - ends: The offset after the last record of each partition.
+    ///   - writeTime: The latest time of a client's write before `start`.
     init(
-        last: [LogPartition: Position], start: LSN, after promise: LogPromise = LogPromise(), ends: [LogPartition: Int64] = [:]
+        last: [LogPartition: Position], start: LSN, after promise: LogPromise = LogPromise(), ends: [LogPartition: Int64] = [:],
+        writeTime: HybridTime = .zero
     ) {
         let before = promise.last
         since = start
@@ -47,6 +51,7 @@ struct PublisherState {
         let isJoined = before.map { $0.completeSince > .zero && start <= $0.lsn } ?? false
         completeSince = isJoined ? before?.completeSince ?? start : start
         witness = before?.witness
+        self.writeTime = max(before?.writeTime ?? .zero, writeTime)
         for (partition, position) in last {
             let slot = slot(of: partition)
             self.last[slot] = position
@@ -111,12 +116,15 @@ struct PublisherState {
 
     /// Records that the log has everything up to `lsn`.
     /// - Parameter transaction: The transaction that ended there, if any.
-    mutating func passed(_ lsn: LSN, _ transaction: Witness? = nil) {
+    mutating func passed(_ lsn: LSN, _ transaction: HistoryAnchor? = nil) {
         reached = max(reached, lsn)
         guard let transaction else { return }
         commitTime = transaction.commitTime
         witness = transaction
     }
+
+    /// Records the time of a client's write.
+    mutating func wrote(at time: HybridTime) { writeTime = max(writeTime, time) }
 
     /// Returns the progress record to write now; nil without progress.
     mutating func takeProgress() -> ProgressRecord? {
@@ -133,7 +141,8 @@ struct PublisherState {
             since = max(since, reached)
         }
         return ProgressRecord(
-            lsn: reached, commitTime: commitTime, grown: grown, since: since, completeSince: completeSince, witness: witness)
+            lsn: reached, commitTime: commitTime, grown: grown, since: since, completeSince: completeSince, witness: witness,
+            writeTime: writeTime)
     }
 }
 
@@ -147,10 +156,13 @@ package struct ProgressRecord: Sendable {
     /// The start of the range up to `lsn` in which no commit is missing; zero if unknown.
     package var completeSince: LSN
     /// The last transaction known up to `lsn`.
-    package var witness: Witness?
+    package var witness: HistoryAnchor?
+    /// The latest time of a client's write up to `lsn`; zero if there is none.
+    package var writeTime: HybridTime
 
     package init(
-        lsn: LSN, commitTime: Int64, grown: [LogPartition: Int64], since: LSN, completeSince: LSN = .zero, witness: Witness? = nil
+        lsn: LSN, commitTime: Int64, grown: [LogPartition: Int64], since: LSN, completeSince: LSN = .zero, witness: HistoryAnchor? = nil,
+        writeTime: HybridTime = .zero
     ) {
         self.lsn = lsn
         self.commitTime = commitTime
@@ -158,5 +170,6 @@ package struct ProgressRecord: Sendable {
         self.since = since
         self.completeSince = completeSince
         self.witness = witness
+        self.writeTime = writeTime
     }
 }

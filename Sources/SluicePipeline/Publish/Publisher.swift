@@ -9,7 +9,7 @@ import SluiceWire
 /// the other is appended.
 package final class Publisher: Sendable {
     private let source: any ChangeSource
-    private let deletions: any ForeignDeletionStore
+    private let deletions: any ExternalDeleteStore
     private let log: any MessageLog
     private let authority: any SchemaAuthority
     private let layouts: any LayoutProvider
@@ -23,7 +23,7 @@ package final class Publisher: Sendable {
     ///   - catchUp: Adopts announced or recorded schema changes. If that fails, it logs the failure and rows are read as before.
     ///   - report: Receives each step, for metrics and the quarantine.
     package init(
-        source: any ChangeSource, deletions: any ForeignDeletionStore, log: any MessageLog, authority: any SchemaAuthority,
+        source: any ChangeSource, deletions: any ExternalDeleteStore, log: any MessageLog, authority: any SchemaAuthority,
         layouts: any LayoutProvider,
         topics: Topics, environment: any Environment, logger: Logger,
         catchUp: @escaping @Sendable (_ announced: [String]) async throws -> Void,
@@ -110,7 +110,9 @@ package final class Publisher: Sendable {
         // After the announcements: ends only grow, so an end below its announcement proves a loss.
         let ends = try await log.ends(of: layout.layouts.indices.flatMap { layout.partitions(of: $0, keys: nil) })
         note(lost: Array(promise.lost(in: ends)))
-        return PublisherState(last: try await lastPositions(ends), start: start, after: promise, ends: ends)
+        // After the slot is open: the source delivers the transactions that this query does not see.
+        let writeTime = try await source.latestWriteTime()
+        return PublisherState(last: try await lastPositions(ends), start: start, after: promise, ends: ends, writeTime: writeTime)
     }
 
     private func note(lost partitions: [LogPartition]) {
@@ -135,7 +137,7 @@ package final class Publisher: Sendable {
 
     /// Compares the log's last transaction with the database.
     /// - Throws: `logAhead` if the transaction never was in this database's history. Publishing would mix two histories.
-    private func compare(_ last: Witness) async throws {
+    private func compare(_ last: HistoryAnchor) async throws {
         guard try await source.hasSeen(last) == false else { return }
         throw SluiceError(
             .logAhead,
@@ -153,7 +155,8 @@ package final class Publisher: Sendable {
             for index in transaction.changes {
                 encoder.append(capture.changes[index], of: transaction, rows: capture.rows, chain: &state, to: &batch)
             }
-            if let end = transaction.end { state.passed(end, Witness(transaction)) }
+            if let origin = transaction.origin { state.wrote(at: origin.time) }
+            if let end = transaction.end { state.passed(end, HistoryAnchor(transaction)) }
         }
         if capture.gap > .zero { state.lost(before: capture.gap) }
         // An unfinished transaction must not advance the position.

@@ -14,7 +14,7 @@ package actor LogResume {
     private let feed: Feed
     private let environment: any Environment
     private let logger: Logger
-    private let turns = OneAfterAnother()
+    private let turns = AsyncSerialQueue()
     private var waiting = 0
     /// The time of the log's last failure, in monotonic nanoseconds.
     private var failed: UInt64?

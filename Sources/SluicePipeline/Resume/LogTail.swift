@@ -20,9 +20,12 @@ package struct LogTail: Sendable {
 
     mutating func add(_ change: StagedChanges.Change) {
         let object = Object(type: change.type, key: change.key)
-        if let known = words[object], known.position >= change.position { return }
-        let before = words.updateValue(change, forKey: object)
-        byteCount += (change.row?.count ?? 0) - (before?.row?.count ?? 0) + (before == nil ? 128 : 0)
+        let before = words[object]
+        var word = change
+        if let before { word = before.position >= change.position ? before.following(change) : change.following(before) }
+        words[object] = word
+        // 128 bytes approximate the overhead of a new object.
+        byteCount += word.byteCount - (before?.byteCount ?? -128)
     }
 
     mutating func note(_ position: Position, ownChangeset number: UInt64) {
@@ -185,7 +188,8 @@ struct LogTailReader {
             StagedChanges.Change(
                 xid: record.xid, type: change.type, key: decoder.key(of: change),
                 row: event.hasRow ? decoder.row(of: change, mask: type.mask) : nil, changeset: own, position: record.position,
-                leaving: event.hasRow ? nil : event))
+                leaving: event.hasRow ? nil : event, times: event.hasRow ? decoder.times(of: change, in: record.bytes, type) : [],
+                commitTime: change.commitMilliseconds))
         return true
     }
 

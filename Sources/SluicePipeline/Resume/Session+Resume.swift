@@ -16,7 +16,7 @@ extension Session {
         try await services.fanout.passed(max(lsn, greeting.applied), milliseconds: BootstrapRunner.patience)
         // Not earlier: a starting gateway knows it only after reading the log, and that is when every client reconnects.
         guard let complete = await services.feed.completeSince, greeting.applied >= complete else { return nil }
-        let now = HeldView(view, at: point)
+        let now = ClientViewRecord(view, at: point)
         // Start from the anchor transaction, because the client has seen none after it.
         // A position alone is only a number: in a restored database, other commits may precede it.
         let id = try await runner.resume(view, replacing: subscriber, held: now, after: greeting.witness.lsn, services.resume) {

@@ -2,50 +2,46 @@ import SluiceCore
 import SluiceQuery
 import SluiceWire
 
-/// A query of which not all objects are in the view, or whose objects bring others along.
+/// A query with a limit or with included links.
 struct MemberQuery {
     /// One link of a path.
     enum Step {
         case forward(property: Int, target: Int)
-        /// From the target to those that link to it.
+        /// The objects of class `origin` that link to the current object by `property`.
         case backward(origin: Int, property: Int)
     }
 
     var type: Int
-    /// Asked for, and readable.
+    /// The condition of the query within the rules.
     var predicate: Predicate
-    /// Nil: all of them.
-    var first: SnapshotQuery.First?
+    /// The limit and its order; nil for all objects.
+    var first: ObjectChoice?
     var includes: [[Step]]
 
-    /// Whether the query is one.
-    static func isNeeded(_ query: PBQuery) -> Bool { query.limit > 0 || !query.include.isEmpty }
+    /// `true` if the query has a limit, a DISTINCT or included links.
+    static func isNeeded(_ query: PBQuery) -> Bool { query.limit > 0 || !query.distinct.isEmpty || !query.include.isEmpty }
 
-    /// - Parameter hidden: indices of the properties of a class that count as null: nothing is ordered by them, no link leads out of them.
-    /// - Throws: an error of the query language for an order or a path that the classes do not have.
+    /// Creates the query.
+    /// - Parameters:
+    ///   - hidden: The indices of a class's properties that count as null. They order nothing, and their links are not followed.
+    ///   - readable: The objects of a class that an order may pass through. The values of other objects count as null.
+    /// - Throws: A query error for an order or a path that the classes do not have.
     init(
-        _ query: PBQuery, type: Int, predicate: Predicate, schema: Schema, hidden: (ObjectType) -> Set<Int>
+        _ query: PBQuery, type: Int, predicate: Predicate, schema: Schema, hidden: @escaping (ObjectType) -> Set<Int>,
+        readable: @escaping (Int) throws(SluiceError) -> Predicate
     ) throws(SluiceError) {
         self.type = type
         self.predicate = predicate
-        let objectType = schema.types[type]
-        if query.limit > 0 {
-            guard query.limit <= Limits.inListValues else {
-                throw SluiceError(
-                    .queryLimit, "A limit of \(query.limit) is more than the \(Limits.inListValues) objects that one can have.")
-            }
-            var order: [(property: Int, isDescending: Bool)] = []
-            for key in query.sort { order.append((try Self.sortable(key.property, objectType), key.descending)) }
-            let unseen = hidden(objectType)
-            first = SnapshotQuery.First(limit: Int(query.limit), order: order.filter { !unseen.contains($0.property) })
+        if query.limit > 0 || !query.distinct.isEmpty {
+            first = try MemberChoice(schema: schema, type: type, hidden: hidden, readable: readable).choice(query)
         }
         includes = []
         for path in query.include { includes.append(try Self.steps(path, from: type, schema)) }
         includes = includes.map { Self.seen($0, from: type, schema, hidden) }
     }
 
-    /// The classes of which objects come along.
-    /// - Throws: an error of the query language for a path that the classes do not have.
+    /// Returns the included classes, by index.
+    /// - Throws: A query error for a path that the classes do not have.
     static func classes(_ query: PBQuery, from type: Int, _ schema: Schema) throws(SluiceError) -> Set<Int> {
         var classes: Set<Int> = []
         for path in query.include {
@@ -59,7 +55,7 @@ struct MemberQuery {
         return classes
     }
 
-    /// The part of a path that a user can follow.
+    /// Returns the path up to the first link that the user may not read.
     private static func seen(_ path: [Step], from type: Int, _ schema: Schema, _ hidden: (ObjectType) -> Set<Int>) -> [Step] {
         var current = type
         let end = path.firstIndex { step in
@@ -73,22 +69,6 @@ struct MemberQuery {
             }
         }
         return Array(path[..<(end ?? path.count)])
-    }
-
-    private static func sortable(_ name: String, _ type: ObjectType) throws(SluiceError) -> Int {
-        guard let index = type.index(of: name) else {
-            throw SluiceError(.queryUnknownProperty, "Class \(type.name) has no property \(name) to sort by.")
-        }
-        let property = type.properties[index]
-        let isScalar: Bool =
-            switch property.type {
-            case .bool, .int, .float, .double, .decimal, .string, .timestamp, .objectId, .uuid: property.collection == .none
-            case .binary, .mixed, .link, .embedded: false
-            }
-        guard isScalar else {
-            throw SluiceError(.querySort, "Property \(type.name).\(name) is \(property.typeText): a limit cannot sort by it.")
-        }
-        return index
     }
 
     private static func steps(_ path: String, from type: Int, _ schema: Schema) throws(SluiceError) -> [Step] {

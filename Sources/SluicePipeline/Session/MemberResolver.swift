@@ -2,31 +2,37 @@ import SluiceCore
 import SluiceQuery
 import Synchronization
 
-/// Finds the objects of member queries, as they are now: their keys become conditions of an ordinary view.
+/// Finds the current objects of limited queries and included links. Their keys become conditions of an ordinary view.
 ///
-/// A view with members is as good as its keys. So the session watches what decides on them, and has them found again after a change
-/// (`MemberWatch`): between a change and the new keys the view shows the members of before, in their newest state.
+/// The session watches the changes that affect the keys, and finds them again after such a change (`MemberWatch`). Between a change
+/// and the new keys, the view shows the earlier members in their newest state.
 struct MemberResolver {
     let snapshots: any SnapshotStore
     let fanout: Fanout
     let environment: any Environment
     let schema: Schema
-    /// What the session may read of a type.
-    let readable: (Int) throws -> Predicate
+    /// The objects of a class that the session may read.
+    let readable: (Int) throws(SluiceError) -> Predicate
 
-    /// What a member query adds to a view.
+    /// The objects that one query adds to a view.
     struct Members {
-        /// The objects of the query itself, when not all are in the view.
+        /// The keys of the query's own objects; nil if the query has no limit.
         var own: [Value]?
-        /// Those that come along, by type.
+        /// The keys of included objects, by class.
         var included: [Int: Set<Value>] = [:]
-        /// What decides on them, by type.
+        /// The conditions whose changes affect the keys, by class.
         var watched: [(type: Int, predicate: Predicate)] = []
     }
 
+    /// Reads the keys of the query's objects and of its included objects.
+    /// - Throws: `queryLimit` beyond `Limits.inListValues` objects of one path.
     func resolve(_ query: MemberQuery) async throws -> Members {
         var members = Members()
         members.watched.append((query.type, query.predicate))
+        // Hidden objects of these classes count as null, so their changes do not matter.
+        for link in query.first?.links ?? [] where !members.watched.contains(where: { $0.predicate == link.readable }) {
+            if let type = schema.index(of: link.target.name) { members.watched.append((type, link.readable)) }
+        }
         let needs = Needs(query.includes.compactMap(\.first), keys: query.first != nil)
         let root = try await read(query.type, query.predicate, query.first, needs)
         if query.first != nil { members.own = Array(root.keys) }
@@ -34,7 +40,7 @@ struct MemberResolver {
         return members
     }
 
-    /// What has to be known of objects to go on from them.
+    /// The values of objects that the next step of a path needs.
     private struct Needs: Sendable {
         var keys: Bool
         var links: Set<Int> = []
@@ -50,7 +56,7 @@ struct MemberResolver {
         }
     }
 
-    /// Objects by key, and what some of their properties link to.
+    /// The keys of objects, and the keys that their links lead to, by property.
     private struct Found: Sendable {
         var keys: Set<Value> = []
         var links: [Int: Set<Value>] = [:]
@@ -64,7 +70,7 @@ struct MemberResolver {
         let needs = Needs(rest.first.map { [$0] } ?? [])
         switch step {
         case .forward(let property, let target):
-            // An object that is not there yet, or cannot be read yet, belongs to the view when it comes.
+            // All keys are included: an object that does not exist yet, or is not readable yet, belongs to the view once it is.
             let keys = from.links[property] ?? []
             members.included[target, default: []].formUnion(keys)
             if rest.isEmpty { return }
@@ -73,7 +79,7 @@ struct MemberResolver {
             try await follow(rest, try await read(target, visible, nil, needs), &members)
         case .backward(let origin, let property):
             let allowed = try readable(origin)
-            // Any of the class may begin to link.
+            // Any object of the class may link later, so the watch covers the class.
             members.watched.append((origin, allowed))
             let visible = Predicate.and(try linking(origin, property, to: Array(from.keys)), allowed)
             var all = needs
@@ -92,11 +98,12 @@ struct MemberResolver {
             .bind(to: type, arguments: [.list(keys.map { .link(type: target, key: $0) })])
     }
 
-    /// The objects with these keys.
+    /// Returns the condition for the objects with these keys.
+    /// - Throws: `queryLimit` for more than `Limits.inListValues` keys.
     static func keys(_ keys: [Value], of type: ObjectType) throws -> Predicate {
         guard !keys.isEmpty, let key = type.primaryKey else { return .false(type) }
         guard keys.count <= Limits.inListValues else { throw tooMany(type.name) }
-        // In an order of their own, so that equal members make equal views.
+        // A set has a canonical order, so equal members make equal views.
         return try Query.parse("\(type.properties[key].name) IN $0").bind(to: type, arguments: [Value.set(keys)])
     }
 
@@ -106,13 +113,14 @@ struct MemberResolver {
             fix: "Narrow the query, or subscribe to the linked class itself.")
     }
 
-    private func read(_ type: Int, _ predicate: Predicate, _ first: SnapshotQuery.First?, _ needs: Needs) async throws -> Found {
+    private func read(_ type: Int, _ predicate: Predicate, _ first: ObjectChoice?, _ needs: Needs) async throws -> Found {
         guard needs.keys || !needs.links.isEmpty else { return Found() }
         let query = SnapshotQuery(type: schema.types[type], predicate: predicate, first: first)
         return try await SnapshotPatience.retry(environment) { try await attempt(query, needs) }
     }
 
-    /// - Returns: nil when the snapshot misses a transaction already delivered: whoever watches would wait for its end in vain.
+    /// Reads one snapshot.
+    /// - Returns: nil if the snapshot misses a transaction that the fan-out has delivered. The watch would not see it again.
     private func attempt(_ query: SnapshotQuery, _ needs: Needs) async throws -> Found? {
         let found = Mutex(Found())
         let (fanout, name) = (fanout, query.type.name)
@@ -141,6 +149,6 @@ struct MemberResolver {
         }
     }
 
-    /// The key of a link.
+    /// Returns the key of a link.
     private static func bare(_ value: Value) -> Value { if case .link(_, let key) = value { key } else { value } }
 }

@@ -1,24 +1,27 @@
 import SluiceCore
 import Synchronization
 
-/// Stands in the fan-out for what decides on a view's members, and notes that it has changed. What it is sent, nobody reads.
+/// A subscriber of the fan-out for the changes that affect a view's members. It only records that a change has passed.
 final class MemberWatch: SessionChannel {
-    /// Milliseconds after a change until the members are found again, so that a run of changes costs once.
+    /// The delay from a change to the next search of the members, in milliseconds. It combines the changes of a burst.
     static let pause: UInt64 = 20
 
     private let stale = Atomic(false)
     private let closed = Atomic(false)
     private let onChange: @Sendable () -> Void
 
-    /// - Parameter onChange: called once until `take`.
+    /// Creates a watch.
+    /// - Parameter onChange: Called at the first change, and again at the first change after each `take`.
     init(onChange: @escaping @Sendable () -> Void) { self.onChange = onChange }
 
+    /// `true` if a change has passed since the last `take`.
     var isStale: Bool { stale.load(ordering: .acquiring) }
 
-    /// The fan-out has let it go, and it hears of nothing any more.
+    /// `true` if the fan-out has removed the subscriber. It receives no further changes.
     var isClosed: Bool { closed.load(ordering: .acquiring) }
 
-    /// Forgets the change. - Returns: whether there was one.
+    /// Clears the recorded change.
+    /// - Returns: `true` if there was one.
     func take() -> Bool { stale.exchange(false, ordering: .acquiringAndReleasing) }
 
     func send(_ frames: [Frame]) {

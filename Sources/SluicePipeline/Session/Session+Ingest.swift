@@ -9,7 +9,7 @@ struct WaitingBatch {
     /// The rejected objects, once the others are durable; nil before.
     /// Completed steps are not repeated if a later step fails. Otherwise the log would receive another copy, and other rules could reject
     /// stored objects.
-    var refused: [RejectedWrite]?
+    var refused: [WriteRejection]?
     /// `true` once the rejected objects are stored.
     var isRefusalKept = false
 }
@@ -54,7 +54,7 @@ extension Session {
         var pause = Doubt.firstPause
         while true {
             // Each attempt needs the current permissions, which may change during a pause.
-            await settleDoubt()
+            await markRulesAvailable()
             guard state.phase == .open, !channel.isClosed, !Task.isCancelled else { return nil }
             do { return try await take(&batch) } catch let error as SluiceError where error.code.sessionAction == .transient {
                 logger.warning(
@@ -78,7 +78,7 @@ extension Session {
         }
         let sender = "device/\(user?.user.id ?? "")/\(file.id)"
         let schema = services.authority.current()
-        let refused: [RejectedWrite]
+        let refused: [WriteRejection]
         if let known = batch.refused {
             refused = known
         } else {

@@ -43,7 +43,7 @@ extension Session {
     private func settled() async {
         let begun = looks.begun
         while state.phase == .open {
-            await settleDoubt()
+            await markRulesAvailable()
             guard isBuilding || watch?.channel.isStale == true, looks.over <= begun else { return }
             membersChanged()
             await bootstrap?.value

@@ -33,7 +33,7 @@ extension Session {
             await stopSending()
             if doubt == nil { await bring(next) }
         } catch let error as SluiceError where error.code.isPluginFailure {
-            beInDoubt(error)
+            markRulesUnavailable(error)
         } catch {
             if doubt == nil { refuse(error) }
         }
@@ -98,7 +98,7 @@ extension Session {
     }
 
     /// Puts the session in doubt: stops sending and asks again until an answer arrives. One task a session.
-    func beInDoubt(_ error: SluiceError) {
+    func markRulesUnavailable(_ error: SluiceError) {
         guard doubt == nil else { return }
         logger.warning("A session waits for its rules.", metadata: ["error": .string(error.description)])
         // Unstructured because: the client's other messages are read meanwhile; it ends with an answer, or with the session.
@@ -135,7 +135,7 @@ extension Session {
     }
 
     /// Waits until the session's permissions are known.
-    func settleDoubt() async {
+    func markRulesAvailable() async {
         while let doubt { await doubt.value }
     }
 

@@ -34,6 +34,6 @@ extension Session {
         return SessionStatus(
             client: file.id, version: set.version, isLive: !isBuilding && set.version > 0 && view.version == set.version,
             queries: set.queries.filter { $0.type == name }.map(\.text), inquiry: inquiry.all, own: about.filter { $0 < queries },
-            included: about.first { $0 >= queries }, view: view.type(type)?.predicate)
+            included: about.first { $0 >= queries && $0 < queries + inquiry.included.count }, view: view.type(type)?.predicate)
     }
 }

@@ -7,10 +7,12 @@ extension Session {
     /// Builds and bootstraps the view of a new subscription set. A query error fails this version only.
     func subscribe(_ set: PBSubscribe) async throws {
         try state.request(set.version)
+        let pending = try PendingObjects(set)
         do {
             let view = try await patientlyBuild(set)
             self.set = set
-            // A look at the members of the set before may have had no answer meanwhile: what ends that doubt brings the new set.
+            self.pending = pending
+            // A member search for the previous set may have failed meanwhile. The end of that doubt then bootstraps the new set.
             if doubt == nil { await bring(view) }
         } catch let error as SluiceError where error.code.isQueryError || error.code == .pluginRefused || error.code.isPluginFailure {
             // The live or pending view continues.
@@ -128,7 +130,7 @@ extension Session {
         } catch is CancellationError {
             // The search has no result, so nothing is recorded.
         } catch let error as SluiceError where error.code.isPluginFailure {
-            beInDoubt(error)
+            markRulesUnavailable(error)
         } catch {
             fail(SluiceError(.resync, "The objects of the subscriptions cannot be found again.", detail: "\(error)"))
         }
@@ -156,7 +158,7 @@ extension Session {
             let runner = BootstrapRunner(
                 authority: services.authority, snapshots: services.snapshots, fanout: services.fanout, frames: services.frames,
                 environment: services.environment, channel: channel, client: file?.id ?? .server,
-                user: user?.user.id ?? "", sealer: services.sealer, progress: progress,
+                user: user?.user.id ?? "", sealer: services.sealer, progress: progress, pending: pending,
                 taken: { await self.told })
             // Also if a newer version was requested meanwhile: this one is live until then.
             if let id = try await resume(view, runner) {

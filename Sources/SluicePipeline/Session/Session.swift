@@ -23,12 +23,12 @@ package actor Session {
     /// The view that writes are judged by. It changes just before `view`, because the client may know the new view already.
     var writable = View.empty
     /// The client view record; nil if unknown.
-    var held: HeldView?
+    var held: ClientViewRecord?
     /// The resume offer of the client's Hello; nil once a bootstrap has begun, or if its history is unproven.
-    var greeting: (held: PBHeld, applied: LSN, witness: Witness)?
+    var greeting: (held: PBHeld, applied: LSN, witness: HistoryAnchor)?
     /// The staged rows of unfinished bootstraps.
     var progress = BootstrapProgress()
-    var seen = SeenRows()
+    var seen = ClientViewHistory()
     /// The live subscriber of the fan-out, from Hello on.
     var subscriber: Fanout.Handle?
     /// `true` once a view of this session is live. Before, the client's rows are from an earlier session, and no position may claim more.
@@ -50,7 +50,9 @@ package actor Session {
     var bootstrap: Task<Void, Never>?
     /// The set of the live or pending view.
     var set = PBSubscribe()
-    /// How many subscriptions of this session the observer knows of.
+    /// The pending objects of `set`.
+    var pending = PendingObjects()
+    /// The number of subscriptions reported to the observer.
     var counted = 0
     /// The number of calls of `bring`.
     var brings = 0
@@ -85,7 +87,7 @@ package actor Session {
             let message = try decode(bytes)
             // The permissions must be known before the message is judged.
             if message.needsRules {
-                await settleDoubt()
+                await markRulesAvailable()
                 guard state.phase != .closed else { return }
             }
             switch message {
@@ -95,7 +97,7 @@ package actor Session {
             case .ingest(let batch): try await ingest(batch)
             case .mark(let mark): await reach(mark)
             case .refreshToken(let refresh): try await self.refresh(token: refresh.accessToken)
-            case .reportError(let report): note(report)
+            case .reportError(let report): try await note(report)
             }
         } catch let error as SluiceError {
             fail(error)
@@ -149,7 +151,7 @@ package actor Session {
         expiry?.cancel()
         ingesting?.cancel()
         // Await the tasks before removing subscribers: a bootstrap may still add one.
-        await settleDoubt()
+        await markRulesAvailable()
         await bootstrap?.value
         if let subscriber { await services.fanout.remove(subscriber) }
         if let watch { await services.fanout.remove(watch.id) }
@@ -172,13 +174,6 @@ package actor Session {
 
     func send(_ message: [UInt8]) { channel.send([services.frames.frame(message)]) }
 
-    /// Logs an error reported by the client, since the client's own log may be out of reach.
-    private func note(_ report: PBReportError) {
-        guard state.takeReport() else { return }
-        logger.warning(
-            "A client reports an error.", metadata: ["code": "\(report.code)", "reason": "\(report.message.prefix(2_000))"])
-    }
-
     // MARK: Hello
 
     private func open(_ hello: PBHello) async throws {
@@ -190,8 +185,8 @@ package actor Session {
         clientTypes = types
         // Records of another history of the database are meaningless in this one.
         if file.isPointProven {
-            held = HeldView(hello.held, user: user.user.id, services.sealer, schema.schema)
-            seen = SeenRows(hello.held)
+            held = ClientViewRecord(hello.held, user: user.user.id, services.sealer, schema.schema)
+            seen = ClientViewHistory(hello.held)
             if held != nil, file.isPositionProven, let witness = hello.history.position {
                 greeting = (hello.held, LSN(rawValue: hello.appliedLsn), witness)
             }
@@ -309,7 +304,7 @@ package actor Session {
     }
 
     /// Logs one line for a changeset, however many of its writes were rejected. The database has the others.
-    private func note(_ rejected: [RejectedWrite]) {
+    private func note(_ rejected: [WriteRejection]) {
         guard let first = rejected.first else { return }
         logger.log(
             level: rejected.contains { $0.cause == .database } ? .warning : .info, "Writes were undone.",

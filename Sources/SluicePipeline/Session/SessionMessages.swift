@@ -66,7 +66,7 @@ package enum SessionMessages {
     }
 
     /// Encodes a compensating write. The client keeps the server's state of objects with pending writes, so it needs no rows.
-    static func compensation(id: UInt64, writes: [RejectedWrite]) -> [UInt8] {
+    static func compensation(id: UInt64, writes: [WriteRejection]) -> [UInt8] {
         encode { message in
             message.compensation = .with {
                 $0.id = id
@@ -75,7 +75,7 @@ package enum SessionMessages {
         }
     }
 
-    static func ingestAck(number: UInt64, rejected: [RejectedWrite]) -> [UInt8] {
+    static func ingestAck(number: UInt64, rejected: [WriteRejection]) -> [UInt8] {
         encode { message in
             message.ingestAck = .with {
                 $0.number = number
@@ -84,7 +84,7 @@ package enum SessionMessages {
         }
     }
 
-    private static func message(_ write: RejectedWrite) -> PBRejectedWrite {
+    private static func message(_ write: WriteRejection) -> PBRejectedWrite {
         PBRejectedWrite(
             RejectedWriteReport(
                 changeset: write.changeset, object: write.object, error: SluiceError(write.code, write.reason), cause: write.cause,
@@ -134,20 +134,20 @@ extension PBHeldType {
 
 extension PBHeld {
     /// The fields `witness` and `committed`, decoded.
-    var position: Witness? {
-        get { Witness(witness) }
+    var position: HistoryAnchor? {
+        get { HistoryAnchor(witness) }
         set { witness = Data(newValue?.bytes ?? []) }
     }
-    var point: Witness? {
-        get { Witness(committed) }
+    var point: HistoryAnchor? {
+        get { HistoryAnchor(committed) }
         set { committed = Data(newValue?.bytes ?? []) }
     }
 }
 
 extension PBCheckpoint {
     /// The field `committed`, decoded.
-    var point: Witness? {
-        get { Witness(committed) }
+    var point: HistoryAnchor? {
+        get { HistoryAnchor(committed) }
         set { committed = Data(newValue?.bytes ?? []) }
     }
 }
@@ -156,6 +156,6 @@ extension PBHello {
     /// The history that the replica has seen.
     var history: SeenHistory {
         SeenHistory(
-            applied: LSN(rawValue: appliedLsn), position: witness.isEmpty ? held.position : Witness(witness), point: held.point)
+            applied: LSN(rawValue: appliedLsn), position: witness.isEmpty ? held.position : HistoryAnchor(witness), point: held.point)
     }
 }

@@ -23,9 +23,9 @@ package struct SessionServices: Sendable {
     package var observer: any SessionObserver
     /// Seals the view records that clients keep.
     package var sealer: any Sealer
-    package let files = FileSessions()
+    package let files = ClientSessions()
     /// Limits the sessions that ask the plugins concurrently after a rule change, because the plugins' queues are bounded.
-    package let reviews = Turnstile(width: 16)
+    package let reviews = AsyncSemaphore(width: 16)
 
     package init(
         app: String, authenticator: any Authenticator, clients: any ClientRegistry, authority: any SchemaAuthority,

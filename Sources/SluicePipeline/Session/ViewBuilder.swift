@@ -32,9 +32,10 @@ struct ViewBuilder {
                 continue
             }
             let allowed = try Self.ruled(plan[type.name].read, type)
-            let members = try MemberQuery(query, type: index, predicate: .and(whole, allowed), schema: schema.schema) { type in
-                plan[type.name].hidden(of: type)
-            }
+            let members = try MemberQuery(
+                query, type: index, predicate: .and(whole, allowed), schema: schema.schema,
+                hidden: { type in plan[type.name].hidden(of: type) },
+                readable: resolver(schema.schema, narrowing.included.merging(narrowing.passed) { included, _ in included }).readable)
             try await parts.add(members, whole, resolver(schema.schema, narrowing.included), schema.schema)
         }
         // An object of a plain query stays writable even if a limited query of its class leaves it out.
@@ -65,7 +66,7 @@ struct ViewBuilder {
         var view = View(
             version: set.version, types: types, partitions: partitions.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) },
             writable: parts.writable, watched: watched)
-        view.ruling = Ruling(plan: plan, cuts: narrowing.texts)
+        view.ruling = PermissionSnapshot(plan: plan, cuts: narrowing.texts)
         return view
     }
 
@@ -85,7 +86,7 @@ struct ViewBuilder {
         let plan = plan
         return MemberResolver(
             snapshots: services.snapshots, fanout: services.fanout, environment: services.environment, schema: schema
-        ) { index in
+        ) { index throws(SluiceError) in
             let readable = try ViewBuilder.ruled(plan[schema.types[index].name].read, schema.types[index])
             return cuts[index].map { .and(readable, $0) } ?? readable
         }
@@ -178,6 +179,8 @@ struct ViewBuilder {
         var cuts: [Predicate]
         /// The restrictions of the included classes.
         var included: [Int: Predicate] = [:]
+        /// The restrictions of the other classes that the orders of limits pass through.
+        var passed: [Int: Predicate] = [:]
         /// A hash of the rules' texts.
         var texts = Fingerprint()
     }
@@ -190,8 +193,10 @@ struct ViewBuilder {
         let inquiry = try Self.inquiry(questions, schema)
         let texts = try await services.rules.checkSubscription(user: user, queries: inquiry.all)
         var narrowing = Narrowing(questions: questions, cuts: try zip(texts, questions).map { try cut($0, $1.type) })
-        // The answers follow the order of the inquiry: queries first, then included classes.
-        for (text, type) in zip(texts.dropFirst(questions.count), inquiry.included) { narrowing.included[type] = try cut(text, type) }
+        // The answers follow the order of the inquiry: queries first, then included classes, then classes of orders.
+        let linked = texts.dropFirst(questions.count)
+        for (text, type) in zip(linked, inquiry.included) { narrowing.included[type] = try cut(text, type) }
+        for (text, type) in zip(linked.dropFirst(inquiry.included.count), inquiry.passed) { narrowing.passed[type] = try cut(text, type) }
         for text in texts { narrowing.texts.add(text) }
         return narrowing
     }
@@ -199,9 +204,15 @@ struct ViewBuilder {
     private static func inquiry(_ questions: [Question], _ schema: Schema) throws -> Inquiry {
         let included = try questions.reduce(into: Set<Int>()) { classes, question in
             classes.formUnion(try MemberQuery.classes(question.query, from: question.type, schema))
-        }.sorted()
+        }
+        let passed = try questions.reduce(into: Set<Int>()) { classes, question in
+            classes.formUnion(try MemberChoice.classes(question.query, from: question.type, schema))
+        }.subtracting(included)
         let asked = questions.map { (type: schema.types[$0.type].name, query: $0.predicate.canonicalText) }
-        return Inquiry(all: asked + included.map { (type: schema.types[$0].name, query: "TRUEPREDICATE") }, included: included)
+        let linked = included.sorted() + passed.sorted()
+        return Inquiry(
+            all: asked + linked.map { (type: schema.types[$0].name, query: "TRUEPREDICATE") }, included: included.sorted(),
+            passed: passed.sorted())
     }
 
     /// Returns the questions to the rules about a set.
@@ -224,12 +235,15 @@ struct ViewBuilder {
     }
 }
 
-/// The questions to the rules about a set: each query, then each included class as a whole, because its objects are as good as
-/// subscribed.
+/// The questions to the rules about a set: each query, then each linked class as a whole.
+///
+/// A class is linked if its objects are included, or if the order of a limit passes through it. Its objects are as good as subscribed.
 struct Inquiry {
     var all: [(type: String, query: String)]
-    /// The included classes at the end of `all`, by index in the schema.
+    /// The included classes, which follow the queries in `all`, by index in the schema.
     var included: [Int]
+    /// The classes at the end of `all` that only orders pass through, by index in the schema.
+    var passed: [Int]
 }
 
 extension Dictionary where Key == Int, Value == Predicate {

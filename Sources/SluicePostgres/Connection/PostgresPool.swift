@@ -17,7 +17,7 @@ package final class PostgresPool: Sendable {
     private let state: Mutex<Machine>
     private let numbers = Atomic<UInt64>(0)
     /// The statements that run together with those of concurrent callers.
-    let shared = Gatherer<PostgresStatement, PostgresResult>(width: 2, most: 64)
+    let shared = RequestCoalescer<PostgresStatement, PostgresResult>(width: 2, most: 64)
 
     /// Creates a pool without opening a connection.
     ///

@@ -6,11 +6,13 @@ package import SluiceCore
 /// one is a delete for all readers, and the reverse is an insert. An update of the primary key is a delete and an insert, with an
 /// ordinal each. Row changes of tables without a class only advance the ordinal.
 ///
-/// The origin of a transaction is the logical message with prefix `sluice` and content `client:changeset`; it holds for
-/// the whole transaction, or from the piece in which it comes for one that was cut. A transaction with nothing but a mark
-/// (prefix `sluice-mark`) is reported as one without changes: its end is the news. What a message announces of the schema
-/// (prefix `sluice-schema`) is handed on as it is; what one says is missing of a table that a type has (prefix `sluice-gap`) is missing
-/// before the end of its transaction.
+/// The origin of a transaction is the logical message with the prefix `sluice` and the content `client:changeset:time`. It applies
+/// to the whole transaction, or from its piece on if the transaction was cut. Write times (prefix `sluice-times`) precede their
+/// rows.
+///
+/// A transaction with only a WAL heartbeat (prefix `sluice-mark`) is reported without changes, because its end is awaited. A schema
+/// announcement (prefix `sluice-schema`) is passed on unchanged. A gap of a table with a class (prefix `sluice-gap`) means that
+/// changes from before the end of its transaction are missing.
 package struct PgOutputDecoder: Sendable {
     private let schema: Schema
     /// Index into `Schema.types`, mapping and forms, by schema and table.
@@ -33,7 +35,9 @@ package struct PgOutputDecoder: Sendable {
         var lsn: LSN
         var commitTime: Int64
         var origin: Origin?
-        /// Whether its end is waited for.
+        /// The write times of its rows, by `WriteTimesMessage.name`. Each applies to the first change of its row.
+        var times: [String: ArraySlice<UInt8>] = [:]
+        /// `true` if the transaction is reported even without changes, because its end is awaited.
         var isMark = false
         /// `true` if changes from before its end are missing.
         var isGap = false
@@ -138,13 +142,20 @@ package struct PgOutputDecoder: Sendable {
         let prefix = try reader.string()
         let content = unsafe try reader.bytes(Int(try reader.uint32()))
         guard isTransactional, open != nil else { return }
+        if prefix == WriteTimesMessage.prefix {
+            let times = WriteTimesMessage.decode(unsafe Array(content))
+            open?.times.merge(times) { $1 }
+            return
+        }
         let text = unsafe String(decoding: content, as: UTF8.self)
         switch prefix {
         case PostgresRowTransaction.messagePrefix:
             let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-            guard parts.count == 2, let client = UInt64(parts[0]), let changeset = UInt64(parts[1]) else { return }
-            open?.origin = Origin(client: ClientID(rawValue: client), changeset: changeset)
-        case LogMark.prefix:
+            // A message of another form is ignored.
+            guard parts.count == 3, let client = UInt64(parts[0]), let changeset = UInt64(parts[1]), let time = UInt64(parts[2])
+            else { return }
+            open?.origin = Origin(client: ClientID(rawValue: client), changeset: changeset, time: HybridTime(rawValue: time))
+        case WALHeartbeat.prefix:
             open?.isMark = true
         case SchemaAnnouncement.prefix:
             batch.schemas.append(text)
@@ -273,12 +284,18 @@ package struct PgOutputDecoder: Sendable {
         switch (old?.ref, new?.ref) {
         case (nil, nil): break
         case (nil, let after?):
-            batch.changes.append(CapturedChange(position: position, type: type, operation: .insert, before: nil, after: after))
+            let times = times(of: after, slot, &batch)
+            batch.changes.append(
+                CapturedChange(position: position, type: type, operation: .insert, before: nil, after: after, times: times))
         case (let before?, nil):
-            batch.changes.append(CapturedChange(position: position, type: type, operation: .delete, before: before, after: nil))
+            let times = times(of: before, slot, &batch)
+            batch.changes.append(
+                CapturedChange(position: position, type: type, operation: .delete, before: before, after: nil, times: times))
         case (let before?, let after?):
             if TupleDecoder.isSame(relations[slot].keyProperty, before, after, batch.rows) {
-                batch.changes.append(CapturedChange(position: position, type: type, operation: .update, before: before, after: after))
+                let times = times(of: after, slot, &batch)
+                batch.changes.append(
+                    CapturedChange(position: position, type: type, operation: .update, before: before, after: after, times: times))
                 return
             }
             // A changed key gives two changes, with an ordinal each.
@@ -286,5 +303,19 @@ package struct PgOutputDecoder: Sendable {
             guard let next = try? nextPosition() else { return }
             batch.changes.append(CapturedChange(position: next, type: type, operation: .insert, before: nil, after: after))
         }
+    }
+
+    /// Moves the write times of a row into the batch, and returns their range in the arena.
+    ///
+    /// A further change of the row in the same transaction has none: it was made by SQL, such as a trigger's.
+    private mutating func times(of row: RowRef, _ slot: Int, _ batch: inout CaptureBatch) -> Range<UInt32> {
+        guard let isEmpty = open?.times.isEmpty, !isEmpty else { return 0..<0 }
+        let relation = relations[slot]
+        guard let key = batch.rows.withView(row, { $0.value(relation.keyProperty) }) else { return 0..<0 }
+        let name = WriteTimesMessage.name(schema.types[Int(relation.type)].name, key)
+        guard let times = open?.times.removeValue(forKey: name) else { return 0..<0 }
+        let start = UInt32(batch.rows.arena.count)
+        batch.rows.arena.append(contentsOf: times)
+        return start..<UInt32(batch.rows.arena.count)
     }
 }

@@ -78,9 +78,9 @@ package struct AuditLog: Sendable {
 
     /// Deletes the oldest entries beyond `count`.
     ///
-    /// - Returns: The number of deleted entries, at most `RefusalPruning.batch`.
+    /// - Returns: The number of deleted entries, at most `RejectionPruning.batch`.
     package func prune(keeping count: Int64) async throws -> Int {
-        try await RefusalPruning.delete(from: "sluice.admin_audit", where: "true", keeping: count, pool)
+        try await RejectionPruning.delete(from: "sluice.admin_audit", where: "true", keeping: count, pool)
     }
 
     @discardableResult

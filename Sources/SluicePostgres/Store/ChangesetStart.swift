@@ -19,7 +19,7 @@ enum ChangesetStart {
             """,
             [
                 .int(Int64(clamping: origin.client.rawValue)), .int(Int64(clamping: origin.changeset)),
-                .text("\(origin.client.rawValue):\(origin.changeset)"), .int(Int64(clamping: session)),
+                .text("\(origin.client.rawValue):\(origin.changeset):\(origin.time.rawValue)"), .int(Int64(clamping: session)),
             ])
     }
 
@@ -81,7 +81,7 @@ struct RowLoad: Sendable {
         [
             rows(keys),
             PostgresStatement(
-                Self.locking(
+                Self.lookingUp(
                     """
                     SELECT key, clocks, deleted_lsn IS NULL FROM sluice.row_clock WHERE type = $2 AND row_clock.key
                     """, texts.count, "text", also: ", (extract(epoch FROM clock_timestamp()) * 1000)::bigint"),
@@ -89,44 +89,60 @@ struct RowLoad: Sendable {
         ]
     }
 
-    /// The rows of some of the keys.
-    func rows(_ keys: [Value]) -> PostgresStatement {
+    /// Returns the statement that reads the rows of some of the keys.
+    func rows(_ keys: [Value], locks: Bool = true) -> PostgresStatement {
         let form = shape.forms[shape.key]
         // An array of the domain would not use the index; an array of its text does.
         let element = form.columnType == "sluice.objectid" ? "text" : form.columnType
         return PostgresStatement(
-            Self.locking(
+            Self.lookingUp(
                 """
                 SELECT \(shape.columnList), (extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000)::bigint AS sluice_time,
                     xmin::text::bigint AS sluice_writer
                 FROM \(shape.table) WHERE \(shape.keyColumn)
-                """, keys.count, element),
+                """, keys.count, element, locks: locks),
             [keys.count == 1 ? form.parameter(keys[0]) : .text(StoreText.array(keys.map(form.text)))])
     }
 
-    /// A statement that looks each key up by itself, in the order given, and locks what it finds. With `= ANY` a plan that was made while
-    /// the table was small, and is kept, walks along the index in the order of the keys when the table is large.
+    /// The statements that read rows and clocks without locks. They must run in one snapshot, in which rows and clocks match.
+    var reading: [PostgresStatement] {
+        let clocks = PostgresStatement(
+            """
+            SELECT key, clocks, true, (extract(epoch FROM now()) * 1000)::bigint, xmin::text::bigint
+            FROM sluice.row_clock WHERE type = $2 AND key = ANY ($1::text[])
+            """, [.text(StoreText.array(texts)), .text(shape.type.name)])
+        return [rows(keys, locks: false), clocks]
+    }
+
+    /// Returns a statement that looks up each key separately, in the given order, and locks the rows it finds.
     ///
     /// With `= ANY`, a plan cached while the table was small walks the index in key order after the table has grown.
     ///
     /// A single key is passed as a scalar. For a list of unknown length PostgreSQL plans each execution anew, which takes longer
     /// than the execution.
     /// - Parameters:
-    ///   - lookup: up to the column that is compared with a key.
-    ///   - count: of the keys; they are the first parameter, one by itself and several as an array.
-    ///   - also: what is read once the lock is there.
-    private static func locking(_ lookup: String, _ count: Int, _ element: String, also: String = "") -> String {
+    ///   - lookup: The query up to the column that is compared with a key.
+    ///   - count: The number of keys. They are the first parameter: one as a scalar, several as an array.
+    ///   - also: Expressions that are evaluated after the lock is acquired.
+    ///   - locks: `false` to leave the rows unlocked.
+    private static func lookingUp(
+        _ lookup: String, _ count: Int, _ element: String, also: String = "", locks: Bool = true
+    ) -> String {
         let (list, key) =
             count == 1
             ? ("", "$1::\(element)")
             : ("unnest($1::\(element)[]) AS sluice_wanted (sluice_key) CROSS JOIN LATERAL ", "sluice_wanted.sluice_key")
-        return "SELECT stored.*\(also) FROM \(list)(\(lookup) = \(key) FOR UPDATE) AS stored"
+        return "SELECT stored.*\(also) FROM \(list)(\(lookup) = \(key)\(locks ? " FOR UPDATE" : "")) AS stored"
     }
 
-    /// What `statements` found.
-    /// - Returns: also the keys whose clocks are those of an object that is there, and whose row was not found. A row that is not there
-    ///   cannot be waited for: whoever held the clocks may have made it since it was looked for.
-    func read(_ rows: PostgresResult, _ clocks: PostgresResult) -> (objects: [Value: LockedRow], missing: [Value]) {
+    /// Returns the objects that `statements` found.
+    ///
+    /// - Parameter hasWriters: `true` for the results of `reading`.
+    /// - Returns: The objects, and the keys with clocks of a live object but without a row. A lookup cannot wait for a missing row:
+    ///   the transaction that held the clocks may have inserted the row since.
+    func read(
+        _ rows: PostgresResult, _ clocks: PostgresResult, hasWriters: Bool = false
+    ) -> (objects: [Value: LockedRow], missing: [Value]) {
         var objects: [Value: LockedRow] = [:]
         take(rows, into: &objects)
         var missing: [Value] = []
@@ -136,6 +152,7 @@ struct RowLoad: Sendable {
             // Clocks of a live object without its row: the row may have been inserted since the lookup.
             if objects[key] == nil, clocks.bool(row, 2) == true { missing.append(key) }
             objects[key, default: LockedRow(row: nil, clocks: nil, rowTime: clocks.int(row, 3) ?? 0)].clocks = bytes
+            if hasWriters { objects[key]?.clocksWriter = clocks.int(row, 4).flatMap { UInt32(exactly: $0) } }
         }
         return (objects, missing)
     }

@@ -56,8 +56,8 @@ package struct ClientStore: Sendable {
     /// - Throws: `badClientFile` for an unknown id, a wrong secret, or a client that has seen more than the database. Another
     ///   user's client throws `userMismatch`. The error is `timeout` if a write of the previous session still runs after 60 s.
     package func open(
-        id: ClientID, secret: [UInt8], user: String, oldestBase: LSN = .zero, applied: LSN = .zero, position: Witness? = nil,
-        point: Witness? = nil
+        id: ClientID, secret: [UInt8], user: String, oldestBase: LSN = .zero, applied: LSN = .zero, position: HistoryAnchor? = nil,
+        point: HistoryAnchor? = nil
     ) async throws -> ClientRecord {
         let end = ContinuousClock.now + Self.patience
         while true {
@@ -76,7 +76,7 @@ package struct ClientStore: Sendable {
     ///
     /// - Returns: Nil while a write of the previous session is running.
     private func openAtOnce(
-        id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, applied: LSN, position: Witness?, point: Witness?
+        id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, applied: LSN, position: HistoryAnchor?, point: HistoryAnchor?
     ) async throws -> ClientRecord? {
         try await pool.perform { session in
             // A crash may lose this update without harm, because it also ends the sessions that the update separates.
@@ -117,13 +117,13 @@ package struct ClientStore: Sendable {
     private static let position = History.finding("$6::text::xid", "$7::bigint")
     private static let point = History.finding("$8::text::xid", "$9::bigint")
 
-    private static func parameters(_ witness: Witness?) -> [PostgresParameter] {
+    private static func parameters(_ witness: HistoryAnchor?) -> [PostgresParameter] {
         witness?.parameters.map { .text($0) } ?? [.null, .null]
     }
 
     /// Returns the reason why a client was not opened.
     private static func refusal(
-        id: ClientID, secret: [UInt8], user: String, applied: LSN, _ position: Witness?, _ session: PostgresSession
+        id: ClientID, secret: [UInt8], user: String, applied: LSN, _ position: HistoryAnchor?, _ session: PostgresSession
     ) throws -> SluiceError {
         let result = try session.query(
             "SELECT user_id, sha256(secret) = sha256($2), pg_current_wal_insert_lsn() FROM sluice.client WHERE id = $1",
@@ -148,6 +148,22 @@ package struct ClientStore: Sendable {
                 WHERE user_id = $1 ORDER BY seen_at DESC, id DESC LIMIT $2
                 """, [.text(user), .int(Int64(limit))]))
         return (0..<result.count).map { (ClientID(rawValue: UInt64(clamping: result.int($0, 0) ?? 0)), result[$0, 1] ?? "") }
+    }
+
+    /// Returns a bound on the write times that changesets merge with: no committed write has a later one. Zero if every write is older
+    /// than `Limits.clockSkewMilliseconds`.
+    ///
+    /// A gateway cuts the time of a changeset to the present and that bound, so only clients that wrote since then can have a time ahead
+    /// of the present. Cost: O(clients). The publisher calls it when it acquires the slot.
+    package func latestWriteTime() async throws -> HybridTime {
+        let result = try await pool.share(
+            PostgresStatement(
+                """
+                SELECT max(least(CASE WHEN last_time < 0 THEN \(Int64.max) ELSE last_time END,
+                    ((extract(epoch FROM seen_at) * 1000)::bigint + \(Limits.clockSkewMilliseconds)) * 65536 + 65535))
+                FROM sluice.client WHERE seen_at > now() - make_interval(secs => \(2 * Limits.clockSkewMilliseconds / 1_000))
+                """, []))
+        return HybridTime(rawValue: UInt64(clamping: result.int(0, 0) ?? 0))
     }
 
     /// Advances the horizon, see `ClientHorizon.advance`. The caller runs it every ten minutes.

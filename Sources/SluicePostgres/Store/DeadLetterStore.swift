@@ -168,9 +168,9 @@ package struct DeadLetterStore: Sendable {
     /// - Parameters:
     ///   - count: The number of newest ids that are kept.
     ///   - untold: `true` to delete also letters that the dead-letter topic does not have, as an app without that topic needs.
-    /// - Returns: The number of deleted letters; `RefusalPruning.batch` if more may remain.
+    /// - Returns: The number of deleted letters; `RejectionPruning.batch` if more may remain.
     package func prune(keeping count: Int64, untold: Bool) async throws -> Int {
-        try await RefusalPruning.delete(from: "sluice.ingest_rejected", where: untold ? "true" : "published", keeping: count, pool)
+        try await RejectionPruning.delete(from: "sluice.ingest_rejected", where: untold ? "true" : "published", keeping: count, pool)
     }
 
     private func write(_ sql: String, _ ids: [Int64]) async throws {

@@ -12,7 +12,7 @@ package final class DurableLog: Sendable {
     private let state = Mutex<(waiting: [Waiter], isWriting: Bool)>(([], false))
 
     /// Creates a log that writes heartbeats through a pool. Its connections must wait for the WAL at each commit.
-    package convenience init(pool: PostgresPool) { self.init { try await LogMark.write(pool) } }
+    package convenience init(pool: PostgresPool) { self.init { try await WALHeartbeat.write(pool) } }
 
     package init(write: @escaping @Sendable () async throws -> Void) { self.write = write }
 

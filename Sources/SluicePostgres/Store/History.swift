@@ -12,7 +12,7 @@ package enum History {
     }
 
     /// Compares a history anchor with the database's commit times.
-    package static func find(_ witness: Witness, _ pool: PostgresPool) async throws -> Finding {
+    package static func find(_ witness: HistoryAnchor, _ pool: PostgresPool) async throws -> Finding {
         try await pool.perform { session in
             let sql = "SELECT \(finding("$1::text::xid", "$2::bigint"))"
             return Finding(try session.query(sql, witness.parameters.map { .text($0) }, cached: true).int(0, 0))
@@ -24,7 +24,7 @@ package enum History {
         let time = "pg_xact_commit_timestamp(\(transaction))"
         return """
             CASE WHEN \(transaction) IS NULL THEN NULL WHEN age(\(transaction)) <= 0 THEN 1 WHEN \(time) IS NULL THEN 2
-            WHEN \(Witness.microseconds(time)) = \(commitTime) THEN 0 ELSE 1 END
+            WHEN \(HistoryAnchor.microseconds(time)) = \(commitTime) THEN 0 ELSE 1 END
             """
     }
 }
@@ -40,7 +40,7 @@ extension History.Finding {
     }
 }
 
-extension Witness {
+extension HistoryAnchor {
     /// Returns SQL that converts a time into microseconds since 1970.
     static func microseconds(_ time: String) -> String { "(extract(epoch FROM \(time)) * 1000000)::bigint" }
 

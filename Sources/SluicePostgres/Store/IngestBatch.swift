@@ -41,7 +41,7 @@ package struct IngestRows: Sendable {
 }
 
 /// An object that is stored as rejected instead of written.
-package struct RefusedRecord: Hashable, Sendable {
+package struct StoredRejectedObject: Hashable, Sendable {
     package var source: IngestSource
     package var code: ErrorCode
     package var reason: String
@@ -60,9 +60,9 @@ package struct IngestBatch: Sendable {
     package var offsets: [Int32: Range<Int64>]
     /// The accepted objects; at most one element for each class.
     package var accepted: [IngestRows]
-    package var refused: [RefusedRecord]
+    package var refused: [StoredRejectedObject]
 
-    package init(topic: String, offsets: [Int32: Range<Int64>], accepted: [IngestRows], refused: [RefusedRecord] = []) {
+    package init(topic: String, offsets: [Int32: Range<Int64>], accepted: [IngestRows], refused: [StoredRejectedObject] = []) {
         self.topic = topic
         self.offsets = offsets
         self.accepted = accepted

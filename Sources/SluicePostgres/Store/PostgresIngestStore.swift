@@ -59,7 +59,7 @@ package struct PostgresIngestStore: Sendable {
     ///
     /// - Returns: The number of new rows, and the number of objects that PostgreSQL rejected.
     @discardableResult
-    package func insert(_ accepted: [IngestRows], refused: [RefusedRecord] = []) async throws -> (written: Int, refused: Int) {
+    package func insert(_ accepted: [IngestRows], refused: [StoredRejectedObject] = []) async throws -> (written: Int, refused: Int) {
         let inserts = try inserts(of: accepted)
         return try await transact { session in try write(inserts, refused, session) }
     }
@@ -92,7 +92,7 @@ package struct PostgresIngestStore: Sendable {
     }
 
     private func write(
-        _ inserts: [BulkInsert], _ refused: [RefusedRecord], _ session: PostgresSession
+        _ inserts: [BulkInsert], _ refused: [StoredRejectedObject], _ session: PostgresSession
     ) throws -> (written: Int, refused: Int) {
         var kept = refused
         var written = 0
@@ -148,7 +148,7 @@ package struct PostgresIngestStore: Sendable {
         + "ORDER BY partition FOR UPDATE"
 
     /// Stores rejected objects. One that is stored already remains a single letter.
-    private static func keep(_ refused: [RefusedRecord], _ session: PostgresSession) throws {
+    private static func keep(_ refused: [StoredRejectedObject], _ session: PostgresSession) throws {
         guard !refused.isEmpty else { return }
         let texts = refused.map(\.source.text)
         try session.execute(

@@ -38,7 +38,7 @@ package struct PostgresRowStore: Sendable {
     /// of a changeset is on disk only after `durable`. If a statement waits longer than 200 ms for a lock, the transaction begins
     /// again on a connection for waiting transactions, without that limit.
     /// - Returns: The result of the body, and an LSN at or after the commit.
-    /// - Throws: `RefusedRow` if a constraint or trigger rejects the values of a row. The error is `writeNotAllowed` if it does so
+    /// - Throws: `RowRejection` if a constraint or trigger rejects the values of a row. The error is `writeNotAllowed` if it does so
     ///   only at the commit.
     package func transaction<R: Sendable>(
         _ body: @Sendable (PostgresRowTransaction, PostgresSession) throws -> R
@@ -111,7 +111,7 @@ package struct PostgresRowStore: Sendable {
 }
 
 /// A row whose values PostgreSQL rejected. The transaction was rolled back.
-package struct RefusedRow: Error {
+package struct RowRejection: Error {
     package var object: ObjectKey
     /// `true` if a foreign key rejected the row.
     package var isReference: Bool
@@ -133,6 +133,8 @@ package struct LockedRow: Hashable, Sendable {
     package var rowTime: Int64
     /// The low 32 bits of the transaction number of the row's last writer; nil if there is no row.
     package var writer: UInt32?
+    /// The same number for the clocks; set only by reads without a lock.
+    package var clocksWriter: UInt32?
 
     package init(row: Row?, clocks: [UInt8]?, rowTime: Int64) {
         self.row = row

@@ -18,7 +18,7 @@ package struct PostgresRowTransaction: Sendable {
         if let lockTimeout { waiting.add(PostgresStatement("SET LOCAL lock_timeout = '\(lockTimeout)'"), as: .other) }
     }
 
-    /// The prefix of the logical message that marks a transaction with its origin; its content is `client:changeset`.
+    /// The prefix of the logical message that carries a transaction's origin. Its content is `client:changeset:time`.
     package static let messagePrefix = "sluice"
 
     /// Begins the transaction of a changeset: locks the client's row, reads the basis of the decision and locks the named objects.
@@ -71,9 +71,20 @@ package struct PostgresRowTransaction: Sendable {
         return objects
     }
 
-    /// Has a row written that `load` or `open` has locked, and its clocks. When PostgreSQL refuses the values, the transaction
-    /// ends in `RefusedRow`.
-    /// - Parameter deleted: The position that the clocks remember a deletion with, when the object is gone.
+    /// Queues a logical message with the write times of the rows that are written after it, for the devices that show them.
+    package func announce(_ times: [(object: ObjectKey, times: [UInt8])]) {
+        guard !times.isEmpty else { return }
+        waiting.add(
+            PostgresStatement(
+                // Constant because: the prefix is a constant of `WriteTimesMessage`.
+                "SELECT pg_logical_emit_message(true, '\(WriteTimesMessage.prefix)', $1::bytea)", [.bytes(WriteTimesMessage.encode(times))]),
+            as: .other)
+    }
+
+    /// Queues the write of a row that `load` or `open` has locked, and of its clocks.
+    ///
+    /// If PostgreSQL rejects the values, the call that runs the statement throws `RowRejection`.
+    /// - Parameter deleted: The position that the clocks record for a deleted object; nil if the object exists.
     package func write(_ type: String, key: Value, _ write: RowWrite, clocks: [UInt8], deleted: LSN? = nil) throws {
         var statement = RowStatement(try tables(type), key)
         statement.clocks(clocks, deleted: deleted)
@@ -101,9 +112,9 @@ package struct PostgresRowTransaction: Sendable {
     /// Stores write rejections, after the queued statements.
     ///
     /// - Returns: The number of the compensating write.
-    package func reject(_ connection: PostgresSession, client: ClientID, _ writes: [RejectedRecord]) throws -> UInt64 {
+    package func reject(_ connection: PostgresSession, client: ClientID, _ writes: [StoredWriteRejection]) throws -> UInt64 {
         _ = try run([], connection)
-        return try RejectedWriteStore.insert(writes, client: client, connection)
+        return try WriteRejectionStore.insert(writes, client: client, connection)
     }
 
     /// Queues the record that the changeset took effect.
@@ -128,7 +139,7 @@ package struct PostgresRowTransaction: Sendable {
     /// Runs the queued statements and commits.
     ///
     /// - Returns: An LSN at or after the commit.
-    /// - Throws: `RefusedRow` if PostgreSQL rejects a queued write; `writeNotAllowed` if it rejects values only now (a deferred
+    /// - Throws: `RowRejection` if PostgreSQL rejects a queued write; `writeNotAllowed` if it rejects values only now (a deferred
     ///   constraint).
     func commit(_ connection: PostgresSession) throws -> LSN {
         _ = try run([], connection)
@@ -160,7 +171,7 @@ package struct PostgresRowTransaction: Sendable {
             guard kinds.indices.contains(failure.statement), case .write(let object, _) = kinds[failure.statement],
                 let refused = failure.error as? PostgresFailure, refused.isRefusedWrite
             else { throw failure.error }
-            throw RefusedRow(
+            throw RowRejection(
                 object: object, isReference: refused.sqlState == "23503", error: refused.refusal(of: [try tables(object.type).mapping]))
         }
     }
@@ -186,12 +197,12 @@ private final class Waiting: Sendable {
         case write(ObjectKey, isInsert: Bool)
         case other
 
-        /// Throws if a write changed no row: `RowCollision` for an insertion, else `RefusedRow`.
+        /// Throws if a write changed no row: `RowCollision` for an insertion, else `RowRejection`.
         func check(_ result: PostgresResult) throws {
             guard case .write(let object, let isInsert) = self, result.affected == 0 else { return }
             if isInsert { throw RowCollision() }
             let name = "\(object.type) \(StoreText.key(object.key))"
-            throw RefusedRow(
+            throw RowRejection(
                 object: object, isReference: false,
                 error: SluiceError(.writeNotAllowed, "\(name): PostgreSQL changed no row; a trigger may have suppressed it."))
         }

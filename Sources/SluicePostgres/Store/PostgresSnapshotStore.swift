@@ -98,8 +98,24 @@ package struct PostgresSnapshotStore: Sendable {
         }
     }
 
-    /// Whether a transaction is known to be in the database's history as it is now.
-    package func hasSeen(_ witness: Witness) async throws -> Bool { try await History.find(witness, pool) == .seen }
+    /// Returns the current rows of some keys with their clocks. A key with neither is missing. Locks nothing.
+    package func stored(_ shape: TableShape, keys: [Value]) async throws -> [Value: LockedRow] {
+        guard !keys.isEmpty else { return [:] }
+        let load = RowLoad(shape, keys)
+        return try await pool.perform { session in
+            try session.inTransaction(.readOnly) {
+                do throws(PipelineFailure) {
+                    let results = try session.pipeline(load.reading)
+                    return load.read(results[0], results[1], hasWriters: true).objects
+                } catch {
+                    throw error.error
+                }
+            }
+        }
+    }
+
+    /// Returns `true` if the transaction of a history anchor is known to be in the database's current history.
+    package func hasSeen(_ witness: HistoryAnchor) async throws -> Bool { try await History.find(witness, pool) == .seen }
 
     /// The maximum number of rows of a small view, which also has at most 1 MiB.
     package static let smallRows = SmallViews.rows

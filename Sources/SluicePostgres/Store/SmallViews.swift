@@ -32,7 +32,7 @@ struct SmallViews: Sendable {
 
     private let pool: PostgresPool
     private let append: Append
-    private let together = Gatherer<View, Reading>(width: Self.snapshots, most: 64)
+    private let together = RequestCoalescer<View, Reading>(width: Self.snapshots, most: 64)
 
     init(pool: PostgresPool, append: @escaping Append) {
         self.pool = pool

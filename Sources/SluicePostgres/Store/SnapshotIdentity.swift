@@ -8,7 +8,7 @@ package struct SnapshotIdentity: Hashable, Sendable {
     /// The server, timeline and database. Transaction numbers are comparable only if this value is equal.
     package var cluster: String
     /// The history anchor of the last committed transaction; nil if the server knows none.
-    package var witness: Witness?
+    package var witness: HistoryAnchor?
 }
 
 extension SnapshotIdentity {
@@ -16,7 +16,7 @@ extension SnapshotIdentity {
     ///
     /// The snapshot is taken when the statement begins. The LSN and the last commit are read while it runs, that is, later. So is
     /// the age of a transaction number: it counts the numbers assigned since, which include all that the snapshot does not see.
-    private static let fields = "s, pg_current_wal_insert_lsn(), \(cluster), c.xid, \(Witness.microseconds("c.timestamp"))"
+    private static let fields = "s, pg_current_wal_insert_lsn(), \(cluster), c.xid, \(HistoryAnchor.microseconds("c.timestamp"))"
     private static let source = "pg_current_snapshot() AS s, pg_last_committed_xact() AS c"
 
     /// SQL that names the server, the timeline and the database.
@@ -42,9 +42,9 @@ extension SnapshotIdentity {
         }
         // Column 5: a commit from before this transaction is not visible to the snapshot.
         if result[0, 5] == "t" { return nil }
-        var witness: Witness?
+        var witness: HistoryAnchor?
         if let transaction = result.int(0, 3), let time = result.int(0, 4) {
-            witness = Witness(transaction: UInt32(truncatingIfNeeded: transaction), commitTime: time)
+            witness = HistoryAnchor(transaction: UInt32(truncatingIfNeeded: transaction), commitTime: time)
         }
         self.init(snapshot: snapshot, lsn: lsn, cluster: cluster, witness: witness)
     }

@@ -32,7 +32,7 @@ package struct SnapshotSelection: Sendable {
     package var isInOrder: Bool
     /// `true` if only the key of a row is read, into one cell.
     package var keysOnly: Bool
-    /// The limit of rows and their order, ties by the key; nil for all rows.
+    /// The limit of rows and their order; nil for all rows.
     package var first: First?
     /// The condition for the planner's estimate of the row count; nil if another selection counts these rows.
     ///
@@ -46,21 +46,18 @@ package struct SnapshotSelection: Sendable {
 
     package struct First: Hashable, Sendable {
         package var limit: Int
-        package var columns: [Column]
+        /// The terms of ORDER BY. The order is total.
+        package var order: String
+        /// The alias of the table in the conditions.
+        package var row: String
+        /// Joins to other tables, or empty. They neither add nor remove rows.
+        package var joins: String
 
-        package struct Column: Hashable, Sendable {
-            package var index: Int
-            package var isDescending: Bool
-
-            package init(index: Int, isDescending: Bool) {
-                self.index = index
-                self.isDescending = isDescending
-            }
-        }
-
-        package init(limit: Int, columns: [Column]) {
+        package init(limit: Int, order: String, row: String, joins: String = "") {
             self.limit = limit
-            self.columns = columns
+            self.order = order
+            self.row = row
+            self.joins = joins
         }
     }
 
@@ -88,27 +85,21 @@ package struct SnapshotSelection: Sendable {
     }
 
     private var selecting: String {
-        let columns = keysOnly ? shape.keyColumn : shape.columnList
-        return "SELECT \(columns) FROM \(shape.table) WHERE (\(condition))\(ageCondition)\(keyCondition)"
+        let columns = keysOnly ? [shape.keyColumn] : shape.columns
+        // Joined tables may have columns of the same names.
+        let list = first.map { first in columns.map { "\(first.row).\($0)" } } ?? columns
+        return "SELECT \(list.joined(separator: ", ")) FROM \(source) WHERE (\(condition))\(ageCondition)\(keyCondition)"
     }
+
+    private var source: String { first.map { "\(shape.table) AS \($0.row)\($0.joins)" } ?? shape.table }
 
     private var orderedKey: String { shape.keyColumn + (shape.type.properties[shape.key].type == .string ? " COLLATE \"C\"" : "") }
 
     func explanation(_ planned: Planned) -> String {
-        "EXPLAIN (FORMAT JSON) SELECT 1 FROM \(shape.table) WHERE (\(planned.condition))\(ending)"
+        "EXPLAIN (FORMAT JSON) SELECT 1 FROM \(source) WHERE (\(planned.condition))\(ending)"
     }
 
-    private var ending: String {
-        guard let first else { return "" }
-        let columns = first.columns + [First.Column(index: shape.key, isDescending: false)]
-        // Texts by bytes and null as the lowest value, for any collation of the database.
-        let order = columns.map { column in
-            let isText = shape.type.properties[column.index].type == .string
-            return shape.columns[column.index] + (isText ? " COLLATE \"C\"" : "")
-                + (column.isDescending ? " DESC NULLS LAST" : " ASC NULLS FIRST")
-        }
-        return " ORDER BY \(order.joined(separator: ", ")) LIMIT \(first.limit)"
-    }
+    private var ending: String { first.map { " ORDER BY \($0.order) LIMIT \($0.limit)" } ?? "" }
 
     var values: [PostgresParameter] {
         let ages: [PostgresParameter] =

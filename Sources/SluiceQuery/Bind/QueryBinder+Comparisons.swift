@@ -9,7 +9,7 @@ extension QueryBinder {
         default: break
         }
         guard let test = comparison.comparison.test else { throw unsupported(comparison.comparison.rawValue, at: comparison.position) }
-        let meeting = Meeting(binder: self, comparison: comparison, test: test)
+        let meeting = ComparisonBinder(binder: self, comparison: comparison, test: test)
         let (left, right) = (try side(comparison.left), try side(comparison.right))
         return .compare(try meeting.bind(left, right), scalar: scalar(comparison, left, right))
     }
@@ -54,8 +54,8 @@ extension QueryBinder {
         if left.isMany, left.quantifier != .all {
             throw mismatch("Only 'ALL' supported for operator 'BETWEEN' when applied to lists.", at: comparison.position)
         }
-        let low = Meeting(binder: self, comparison: comparison, test: .greaterOrEqual)
-        let high = Meeting(binder: self, comparison: comparison, test: .lessOrEqual)
+        let low = ComparisonBinder(binder: self, comparison: comparison, test: .greaterOrEqual)
+        let high = ComparisonBinder(binder: self, comparison: comparison, test: .lessOrEqual)
         let parts = [
             try low.bind(.bound(left), .constant(list[0].constant, argument: list[0].argument)),
             try high.bind(.bound(left), .constant(list[1].constant, argument: list[1].argument)),
@@ -86,7 +86,7 @@ extension QueryBinder.Side {
 }
 
 /// Joins the two sides of a comparison: checks that they are comparable and converts constants.
-struct Meeting {
+struct ComparisonBinder {
     let binder: QueryBinder
     let comparison: SyntaxComparison
     let test: TestOperator
@@ -119,7 +119,8 @@ struct Meeting {
     /// Returns the comparison. `typed` is the side that determines the type, and `other` a second one that does.
     private func finish(_ left: BoundSide, _ right: BoundSide, _ typed: BoundSide, r other: BoundSide?) -> BoundComparison {
         let meaning: BoundComparison.Meaning =
-            typed.type == .typeName ? .types : .values(nanIsLowest: Meeting.isGeneric(typed) || other.map(Meeting.isGeneric) ?? false)
+            typed.type == .typeName
+            ? .types : .values(nanIsLowest: ComparisonBinder.isGeneric(typed) || other.map(ComparisonBinder.isGeneric) ?? false)
         return BoundComparison(
             left: left, test: test == .isIn ? .equal : test, foldsCase: comparison.foldsCase, right: right, meaning: meaning)
     }
@@ -134,7 +135,7 @@ struct Meeting {
 
     private func twoPaths(_ l: BoundSide, _ r: BoundSide) throws(SluiceError) -> BoundComparison {
         if test == .isIn, !r.isMany { throw noList }
-        if !l.isQuantified, !r.isQuantified, Meeting.isPrimitiveList(l), Meeting.isPrimitiveList(r) {
+        if !l.isQuantified, !r.isQuantified, ComparisonBinder.isPrimitiveList(l), ComparisonBinder.isPrimitiveList(r) {
             throw binder.mismatch(
                 "Two lists of values cannot be compared as wholes. Put ANY, ALL or NONE before '\(written(comparison.left))'",
                 at: comparison.position)

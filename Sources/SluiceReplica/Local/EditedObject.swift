@@ -40,16 +40,14 @@ struct EditedObject {
     private var hashes: [String: ValueHash] = [:]
     private let type: ObjectType
     private let object: ObjectKey
-    private var number: Int
 
     /// - Parameter own: the changes of the object that the transaction has made so far.
     init(_ layout: TableLayout, _ object: ObjectKey, own: [ObjectChange], _ writer: Writer) throws(SluiceError) {
         type = layout.type
         self.object = object
-        server = try writer.keptServerRow(layout, key: object.key)
-        let changes = try writer.pendingChanges(layout, key: object.key) + own
-        state = try Overlay.state(server: server, pending: changes, type: type)
-        number = changes.count
+        let overlaid = try writer.overlaid(layout, key: object.key, own: own)
+        server = overlaid.server.row
+        state = overlaid.state
     }
 
     func value(of name: String) -> Value { state.values?[name] ?? .null }
@@ -69,8 +67,7 @@ struct EditedObject {
         for change in edit.changes {
             for (path, action) in try name(change, edit.path, property, writer) {
                 let named = Edit(property.name, path, action)
-                try Overlay.add(ObjectChange(object: object, kind: .set, edits: [named]), number: number, to: &state, type: type)
-                number += 1
+                try writer.overlay(ObjectChange(object: object, kind: .set, edits: [named]), on: &state, type)
                 edits.append(named)
             }
         }

@@ -88,7 +88,7 @@ package final class WriteTransaction {
         defer { lease.release() }
         // Publish before the lease ends: the next writer must know of every earlier commit.
         publish(writer.takeNews())
-        if !isDurable && !isGrouped { try writer.connection.syncLog() }
+        if !isDurable && !isGrouped { try writer.syncLog() }
     }
 
     /// Rolls back the transaction. Does nothing after its end.
@@ -108,7 +108,7 @@ package final class WriteTransaction {
     ///   - values: by property name, the primary key left out.
     ///   - defaults: those of `values` that the app did not give; they do not overwrite anything.
     /// - Throws: `noSubscriptionForWrite`; `badChangeset` for the second asymmetric object with one key; `ingestTooLarge` for an
-    ///   asymmetric object over `Limits.ingestObjectBytes`.
+    ///   asymmetric object over `Limits.ingestObjectBytes`, or over the bound of an upload.
     package func create(
         type: Int, key: Value, values: [String: Value], defaults: Set<String> = []
     ) throws(SluiceError) {
@@ -137,15 +137,19 @@ package final class WriteTransaction {
         append(change)
     }
 
-    /// Refuses an asymmetric object that the gateway would refuse.
-    /// - Throws: `ingestTooLarge` with the size as JSON, which is what the gateway measures, and the bound.
+    /// Rejects an asymmetric object that the gateway would reject.
+    /// - Throws: `ingestTooLarge` with the size and the bound, as JSON, which the gateway measures, or as a message.
     private func checkSize(of change: ObjectChange, _ layout: TableLayout) throws(SluiceError) {
         var values = change.values
         values[layout.type.properties[layout.key].name] = change.object.key
         // JSON takes at most six bytes for one of a text.
         guard values.reduce(0, { $0 + $1.key.utf8.count + $1.value.recordBytes }) > Limits.ingestObjectBytes / 6 else { return }
         let bytes = ExtendedJSON.json(values).utf8.count
-        guard bytes > Limits.ingestObjectBytes else { return }
+        guard bytes > Limits.ingestObjectBytes else {
+            // Short numbers take more bytes in a message than in JSON.
+            try writer.uploadBound?.check(change)
+            return
+        }
         throw SluiceError(
             .ingestTooLarge,
             "An object of class \(change.object.type) has \(bytes) bytes as JSON. One object may have \(Limits.ingestObjectBytes) bytes.",
@@ -254,7 +258,7 @@ package final class WriteTransaction {
     func seen(_ name: String, of object: ObjectKey, _ layout: TableLayout) throws(SluiceError) -> ValueHash? {
         guard writer.isSynced else { return nil }
         if let index = lastChange[object], let known = changes[index]?.seen[name] { return known }
-        if server?.object != object { server = (object, try writer.keptServerRow(layout, key: object.key)) }
+        if server?.object != object { server = (object, try writer.keptServerObject(layout, key: object.key).row) }
         return server?.row.map { ValueHash($0[name] ?? .null) }
     }
 

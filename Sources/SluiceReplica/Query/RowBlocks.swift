@@ -101,7 +101,7 @@ extension RowStore {
     /// Applies the changes of later commits.
     /// - Returns: `false` if the commit history does not list them.
     private func follow(_ blocks: inout RowBlocks, to version: UInt64, _ layout: TableLayout) throws(SluiceError) -> Bool {
-        guard version - blocks.version <= CommitLog.kept else { return false }
+        guard version - blocks.version <= CommitHistory.kept else { return false }
         let statement = try connection.statement(
             "SELECT version, changes FROM _sluice_commit WHERE version > ? AND version <= ? ORDER BY version")
         statement.bind(0, blocks.version)
@@ -111,7 +111,7 @@ extension RowStore {
         while try statement.step() {
             // A gap in the versions means that history was pruned: the missing commits may have moved any block.
             guard statement.unsigned(0) == reached + 1,
-                let types = CommitLog.decode(statement.bytes(1), { $0 == layout.type.name ? layout.index : nil })
+                let types = CommitHistory.decode(statement.bytes(1), { $0 == layout.type.name ? layout.index : nil })
             else { return false }
             reached += 1
             guard let change = types[layout.index] else { continue }

@@ -58,7 +58,7 @@ enum ChangeCoding {
         return row
     }
 
-    static func encode(_ writes: [RefusedWrite]) -> [UInt8] {
+    static func encode(_ writes: [CompensatingWrite]) -> [UInt8] {
         StoredValue.encode(
             .list(
                 writes.map { write in
@@ -70,14 +70,14 @@ enum ChangeCoding {
                 }))
     }
 
-    static func decodeRefusals(_ bytes: UnsafeRawBufferPointer) -> [RefusedWrite] {
+    static func decodeRefusals(_ bytes: UnsafeRawBufferPointer) -> [CompensatingWrite] {
         guard case .list(let writes)? = StoredValue.decode(bytes) else { return [] }
         return writes.compactMap { write in
             guard case .list(let parts) = write, parts.count == 8, case .string(let type) = parts[0],
                 case .int(let code) = parts[2], case .string(let reason) = parts[3], case .int(let changeset) = parts[4],
                 case .string(let cause) = parts[5], case .list(let fields) = parts[6], case .dictionary(let values) = parts[7]
             else { return nil }
-            return RefusedWrite(
+            return CompensatingWrite(
                 changeset: UInt64(clamping: changeset), object: ObjectKey(type: type, key: parts[1]), code: UInt16(clamping: code),
                 cause: cause, reason: reason, fields: fields.compactMap { if case .string(let name) = $0 { name } else { nil } },
                 values: values)

@@ -69,7 +69,10 @@ package final class TableLayout: Sendable {
     package let key: Int
 
     /// Returns one layout per class, also for those without a table (embedded and asymmetric ones).
+    ///
+    /// The clocks of a property are kept by its number, and an app's classes have none. So the replica numbers them by their order.
     static func all(of schema: Schema) throws(SluiceError) -> [TableLayout] {
+        let schema = schema.numbered { _, index in UInt32(index + 1) }
         var layouts: [TableLayout] = []
         for (index, type) in schema.types.enumerated() { layouts.append(try TableLayout(type, index: index, schema: schema)) }
         return layouts

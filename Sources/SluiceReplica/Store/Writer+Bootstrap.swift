@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceMerge
 
 /// Bootstraps: rows staged until all have arrived, then shown in one transaction.
 extension Writer {
@@ -30,7 +31,7 @@ extension Writer {
     }
 
     private func dropNotes() throws(SluiceError) {
-        try connection.execute("DELETE FROM _sluice_staged_removal; DELETE FROM _sluice_staged_kept")
+        try connection.execute("DELETE FROM _sluice_staged_removal; DELETE FROM _sluice_staged_kept; DELETE FROM _sluice_staged_times")
     }
 
     /// Moves the staged rows to the table of earlier ones. The latest row of a key wins.
@@ -91,8 +92,33 @@ extension Writer {
         return connection.changes > 0
     }
 
-    /// Rows of these keys that are staged are not to be shown, those that the file has are to go at the end; a row that is
-    /// staged later counts again.
+    /// Stages the write times of rows, merged with those staged earlier for the same row.
+    /// - Parameter numbers: the numbers that they use for properties. Empty if they are the replica's own.
+    func stageTimes(type: Int, _ times: [StagedTimes], numbers: [UInt32]) throws(SluiceError) {
+        let layout = try table(type)
+        for row in times {
+            let known = try stagedTimes(layout, row.key)
+            let new = row.times.isEmpty ? WriteTimes() : try WriteTimes(encoded: row.times).numbered(as: layout.type, from: numbers)
+            let statement = try connection.statement("INSERT OR REPLACE INTO _sluice_staged_times VALUES (?, ?, ?, ?)")
+            statement.bind(0, layout.type.name)
+            layout.bindKey(row.key, at: 1, to: statement)
+            statement.bind(2, (known.times?.followed(by: new) ?? new).encoded)
+            statement.bind(3, max(row.commitTime, known.time ?? 0))
+            try statement.run()
+        }
+    }
+
+    /// Returns the staged write times and commit time of a row. Both are `nil` if none were staged.
+    private func stagedTimes(_ layout: TableLayout, _ key: Value) throws(SluiceError) -> NewServerRow {
+        let statement = try connection.statement("SELECT times, time FROM _sluice_staged_times WHERE type = ? AND key = ?")
+        statement.bind(0, layout.type.name)
+        layout.bindKey(key, at: 1, to: statement)
+        defer { statement.reset() }
+        guard try statement.step() else { return NewServerRow() }
+        return NewServerRow(times: try WriteTimes(encoded: Array(statement.bytes(0))), time: statement.int(1))
+    }
+
+    /// Drops staged rows of these keys and records the keys for removal at the end. A row that is staged later overrides the removal.
     func stageRemoval(type: Int, keys: [Value], reasons: [LeftObject.Reason]) throws(SluiceError) {
         let layout = try table(type)
         let isStaged = try isStaged(layout)
@@ -126,7 +152,8 @@ extension Writer {
         }
         named.reset()
         for (key, reason) in removals {
-            if try takeServerRow(layout, key: key, nil, leaving: .known(reason)) { continue }
+            // An object with pending changes loses only its server row; the merge decides whether it stays.
+            if try takeServerRow(layout, key: key, NewServerRow(), leaving: .known(reason)) { continue }
             try remove(layout, key, reason)
         }
     }
@@ -184,12 +211,16 @@ extension Writer {
             if try statement.step() {
                 let row = layout.read(statement, into: &buffer)
                 statement.reset()
-                _ = try takeServerRow(layout, key: key, named(buffer.withView(row) { Row($0) }, layout))
+                var new = try stagedTimes(layout, key)
+                // The app sees these values from here on, and its later writes must win.
+                meta.clock = max(meta.clock, new.times?.latest ?? .zero)
+                new.row = named(buffer.withView(row) { Row($0) }, layout)
+                _ = try takeServerRow(layout, key: key, new)
             } else {
                 statement.reset()
                 if replaces, try !isKept(layout, key) {
-                    // What the app made of it may be refused, which is not known yet.
-                    try setServerRow(layout, key: key, nil)
+                    // The app's write to it may be rejected, which is not known yet.
+                    try loseServerRow(layout, key: key)
                     try show(layout, key: key, leaving: .unstaged(set))
                 }
             }

@@ -3,7 +3,7 @@ import SluiceMerge
 
 /// Compensating writes, and changesets that no upload can carry: both undo pending changes and are kept for the app.
 extension Writer {
-    func applyCompensation(id: UInt64, writes: [RefusedWrite]) throws(SluiceError) -> WriteRefusal? {
+    func applyCompensation(id: UInt64, writes: [CompensatingWrite]) throws(SluiceError) -> CompensationReport? {
         guard id > meta.compensation else { return nil }
         meta.compensation = id
         var refused = writes
@@ -24,18 +24,18 @@ extension Writer {
 
     /// Undoes a changeset that no message can carry. It stays, without changes, since the gateway expects numbers without gaps.
     /// - Returns: the report for the app. `nil` if the changeset has no changes left.
-    func setAside(_ number: UInt64, _ error: SluiceError) throws(SluiceError) -> WriteRefusal? {
+    func setAside(_ number: UInt64, _ error: SluiceError) throws(SluiceError) -> CompensationReport? {
         let objects = try connection.statement("SELECT DISTINCT type, key FROM _sluice_pending_change WHERE number = ?")
         objects.bind(0, number)
-        var writes: [(layout: TableLayout, write: RefusedWrite)] = []
+        var writes: [(layout: TableLayout, write: CompensatingWrite)] = []
         while try objects.step() {
             guard let layout = layout(named: objects.string(0)) else { continue }
             let object = ObjectKey(type: layout.type.name, key: layout.readKey(objects, 1))
             writes.append(
                 (
                     layout,
-                    RefusedWrite(
-                        changeset: number, object: object, code: error.code.rawValue, cause: RefusalCause.tooLarge.rawValue,
+                    CompensatingWrite(
+                        changeset: number, object: object, code: error.code.rawValue, cause: RejectionCause.tooLarge.rawValue,
                         reason: error.message)
                 ))
         }
@@ -53,7 +53,7 @@ extension Writer {
 
     /// Returns the values that a changeset intended for an object: those that it set, and the edited properties as shown now. Empty if a
     /// later row of the object has already replaced the changes.
-    private func wanted(_ layout: TableLayout, _ write: RefusedWrite) throws(SluiceError) -> [String: Value] {
+    private func wanted(_ layout: TableLayout, _ write: CompensatingWrite) throws(SluiceError) -> [String: Value] {
         let statement = try connection.statement(
             "SELECT change FROM _sluice_pending_change WHERE number = ? AND type = ? AND key = ? ORDER BY ordinal")
         statement.bind(0, write.changeset)
@@ -76,7 +76,7 @@ extension Writer {
     /// The maximum number of unreported reports. The oldest are dropped first.
     static let keptRefusals: UInt64 = 1_000
 
-    func keepRefusal(_ writes: [RefusedWrite]) throws(SluiceError) -> WriteRefusal? {
+    func keepRefusal(_ writes: [CompensatingWrite]) throws(SluiceError) -> CompensationReport? {
         if writes.isEmpty { return nil }
         let statement = try connection.statement("INSERT INTO _sluice_error (writes) VALUES (?) RETURNING id")
         statement.bind(0, ChangeCoding.encode(writes))
@@ -86,15 +86,15 @@ extension Writer {
         let oldest = try connection.statement("DELETE FROM _sluice_error WHERE id <= ?")
         oldest.bind(0, id - min(id, Writer.keptRefusals))
         try oldest.run()
-        return WriteRefusal(id: id, writes: writes)
+        return CompensationReport(id: id, writes: writes)
     }
 
-    func refusals() throws(SluiceError) -> [WriteRefusal] {
+    func refusals() throws(SluiceError) -> [CompensationReport] {
         let statement = try connection.statement("SELECT id, writes FROM _sluice_error ORDER BY id")
         defer { statement.reset() }
-        var refusals: [WriteRefusal] = []
+        var refusals: [CompensationReport] = []
         while try statement.step() {
-            refusals.append(WriteRefusal(id: statement.unsigned(0), writes: ChangeCoding.decodeRefusals(statement.bytes(1))))
+            refusals.append(CompensationReport(id: statement.unsigned(0), writes: ChangeCoding.decodeRefusals(statement.bytes(1))))
         }
         return refusals
     }

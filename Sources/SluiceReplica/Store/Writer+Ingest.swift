@@ -54,7 +54,30 @@ extension Writer {
         return IngestBatch(number: meta.ingest, objects: objects)
     }
 
-    func acknowledgeIngest(upTo number: UInt64, refused: [RefusedWrite]) throws(SluiceError) -> WriteRefusal? {
+    /// Shortens a batch that no message can carry. It keeps its number.
+    /// - Returns: the report for the app. `nil` if no object was deleted.
+    func shortenIngest(_ cut: IngestCut) throws(SluiceError) -> CompensationReport? {
+        let rows = try connection.statement("SELECT id FROM _sluice_ingest WHERE batch = ? ORDER BY id")
+        rows.bind(0, cut.batch)
+        var ids: [Int64] = []
+        while try rows.step() { ids.append(rows.int(0)) }
+        rows.reset()
+        guard !ids.isEmpty else { return nil }
+        // A returned object keeps its place before the objects that were written after it.
+        for (sql, positions) in [
+            ("DELETE FROM _sluice_ingest WHERE id = ?", cut.dropped),
+            ("UPDATE _sluice_ingest SET batch = NULL WHERE id = ?", cut.returned),
+        ] {
+            for position in positions where ids.indices.contains(position) {
+                let statement = try connection.statement(sql)
+                statement.bind(0, ids[position])
+                try statement.run()
+            }
+        }
+        return try keepRefusal(cut.refused)
+    }
+
+    func acknowledgeIngest(upTo number: UInt64, refused: [CompensatingWrite]) throws(SluiceError) -> CompensationReport? {
         let statement = try connection.statement("DELETE FROM _sluice_ingest WHERE batch <= ?")
         statement.bind(0, number)
         try statement.run()

@@ -6,7 +6,8 @@ extension Writer {
         CREATE TABLE IF NOT EXISTS _sluice_meta (name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS _sluice_property (
             type TEXT, name TEXT, kind TEXT, PRIMARY KEY (type, name)) WITHOUT ROWID;
-        CREATE TABLE IF NOT EXISTS _sluice_server (type TEXT, key, row BLOB, PRIMARY KEY (type, key)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS _sluice_server (
+            type TEXT, key, row BLOB, clocks BLOB, time INTEGER, PRIMARY KEY (type, key)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS _sluice_pending (
             number INTEGER PRIMARY KEY, time INTEGER, base INTEGER, bytes INTEGER, acknowledged INTEGER);
         CREATE TABLE IF NOT EXISTS _sluice_pending_change (
@@ -20,6 +21,8 @@ extension Writer {
         CREATE TABLE IF NOT EXISTS _sluice_staged_removal (
             type TEXT, key, reason INTEGER, PRIMARY KEY (type, key)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS _sluice_staged_kept (type TEXT, key, PRIMARY KEY (type, key)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS _sluice_staged_times (
+            type TEXT, key, times BLOB, time INTEGER, PRIMARY KEY (type, key)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS _sluice_ingest (
             id INTEGER PRIMARY KEY AUTOINCREMENT, batch INTEGER, change BLOB);
         CREATE TABLE IF NOT EXISTS _sluice_error (id INTEGER PRIMARY KEY AUTOINCREMENT, writes BLOB);
@@ -30,11 +33,12 @@ extension Writer {
         let isNew = try !exists()
         try connection.transaction { () throws(SluiceError) in
             try checkVersion()
-            try connection.execute(Writer.tables + CommitLog.table)
+            try connection.execute(Writer.tables + CommitHistory.table)
             let fields = try readMeta()
             meta = ReplicaMeta(fields)
             try fitSubscriptions()
             try fitRemovals()
+            try fitServerRows()
             if fields["format"] == nil { try setMeta("format", .int(Writer.formatVersion)) }
             let lacksData = try fitTables()
             try store.links.fit(store)
@@ -155,6 +159,15 @@ extension Writer {
         let hasReasons = try statement.step()
         statement.reset()
         if !hasReasons { try connection.execute("ALTER TABLE _sluice_staged_removal ADD COLUMN reason INTEGER") }
+    }
+
+    /// Adds the columns of clocks, which files of earlier releases lack.
+    private func fitServerRows() throws(SluiceError) {
+        let statement = try connection.statement("SELECT 1 FROM pragma_table_info('_sluice_server') WHERE name = 'clocks'")
+        let hasClocks = try statement.step()
+        statement.reset()
+        guard !hasClocks else { return }
+        try connection.execute("ALTER TABLE _sluice_server ADD COLUMN clocks BLOB; ALTER TABLE _sluice_server ADD COLUMN time INTEGER")
     }
 
     private func addColumns(_ layout: TableLayout, before: [String: String]) throws(SluiceError) {

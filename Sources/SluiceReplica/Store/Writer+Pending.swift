@@ -1,7 +1,7 @@
 import SluiceCore
 import SluiceMerge
 
-/// Pending changesets, from their record to their acknowledgement.
+/// Pending changesets, from a local transaction to their acknowledgement.
 extension Writer {
     /// Returns the time of a write: later than all earlier writes of the replica, and than all times that it has seen.
     func tick() -> HybridTime {
@@ -158,16 +158,8 @@ extension Writer {
         try dropPending("p.acknowledged IS NOT NULL AND p.acknowledged <= ?1", meta.applied.lsn.rawValue, leaving: leaving)
     }
 
-    func dropTaken(_ layout: TableLayout, key: Value) throws(SluiceError) {
-        let statement = try connection.statement("DELETE FROM _sluice_pending_change WHERE type = ? AND key = ? AND number <= ?")
-        statement.bind(0, layout.type.name)
-        layout.bindKey(key, at: 1, to: statement)
-        statement.bind(2, meta.taken)
-        try statement.run()
-    }
-
-    /// Drops changesets that the server's rows have and of which nothing is left. What is left waits for the acknowledgement, which comes
-    /// after the refusals: what is refused is told as that, with the values that were wanted.
+    /// Drops changesets that the server rows reflect and that have no changes left. Others wait for the acknowledgement, which follows
+    /// the rejections: a rejected write is then reported with its intended values.
     func dropEmpty() throws(SluiceError) {
         let statement = try connection.statement(
             """

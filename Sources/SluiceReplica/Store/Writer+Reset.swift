@@ -79,6 +79,7 @@ extension Writer {
             for number in try numbers("SELECT number FROM _sluice_pending ORDER BY number") {
                 try connection.execute("UPDATE _sluice_pending SET base = \(base), time = \(tick().rawValue) WHERE number = \(number)")
             }
+            try showPending(leaving: leaving)
         }
         meta.reset = 0
         meta.resets = 0

@@ -2,15 +2,15 @@ import SluiceCore
 
 /// The amount of data that waits for upload.
 extension Writer {
-    func unsentBytes(upTo limit: UploadMark?) throws(SluiceError) -> UInt64 {
+    func unsentBytes(upTo limit: UploadCursor?) throws(SluiceError) -> UInt64 {
         let changesets = try number(
             "SELECT coalesce(sum(bytes), 0) FROM _sluice_pending WHERE acknowledged IS NULL AND number <= ?", limit?.changeset)
         let objects = try number("SELECT coalesce(sum(length(change)), 0) FROM _sluice_ingest WHERE id <= ?", limit?.object)
         return changesets + objects
     }
 
-    func uploadMark() throws(SluiceError) -> UploadMark {
-        UploadMark(
+    func uploadMark() throws(SluiceError) -> UploadCursor {
+        UploadCursor(
             changeset: meta.changeset, object: try number("SELECT coalesce(max(id), 0) FROM _sluice_ingest WHERE id <= ?", nil))
     }
 

@@ -64,14 +64,17 @@ final class Writer: @unchecked Sendable {
     let owner: String?
     /// The bound of a changeset. `nil` if none is uploaded.
     let uploadBound: UploadBound?
+    /// `true` if the file is deleted with its replica. Then no commit waits for the disk.
+    let isTemporary: Bool
 
     init(
-        connection: Connection, layouts: [TableLayout], links: LinkIndex, isSynced: Bool, owner: String?, uploadBound: UploadBound?,
+        connection: Connection, layouts: [TableLayout], links: LinkIndex, isSynced: Bool, options: ReplicaOptions,
         environment: any Environment
     ) {
         self.connection = connection
-        self.owner = owner
-        self.uploadBound = uploadBound
+        owner = options.owner
+        uploadBound = options.uploadBound
+        isTemporary = options.isTemporary
         self.layouts = layouts
         self.isSynced = isSynced
         self.environment = environment
@@ -87,7 +90,8 @@ final class Writer: @unchecked Sendable {
     /// - Parameter isDurable: `true` if the commit waits for the disk, as when it gives out a number that must not be given twice. The
     ///   server's data can be requested again, and need not wait.
     func begin(isDurable: Bool = false) throws(SluiceError) {
-        if isDurable != self.isDurable {
+        // A temporary file keeps the mode that its connection was opened with.
+        if isDurable != self.isDurable, !isTemporary {
             try connection.execute("PRAGMA synchronous = \(isDurable ? "FULL" : "NORMAL")")
             self.isDurable = isDurable
         }
@@ -137,6 +141,9 @@ final class Writer: @unchecked Sendable {
             throw error
         }
     }
+
+    /// Waits until all commits are on the disk. Does nothing for a temporary file.
+    func syncLog() throws(SluiceError) { if !isTemporary { try connection.syncLog() } }
 
     func takeNews() -> WriterNews {
         defer { committed = WriterNews() }

@@ -88,9 +88,17 @@ extension Replica {
         }
     }
 
-    /// Puts removals aside until the end of the bootstrap: objects that left the view while it ran, or with the new set. A
-    /// row of the same key that is staged later counts again.
-    /// - Parameter reasons: why, in the order of the keys; empty when nothing is known.
+    /// Stages the write times of rows until the end of the bootstrap, for the objects with pending changes.
+    /// - Parameters:
+    ///   - times: they are merged with those staged earlier for the same row.
+    ///   - numbers: the numbers that they use for properties, in the order of the class's properties. Empty if they are its own.
+    package func stageTimes(type: Int, _ times: [StagedTimes], numbers: [UInt32] = []) async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in try writer.stageTimes(type: type, times, numbers: numbers) }
+    }
+
+    /// Stages removals until the end of the bootstrap: objects that left the view during it, or with the new set. A row with the same key
+    /// that is staged later overrides the removal.
+    /// - Parameter reasons: the reasons, in the order of the keys. Empty if unknown.
     package func stageRemoval(type: Int, keys: [Value], reasons: [LeftObject.Reason] = []) async throws(SluiceError) {
         try await commit { writer throws(SluiceError) in try writer.stageRemoval(type: type, keys: keys, reasons: reasons) }
     }
@@ -139,7 +147,7 @@ extension Replica {
     /// Undoes the named changesets' writes to the named objects. These show the server's state again, with later local writes.
     /// - Returns: the report for the app, with the intended values. `nil` if compensation `id` was applied before.
     @discardableResult
-    package func applyCompensation(id: UInt64, writes: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal? {
+    package func applyCompensation(id: UInt64, writes: [CompensatingWrite]) async throws(SluiceError) -> CompensationReport? {
         try await commit { writer throws(SluiceError) in try writer.applyCompensation(id: id, writes: writes) }
     }
 
@@ -147,7 +155,7 @@ extension Replica {
     /// - Parameter error: `writeTooLarge`, for the app.
     /// - Returns: the report for the app. `nil` if the changeset has no changes left.
     @discardableResult
-    package func setAside(changeset number: UInt64, _ error: SluiceError) async throws(SluiceError) -> WriteRefusal? {
+    package func setAside(changeset number: UInt64, _ error: SluiceError) async throws(SluiceError) -> CompensationReport? {
         try await commit(isDurable: true) { writer throws(SluiceError) in try writer.setAside(number, error) }
     }
 
@@ -165,17 +173,24 @@ extension Replica {
         }
     }
 
+    /// Deletes objects of a batch that no message can carry, and returns others of it to the queue. The batch keeps its number.
+    /// - Returns: the report for the app. `nil` if no object was deleted.
+    @discardableResult
+    package func shortenIngest(_ cut: IngestCut) async throws(SluiceError) -> CompensationReport? {
+        try await commit(isDurable: true) { writer throws(SluiceError) in try writer.shortenIngest(cut) }
+    }
+
     /// Deletes the batches up to `number`, which the ingest log has.
     /// - Returns: the report for the app. `nil` if no object was rejected.
     @discardableResult
     package func acknowledgeIngest(
-        upTo number: UInt64, refused: [RefusedWrite] = []
-    ) async throws(SluiceError) -> WriteRefusal? {
+        upTo number: UInt64, refused: [CompensatingWrite] = []
+    ) async throws(SluiceError) -> CompensationReport? {
         try await commit { writer throws(SluiceError) in try writer.acknowledgeIngest(upTo: number, refused: refused) }
     }
 
     /// Returns the compensating writes that were not reported to the app, oldest first.
-    package func unreportedRefusals() async throws(SluiceError) -> [WriteRefusal] {
+    package func unreportedRefusals() async throws(SluiceError) -> [CompensationReport] {
         try await onWriter { writer throws(SluiceError) in try writer.refusals() }
     }
 
@@ -198,12 +213,12 @@ extension Replica {
 
     /// Returns the size of the writes that are not acknowledged, in bytes.
     /// - Parameter limit: the cursor up to which changesets and asymmetric objects count. `nil` counts all.
-    package func unsentBytes(upTo limit: UploadMark? = nil) async throws(SluiceError) -> UInt64 {
+    package func unsentBytes(upTo limit: UploadCursor? = nil) async throws(SluiceError) -> UInt64 {
         try await onWriter { writer throws(SluiceError) in try writer.unsentBytes(upTo: limit) }
     }
 
     /// Returns the upload cursor of everything written so far.
-    package func uploadMark() async throws(SluiceError) -> UploadMark {
+    package func uploadMark() async throws(SluiceError) -> UploadCursor {
         try await onWriter { writer throws(SluiceError) in try writer.uploadMark() }
     }
 }

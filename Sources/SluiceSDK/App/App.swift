@@ -51,13 +51,17 @@ public final class App: Hashable, Sendable {
 
         /// Loads the users of earlier runs, at the first call only.
         func load(_ app: App) {
-            users.withLock { users in
-                if users.isLoaded { return }
+            let problem = users.withLock { users -> String? in
+                if users.isLoaded { return nil }
                 users.isLoaded = true
                 let stored = StoredUsers.read(storage)
                 for session in stored.users { users.all[session.id] = User(app: app, session: session) }
                 users.current = stored.current
+                users.isUnreadable = stored.problem != nil
+                return stored.problem
             }
+            // Not under the lock: the app's logger may ask for the users.
+            if let problem { Logger.log(.error, Category.app) { problem } }
         }
     }
 
@@ -65,6 +69,8 @@ public final class App: Hashable, Sendable {
         var all: [String: User] = [:]
         var current: String?
         var isLoaded = false
+        /// `true` until a file that was not read completely has been moved aside.
+        var isUnreadable = false
     }
 
     public static func == (lhs: App, rhs: App) -> Bool { lhs.shared === rhs.shared }
@@ -180,8 +186,11 @@ public final class App: Hashable, Sendable {
     func save() {
         // One writer at a time, reading inside the lock: an older list never replaces a newer one.
         let failure = shared.storing.withLock { _ in
-            let (all, current) = shared.users.withLock { ($0.all, $0.current) }
-            return StoredUsers(users: all.values.map(\.session), current: current).write(storage)
+            let (all, current, isUnreadable) = shared.users.withLock { ($0.all, $0.current, $0.isUnreadable) }
+            let users = StoredUsers(users: all.values.map(\.session), current: current)
+            let error = users.write(storage, replacingUnreadable: isUnreadable)
+            if error == nil { shared.users.withLock { $0.isUnreadable = false } }
+            return error
         }
         if let failure { syncManager.report(failure, nil) }
     }

@@ -89,19 +89,17 @@ public final class User: Hashable, Sendable {
     }
 
     /// Logs out and deletes the user's local files. Files of open Realms stay.
-    /// - Throws: `Realm.Error.alreadyOpen` for such a file, after all other files are deleted.
+    /// - Throws: The first error of a file that stays, after all other files are deleted: `Realm.Error.alreadyOpen` or
+    ///   `fileOperationFailed`.
     public func remove() async throws {
         try await logOut()
         try await removeFromDevice()
     }
 
     /// Deletes the account on the server, then the user's local files as `remove()` does.
-    /// - Throws: `AppError` if the server did not delete the account; nothing is deleted then.
-    ///   `Realm.Error.alreadyOpen` as `remove()`.
+    /// - Throws: `AppError` if the server did not delete the account; nothing is deleted then. `Realm.Error` as `remove()`.
     public func delete() async throws {
-        guard let token = try? await refreshAccessToken() else {
-            throw AppError(.invalidSession, "The user \(id) is logged out, or the server cannot be reached.")
-        }
+        let token = try await refreshAccessToken()
         _ = try await app.http.send(.delete, "\(app.path)/auth/delete", token: token)
         stored.withLock { ($0.accessToken, $0.refreshToken) = (nil, nil) }
         for session in allSessions { session.logOut() }
@@ -111,16 +109,8 @@ public final class User: Hashable, Sendable {
     private func removeFromDevice() async throws {
         stored.withLock { $0.isRemoved = true }
         app.forget(self)
-        var open: Realm.Error?
         let files = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        for path in files.filter({ $0.hasSuffix(".realm") }).map({ folder.appendingPathComponent($0).path }) {
-            do {
-                _ = try RealmFiles.removeUnlessOpen(path)
-            } catch let error as Realm.Error where error.code == .alreadyOpen {
-                open = error
-            }
-        }
-        if let open { throw open }
+        try RealmFiles.removeUnlessOpen(files.filter { $0.hasSuffix(".realm") }.map { folder.appendingPathComponent($0).path })
     }
 
     public static func == (lhs: User, rhs: User) -> Bool { lhs === rhs }

@@ -69,25 +69,57 @@ struct UserSession: Hashable, Sendable {
 struct StoredUsers {
     var users: [UserSession] = []
     var current: String?
+    /// The reason why the file was not read, or not completely; nil if it was, or if there is none.
+    var problem: String?
 
     private static func file(_ folder: URL) -> URL { folder.appendingPathComponent("users.json") }
 
-    /// Reads the stored users. A missing or unreadable file gives an empty list, so that users must log in again.
+    /// The path to which `write` moves an unreadable file.
+    private static func asidePath(_ folder: URL) -> String { "\(file(folder).path).unreadable" }
+
+    /// Reads the stored users. A missing file gives an empty list. Of an unreadable one, the users that can be read are returned.
     static func read(_ folder: URL) -> StoredUsers {
-        guard let data = try? Data(contentsOf: file(folder)), let json = try? JSON.parse(Array(data)) else { return StoredUsers() }
-        return StoredUsers(
-            users: (json["users"]?.array ?? []).compactMap { UserSession(stored: $0) }, current: json["current"]?.string)
+        do {
+            let data = try Data(contentsOf: file(folder))
+            let json = try JSON.parse(Array(data))
+            let records = json["users"]?.array
+            let users = (records ?? []).compactMap { UserSession(stored: $0) }
+            let stored = StoredUsers(users: users, current: json["current"]?.string)
+            if records?.count == users.count { return stored }
+            return stored.unreadable(folder, records == nil ? "it has no list of users" : "users in it have no id or provider")
+        } catch let error as CocoaError where error.code == .fileReadNoSuchFile {
+            return StoredUsers()
+        } catch {
+            return StoredUsers().unreadable(folder, "\(error)")
+        }
+    }
+
+    private func unreadable(_ folder: URL, _ reason: String) -> StoredUsers {
+        let path = StoredUsers.file(folder).path
+        var stored = self
+        stored.problem =
+            "Users stored in \(path) cannot be read (\(reason)) and must log in again. When the app next stores its users, the file is "
+            + "moved to \(StoredUsers.asidePath(folder)). To keep the logins, repair the file and restart the app."
+        return stored
     }
 
     /// Writes the file atomically.
+    /// - Parameter isUnreadable: `true` moves the present file aside first, because a later run may be able to read it. The file of an
+    ///   earlier move is replaced.
     /// - Returns: the error if the file could not be written.
-    func write(_ folder: URL) -> Realm.Error? {
+    func write(_ folder: URL, replacingUnreadable isUnreadable: Bool = false) -> Realm.Error? {
         let json: JSON = ["users": .array(users.map(\.json)), "current": current.map { .string($0) } ?? .null]
         do {
             try FileManager.default.createDirectory(
                 at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
             let path = StoredUsers.file(folder).path
             let fresh = "\(path).new"
+            let aside = StoredUsers.asidePath(folder)
+            if isUnreadable, FileManager.default.fileExists(atPath: path), rename(path, aside) != 0 {
+                return Realm.Error(
+                    .fileAccess,
+                    "The users of the app cannot be stored: the unreadable file \(path) cannot be moved to \(aside). Remove one of them.")
+            }
             guard
                 FileManager.default.createFile(
                     atPath: fresh, contents: Data(json.utf8), attributes: [.posixPermissions: 0o600])

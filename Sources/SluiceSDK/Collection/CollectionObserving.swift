@@ -74,7 +74,7 @@ private struct CollectionObservingStart<Collection: ThreadConfined, Change>: @un
     let configuration: Realm.Configuration
 
     func begin(at scheduler: Scheduler, _ token: WeakConfined<NotificationToken>, _ block: @escaping (Change) -> Void) {
-        guard token.content?.isValid == true, let core = try? file.core(configuration, scheduler: scheduler) else { return }
+        guard token.content?.isValid == true, let core = file.coreToObserve(configuration, scheduler) else { return }
         // A collection that has been deleted in the interim sends no notification.
         guard let collection = core.find(locator) as? Collection else { return }
         begin(core, collection, token, block)

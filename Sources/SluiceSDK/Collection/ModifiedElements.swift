@@ -95,7 +95,7 @@ final class FollowedElements {
         self.filter = filter
         isBehind = filter.paths.contains { $0.contains { $0.property.kind.target is Object.Type } }
         inverses = filter.paths.joined().reduce(into: []) { inverses, step in
-            guard let (type, slot) = Reach.origin(of: step, core) else { return }
+            guard let (type, slot) = KeyPathResolver.origin(of: step, core) else { return }
             inverses.insert(Visit(type: type, key: .null, inverse: slot))
         }
     }
@@ -171,7 +171,7 @@ final class FollowedElements {
         guard let object = core.object(core.schema(type).objectClass, type: type, key: key) else { return [] }
         var visited: Set<Visit> = []
         let values = filter.paths.map { path in
-            Reach(core: core, visit: isBehind ? { visited.insert($0) } : nil).what(object, path[...])
+            KeyPathResolver(core: core, visit: isBehind ? { visited.insert($0) } : nil).what(object, path[...])
         }
         if !visited.isEmpty {
             visits[key] = visited

@@ -138,7 +138,7 @@ final class ResultsStorage {
     }
 
     func condition<E>(_ isIncluded: (Query<E>) -> Query<Bool>) -> ElementCondition {
-        let (format, arguments) = isIncluded(Query<E>.root)._constructPredicate()
+        let (format, arguments) = QueryRendering.render(isIncluded(Query<E>.root).node, quotesWords: true)
         return condition(format, arguments)
     }
 

@@ -16,6 +16,11 @@ enum KnownClasses {
         found.withLock { $0 = types }
         return types
     }
+
+    /// `true` if a class that inherits from this one has persisted properties. Excluded classes count. O(classes of the program).
+    static func hasStoringSubclass(_ type: ObjectBase.Type) -> Bool {
+        MetadataTables.subclasses(of: [type]).contains { ModelSchema.hasPersisted($0) }
+    }
 }
 
 extension [ModelSchema] {

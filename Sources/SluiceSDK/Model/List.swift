@@ -195,8 +195,21 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
     /// Removes the element at an index.
     public func remove(at index: Int) { replace(index..<index + 1, with: []) }
 
-    /// Removes all shown elements. The objects themselves stay, unless they are embedded.
-    public func removeAll() { replace(0..<count, with: []) }
+    /// Removes all elements, links to objects that are not on the device included. The objects themselves stay, unless they are embedded.
+    public func removeAll() {
+        guard let place else {
+            unmanaged = []
+            return
+        }
+        if let edited = place.editedCollection() {
+            edited.replace(0..<edited.count, with: [])
+            place.edited()
+        } else {
+            place.write(.list([]), [.clear(.list)])
+        }
+        guard Element._hasPlace, let address = place.address else { return }
+        place.core?.places.moved(in: address) { _ in nil }
+    }
 
     /// Removes the elements at several indices.
     public func remove(atOffsets offsets: IndexSet) { for index in offsets.reversed() { remove(at: index) } }
@@ -358,8 +371,12 @@ struct CoercedElements<Element: RealmCollectionValue> {
 /// `true` for null in untyped form: `NSNull`, or nil in an optional of any type.
 func isNil(_ value: Any) -> Bool { value is NSNull || (value as? any AnyOptional)?.isNil == true }
 
-protocol AnyOptional { var isNil: Bool { get } }
+protocol AnyOptional {
+    static var wrappedType: Any.Type { get }
+    var isNil: Bool { get }
+}
 extension Optional: AnyOptional {
+    static var wrappedType: Any.Type { Wrapped.self }
     /// `true` also for nested optionals.
     var isNil: Bool { map { SluiceSDK.isNil($0) } ?? true }
 }

@@ -76,7 +76,7 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue>: RealmKeyedCol
     }
 
     /// The value for a key; nil if the key is missing. Setting nil removes the entry.
-    /// A key of a managed map that starts with `$` or contains `.` ends the program.
+    /// A key that starts with `$` or contains `.` ends the program, in an unmanaged map when the map is added to a Realm.
     public subscript(key: Key) -> Value? {
         get { value(key._mapKey) }
         set { set(newValue, key._mapKey) }
@@ -114,9 +114,7 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue>: RealmKeyedCol
             unmanaged[key] = value
             return
         }
-        if key.hasPrefix("$") || key.contains(".") {
-            throwRealmException("Invalid key '\(key)': the key of a Map cannot begin with '$' or contain '.'.")
-        }
+        Map.check(key)
         let new = value.map { $0._stored(in: place.owner).value }
         if let edited = place.editedCollection() {
             edited.set(new, forKey: key)
@@ -131,6 +129,13 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue>: RealmKeyedCol
         let element = _Place(parent: place, step: .key(key))
         if let address = element.address { place.core?.places.replaced(address) }
         value?._attach(at: element)
+    }
+
+    /// Ends the program for a key that no Realm stores.
+    private static func check(_ key: String) {
+        if key.hasPrefix("$") || key.contains(".") {
+            throwRealmException("Invalid key '\(key)': the key of a Map cannot begin with '$' or contain '.'.")
+        }
     }
 
     /// Sets the value for a key.
@@ -191,6 +196,8 @@ extension Map: _Persistable {
 
     public func _stored(in owner: ObjectBase) -> _StoredValue {
         if let place, place.core === owner.managingCore { return .boxed(_BoxedValue(.dictionary(stored))) }
+        // An unmanaged map takes any key, so its keys are checked when a Realm takes the map.
+        if place == nil, owner.managingCore != nil { for key in unmanaged.keys { Map.check(key) } }
         return .boxed(_BoxedValue(.dictionary(dictionary.mapValues { $0._stored(in: owner).value })))
     }
 

@@ -41,19 +41,19 @@ extension ModelSchema {
                 primaryKey: found.first { $0.flags.contains(.primaryKey) }?.name,
                 indexed: found.filter { $0.flags.contains(.indexed) }.map(\.name))
         }
-        guard let type = type as? Object.Type else { return found }
-        let (key, indexed, ignored, required) = (
-            type.primaryKey(), Set(type.indexedProperties()), Set(type.ignoredProperties()), Set(type.requiredProperties())
-        )
-        // An ignored property may be of any type, so its name is checked against all fields, below.
-        for name in indexed.union(required).union(key.map { [$0] } ?? []) where !found.contains(where: { $0.name == name }) {
-            throwRealmException("Class '\(type.className())' names a property '\(name)' that it does not have.")
-        }
+        let ignored = Set(type.ignoredProperties())
+        // An ignored property may be of any type, so its name is checked against all fields.
         let fields = storedNames(of: type)
         for name in ignored where !found.contains(where: { $0.name == name }) && !fields.contains(name) {
             throwRealmException("Class '\(type.className())' names a property '\(name)' that it does not have.")
         }
-        return found.filter { !ignored.contains($0.name) }.map { property in
+        let kept = found.filter { !ignored.contains($0.name) }
+        guard let type = type as? Object.Type else { return kept }
+        let (key, indexed, required) = (type.primaryKey(), Set(type.indexedProperties()), Set(type.requiredProperties()))
+        for name in indexed.union(required).union(key.map { [$0] } ?? []) where !found.contains(where: { $0.name == name }) {
+            throwRealmException("Class '\(type.className())' names a property '\(name)' that it does not have.")
+        }
+        return kept.map { property in
             var property = property
             let canBeNil = [.none, .dictionary].contains(property.kind.collection)
             if required.contains(property.name), property.kind.target != nil, !property.kind.isComputed, canBeNil {

@@ -38,6 +38,9 @@ open class ObjectBase: Hashable, CustomStringConvertible {
     /// The names in the file and on the server by property name, where they differ.
     open class func propertiesMapping() -> [String: String] { [:] }
 
+    /// The names of properties that are not stored, even with a wrapper. Their values exist in the instance only.
+    open class func ignoredProperties() -> [String] { [] }
+
     /// `true` if a Realm without `objectTypes` includes the class.
     open class func shouldIncludeInDefaultSchema() -> Bool { !_realmIgnoreClass() }
 
@@ -117,9 +120,6 @@ open class Object: ObjectBase {
 
     /// The names of the properties with an index, by default those declared `indexed`. An override adds others.
     open class func indexedProperties() -> [String] { ModelSchema.declared(self).indexed }
-
-    /// The names of properties that are not stored, even with a wrapper. Their values exist in the instance only.
-    open class func ignoredProperties() -> [String] { [] }
 
     /// The names of optional properties that must not be nil when they are stored.
     open class func requiredProperties() -> [String] { [] }

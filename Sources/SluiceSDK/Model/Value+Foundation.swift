@@ -13,7 +13,7 @@ extension Value {
     }
 
     /// Converts an app's untyped argument; nil if no property can hold it. An object becomes its primary key.
-    /// Integers are clamped to 64 signed bits.
+    /// An integer beyond 64 signed bits becomes a decimal.
     init?(any argument: Any?) {
         guard let argument = argument.map(plainNumber) else {
             self = .null
@@ -22,7 +22,7 @@ extension Value {
         switch argument {
         case is NSNull: self = .null
         case let v as Bool where type(of: argument) == Bool.self: self = .bool(v)
-        case let v as any BinaryInteger: self = .int(Int64(clamping: v))
+        case let v as any BinaryInteger: self = Value.integer(v)
         case let v as Double: self = .double(v)
         case let v as Float: self = .float(v)
         case let v as String: self = .string(v)
@@ -45,6 +45,12 @@ extension Value {
         case _ where isNil(argument): self = .null
         default: return nil
         }
+    }
+
+    /// Beyond 64 signed bits it is a decimal, which no integer property equals, as with such a number in a query's text.
+    private static func integer(_ value: some BinaryInteger) -> Value {
+        if let exact = Int64(exactly: value) { return .int(exact) }
+        return SluiceCore.Decimal128(rounding: "\(value)").map { .decimal($0) } ?? .double(Double(value))
     }
 }
 

@@ -5,7 +5,7 @@ import SluiceQuery
 /// ```swift
 /// realm.objects(Task.self).where { $0.progressMinutes > 60 && $0.assignee == "Jo" }
 /// ```
-/// A query is rendered as the format of a predicate, see `_constructPredicate`, and evaluated like one.
+/// A query is rendered as the format of a predicate, see `QueryRendering`, and evaluated like one.
 /// Invalid combinations end the program.
 @dynamicMemberLookup
 public struct Query<T> {
@@ -20,7 +20,7 @@ public struct Query<T> {
     public static func _constructForTesting() -> Query<T> { root }
 
     /// Returns the predicate's format and its arguments, in the order of the placeholders.
-    public func _constructPredicate() -> (String, [Any]) { QueryRendering.render(node) }
+    public func _constructPredicate() -> (String, [Any]) { QueryRendering.render(node, quotesWords: false) }
 
     // MARK: Going to a property
 
@@ -106,8 +106,6 @@ struct QueryPath {
     var isCollection = false
 
     var text: String { names.isEmpty ? "SELF" : names.joined(separator: ".") }
-    /// The path for a predicate's format: names that are keywords of the language are quoted.
-    var format: String { names.isEmpty ? "SELF" : names.map(PredicateFormat.quoted).joined(separator: ".") }
 
     mutating func append(_ name: String, isCollection: Bool) {
         names.append(name)

@@ -3,14 +3,18 @@ import SluiceQuery
 
 /// Renders a type-safe query as the format of a predicate.
 struct QueryRendering {
+    /// `true` to write names that are words of predicates or of the query language between backquotes.
+    private let quotesWords: Bool
     private var format = ""
     private var arguments: [Any] = []
     private var subqueries = 0
     /// The collection and the variable of the enclosing SUBQUERY.
     private var subquery: (collection: [String], variable: String)?
 
-    static func render(_ node: QueryNode) -> (String, [Any]) {
-        var rendering = QueryRendering()
+    /// Renders a node.
+    /// - Parameter quotesWords: `true` for `PredicateFormat`, which reads backquotes. `false` gives RealmSwift's renderings.
+    static func render(_ node: QueryNode, quotesWords: Bool) -> (String, [Any]) {
+        var rendering = QueryRendering(quotesWords: quotesWords)
         rendering.condition(node)
         return (rendering.format, rendering.arguments)
     }
@@ -69,10 +73,15 @@ struct QueryRendering {
     }
 
     private mutating func write(_ path: QueryPath) {
-        guard let subquery, path.names.starts(with: subquery.collection) else { return format += path.format }
-        let rest = path.names.dropFirst(subquery.collection.count).map(PredicateFormat.quoted)
+        guard let subquery, path.names.starts(with: subquery.collection) else {
+            format += path.names.isEmpty ? ElementModel.selfName : path.names.map { written($0) }.joined(separator: ".")
+            return
+        }
+        let rest = path.names.dropFirst(subquery.collection.count).map { written($0) }
         format += ([subquery.variable] + rest).joined(separator: ".")
     }
+
+    private func written(_ name: String) -> String { quotesWords ? PredicateFormat.quoted(name) : name }
 
     private mutating func write(_ path: QueryPath, _ subscripts: [QuerySubscript]) {
         write(path)

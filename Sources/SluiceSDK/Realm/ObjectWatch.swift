@@ -99,7 +99,7 @@ final class ObjectWatch {
             if isOne, values[slot] != .null, !row.core.contains(type, values[slot]) { values[slot] = .null }
         }
         let paths = filter?.paths.filter { $0.count > 1 } ?? []
-        return Shown(values: values, behind: paths.map { Reach(core: row.core).what(object, $0[...]) }, links: links)
+        return Shown(values: values, behind: paths.map { KeyPathResolver(core: row.core).what(object, $0[...]) }, links: links)
     }
 
     /// The targets of the links that the observer may receive as old values.
@@ -228,8 +228,12 @@ final class ObjectWatch {
         }
 
         func begin(in scheduler: Scheduler, _ block: @escaping (Change) -> Void) {
-            guard token.isValid, let core = try? file.core(configuration, scheduler: scheduler) else { return }
-            guard let object = core.find(locator) as? ObjectBase else { return block(.deleted) }
+            guard token.isValid, let core = file.coreToObserve(configuration, scheduler) else { return }
+            guard let object = core.find(locator) as? ObjectBase else {
+                // As in `update`, `deleted` ends the observation.
+                token.invalidate()
+                return block(.deleted)
+            }
             core.refreshToObserve()
             begin(in: core, on: object, block)
         }

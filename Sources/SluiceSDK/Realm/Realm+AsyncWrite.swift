@@ -24,7 +24,7 @@ extension Realm {
     @discardableResult
     public func beginAsyncWrite(_ asyncWriteBlock: @escaping () -> Void) -> AsyncTransactionId {
         core.enqueueWrite(asyncWriteBlock) { [file = core.file] error in
-            file.report(failedWrite: error)
+            file.report(failure: error)
         }
     }
 
@@ -91,7 +91,7 @@ extension RealmCore {
     func waitForWriter(_isolation: isolated (any Actor)? = #isolation) async throws {
         while true {
             try _Concurrency.Task.checkCancellation()
-            let turn = Turn()
+            let turn = AsyncEvent()
             let lease = replica.askForWriter { turn.come() }
             // Registered, so that a synchronous write on this scheduler can use the lease instead of waiting for it to lapse.
             leases.append(lease)

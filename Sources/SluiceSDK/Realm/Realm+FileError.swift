@@ -9,7 +9,7 @@ extension Realm {
     ///
     /// Reads cannot throw: unreadable data appears as absent. To prevent writes based on it, a damaged file becomes read-only.
     /// Later write transactions throw the error, and so does opening another Realm on the file.
-    /// Errors of a synced Realm go to `SyncManager.errorHandler` instead.
+    /// Errors of a synced Realm go to `SyncManager.errorHandler` instead, if it is set.
     /// - Parameter handler: Called on any thread. If nil, errors go to standard error.
     public static func onFileError(_ handler: (@Sendable (Realm.Error, URL) -> Void)?) { fileErrors.withLock { $0 = handler } }
 
@@ -22,15 +22,27 @@ extension Realm {
 }
 
 extension OpenFile {
-    /// Records a read error and reports it to the session's error handler, or to `Realm.onFileError` if the file is not synced.
+    /// Records a read error and reports it to the session's error handler. If there is none, it goes to `Realm.onFileError`.
     func report(_ error: SluiceError) {
         if error.code == .replicaCorrupt { damage.withLock { $0 = $0 ?? error } }
-        if let session { session.report(SyncError(error)) } else { report(failedWrite: Realm.Error(error)) }
+        if let session, session.report(SyncError(error)) { return }
+        Realm.tell(Realm.Error(error), path: path)
     }
 
-    /// Reports the failure of a write that no caller waits for.
-    func report(failedWrite error: any Error) {
-        if let session { session.report(error) } else { Realm.tell(error, path: path) }
+    /// Reports a failure that no caller waits for: of a write, or of the start of an observation.
+    func report(failure error: any Error) {
+        if let session, session.report(error) { return }
+        Realm.tell(error, path: path)
+    }
+
+    /// Returns the core for an observation on its own scheduler. If there is none, the reason is reported and nil is returned.
+    func coreToObserve(_ configuration: Realm.Configuration, _ scheduler: Scheduler) -> RealmCore? {
+        do {
+            return try core(configuration, scheduler: scheduler)
+        } catch {
+            report(failure: error)
+            return nil
+        }
     }
 
     /// Throws the error that damaged the file, if any.

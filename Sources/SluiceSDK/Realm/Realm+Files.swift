@@ -28,13 +28,27 @@ enum RealmFiles {
                 throw Realm.Error(
                     .alreadyOpen, "The files of \(path) cannot be deleted: another process has them open. End it first.")
             }
-            SetAside.forget(path)
+            ClientResetBackup.forget(path)
             return try RealmFiles.remove(path)
         }
         guard let isRemoved else {
             throw Realm.Error(.alreadyOpen, "The files of \(path) cannot be deleted: a Realm has them open. Let go of it first.")
         }
         return isRemoved
+    }
+
+    /// Deletes the files of several paths. A path that fails does not keep the later ones on the device.
+    /// - Throws: The first error, after all other files are deleted.
+    static func removeUnlessOpen(_ paths: [String]) throws {
+        var failure: (any Error)?
+        for path in paths {
+            do {
+                _ = try removeUnlessOpen(path)
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        if let failure { throw failure }
     }
 
     /// Copies a seed file to the path if there is no file yet.

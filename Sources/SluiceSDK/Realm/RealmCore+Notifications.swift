@@ -55,12 +55,28 @@ extension RealmCore {
     /// - Parameter wanted: The least version that the caller needs.
     func moveOn(atLeast wanted: UInt64 = 0) { if refresh(atLeast: wanted) { hasUntold = true } }
 
+    /// The same for a caller that has waited for a subscription set.
+    func moveOn(toCompleteSet set: UInt64) { moveOn(atLeast: state.version(ofCompleteSet: set)) }
+
     /// Advances for a caller that read the file directly and may be on another scheduler. Only a Realm that advances by itself does.
-    /// - Parameter isolation: The caller's actor, if known.
-    func showNewest(_ isolation: (any Actor)? = nil) {
+    /// - Parameters:
+    ///   - isolation: The caller's actor, if known.
+    ///   - set: The complete subscription set that the caller has read, if any.
+    func showNewest(_ isolation: (any Actor)? = nil, completeSet set: UInt64? = nil) {
         guard autorefresh, floats || scheduler.canDeliver, scheduler.isHere(isolation), !isWriting else { return }
+        // Noted before the Realm advances, so that it is not behind the set at a later commit.
+        if let set { _ = state.version(ofCompleteSet: set) }
         // An unreadable file is reported by the next read of its objects.
         moveOn(atLeast: (try? replica.committedVersion()) ?? 0)
+    }
+
+    /// `true` if a Realm of an actor other than the main one does not show the objects of a complete subscription set yet.
+    ///
+    /// Such a Realm advances in a turn of its actor. Code without `isolation` cannot advance it: Swift's only check for an actor traps.
+    /// Safe to use on any thread.
+    func isBehind(completeSet set: UInt64) -> Bool {
+        guard case .actor = scheduler, autorefresh, !floats else { return false }
+        return state.isOlder(than: state.version(ofCompleteSet: set))
     }
 
     /// Advances and notifies the observers. Runs on the scheduler.

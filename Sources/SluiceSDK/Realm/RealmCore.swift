@@ -23,7 +23,7 @@ final class RealmCore {
     var addingSpace: (values: [Value], given: [Bool]) = ([], [])
     /// The class of the last lookup. Lookups of one class usually follow each other.
     private var lastPlace: (objectClass: ObjectIdentifier, schema: ModelSchema, type: Int)?
-    let state: ShownState
+    let state: ReadSnapshot
     /// `true` if it shows one snapshot permanently, on any thread.
     let isFrozen: Bool
     private(set) var transaction: WriteTransaction?
@@ -76,7 +76,7 @@ final class RealmCore {
         }
         self.types = types
         self.schemasByType = schemasByType
-        state = ShownState(of: file.replica)
+        state = ReadSnapshot(of: file.replica)
         // Pin before observing commits, so that only later ones are reported. A failure here is reported by the first read.
         _ = try? state.pin()
         let inbox = inbox
@@ -89,7 +89,7 @@ final class RealmCore {
     }
 
     /// Creates a core that keeps showing the snapshot of another one.
-    init(frozen live: RealmCore, _ frozen: ShownState) {
+    init(frozen live: RealmCore, _ frozen: ReadSnapshot) {
         configuration = live.configuration
         file = live.file
         scheduler = .none

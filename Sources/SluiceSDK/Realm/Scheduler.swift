@@ -21,6 +21,9 @@ enum Scheduler: Sendable {
         }
     }
 
+    /// The actor, if it is one other than the main actor.
+    var isolation: (any Actor)? { if case .actor(let actor) = self { actor } else { nil } }
+
     /// Runs the body on the executor later. Does nothing on a scheduler that cannot deliver.
     func enqueue(_ body: @escaping @Sendable () -> Void) {
         switch self {

@@ -111,12 +111,12 @@ final class ClientReset: Sendable {
         guard configuration.inMemoryIdentifier == nil, let path = configuration.path else {
             return SyncError(.clientResetError, error.description)
         }
-        let token = SyncError.ActionToken(path: path, backup: SetAside.backup(of: path))
+        let token = SyncError.ActionToken(path: path, backup: ClientResetBackup.backup(of: path))
         // For its owner the file is valid, so only the opening by this user moves it.
-        SetAside.note(token, user: error.code == .userMismatch ? configuration.syncOwner : nil)
+        ClientResetBackup.note(token, user: error.code == .userMismatch ? configuration.syncOwner : nil)
         return SyncError(.clientResetError, error.description, action: token)
     }
 
     /// Removes the mark, since the server knows the file again, unless the app has requested the move.
-    func isMended() { if let path = configuration.path { SetAside.forgetUnlessAsked(path) } }
+    func isMended() { if let path = configuration.path { ClientResetBackup.forgetUnlessAsked(path) } }
 }

@@ -8,7 +8,7 @@ public struct CompensatingWriteInfo: Hashable, Sendable {
         public let rawValue: String
 
         public init(rawValue: String) { self.rawValue = rawValue }
-        private init(_ cause: RefusalCause) { rawValue = cause.rawValue }
+        private init(_ cause: RejectionCause) { rawValue = cause.rawValue }
 
         /// The class cannot be written: it is embedded or asymmetric.
         public static let notWritten = Cause(.notWritten)
@@ -36,6 +36,8 @@ public struct CompensatingWriteInfo: Hashable, Sendable {
         public static let pluginFailed = Cause(.pluginFailed)
         /// The database rejected a value.
         public static let database = Cause(.database)
+        /// No message can carry the write transaction. The device has undone it by itself.
+        public static let tooLarge = Cause(.tooLarge)
         /// The write edits an object whose creation was rejected.
         public static let neverMade = Cause(.neverMade)
     }
@@ -52,7 +54,7 @@ public struct CompensatingWriteInfo: Hashable, Sendable {
     public let fields: [String]
     private let wanted: [String: Value]
 
-    init(_ write: RefusedWrite) {
+    init(_ write: CompensatingWrite) {
         objectType = write.object.type
         key = write.object.key
         reason = write.reason
@@ -66,6 +68,6 @@ public struct CompensatingWriteInfo: Hashable, Sendable {
     public var primaryKey: AnyRealmValue { AnyRealmValue(scalar: key) }
 
     /// The rejected values by property, so that the app can keep them. Links are keys, lists and sets are lists.
-    /// Empty for deletions and for objects of asymmetric classes.
+    /// Empty for deletions, and for objects of asymmetric classes that have more than 64 KiB and that the server rejected.
     public var values: [String: AnyRealmValue] { wanted.mapValues { AnyRealmValue(unmanaged: $0) } }
 }

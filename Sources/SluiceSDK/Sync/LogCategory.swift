@@ -4,7 +4,8 @@ public protocol LogCategory: Sendable {
     var rawValue: String { get }
 }
 
-/// RealmSwift's categories. The SDK logs sync sessions under `Sync.Client`; the other categories stay empty.
+/// RealmSwift's categories. The SDK logs sync sessions under `Sync.Client`, classes under `sdk` and stored users under `app`.
+/// The other categories stay empty.
 public enum Category: String, LogCategory, CaseIterable {
     /// The parent of all other categories.
     case realm = "Realm"

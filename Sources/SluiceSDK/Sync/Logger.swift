@@ -12,6 +12,7 @@ public typealias SyncLogLevel = LogLevel
 /// Receives the SDK's log: the activity of sync sessions, in the categories under `Category.Sync.Client`.
 ///
 /// The log is off until the app sets a level or a logger. The defaults are then level `.info` and standard error.
+/// The warning of properties that are not stored goes to standard error at any level.
 /// Messages are truncated to 2,000 characters.
 public final class Logger: Sendable {
     public typealias LogFunction = @Sendable (LogLevel, any LogCategory, String) -> Void
@@ -93,6 +94,15 @@ public final class Logger: Sendable {
     static func log(_ level: LogLevel, _ category: any LogCategory, _ message: () -> String) {
         guard level.rawValue <= loudest.load(ordering: .relaxed), level.isShown(at: logLevel(for: category)) else { return }
         shared.write(level, category, bounded(message()))
+    }
+
+    /// Writes a warning to standard error at any level, off included, and to the app's logger if its level shows warnings.
+    static func warn(_ category: any LogCategory, _ text: String) {
+        let message = bounded(text)
+        standardError.write(.warn, category, message)
+        let logger = shared
+        // The default logger has written the message already.
+        if logger !== standardError, LogLevel.warn.isShown(at: logLevel(for: category)) { logger.write(.warn, category, message) }
     }
 
     static func bounded(_ message: String) -> String {

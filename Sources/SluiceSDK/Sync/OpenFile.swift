@@ -105,10 +105,10 @@ final class OpenFile: Sendable {
         claim = sync == nil || isInMemory ? nil : try OpenFile.claim(path)
         if isInMemory {
             // A crashed process with the same id may have left a file. In-memory files are not backed up.
-            SetAside.forget(path)
+            ClientResetBackup.forget(path)
             ReplicaFile.remove(path)
         }
-        try SetAside.performNoted(path, for: configuration.syncOwner)
+        try ClientResetBackup.performNoted(path, for: configuration.syncOwner)
         isNew = !FileManager.default.fileExists(atPath: path)
         if let seed = configuration.seedFilePath { try RealmFiles.plant(seed, at: path) }
         if isReadOnly, !FileManager.default.fileExists(atPath: path) {

@@ -65,12 +65,25 @@ public enum QueryBasedSync {
         public var timeToLive: TimeInterval? { current?.options.timeToLive.map { Double($0) / 1_000 } }
 
         /// The current state. Reading `complete` advances the Realm, so that it shows the subscription's objects.
+        /// For a Realm of an actor other than the main actor it is `pending` until a turn of the actor has advanced the Realm.
         public var state: SubscriptionState {
+            let state = storedState
+            guard state == .complete, let set = try? core.file.replica.completeSubscriptionSet() else { return state }
+            core.showNewest(completeSet: set.version)
+            return core.isBehind(completeSet: set.version) ? .pending : .complete
+        }
+
+        /// The state for a caller on the Realm's scheduler, where the Realm can advance.
+        fileprivate var stateHere: SubscriptionState {
+            let state = storedState
+            if state == .complete { core.showNewest(core.scheduler.isolation) }
+            return state
+        }
+
+        private var storedState: SubscriptionState {
             guard let stored else { return .error(failure ?? Realm.Error(.fail, "The subscription was not stored.")) }
             do throws(SluiceError) {
-                let state = try Subscription.state(of: stored.id, in: core.file.replica)
-                if state == .complete { core.showNewest() }
-                return state
+                return try Subscription.state(of: stored.id, in: core.file.replica)
             } catch {
                 return .error(Realm.Error(error))
             }
@@ -134,10 +147,10 @@ public enum QueryBasedSync {
             self.block = block
         }
 
-        func look() { last = subscription.state }
+        func look() { last = subscription.stateHere }
 
         func tell() {
-            let state = subscription.state
+            let state = subscription.stateHere
             if state == last || token?.isValid != true { return }
             last = state
             block(state)
@@ -148,12 +161,13 @@ public enum QueryBasedSync {
 extension Results where Element: Object {
     /// Subscribes to the query as query-based sync did. Returns at once; errors appear in the subscription's `state`.
     /// - Parameters:
-    ///   - named: The name. If nil, class, query, limit and order identify the subscription, so that subscribing twice has no effect.
+    ///   - named: The name. If nil, class, query, limit, order and DISTINCTs identify the subscription, so subscribing twice has no effect.
     ///     It has no default, since `subscribe()` without arguments is Flexible Sync's method.
-    ///   - limit: The most objects, in the order of the results and then of primary keys; 0 or nil means all.
-    ///     Linked objects do not count. Results that are distinct or sorted through links are an error with a limit.
+    ///   - limit: The most objects, in the order of the sorted, distinct results and then of primary keys.
+    ///     0 or nil means all objects of the query, also for distinct results. Linked objects do not count.
+    ///     The order may follow up to four links to one object each.
     ///   - update: Replaces the query and the time to live of an existing subscription.
-    ///     If `false`, another query, limit or order under its name is an error.
+    ///     If `false`, another query, limit, order or DISTINCT under its name is an error.
     ///   - timeToLive: The seconds until it expires, restarted by each `subscribe`. If nil, 0 or less, it does not expire.
     ///   - includingLinkingObjects: Key paths that end in `LinkingObjects`. Their objects are included, together with the objects
     ///     that those link to. Other paths trap.
@@ -233,26 +247,5 @@ extension ModelSchema {
             let further = next.linkPaths(passed: passed.union([next.name]), depth: depth - 1)
             return further.isEmpty ? [property.name] : further.map { "\(property.name).\($0)" }
         }
-    }
-}
-
-extension ReplicaQuery {
-    /// The sort order in the server's form, the most significant key first.
-    /// Nil if the order follows links, or if the query removes objects by DISTINCT or LIMIT.
-    var ownOrder: [SubscriptionOptions.SortKey]? {
-        var keys: [SubscriptionOptions.SortKey] = []
-        for suffix in bound.suffixes {
-            guard case .sort(let next) = suffix else { return nil }
-            var these: [SubscriptionOptions.SortKey] = []
-            for key in next {
-                guard key.path.steps.count == 2, key.path.result == .values, case .property(let index) = key.path.steps[1] else {
-                    return nil
-                }
-                these.append(.init(property: bound.type.properties[index].name, isDescending: !key.ascending))
-            }
-            // A later sort takes precedence and is stable.
-            keys = these + keys
-        }
-        return keys
     }
 }

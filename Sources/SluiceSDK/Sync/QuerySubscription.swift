@@ -58,6 +58,6 @@ private func subscriptionText(_ condition: () throws(SluiceError) -> ElementCond
 
 /// The canonical text of a type-safe query.
 func subscriptionText<T: Object>(_ type: T.Type, _ query: (Query<T>) -> Query<Bool>) -> String {
-    let (format, arguments) = query(Query<T>.root)._constructPredicate()
+    let (format, arguments) = QueryRendering.render(query(Query<T>.root).node, quotesWords: true)
     return subscriptionText(format, arguments, .object(ModelSchema.of(T.self)))
 }

@@ -16,6 +16,7 @@ extension Results where Element: Object {
     /// Subscribes to the query, so that the server sends its objects. Traps if the results are not a plain query on a class.
     /// - Parameters:
     ///   - name: The name of the subscription. An existing subscription with the name receives this query.
+    ///     A subscription that is stored again keeps its time to live, if any, which restarts.
     ///   - timeout: The longest wait in seconds. If nil, the wait is unbounded. After a timeout the subscription stays.
     /// - Returns: These results.
     /// - Throws: `Realm.Error.subscriptionFailed` if the server rejects the query; `ETIMEDOUT`.
@@ -24,7 +25,7 @@ extension Results where Element: Object {
         name: String? = nil, waitForSync: WaitForSyncMode = .onCreation, timeout: TimeInterval? = nil,
         _isolation: isolated (any Actor)? = #isolation
     ) async throws -> Results<Element> {
-        try await put(name, SubscriptionOptions(), timeout) { [text = subscriptionText] set in
+        try await put(name, SubscriptionOptions(), keepsTime: true, timeout) { [text = subscriptionText] set in
             waitForSync == .onCreation && set.holds(name: name, type: Element.className(), text: text) ? nil : waitForSync
         }
     }
@@ -33,7 +34,8 @@ extension Results where Element: Object {
     /// - Parameter timeout: The longest wait in seconds. If nil, the wait is unbounded. After a timeout the subscription stays.
     /// - Returns: These results.
     /// - Throws: `Realm.Error.subscriptionFailed` if the server rejects the query, or if the name belongs to another class.
-    ///   The same if the name has another query that may not be overwritten, or if a limit has an order through links or DISTINCT.
+    ///   The same if the name has another query that may not be overwritten. The same if the server does not support the order of a
+    ///   limit, or if a DISTINCT has no limit.
     ///   `ETIMEDOUT` after the timeout.
     @discardableResult
     public func subscribe(
@@ -50,23 +52,25 @@ extension Results where Element: Object {
         }
     }
 
-    /// The options with the names in the file. Without a sort order, a limit takes that of the results.
+    /// The options with the names in the file. With a limit, a missing sort order or DISTINCT is taken from the results.
     func stored(_ options: SyncSubscriptionOptions) throws(Realm.Error) -> SubscriptionOptions {
-        var stored = options.stored(for: ModelSchema.of(Element.self))
-        guard stored.limit > 0, stored.sort.isEmpty else { return stored }
-        guard let order = storage.query.ownOrder else {
-            throw Realm.Error(
-                .subscriptionFailed,
-                "A limit counts in the order of properties of \(Element.className()) itself: not through links, nor of distinct results.")
-        }
-        stored.sort = order
+        let schema = ModelSchema.of(Element.self)
+        var stored = try options.stored(for: schema)
+        guard stored.limit > 0, stored.sort.isEmpty || stored.distinct.isEmpty else { return stored }
+        let (hasOrder, hasDistinct) = (!stored.sort.isEmpty, !stored.distinct.isEmpty)
+        let own = try storage.query.subscriptionOrder(withSorts: !hasOrder, withDistincts: !hasDistinct)
+        if !hasOrder { stored.sort = own.sort }
+        if !hasDistinct { stored.distinct = own.distinct }
+        // An explicit order applies to each DISTINCT as well.
+        if hasOrder || hasDistinct { for index in stored.distinct.indices { stored.distinct[index].sort = stored.sort } }
+        try stored.checkOrder(of: schema.name)
         return stored
     }
 
     /// Stores the subscription in the newest set and waits as the mode requires.
     /// - Parameter mode: The mode for a given set; nil if the subscription exists and nothing is to be stored.
     private func put(
-        _ name: String?, _ options: SubscriptionOptions, keepsTime: Bool = false, _ timeout: TimeInterval?,
+        _ name: String?, _ options: SubscriptionOptions, keepsTime: Bool, _ timeout: TimeInterval?,
         _isolation: isolated (any Actor)? = #isolation, mode: (SyncSubscriptionSet.Storage) throws -> WaitForSyncMode?
     ) async throws -> Results<Element> {
         let text = subscriptionText
@@ -85,7 +89,7 @@ extension Results where Element: Object {
         storage.subscription = set.storage.committed.subscriptions[index].id
         if chosen == .never { return self }
         try await storage.core.file.waitForSubscriptionSet(version, seconds: timeout)
-        storage.core.moveOn()
+        storage.core.moveOn(toCompleteSet: version)
         return self
     }
 
@@ -107,7 +111,7 @@ extension Results where Element: Object {
     ) async throws {
         guard let version = try end(), waitForSync != .never else { return }
         try await storage.core.file.waitForSubscriptionSet(version, seconds: timeout)
-        storage.core.moveOn()
+        storage.core.moveOn(toCompleteSet: version)
     }
 
     /// Removes the subscription.

@@ -56,7 +56,7 @@ public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, Custom
         self.init(code, error.description)
     }
 
-    init(refused writes: [RefusedWrite]) {
+    init(refused writes: [CompensatingWrite]) {
         self.init(
             .writeRejected,
             "Client attempted a write that is not allowed; it has been reverted: "

@@ -21,7 +21,8 @@ public final class SyncManager: Sendable {
     init(timeouts: SyncTimeoutOptions?) { state.withLock { $0.timeouts = timeouts } }
 
     /// Receives sync errors on an arbitrary thread. Set it before opening a Realm.
-    /// If nil, errors are dropped. Compensating writes are kept and reported when the file is opened next with a handler.
+    /// If nil, errors are dropped, except those of the local file, which go to `Realm.onFileError`.
+    /// Compensating writes are kept and reported when the file is opened next with a handler.
     public var errorHandler: ErrorReportingBlock? {
         get { state.withLock { $0.handler } }
         set { state.withLock { $0.handler = newValue } }

@@ -37,7 +37,7 @@ extension SyncSession {
     }
 
     /// The compensating writes as text, at most ten of them in detail.
-    private static func text(_ writes: [RefusedWrite]) -> String {
+    private static func text(_ writes: [CompensatingWrite]) -> String {
         let shown = writes.prefix(10).map { "\($0.object.type) \(RQLText.literal($0.object.key)): \($0.reason)" }
         return "\(writes.count) writes are refused and taken back: \(shown.joined(separator: "; "))"
     }

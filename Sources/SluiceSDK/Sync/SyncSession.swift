@@ -131,7 +131,10 @@ public final class SyncSession: Sendable {
             events.begin()
         // No error: the session recovers by itself, and the reset mode's callbacks report the result.
         case .resetting: break
-        case .refused(let writes): return state != .invalid && self.report(SyncError(refused: writes))
+        case .refused(let writes):
+            // Asymmetric objects that no message can carry leave the queue without an acknowledgement.
+            uploads.look()
+            return state != .invalid && self.report(SyncError(refused: writes))
         case .setRefused(let version, let error, let isLast):
             // A rejected set downloads nothing. If no further set is to be answered, the previous one is complete and listeners are done.
             if isLast { downloads.ended(version: version) } else { downloads.refused(version: version) }

@@ -4,7 +4,7 @@ import SluiceReplica
 
 /// The options of a subscription besides its query. Atlas Flexible Sync had only the name; query-based sync had all of them.
 public struct SyncSubscriptionOptions: Hashable, Sendable {
-    /// The name. If nil, the subscription is identified by its class, query, limit, order and includes.
+    /// The name. If nil, the subscription is identified by its class, query, limit, order, DISTINCTs and includes.
     public var name: String?
     /// Replaces the query and the time to live of an existing subscription with the name. Default `false`.
     ///
@@ -18,36 +18,41 @@ public struct SyncSubscriptionOptions: Hashable, Sendable {
     /// The most objects, in the order of `sort` and then of their primary keys; 0, the default, means all. At most 10,000.
     /// The server maintains it: if one object leaves, the next one enters.
     public var limit: Int
-    /// The order that `limit` counts in: properties of the class, the most significant first, null first.
+    /// The order that `limit` counts in, the most significant property first. Null and values that the user may not read sort first.
+    /// A key path may follow up to four links to one object each, such as `owner.name`.
     /// If empty, the order of the results that are subscribed to.
     public var sort: [SortDescriptor]
+    /// Key paths as in `sort`. Of the objects that are equal in all of them, only the first is in the subscription. Requires `limit`.
+    /// If empty, the key paths of the results' own `distinct`.
+    public var distinct: [String]
     /// Key paths of links, lists and sets of links, and `LinkingObjects`, such as `owner.team`.
     /// Their objects are included, as are those on the way. `limit` does not count them. At most 10,000 per class.
     public var includes: [String]
 
     public init(
         name: String? = nil, overwriteExisting: Bool = false, timeToLive: TimeInterval? = nil, limit: Int = 0,
-        sort: [SortDescriptor] = [], includes: [String] = []
+        sort: [SortDescriptor] = [], distinct: [String] = [], includes: [String] = []
     ) {
         self.name = name
         self.overwriteExisting = overwriteExisting
         self.timeToLive = timeToLive
         self.limit = limit
         self.sort = sort
+        self.distinct = distinct
         self.includes = includes
     }
 
     /// The options with the names in the file. Traps if a path does not exist.
-    func stored(for schema: ModelSchema) -> SubscriptionOptions {
+    /// - Throws: `subscriptionFailed` for a DISTINCT without a limit, and for more keys or longer paths than the server accepts.
+    func stored(for schema: ModelSchema) throws(Realm.Error) -> SubscriptionOptions {
         var options = SubscriptionOptions(limit: max(limit, 0), includes: includes.map { schema.linkPath($0) })
-        options.sort = sort.map { key in
-            guard let slot = schema.slot(of: key.keyPath) else {
-                throwRealmException("Cannot sort a subscription on '\(schema.name)' by '\(key.keyPath)': it has no such property.")
-            }
-            return .init(property: schema.properties[slot].column, isDescending: !key.ascending)
+        options.sort = sort.map { .init(path: schema.orderPath($0.keyPath), isDescending: !$0.ascending) }
+        if !distinct.isEmpty {
+            options.distinct = [.init(paths: distinct.map { schema.orderPath($0) }, sort: options.sort)]
         }
         // A duration beyond the clock's range means that it does not expire.
         if let timeToLive, timeToLive > 0 { options.timeToLive = UInt64(exactly: (timeToLive * 1_000).rounded()) }
+        try options.checkOrder(of: schema.name)
         return options
     }
 }
@@ -69,6 +74,28 @@ extension ModelSchema {
                 parts.append(property.column)
             }
             schema = next
+        }
+        return parts.joined(separator: ".")
+    }
+
+    /// Returns a key path through single links, with stored names. Traps if the path does not exist.
+    fileprivate func orderPath(_ path: String) -> String {
+        var schema = self
+        var parts: [String] = []
+        let names = path.split(separator: ".", omittingEmptySubsequences: false)
+        for (place, name) in names.enumerated() {
+            guard let slot = schema.slot(of: String(name)), !schema.properties[slot].kind.isComputed else {
+                let fault = names.count == 1 ? "it has no such property" : "'\(schema.name)' has no property '\(name)'"
+                throwRealmException("Cannot sort a subscription on '\(self.name)' by '\(path)': \(fault).")
+            }
+            let property = schema.properties[slot]
+            parts.append(property.column)
+            if place == names.count - 1 { break }
+            guard case .link = property.kind.type, property.kind.collection == .none, let target = property.kind.target else {
+                throwRealmException(
+                    "Cannot sort a subscription on '\(self.name)' by '\(path)': '\(schema.name).\(name)' is no link to one object.")
+            }
+            schema = ModelSchema.of(target)
         }
         return parts.joined(separator: ".")
     }
@@ -96,7 +123,7 @@ extension SyncSubscriptionSet.Storage {
             return Realm.Error(.subscriptionFailed, "An existing subscription exists with the name '\(name)' but for class \(found.type).")
         }
         if found.asks(type, text, stored) || options.overwriteExisting { return nil }
-        let difference = found.query == text ? "limit, order or links that come along" : "query: \(found.query)"
+        let difference = found.query == text ? "limit, order, DISTINCT or links that come along" : "query: \(found.query)"
         return Realm.Error(
             .subscriptionFailed,
             "An existing subscription exists with the name '\(name)' but with a different \(difference). Set overwriteExisting to change it."
@@ -140,9 +167,10 @@ extension SyncSubscriptionSet.Storage {
 }
 
 extension StoredSubscription {
-    /// `true` if the subscription sends the same request to the server: class, query, limit, includes, and order if there is a limit.
+    /// `true` if the subscription sends the same request to the server: class, query, limit and includes.
+    /// With a limit, the order and the DISTINCTs must be equal too.
     func asks(_ type: String, _ query: String, _ options: SubscriptionOptions) -> Bool {
         self.type == type && self.query == query && self.options.limit == options.limit && self.options.includes == options.includes
-            && (options.limit == 0 || self.options.sort == options.sort)
+            && (options.limit == 0 || self.options.sort == options.sort && self.options.distinct == options.distinct)
     }
 }

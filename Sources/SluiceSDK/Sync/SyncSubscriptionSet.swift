@@ -57,7 +57,10 @@ public struct SyncSubscriptionSet: Sequence {
 
         /// Advances the handle's Realm, so that it shows the objects of a complete set.
         /// - Parameter isolation: The caller's actor, if known.
-        func showNewest(_ isolation: (any Actor)? = nil) { core?.showNewest(isolation) }
+        func showNewest(_ isolation: (any Actor)? = nil) { core?.showNewest(isolation, completeSet: committed.version) }
+
+        /// `true` if the handle's Realm does not show the objects of a complete set yet, and will do so by itself.
+        var isBehind: Bool { core?.isBehind(completeSet: committed.version) ?? false }
 
         /// Shows a set that has been committed.
         func stored(_ set: StoredSubscriptionSet) {
@@ -100,7 +103,7 @@ public struct SyncSubscriptionSet: Sequence {
     /// The current state of this version of the set.
     ///
     /// Reading `complete` advances the Realm to show the new objects, unless the app has to call `refresh()`.
-    /// A Realm of an actor other than the main actor advances by its own notifications instead.
+    /// For a Realm of an actor other than the main actor it is `pending` until a turn of the actor has advanced the Realm.
     public var state: SyncSubscriptionState {
         if let error = storage.unreadable { return .error(error) }
         do throws(SluiceError) {
@@ -108,7 +111,7 @@ public struct SyncSubscriptionSet: Sequence {
             case .pending, .bootstrapping: return .pending
             case .complete:
                 storage.showNewest()
-                return .complete
+                return storage.isBehind ? .pending : .complete
             case .superseded: return .superseded
             case .error(_, let message): return .error(SyncError(.invalidFlexibleSyncSubscriptions, message))
             }
@@ -242,7 +245,8 @@ public struct SyncSubscriptionSet: Sequence {
         storage.showNewest(_isolation)
     }
 
-    /// Adds subscriptions, inside of `update`. An unnamed one that exists is renewed instead; a name that exists traps.
+    /// Adds subscriptions, inside of `update`. A name that exists traps.
+    /// An unnamed one that exists is renewed instead: `updatedAt` is set anew, and its time to live, if any, restarts.
     public func append<T: Object>(_ subscriptions: QuerySubscription<T>...) {
         for subscription in subscriptions {
             if let name = subscription.name, storage.writable.contains(where: { $0.name == name }) {
@@ -250,16 +254,18 @@ public struct SyncSubscriptionSet: Sequence {
                     "A subscription named '\(name)' already exists. If you meant to update the existing subscription please use the `update` method."
                 )
             }
-            storage.put(name: subscription.name, type: T.className(), text: subscription.text)
+            storage.put(name: subscription.name, keepsTime: true, type: T.className(), text: subscription.text)
         }
     }
 
     /// Adds a subscription with options beyond RealmSwift's, inside of `update`. The options' name takes precedence over the query's.
     /// - Throws: `Realm.Error.subscriptionFailed` if the name exists with another class, or with another query and no `overwriteExisting`.
+    ///   The same for a DISTINCT without a limit, and for an order that the server does not support.
     public func append<T: Object>(_ subscription: QuerySubscription<T>, options: SyncSubscriptionOptions) throws {
         var options = options
         options.name = options.name ?? subscription.name
-        let (type, text, stored) = (T.className(), subscription.text, options.stored(for: ModelSchema.of(T.self)))
+        let (type, text) = (T.className(), subscription.text)
+        let stored = try options.stored(for: ModelSchema.of(T.self))
         if let refusal = storage.refusal(of: options, stored, type: type, text: text) { throw refusal }
         storage.put(name: options.name, stored, keepsTime: !options.overwriteExisting, type: type, text: text)
     }

@@ -167,7 +167,7 @@ final class UploadProgress: Sendable {
     private struct Watched {
         let listener: ProgressListener
         /// The writes that count; nil if all do.
-        let mark: UploadMark?
+        let mark: UploadCursor?
         /// The bytes to send since the last time that nothing was pending, and the part that is unsent.
         var total: UInt64
         var left: UInt64

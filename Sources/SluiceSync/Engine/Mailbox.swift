@@ -1,3 +1,4 @@
+import DequeModule
 import Synchronization
 
 /// The queue of inputs from connections and the app to the engine's loop, in order.
@@ -11,7 +12,7 @@ final class Mailbox: Sendable {
     }
 
     private struct State {
-        var items: [Item] = []
+        var items = Deque<Item>()
         var hasLocalChange = false
         var loop: CheckedContinuation<Item?, Never>?
         var readers: [UInt64: CheckedContinuation<Void, Never>] = [:]

@@ -99,7 +99,7 @@ package final class SyncEngine: Sendable {
     }
 
     /// Reports to the app, then records the delivery. A crash in between repeats the report.
-    func tell(_ refusal: WriteRefusal) async throws(SluiceError) {
+    func tell(_ refusal: CompensationReport) async throws(SluiceError) {
         if onReport(.refused(refusal.writes)) { try await replica.reported(refusal.id) }
     }
 }
@@ -187,7 +187,7 @@ extension SyncConfiguration {
     var socketURL: String {
         var base = Substring(url)
         while base.hasSuffix("/") { base = base.dropLast() }
-        for (web, socket) in [("http://", "ws://"), ("https://", "wss://")] where base.hasPrefix(web) {
+        for (web, socket) in [("http://", "ws://"), ("https://", "wss://")] where base.prefix(web.count).lowercased() == web {
             base = socket + base.dropFirst(web.count)
         }
         return base + WireProtocol.path(app: app)

@@ -1,3 +1,4 @@
+import DequeModule
 import SluiceCore
 import Synchronization
 
@@ -8,7 +9,7 @@ final class SyncLink: Sendable {
 
     private struct State {
         var connection: (any SyncConnection)?
-        var outbox: [[UInt8]] = []
+        var outbox = Deque<[UInt8]>()
         var bytes = 0
         var writer: CheckedContinuation<[UInt8]?, Never>?
         var isClosed = false

@@ -119,6 +119,8 @@ struct SyncLoop {
             if let refusal = try await replica.applyCompensation(id: id, writes: writes) { try await engine.tell(refusal) }
         case .setAside(let number, let error):
             if let refusal = try await replica.setAside(changeset: number, error) { try await engine.tell(refusal) }
+        case .shortenIngest(let cut):
+            if let refusal = try await replica.shortenIngest(cut) { try await engine.tell(refusal) }
         case .beginBootstrap(let version, let checkpoint):
             try await replica.beginBootstrap(version: version, keeping: checkpoint?.types ?? [], checkpoint: checkpoint?.content ?? [])
         case .stage(let rows): try await stage(rows)
@@ -153,9 +155,12 @@ struct SyncLoop {
     }
 
     private func stage(_ staged: StagedRows) async throws(SluiceError) {
-        // Rows first: the removals of a message apply after its rows.
+        // Rows first: the write times and removals of a message apply after its rows.
         if !staged.rows.isEmpty {
             try await engine.replica.stage(type: staged.type, rows: staged.rows, of: staged.buffer, checkpoint: staged.checkpoint)
+        }
+        if !staged.times.isEmpty {
+            try await engine.replica.stageTimes(type: staged.type, staged.times, numbers: staged.numbers)
         }
         if !staged.kept.isEmpty { try await engine.replica.stageKept(type: staged.type, keys: staged.kept) }
         if !staged.removed.isEmpty {

@@ -21,18 +21,20 @@ package protocol SyncReplica: Sendable {
     func pendingChangesets(after number: UInt64, maximumBytes: Int) async throws(SluiceError) -> [Changeset]
     func renumberPending(after number: UInt64, time: HybridTime) async throws(SluiceError)
     func acknowledgeUpload(upTo number: UInt64, lsn: LSN, futile: [FutileWrite]) async throws(SluiceError)
-    func applyCompensation(id: UInt64, writes: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal?
-    func setAside(changeset number: UInt64, _ error: SluiceError) async throws(SluiceError) -> WriteRefusal?
-    func unreportedRefusals() async throws(SluiceError) -> [WriteRefusal]
+    func applyCompensation(id: UInt64, writes: [CompensatingWrite]) async throws(SluiceError) -> CompensationReport?
+    func setAside(changeset number: UInt64, _ error: SluiceError) async throws(SluiceError) -> CompensationReport?
+    func unreportedRefusals() async throws(SluiceError) -> [CompensationReport]
     func reported(_ id: UInt64) async throws(SluiceError)
 
     func pendingIngest(
         after number: UInt64, taken: UInt64, maximumObjects: Int, maximumBytes: Int
     ) async throws(SluiceError) -> IngestBatch?
-    func acknowledgeIngest(upTo number: UInt64, refused: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal?
+    func shortenIngest(_ cut: IngestCut) async throws(SluiceError) -> CompensationReport?
+    func acknowledgeIngest(upTo number: UInt64, refused: [CompensatingWrite]) async throws(SluiceError) -> CompensationReport?
 
     func beginBootstrap(version: UInt64, keeping types: [Int], checkpoint: [UInt8]) async throws(SluiceError)
     func stage(type: Int, rows: [RowRef], of buffer: RowBuffer, checkpoint: [UInt8]) async throws(SluiceError)
+    func stageTimes(type: Int, _ times: [StagedTimes], numbers: [UInt32]) async throws(SluiceError)
     func stageRemoval(type: Int, keys: [Value], reasons: [LeftObject.Reason]) async throws(SluiceError)
     func stageKept(type: Int, keys: [Value]) async throws(SluiceError)
     func endBootstrap(version: UInt64, lsn: LSN, types: [Int], held: [UInt8], taken: UInt64, completes: Bool) async throws(SluiceError)

@@ -38,7 +38,7 @@ package struct SyncStateMachine: Sendable {
     package private(set) var backoff = Backoff()
     var session: SyncSession?
     /// The access token of the next `Hello`. `nil` if there is none, or the gateway rejected it.
-    private(set) var token: String?
+    var token: String?
     private var tokenRefusals = 0
     private var waits: [UInt64: Wait] = [:]
     /// The client-side error that the next session reports to the gateway.
@@ -244,14 +244,6 @@ extension SyncStateMachine {
     /// Reports the error of the session before.
     mutating func complain() {
         if let error = complaint.take() { report(error) }
-    }
-
-    /// Reports an error to the gateway, for its log.
-    mutating func report(_ error: SluiceError) {
-        var report = PBReportError()
-        report.code = UInt32(error.code.rawValue)
-        report.message = String(error.message.prefix(2_000))
-        send(.reportError(report))
     }
 
     /// Closes the connection and reconnects after the back-off.

@@ -57,11 +57,13 @@ package enum SyncAction: Sendable {
     case renumber(after: UInt64, time: HybridTime)
     case acknowledgeUpload(UInt64, LSN, [FutileWrite])
     /// Deletes the acknowledged objects and reports the rejected ones to the app.
-    case acknowledgeIngest(UInt64, [RefusedWrite])
+    case acknowledgeIngest(UInt64, [CompensatingWrite])
     /// Undoes the writes, then reports them to the app.
-    case compensate(UInt64, [RefusedWrite])
+    case compensate(UInt64, [CompensatingWrite])
     /// Undoes a changeset that no message can carry, then reports it to the app.
     case setAside(UInt64, SluiceError)
+    /// Removes objects from a batch that no message can carry, then reports the deleted ones to the app.
+    case shortenIngest(IngestCut)
     /// Begins to stage a bootstrap. Keeps the staged rows that the checkpoint names and drops the others.
     case beginBootstrap(version: UInt64, ServerMessage.Checkpoint?)
     case stage(StagedRows)
@@ -114,7 +116,7 @@ package enum SyncReport: Hashable, Sendable {
     /// The gateway does not know the client replica. The engine downloads anew.
     case resetting(SluiceError)
     /// Compensating writes, or rejected asymmetric objects. The replica already shows the gateway's state.
-    case refused([RefusedWrite])
+    case refused([CompensatingWrite])
     /// The gateway rejected a subscription set; the older one stays active. - Parameter isLast: `true` if no other set awaits an answer.
     case setRefused(version: UInt64, SluiceError, isLast: Bool)
     /// A bootstrap under way: rows staged so far, and rows expected (0: unknown).

@@ -62,7 +62,8 @@ extension SyncStateMachine {
             actions.append(.beginBootstrap(version: version, checkpoint))
             actions.append(.report(.downloading(version: version, rows: 0, expected: rows)))
         case .bootstrapRows(let rows): stage(rows)
-        case .bootstrapEnd(let version, let lsn, let types, let held, let taken): endBootstrap(version, lsn, types, held, taken)
+        case .bootstrapEnd(let version, let lsn, let types, let held, let taken, let writeTime):
+            endBootstrap(version, lsn, types, held, taken, writeTime)
         case .commits(let batch, let more): commits(batch, more: more)
         case .uploadAck(let number, let lsn, let futile):
             session?.inFlight.removeAll { $0.number <= number }
@@ -84,7 +85,7 @@ extension SyncStateMachine {
         }
     }
 
-    private mutating func ingested(_ number: UInt64, _ refused: [RefusedWrite]) {
+    private mutating func ingested(_ number: UInt64, _ refused: [CompensatingWrite]) {
         actions.append(.acknowledgeIngest(number, refused))
         actions.append(.report(.ingested(number)))
     }
@@ -105,7 +106,9 @@ extension SyncStateMachine {
             .report(.downloading(version: bootstrap.version, rows: bootstrap.rows, expected: bootstrap.expected)))
     }
 
-    private mutating func endBootstrap(_ version: UInt64, _ lsn: LSN, _ types: [Int]?, _ held: [UInt8], _ taken: UInt64) {
+    private mutating func endBootstrap(
+        _ version: UInt64, _ lsn: LSN, _ types: [Int]?, _ held: [UInt8], _ taken: UInt64, _ writeTime: HybridTime
+    ) {
         guard let bootstrap = session?.bootstrap, bootstrap.version == version else {
             blame(SluiceError(.badMessageOrder, "The end of a bootstrap of version \(version) came outside of one."))
             return
@@ -114,6 +117,8 @@ extension SyncStateMachine {
         let replaced = types.map { unsubscribedTypes(in: version).subtracting(bootstrap.types).union($0).filter { hasRows($0) } } ?? []
         // Before the bootstrap ends: recovered writes get their times in that step.
         if let clock = session?.clock { actions.append(.observe(clock.gateway + Int64(now - clock.own))) }
+        // Rows have no write times, and their writers' clocks may be ahead of the gateway's. Later writes must not be older than the rows.
+        if writeTime > .zero { actions.append(.observe(writeTime.milliseconds + 1)) }
         actions.append(.endBootstrap(version: version, lsn: lsn, types: replaced.sorted(), held: held, taken: taken))
         actions.append(.report(.downloaded(version: version)))
         session?.bootstrap = nil
@@ -162,7 +167,7 @@ extension SyncStateMachine {
 
     // MARK: Rejections
 
-    private mutating func compensate(_ id: UInt64, _ writes: [RefusedWrite]) {
+    private mutating func compensate(_ id: UInt64, _ writes: [CompensatingWrite]) {
         // A resent one is only acknowledged again: its number is not above the last that was applied.
         if id > session?.local.compensation ?? 0 {
             session?.local.compensation = id
@@ -188,11 +193,17 @@ extension SyncStateMachine {
         case .warning where !fatal: actions.append(.report(.warning(error)))
         case .warning, .transient: fail(error, atLeast: backoff, mendsItself: true)
         case .refreshUser: tokenRefused(error)
-        case .logOutUser: end(error, .loggedOut(error))
+        case .logOutUser: logOut(error)
         case .applicationBug: end(error, .stopped(error))
         case .clientReset: reset(error, isRecoveryAllowed: true, backoff)
         case .clientResetNoRecovery: reset(error, isRecoveryAllowed: false, backoff)
         }
+    }
+
+    /// Stops until `start` and drops the token that the gateway rejected. A later `start` without a token fetches a new one.
+    private mutating func logOut(_ error: SluiceError) {
+        token = nil
+        end(error, .loggedOut(error))
     }
 
     /// The maximum of client resets begun in a row without one ending. Then the app must decide.

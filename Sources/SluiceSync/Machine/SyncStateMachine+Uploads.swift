@@ -86,14 +86,47 @@ extension SyncStateMachine {
             session?.isIngestExhausted = true
             return
         }
+        session?.isIngestExhausted = false
+        session?.mustReadIngest = true
         var message = PBIngest()
         message.number = batch.number
         for object in batch.objects { message.objects.append(try PBObjectChange(object, schema: schema)) }
-        session?.isIngestExhausted = false
-        session?.mustReadIngest = true
+        let bytes = try WireProtocol.encode(message).count
+        guard bytes + UploadSize.frame <= session?.maximumMessageBytes ?? 0 else {
+            // The next read returns the shorter batch.
+            try shorten(batch, message.objects)
+            return
+        }
         session?.ingestThrough = batch.number
         session?.ingestInFlight.append(batch.number)
         send(.ingest(message))
+    }
+
+    /// Removes from a batch the objects that no message can carry, and reports them to the gateway. Objects that fit another message
+    /// return to the queue. The batch keeps its number: the gateway has not taken it, as it accepts no larger message.
+    private mutating func shorten(_ batch: IngestBatch, _ messages: [PBObjectChange]) throws(SluiceError) {
+        let maximum = session?.maximumMessageBytes ?? 0
+        var cut = IngestCut(batch: batch.number)
+        var total = UploadSize.ingestFrame
+        var first: SluiceError?
+        for (index, (object, message)) in zip(batch.objects, messages).enumerated() {
+            let bytes = try WireProtocol.encode(message).count + UploadSize.ingestObject
+            if UploadSize.ingestFrame + bytes > maximum {
+                let error = UploadBound.tooLarge(object.object.type, bytes: bytes, maximum: maximum)
+                first = first ?? error
+                cut.dropped.append(index)
+                cut.refused.append(
+                    CompensatingWrite(
+                        changeset: batch.number, object: object.object, code: error.code.rawValue, reason: error.message,
+                        values: object.values))
+            } else if total + bytes > maximum {
+                cut.returned.append(index)
+            } else {
+                total += bytes
+            }
+        }
+        actions.append(.shortenIngest(cut))
+        if let first { report(first, undone: cut.refused.map(\.object), changeset: batch.number) }
     }
 
     // MARK: Subscriptions
@@ -131,16 +164,45 @@ extension SyncStateMachine {
             query.type = subscription.type
             query.text = subscription.query
             query.limit = UInt32(clamping: subscription.options.limit)
-            query.sort = subscription.options.sort.map { key in
-                var sort = PBSortKey()
-                sort.property = key.property
-                sort.descending = key.isDescending
-                return sort
+            query.sort = Self.message(subscription.options.sort)
+            query.distinct = subscription.options.distinct.map { part in
+                var distinct = PBDistinct()
+                distinct.paths = part.paths
+                distinct.sort = Self.message(part.sort)
+                return distinct
             }
             query.include = subscription.options.includes
             return query
         }
+        message.pending = pendingObjects()
         send(.subscribe(message))
+    }
+
+    private static func message(_ sort: [SubscriptionOptions.SortKey]) -> [PBSortKey] {
+        sort.map { key in
+            var message = PBSortKey()
+            message.path = key.path
+            message.descending = key.isDescending
+            return message
+        }
+    }
+
+    /// Returns the objects of the queued changesets. The bootstrap carries the write times of their rows.
+    private func pendingObjects() -> [PBPendingObjects] {
+        var named: [String: [PBValue]] = [:]
+        var known: Set<PBObjectChange> = []
+        for change in session?.queue.flatMap({ $0.message.changes }) ?? [] where known.count < Limits.pendingObjects {
+            var object = PBObjectChange()
+            object.type = change.type
+            object.primaryKey = change.primaryKey
+            if known.insert(object).inserted { named[change.type, default: []].append(change.primaryKey) }
+        }
+        return named.sorted { $0.key < $1.key }.map { type, keys in
+            var objects = PBPendingObjects()
+            objects.type = type
+            objects.keys = keys
+            return objects
+        }
     }
 
     // MARK: Changesets
@@ -169,7 +231,11 @@ extension SyncStateMachine {
             "The write transaction \(changeset.number) has \(bytes) bytes to upload. One upload may have \(maximum) bytes.",
             fix: "Write the objects in several transactions.")
         actions.append(.setAside(changeset.number, error))
-        report(error)
+        var objects: [ObjectKey] = []
+        for change in changeset.changes where objects.count < Limits.reportedWrites && !objects.contains(change.object) {
+            objects.append(change.object)
+        }
+        report(error, undone: objects, changeset: changeset.number)
         session?.mustReadChangesets = true
     }
 

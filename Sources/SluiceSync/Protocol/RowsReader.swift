@@ -12,7 +12,7 @@ enum RowsReader {
             switch (tag.field, tag.type) {
             case (1, .lengthDelimited):
                 let name = reader.slice(try reader.text())
-                staged = schema.codec.index(ofName: name).map { StagedRows(type: $0) }
+                staged = schema.codec.index(ofName: name).map { StagedRows(type: $0, numbers: schema.numbers[$0]) }
             case (2, .lengthDelimited):
                 let row = reader.slice(try reader.content())
                 // A class that the replica does not have: skip its rows.
@@ -28,6 +28,9 @@ enum RowsReader {
             case (5, .lengthDelimited):
                 var numbers = reader.nested(try reader.content())
                 while !numbers.isAtEnd { staged?.reasons.append(LeftObject.Reason(event: try numbers.varint())) }
+            case (7, .lengthDelimited):
+                let times = try times(reader.nested(try reader.content()))
+                staged?.times.append(times)
             case (6, .lengthDelimited): staged?.checkpoint = Array(reader.slice(try reader.content()))
             default: try reader.skip(tag.type)
             }
@@ -35,9 +38,25 @@ enum RowsReader {
         return staged
     }
 
+    private static func times(_ reader: WireReader) throws(SluiceError) -> StagedTimes {
+        var reader = reader
+        var times = StagedTimes(key: .null, times: [], commitTime: 0)
+        while !reader.isAtEnd {
+            let tag = try reader.tag()
+            switch (tag.field, tag.type) {
+            case (1, .lengthDelimited): times.key = try ValueCodec.decode(reader.slice(try reader.content()))
+            case (2, .lengthDelimited): times.times = Array(reader.slice(try reader.content()))
+            case (3, .varint): times.commitTime = try reader.zigzag()
+            default: try reader.skip(tag.type)
+            }
+        }
+        return times
+    }
+
     static func commits(_ reader: WireReader, _ schema: ServerSchema) throws(SluiceError) -> ServerMessage {
         var reader = reader
         var batch = ReplicaBatch()
+        batch.numbers = schema.numbers
         var more = false
         while !reader.isAtEnd {
             let tag = try reader.tag()
@@ -57,6 +76,7 @@ enum RowsReader {
         var lsn = LSN.zero
         var time: Int64 = 0
         var changeset: UInt64 = 0
+        var written = HybridTime.zero
         let first = batch.changes.count
         while !reader.isAtEnd {
             let tag = try reader.tag()
@@ -68,10 +88,12 @@ enum RowsReader {
                     batch.changes.append(change)
                 }
             case (4, .varint): changeset = try reader.varint()
+            case (5, .fixed64): written = HybridTime(rawValue: try reader.fixed64())
             default: try reader.skip(tag.type)
             }
         }
-        batch.commits.append(ReplicaCommit(lsn: lsn, changes: first..<batch.changes.count, time: time, changeset: changeset))
+        batch.commits.append(
+            ReplicaCommit(lsn: lsn, changes: first..<batch.changes.count, time: time, changeset: changeset, writeTime: written))
     }
 
     private static func change(
@@ -82,6 +104,7 @@ enum RowsReader {
         var event: ViewEvent?
         var row: Range<Int>?
         var key: Range<Int>?
+        var times: Range<Int>?
         while !reader.isAtEnd {
             let tag = try reader.tag()
             switch (tag.field, tag.type) {
@@ -89,6 +112,7 @@ enum RowsReader {
             case (2, .varint): event = ViewEvent(rawValue: UInt8(truncatingIfNeeded: try reader.varint()))
             case (3, .lengthDelimited): row = try reader.content()
             case (4, .lengthDelimited): key = try reader.content()
+            case (5, .lengthDelimited): times = try reader.content()
             default: try reader.skip(tag.type)
             }
         }
@@ -101,6 +125,11 @@ enum RowsReader {
         } else {
             guard let key else { throw .malformed("a change that leaves the view has no key") }
             change.key = try ValueCodec.decode(reader.slice(key))
+        }
+        if let times {
+            let start = UInt32(rows.arena.count)
+            rows.arena.append(contentsOf: reader.slice(times))
+            change.times = start..<UInt32(rows.arena.count)
         }
         return change
     }
@@ -143,11 +172,18 @@ extension ReplicaBatch {
         for change in later.changes {
             var moved = change
             if let row = change.row { moved.row = later.rows.withView(row) { rows.append($0) } }
+            if !change.times.isEmpty {
+                let start = UInt32(rows.arena.count)
+                rows.arena.append(contentsOf: later.rows.arena[Int(change.times.lowerBound)..<Int(change.times.upperBound)])
+                moved.times = start..<UInt32(rows.arena.count)
+            }
             changes.append(moved)
         }
         for commit in later.commits {
             let range = commit.changes.lowerBound + offset..<commit.changes.upperBound + offset
-            commits.append(ReplicaCommit(lsn: commit.lsn, changes: range, time: commit.time, changeset: commit.changeset))
+            var moved = commit
+            moved.changes = range
+            commits.append(moved)
         }
         lsn = max(lsn, later.lsn)
         witness = later.witness

@@ -16,11 +16,16 @@ package struct StagedRows: Sendable {
     package var kept: [Value]
     /// The resume offer that covers these rows, for the next `Hello`. Empty if the message had none.
     package var checkpoint: [UInt8]
+    /// Write times of rows named as pending, and the property numbers that they use.
+    package var times: [StagedTimes]
+    package var numbers: [UInt32]
 
     package init(
         type: Int, buffer: RowBuffer = RowBuffer(), rows: [RowRef] = [], removed: [Value] = [], reasons: [LeftObject.Reason] = [],
-        kept: [Value] = [], checkpoint: [UInt8] = []
+        kept: [Value] = [], checkpoint: [UInt8] = [], times: [StagedTimes] = [], numbers: [UInt32] = []
     ) {
+        self.times = times
+        self.numbers = numbers
         self.type = type
         self.buffer = buffer
         self.rows = rows
@@ -42,11 +47,13 @@ package enum ServerMessage: Sendable {
     /// - Parameters:
     ///   - types: the classes that lose all objects that the bootstrap did not send. `nil`: the view was resumed and keeps all.
     ///   - taken: the client's changesets up to this number are reflected in the rows.
-    case bootstrapEnd(version: UInt64, lsn: LSN, types: [Int]?, held: [UInt8] = [], taken: UInt64 = 0)
+    ///   - writeTime: no client's write in the rows has a later time.
+    case bootstrapEnd(
+        version: UInt64, lsn: LSN, types: [Int]?, held: [UInt8] = [], taken: UInt64 = 0, writeTime: HybridTime = .zero)
     case commits(ReplicaBatch, more: Bool)
     case uploadAck(number: UInt64, lsn: LSN, futile: [FutileWrite] = [])
-    case compensation(id: UInt64, [RefusedWrite])
-    case ingestAck(number: UInt64, [RefusedWrite])
+    case compensation(id: UInt64, [CompensatingWrite])
+    case ingestAck(number: UInt64, [CompensatingWrite])
     case markReached(UInt64)
     case queryError(version: UInt64, SluiceError)
     case error(SluiceError, SessionAction, fatal: Bool, backoffMilliseconds: UInt64)
@@ -125,7 +132,7 @@ extension ServerMessage {
             let types = m.resumed ? nil : m.types.compactMap { schema?.schema.index(of: $0) }
             return .bootstrapEnd(
                 version: m.version, lsn: LSN(rawValue: m.lsn), types: types, held: m.hasHeld ? try WireProtocol.encode(m.held) : [],
-                taken: m.changeset)
+                taken: m.changeset, writeTime: HybridTime(rawValue: m.writeTime))
         case .uploadAck(let m):
             let futile = try m.futile.map { write throws(SluiceError) in
                 FutileWrite(changeset: write.changeset, object: ObjectKey(type: write.type, key: try Value(write.primaryKey)))
@@ -142,10 +149,10 @@ extension ServerMessage {
         }
     }
 
-    private static func refused(_ writes: [PBRejectedWrite]) throws(SluiceError) -> [RefusedWrite] {
+    private static func refused(_ writes: [PBRejectedWrite]) throws(SluiceError) -> [CompensatingWrite] {
         try writes.map { write throws(SluiceError) in
             let report = try RejectedWriteReport(write)
-            return RefusedWrite(
+            return CompensatingWrite(
                 changeset: write.changeset, object: report.object, code: UInt16(clamping: write.code), cause: write.cause,
                 reason: write.reason, fields: write.fields, values: report.values)
         }

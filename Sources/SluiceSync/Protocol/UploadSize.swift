@@ -6,6 +6,9 @@ import SluiceWire
 package enum UploadSize {
     /// The bytes of a message beside its changeset: fields, lengths, and the number of the last compensation.
     static let frame = 64
+    /// The bytes of an `Ingest` message beside its objects, and of one object beside its content. Both are upper bounds.
+    static let ingestFrame = frame + 16
+    static let ingestObject = 8
     /// The bytes by which an allotted property number may exceed that of the replica's schema.
     private static let propertyNumber = 4
 

@@ -3,9 +3,9 @@ import NIOHTTP1
 import NIOPosix
 package import NIOSSL
 package import SluiceCore
-import Synchronization
 
-/// HTTP/1.1 over TCP or TLS. Each request has its own connection. Follows no redirects and does not retry.
+/// HTTP/1.1 over TCP or TLS. Each request has its own connection. Follows redirects and does not retry. Connects directly: proxies of the
+/// environment, such as `http_proxy`, have no effect.
 ///
 /// Waiting uses no processor time, unlike `URLSession` on Linux.
 package struct HTTPTransport: Sendable {
@@ -15,7 +15,7 @@ package struct HTTPTransport: Sendable {
         package var url: String
         package var headers: [String: String]
         package var body: [UInt8]
-        /// The limit for connection, request and response together.
+        /// The limit for connections, requests and responses together, redirects included.
         package var milliseconds: UInt64
 
         package init(method: String, url: String, headers: [String: String] = [:], body: [UInt8] = [], milliseconds: UInt64) {
@@ -30,6 +30,8 @@ package struct HTTPTransport: Sendable {
     package struct Response: Hashable, Sendable {
         package var status: Int
         package var body: [UInt8]
+        /// The field `Location`, the target of a redirect.
+        var location: String?
     }
 
     private let tls: TLSConfiguration
@@ -43,36 +45,49 @@ package struct HTTPTransport: Sendable {
         self.maximumBytes = maximumBytes
     }
 
-    /// Sends a request and waits for the whole response.
+    /// Sends a request and waits for the whole response. Follows up to `mostRedirects` redirects.
     /// - Throws: `timeout` after `milliseconds`, `tlsHandshakeFailed`, `connectionFailed`, or `limitsExceeded` if the response is too
     ///   large.
     package func send(_ request: Request) async throws(SluiceError) -> Response {
-        let url = try SocketURL(http: request.url)
-        let connection = Connection()
+        let deadline = NIODeadline.now() + TimeAmount.milliseconds(Int64(clamping: request.milliseconds))
+        var hop = Hop(request: request, url: try SocketURL(http: request.url))
+        for _ in 0...HTTPTransport.mostRedirects {
+            let response = try await perform(hop, deadline)
+            guard let next = try hop.next(after: response) else { return response }
+            hop = next
+        }
+        throw SluiceError(
+            .connectionFailed,
+            "\(request.url) redirects more than \(HTTPTransport.mostRedirects) times; the last target is \(hop.request.url).",
+            fix: "Use the gateway's own address, and check the redirects of the proxy.")
+    }
+
+    private func perform(_ hop: Hop, _ deadline: NIODeadline) async throws(SluiceError) -> Response {
+        let attempt = ConnectionAttempt()
         do {
             return try await withTaskCancellationHandler {
-                try await exchange(request, url, connection)
+                try await exchange(hop.request, hop.url, attempt, deadline)
             } onCancel: {
-                connection.close()
+                attempt.close()
             }
         } catch let error as SluiceError {
             throw error
         } catch {
-            throw WebSocketTransport.failure(error, isLate: connection.isLate, request.url)
+            throw WebSocketTransport.failure(error, isLate: attempt.isLate, hop.request.url)
         }
     }
 
-    private func exchange(_ request: Request, _ url: SocketURL, _ connection: Connection) async throws -> Response {
+    private func exchange(
+        _ request: Request, _ url: SocketURL, _ attempt: ConnectionAttempt, _ deadline: NIODeadline
+    ) async throws -> Response {
         let context = url.isSecure ? try NIOSSLContext(configuration: tls) : nil
-        let patience = TimeAmount.milliseconds(Int64(clamping: min(request.milliseconds, UInt64(Int64.max / 1_000_000))))
+        let patience = max(deadline - NIODeadline.now(), TimeAmount.nanoseconds(0))
         let maximumBytes = maximumBytes
         let (channel, answer) = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connectTimeout(patience)
             .connect(host: url.host, port: url.port) { channel in
-                connection.took(channel)
+                attempt.add(channel, until: deadline)
                 return channel.eventLoop.makeCompletedFuture {
-                    let late = channel.eventLoop.scheduleTask(in: patience) { connection.close(isLate: true) }
-                    channel.closeFuture.whenComplete { _ in late.cancel() }
                     let pipeline = channel.pipeline.syncOperations
                     if let context { try pipeline.addHandler(WebSocketTransport.tlsHandler(context, host: url.host)) }
                     try pipeline.addHTTPClientHandlers()
@@ -89,37 +104,6 @@ package struct HTTPTransport: Sendable {
         // A failed write closes the channel, which fails the response promise.
         channel.writeAndFlush(HTTPClientRequestPart.end(nil), promise: nil)
         return try await answer.get()
-    }
-
-    /// The channel of a request, which cancellation and the timeout close.
-    private final class Connection: Sendable {
-        private struct State {
-            var channel: (any Channel)?
-            var isClosed = false
-            var isLate = false
-        }
-
-        private let state = Mutex(State())
-
-        var isLate: Bool { state.withLock(\.isLate) }
-
-        // Cancellation may arrive before the channel exists; then close it here.
-        func took(_ channel: any Channel) {
-            let isClosed = state.withLock { state in
-                state.channel = channel
-                return state.isClosed
-            }
-            if isClosed { channel.close(promise: nil) }
-        }
-
-        func close(isLate: Bool = false) {
-            let channel = state.withLock { state in
-                state.isClosed = true
-                state.isLate = state.isLate || isLate
-                return state.channel
-            }
-            channel?.close(promise: nil)
-        }
     }
 }
 
@@ -139,7 +123,9 @@ private final class ResponseHandler: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
-        case .head(let head): response.status = Int(head.status.code)
+        case .head(let head):
+            response.status = Int(head.status.code)
+            response.location = head.headers.first(name: "Location")
         case .body(let part):
             guard response.body.count + part.readableBytes <= maximumBytes else {
                 return end(context, .failure(SluiceError(.limitsExceeded, "The answer has more than \(maximumBytes) bytes.")))

@@ -1,3 +1,4 @@
+import DequeModule
 import SluiceCore
 import Synchronization
 
@@ -8,7 +9,7 @@ final class InboundQueue: Sendable {
     static let bytes = 4 << 20
 
     private struct State {
-        var items: [SyncInbound] = []
+        var items = Deque<SyncInbound>()
         var bytes = 0
         var waiter: CheckedContinuation<Result<SyncInbound?, SluiceError>, Never>?
         var end: Result<SyncInbound?, SluiceError>?

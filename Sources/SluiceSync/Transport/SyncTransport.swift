@@ -5,7 +5,7 @@ package struct SyncRequest: Hashable, Sendable {
     /// `ws://` or `wss://` with host, port and path.
     package var url: String
     package var headers: [String: String]
-    /// The limit for the TCP connection and for the answer to the upgrade. `nil` uses the transport's default.
+    /// The limit for the TCP connection, the TLS handshake and the answer to the upgrade together. `nil` uses the transport's default.
     package var milliseconds: UInt64?
 
     package init(url: String, headers: [String: String] = [:], milliseconds: UInt64? = nil) {

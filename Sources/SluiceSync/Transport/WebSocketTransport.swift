@@ -5,11 +5,10 @@ package import NIOSSL
 import NIOWebSocket
 package import SluiceCore
 import SluiceWire
-import Synchronization
 
 /// A WebSocket over TCP or TLS, subprotocol `sluice.v1`.
 package struct WebSocketTransport: SyncTransport {
-    /// The default limit for the TCP connection and for the answer to the upgrade.
+    /// The default limit for the TCP connection, the TLS handshake and the answer to the upgrade together.
     static let patience = TimeAmount.seconds(15)
 
     private let tls: TLSConfiguration
@@ -25,12 +24,12 @@ package struct WebSocketTransport: SyncTransport {
 
     package func connect(_ request: SyncRequest) async throws(SluiceError) -> any SyncConnection {
         let url = try SocketURL(request.url)
-        let attempt = Attempt()
+        let attempt = ConnectionAttempt()
         do {
             return try await withTaskCancellationHandler {
                 try await open(url, request, attempt)
             } onCancel: {
-                attempt.cancel()
+                attempt.close()
             }
         } catch let error as SluiceError {
             throw error
@@ -56,50 +55,21 @@ package struct WebSocketTransport: SyncTransport {
         }
     }
 
-    /// The channel of an unfinished attempt, which cancellation and the timeout close.
-    private final class Attempt: Sendable {
-        private struct State {
-            var channel: (any Channel)?
-            var isCancelled = false
-            var isLate = false
-        }
-
-        private let state = Mutex(State())
-
-        var isLate: Bool { state.withLock(\.isLate) }
-
-        func took(_ channel: any Channel) {
-            // Cancellation may arrive before the channel exists; then close it here.
-            let isCancelled = state.withLock { state in
-                state.channel = channel
-                return state.isCancelled
-            }
-            if isCancelled { channel.close(promise: nil) }
-        }
-
-        func cancel(isLate: Bool = false) {
-            let channel = state.withLock { state in
-                state.isCancelled = true
-                state.isLate = isLate
-                return state.channel
-            }
-            channel?.close(promise: nil)
-        }
-    }
-
     private enum Upgrade: Sendable {
         case done(InboundQueue, NIOLoopBound<WebSocketHandler>)
         /// The gateway answered without upgrading; the future has its status.
         case refused(EventLoopFuture<String>)
     }
 
-    private func open(_ url: SocketURL, _ request: SyncRequest, _ attempt: Attempt) async throws -> any SyncConnection {
+    private func open(_ url: SocketURL, _ request: SyncRequest, _ attempt: ConnectionAttempt) async throws -> any SyncConnection {
         let patience = request.milliseconds.map { TimeAmount.milliseconds(Int64(clamping: $0)) } ?? WebSocketTransport.patience
+        // `connectTimeout` ends with the TCP connection. The attempt's deadline also covers TLS and the upgrade.
+        let deadline = NIODeadline.now() + patience
         let context = url.isSecure ? try NIOSSLContext(configuration: tls) : nil
         let upgrade = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connectTimeout(patience)
             .connect(host: url.host, port: url.port) { channel in
-                attempt.took(channel)
+                let late = attempt.add(channel, until: deadline)
                 return channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
                     if let context { try pipeline.addHandler(WebSocketTransport.tlsHandler(context, host: url.host)) }
@@ -108,8 +78,6 @@ package struct WebSocketTransport: SyncTransport {
                     // A gateway may send frames in the same packet as its answer: pass them to the WebSocket.
                     configuration.leftOverBytesStrategy = .forwardBytes
                     let result = try pipeline.configureUpgradableHTTPClientPipeline(configuration: configuration)
-                    // `connectTimeout` ends with the TCP connection. This timer also covers TLS and the upgrade.
-                    let late = channel.eventLoop.scheduleTask(in: patience) { attempt.cancel(isLate: true) }
                     result.whenComplete { _ in late.cancel() }
                     return (channel, result)
                 }
@@ -125,7 +93,8 @@ package struct WebSocketTransport: SyncTransport {
 
     static func tlsHandler(_ context: NIOSSLContext, host: String) throws -> NIOSSLClientHandler {
         // An IP address is no server name. Its certificate is verified against the address itself.
-        let isAddress = (try? SocketAddress(ipAddress: host, port: 0)) != nil
+        // Only an IPv6 address has colons, and `SocketAddress` refuses it with a zone.
+        let isAddress = host.contains(":") || (try? SocketAddress(ipAddress: host, port: 0)) != nil
         return try NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : host)
     }
 

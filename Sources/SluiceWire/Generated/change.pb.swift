@@ -143,6 +143,9 @@ package nonisolated struct PBOrigin: Sendable {
 
   package var changeset: UInt64 = 0
 
+  /// The time that its writes merge with: 48 bits of milliseconds since 1970, 16 bits of counter.
+  package var time: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -219,6 +222,9 @@ package nonisolated struct PBChangeRecord: Sendable {
   /// Clears the value of `after`. Subsequent reads from it will return its default value.
   package mutating func clearAfter() {self._after = nil}
 
+  /// The write times of the properties that the changeset wrote: docs/protocol.md, Write times. Absent for SQL.
+  package var times: Data = Data()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -269,6 +275,9 @@ package nonisolated struct PBProgress: Sendable {
 
   /// The last transaction that is known up to `lsn`. Absent: none is.
   package var witness: Data = Data()
+
+  /// No write of a client up to `lsn` has a later time: 48 bits of milliseconds since 1970, 16 bits of counter. 0: there is none.
+  package var writeTime: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -324,7 +333,7 @@ nonisolated extension PBPosition: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension PBOrigin: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Origin"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}client\0\u{1}changeset\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}client\0\u{1}changeset\0\u{1}time\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -334,6 +343,7 @@ nonisolated extension PBOrigin: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularUInt64Field(value: &self.client) }()
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self.changeset) }()
+      case 3: try { try decoder.decodeSingularFixed64Field(value: &self.time) }()
       default: break
       }
     }
@@ -346,12 +356,16 @@ nonisolated extension PBOrigin: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if self.changeset != 0 {
       try visitor.visitSingularUInt64Field(value: self.changeset, fieldNumber: 2)
     }
+    if self.time != 0 {
+      try visitor.visitSingularFixed64Field(value: self.time, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: PBOrigin, rhs: PBOrigin) -> Bool {
     if lhs.client != rhs.client {return false}
     if lhs.changeset != rhs.changeset {return false}
+    if lhs.time != rhs.time {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -359,7 +373,7 @@ nonisolated extension PBOrigin: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
 
 nonisolated extension PBChangeRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".ChangeRecord"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}position\0\u{1}previous\0\u{1}xid\0\u{3}commit_time\0\u{1}origin\0\u{1}type\0\u{3}primary_key\0\u{1}operation\0\u{1}passage\0\u{1}before\0\u{1}after\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}position\0\u{1}previous\0\u{1}xid\0\u{3}commit_time\0\u{1}origin\0\u{1}type\0\u{3}primary_key\0\u{1}operation\0\u{1}passage\0\u{1}before\0\u{1}after\0\u{1}times\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -378,6 +392,7 @@ nonisolated extension PBChangeRecord: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 9: try { try decoder.decodeSingularEnumField(value: &self.passage) }()
       case 10: try { try decoder.decodeSingularMessageField(value: &self._before) }()
       case 11: try { try decoder.decodeSingularMessageField(value: &self._after) }()
+      case 12: try { try decoder.decodeSingularBytesField(value: &self.times) }()
       default: break
       }
     }
@@ -421,6 +436,9 @@ nonisolated extension PBChangeRecord: SwiftProtobuf.Message, SwiftProtobuf._Mess
     try { if let v = self._after {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 11)
     } }()
+    if !self.times.isEmpty {
+      try visitor.visitSingularBytesField(value: self.times, fieldNumber: 12)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -436,6 +454,7 @@ nonisolated extension PBChangeRecord: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs.passage != rhs.passage {return false}
     if lhs._before != rhs._before {return false}
     if lhs._after != rhs._after {return false}
+    if lhs.times != rhs.times {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -483,7 +502,7 @@ nonisolated extension PBPartitionOffset: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Progress"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}lsn\0\u{3}commit_time\0\u{1}grown\0\u{1}since\0\u{3}complete_since\0\u{1}witness\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}lsn\0\u{3}commit_time\0\u{1}grown\0\u{1}since\0\u{3}complete_since\0\u{1}witness\0\u{3}write_time\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -497,6 +516,7 @@ nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 4: try { try decoder.decodeSingularFixed64Field(value: &self.since) }()
       case 5: try { try decoder.decodeSingularFixed64Field(value: &self.completeSince) }()
       case 6: try { try decoder.decodeSingularBytesField(value: &self.witness) }()
+      case 7: try { try decoder.decodeSingularFixed64Field(value: &self.writeTime) }()
       default: break
       }
     }
@@ -521,6 +541,9 @@ nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if !self.witness.isEmpty {
       try visitor.visitSingularBytesField(value: self.witness, fieldNumber: 6)
     }
+    if self.writeTime != 0 {
+      try visitor.visitSingularFixed64Field(value: self.writeTime, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -531,6 +554,7 @@ nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.since != rhs.since {return false}
     if lhs.completeSince != rhs.completeSince {return false}
     if lhs.witness != rhs.witness {return false}
+    if lhs.writeTime != rhs.writeTime {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -396,7 +396,7 @@ package nonisolated struct PBClientMessage: Sendable {
   package init() {}
 }
 
-/// What went wrong at the client, for the gateway's log. It is not answered and changes nothing.
+/// An error at the client, for operators: the gateway logs it and stores its writes. It is not answered.
 package nonisolated struct PBReportError: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -406,9 +406,38 @@ package nonisolated struct PBReportError: Sendable {
 
   package var message: String = String()
 
+  /// Writes that the client undid because of the error, without the gateway. At most sixteen of them.
+  package var writes: [PBReportedWrite] = []
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
+}
+
+package nonisolated struct PBReportedWrite: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// The number of the changeset, or of the Ingest message, that had it.
+  package var changeset: UInt64 = 0
+
+  package var type: String = String()
+
+  package var primaryKey: PBValue {
+    get {_primaryKey ?? PBValue()}
+    set {_primaryKey = newValue}
+  }
+  /// Returns true if `primaryKey` has been explicitly set.
+  package var hasPrimaryKey: Bool {self._primaryKey != nil}
+  /// Clears the value of `primaryKey`. Subsequent reads from it will return its default value.
+  package mutating func clearPrimaryKey() {self._primaryKey = nil}
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _primaryKey: PBValue? = nil
 }
 
 /// First message of a session.
@@ -650,6 +679,23 @@ package nonisolated struct PBSubscribe: Sendable {
 
   package var queries: [PBQuery] = []
 
+  /// Objects with writes that the gateway does not have: of their rows in bootstraps the client wants the write times.
+  package var pending: [PBPendingObjects] = []
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+package nonisolated struct PBPendingObjects: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var type: String = String()
+
+  package var keys: [PBValue] = []
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -672,6 +718,9 @@ package nonisolated struct PBQuery: Sendable {
   /// Paths of links from the class, whose objects come along: `owner.team`, or backwards `@links.Dog.owner`.
   package var include: [String] = []
 
+  /// Applied in sequence before `limit` counts. Requires `limit`.
+  package var distinct: [PBDistinct] = []
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -682,9 +731,25 @@ package nonisolated struct PBSortKey: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  package var property: String = String()
+  /// A property, or a path to one through links to one object each, such as `owner.name`.
+  package var path: String = String()
 
   package var descending: Bool = false
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// Keeps one of the objects that are equal in all paths: the first in the order of `sort`, then of primary keys.
+package nonisolated struct PBDistinct: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var paths: [String] = []
+
+  package var sort: [PBSortKey] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -960,11 +1025,41 @@ package nonisolated struct PBBootstrapRows: Sendable {
   /// Clears the value of `checkpoint`. Subsequent reads from it will return its default value.
   package mutating func clearCheckpoint() {self._checkpoint = nil}
 
+  /// Write times of rows that were named as pending; they count after the rows of their message.
+  package var times: [PBRowTimes] = []
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
 
   fileprivate var _checkpoint: PBCheckpoint? = nil
+}
+
+package nonisolated struct PBRowTimes: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var primaryKey: PBValue {
+    get {_primaryKey ?? PBValue()}
+    set {_primaryKey = newValue}
+  }
+  /// Returns true if `primaryKey` has been explicitly set.
+  package var hasPrimaryKey: Bool {self._primaryKey != nil}
+  /// Clears the value of `primaryKey`. Subsequent reads from it will return its default value.
+  package mutating func clearPrimaryKey() {self._primaryKey = nil}
+
+  /// docs/protocol.md, Write times.
+  package var times: Data = Data()
+
+  /// When the row was last committed, milliseconds since 1970.
+  package var commitTime: Int64 = 0
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _primaryKey: PBValue? = nil
 }
 
 package nonisolated struct PBBootstrapEnd: Sendable {
@@ -998,6 +1093,10 @@ package nonisolated struct PBBootstrapEnd: Sendable {
   /// The view is the one that the file has, and went on from the log: nothing is to be removed but what was said to go. Otherwise all
   /// objects are that the bootstrap did not name, of classes without a subscription too.
   package var resumed: Bool = false
+
+  /// No write of a client up to `lsn` has a later time, in the form of `Commit.write_time`. The client's later writes get later times.
+  /// 0: not said.
+  package var writeTime: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1043,6 +1142,10 @@ package nonisolated struct PBCommit: Sendable {
   /// The number of this client's changeset that the transaction is; 0 when it is another's.
   package var changeset: UInt64 = 0
 
+  /// The time that a client's writes merge with: 48 bits of milliseconds since 1970, 16 bits of counter. 0 for SQL. When a row enters the
+  /// view that was there before, no write to it has a later time.
+  package var writeTime: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -1076,6 +1179,9 @@ package nonisolated struct PBViewChange: Sendable {
   package var hasPrimaryKey: Bool {self._primaryKey != nil}
   /// Clears the value of `primaryKey`. Subsequent reads from it will return its default value.
   package mutating func clearPrimaryKey() {self._primaryKey = nil}
+
+  /// The write times of what a client changed: docs/protocol.md, Write times. Absent for SQL, and of objects that are still there.
+  package var times: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1427,7 +1533,7 @@ nonisolated extension PBClientMessage: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension PBReportError: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".ReportError"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}code\0\u{1}message\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}code\0\u{1}message\0\u{1}writes\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1437,6 +1543,7 @@ nonisolated extension PBReportError: SwiftProtobuf.Message, SwiftProtobuf._Messa
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularUInt32Field(value: &self.code) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.message) }()
+      case 3: try { try decoder.decodeRepeatedMessageField(value: &self.writes) }()
       default: break
       }
     }
@@ -1449,12 +1556,60 @@ nonisolated extension PBReportError: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if !self.message.isEmpty {
       try visitor.visitSingularStringField(value: self.message, fieldNumber: 2)
     }
+    if !self.writes.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.writes, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: PBReportError, rhs: PBReportError) -> Bool {
     if lhs.code != rhs.code {return false}
     if lhs.message != rhs.message {return false}
+    if lhs.writes != rhs.writes {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBReportedWrite: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".ReportedWrite"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}changeset\0\u{1}type\0\u{3}primary_key\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.changeset) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.type) }()
+      case 3: try { try decoder.decodeSingularMessageField(value: &self._primaryKey) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if self.changeset != 0 {
+      try visitor.visitSingularUInt64Field(value: self.changeset, fieldNumber: 1)
+    }
+    if !self.type.isEmpty {
+      try visitor.visitSingularStringField(value: self.type, fieldNumber: 2)
+    }
+    try { if let v = self._primaryKey {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBReportedWrite, rhs: PBReportedWrite) -> Bool {
+    if lhs.changeset != rhs.changeset {return false}
+    if lhs.type != rhs.type {return false}
+    if lhs._primaryKey != rhs._primaryKey {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1898,7 +2053,7 @@ nonisolated extension PBPropertySchema: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension PBSubscribe: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Subscribe"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}queries\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}queries\0\u{1}pending\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1908,6 +2063,7 @@ nonisolated extension PBSubscribe: SwiftProtobuf.Message, SwiftProtobuf._Message
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularUInt64Field(value: &self.version) }()
       case 2: try { try decoder.decodeRepeatedMessageField(value: &self.queries) }()
+      case 3: try { try decoder.decodeRepeatedMessageField(value: &self.pending) }()
       default: break
       }
     }
@@ -1920,12 +2076,51 @@ nonisolated extension PBSubscribe: SwiftProtobuf.Message, SwiftProtobuf._Message
     if !self.queries.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.queries, fieldNumber: 2)
     }
+    if !self.pending.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.pending, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: PBSubscribe, rhs: PBSubscribe) -> Bool {
     if lhs.version != rhs.version {return false}
     if lhs.queries != rhs.queries {return false}
+    if lhs.pending != rhs.pending {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBPendingObjects: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".PendingObjects"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}keys\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.type) }()
+      case 2: try { try decoder.decodeRepeatedMessageField(value: &self.keys) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.type.isEmpty {
+      try visitor.visitSingularStringField(value: self.type, fieldNumber: 1)
+    }
+    if !self.keys.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.keys, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBPendingObjects, rhs: PBPendingObjects) -> Bool {
+    if lhs.type != rhs.type {return false}
+    if lhs.keys != rhs.keys {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1933,7 +2128,7 @@ nonisolated extension PBSubscribe: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension PBQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Query"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}text\0\u{1}limit\0\u{1}sort\0\u{1}include\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}text\0\u{1}limit\0\u{1}sort\0\u{1}include\0\u{1}distinct\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1946,6 +2141,7 @@ nonisolated extension PBQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
       case 3: try { try decoder.decodeSingularUInt32Field(value: &self.limit) }()
       case 4: try { try decoder.decodeRepeatedMessageField(value: &self.sort) }()
       case 5: try { try decoder.decodeRepeatedStringField(value: &self.include) }()
+      case 6: try { try decoder.decodeRepeatedMessageField(value: &self.distinct) }()
       default: break
       }
     }
@@ -1967,6 +2163,9 @@ nonisolated extension PBQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
     if !self.include.isEmpty {
       try visitor.visitRepeatedStringField(value: self.include, fieldNumber: 5)
     }
+    if !self.distinct.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.distinct, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1976,6 +2175,7 @@ nonisolated extension PBQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
     if lhs.limit != rhs.limit {return false}
     if lhs.sort != rhs.sort {return false}
     if lhs.include != rhs.include {return false}
+    if lhs.distinct != rhs.distinct {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1983,7 +2183,7 @@ nonisolated extension PBQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
 
 nonisolated extension PBSortKey: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".SortKey"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}property\0\u{1}descending\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}path\0\u{1}descending\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1991,7 +2191,7 @@ nonisolated extension PBSortKey: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
       // allocates stack space for every case branch when no optimizations are
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
-      case 1: try { try decoder.decodeSingularStringField(value: &self.property) }()
+      case 1: try { try decoder.decodeSingularStringField(value: &self.path) }()
       case 2: try { try decoder.decodeSingularBoolField(value: &self.descending) }()
       default: break
       }
@@ -1999,8 +2199,8 @@ nonisolated extension PBSortKey: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
   }
 
   package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    if !self.property.isEmpty {
-      try visitor.visitSingularStringField(value: self.property, fieldNumber: 1)
+    if !self.path.isEmpty {
+      try visitor.visitSingularStringField(value: self.path, fieldNumber: 1)
     }
     if self.descending != false {
       try visitor.visitSingularBoolField(value: self.descending, fieldNumber: 2)
@@ -2009,8 +2209,43 @@ nonisolated extension PBSortKey: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
   }
 
   package static func ==(lhs: PBSortKey, rhs: PBSortKey) -> Bool {
-    if lhs.property != rhs.property {return false}
+    if lhs.path != rhs.path {return false}
     if lhs.descending != rhs.descending {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBDistinct: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Distinct"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}paths\0\u{1}sort\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedStringField(value: &self.paths) }()
+      case 2: try { try decoder.decodeRepeatedMessageField(value: &self.sort) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.paths.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.paths, fieldNumber: 1)
+    }
+    if !self.sort.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.sort, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBDistinct, rhs: PBDistinct) -> Bool {
+    if lhs.paths != rhs.paths {return false}
+    if lhs.sort != rhs.sort {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2492,7 +2727,7 @@ nonisolated extension PBBootstrapBegin: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".BootstrapRows"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}rows\0\u{1}removed\0\u{1}kept\0\u{1}reasons\0\u{1}checkpoint\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}rows\0\u{1}removed\0\u{1}kept\0\u{1}reasons\0\u{1}checkpoint\0\u{1}times\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2506,6 +2741,7 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
       case 4: try { try decoder.decodeRepeatedMessageField(value: &self.kept) }()
       case 5: try { try decoder.decodeRepeatedEnumField(value: &self.reasons) }()
       case 6: try { try decoder.decodeSingularMessageField(value: &self._checkpoint) }()
+      case 7: try { try decoder.decodeRepeatedMessageField(value: &self.times) }()
       default: break
       }
     }
@@ -2534,6 +2770,9 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
     try { if let v = self._checkpoint {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
     } }()
+    if !self.times.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.times, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2544,6 +2783,51 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if lhs.kept != rhs.kept {return false}
     if lhs.reasons != rhs.reasons {return false}
     if lhs._checkpoint != rhs._checkpoint {return false}
+    if lhs.times != rhs.times {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBRowTimes: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".RowTimes"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}primary_key\0\u{1}times\0\u{3}commit_time\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._primaryKey) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self.times) }()
+      case 3: try { try decoder.decodeSingularSInt64Field(value: &self.commitTime) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._primaryKey {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    if !self.times.isEmpty {
+      try visitor.visitSingularBytesField(value: self.times, fieldNumber: 2)
+    }
+    if self.commitTime != 0 {
+      try visitor.visitSingularSInt64Field(value: self.commitTime, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBRowTimes, rhs: PBRowTimes) -> Bool {
+    if lhs._primaryKey != rhs._primaryKey {return false}
+    if lhs.times != rhs.times {return false}
+    if lhs.commitTime != rhs.commitTime {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2551,7 +2835,7 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".BootstrapEnd"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}lsn\0\u{1}rows\0\u{1}types\0\u{1}held\0\u{1}changeset\0\u{1}resumed\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}lsn\0\u{1}rows\0\u{1}types\0\u{1}held\0\u{1}changeset\0\u{1}resumed\0\u{3}write_time\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2566,6 +2850,7 @@ nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 5: try { try decoder.decodeSingularMessageField(value: &self._held) }()
       case 6: try { try decoder.decodeSingularUInt64Field(value: &self.changeset) }()
       case 7: try { try decoder.decodeSingularBoolField(value: &self.resumed) }()
+      case 8: try { try decoder.decodeSingularFixed64Field(value: &self.writeTime) }()
       default: break
       }
     }
@@ -2597,6 +2882,9 @@ nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if self.resumed != false {
       try visitor.visitSingularBoolField(value: self.resumed, fieldNumber: 7)
     }
+    if self.writeTime != 0 {
+      try visitor.visitSingularFixed64Field(value: self.writeTime, fieldNumber: 8)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2608,6 +2896,7 @@ nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs._held != rhs._held {return false}
     if lhs.changeset != rhs.changeset {return false}
     if lhs.resumed != rhs.resumed {return false}
+    if lhs.writeTime != rhs.writeTime {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2660,7 +2949,7 @@ nonisolated extension PBCommits: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
 nonisolated extension PBCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Commit"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}lsn\0\u{3}commit_time\0\u{1}changes\0\u{1}changeset\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}lsn\0\u{3}commit_time\0\u{1}changes\0\u{1}changeset\0\u{3}write_time\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2672,6 +2961,7 @@ nonisolated extension PBCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
       case 2: try { try decoder.decodeSingularSInt64Field(value: &self.commitTime) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.changes) }()
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.changeset) }()
+      case 5: try { try decoder.decodeSingularFixed64Field(value: &self.writeTime) }()
       default: break
       }
     }
@@ -2690,6 +2980,9 @@ nonisolated extension PBCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if self.changeset != 0 {
       try visitor.visitSingularUInt64Field(value: self.changeset, fieldNumber: 4)
     }
+    if self.writeTime != 0 {
+      try visitor.visitSingularFixed64Field(value: self.writeTime, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2698,6 +2991,7 @@ nonisolated extension PBCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if lhs.commitTime != rhs.commitTime {return false}
     if lhs.changes != rhs.changes {return false}
     if lhs.changeset != rhs.changeset {return false}
+    if lhs.writeTime != rhs.writeTime {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2705,7 +2999,7 @@ nonisolated extension PBCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
 
 nonisolated extension PBViewChange: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".ViewChange"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}event\0\u{1}row\0\u{3}primary_key\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}event\0\u{1}row\0\u{3}primary_key\0\u{1}times\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2717,6 +3011,7 @@ nonisolated extension PBViewChange: SwiftProtobuf.Message, SwiftProtobuf._Messag
       case 2: try { try decoder.decodeSingularEnumField(value: &self.event) }()
       case 3: try { try decoder.decodeSingularMessageField(value: &self._row) }()
       case 4: try { try decoder.decodeSingularMessageField(value: &self._primaryKey) }()
+      case 5: try { try decoder.decodeSingularBytesField(value: &self.times) }()
       default: break
       }
     }
@@ -2739,6 +3034,9 @@ nonisolated extension PBViewChange: SwiftProtobuf.Message, SwiftProtobuf._Messag
     try { if let v = self._primaryKey {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
     } }()
+    if !self.times.isEmpty {
+      try visitor.visitSingularBytesField(value: self.times, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2747,6 +3045,7 @@ nonisolated extension PBViewChange: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if lhs.event != rhs.event {return false}
     if lhs._row != rhs._row {return false}
     if lhs._primaryKey != rhs._primaryKey {return false}
+    if lhs.times != rhs.times {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

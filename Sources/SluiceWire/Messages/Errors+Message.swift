@@ -67,7 +67,7 @@ package struct RejectedWriteReport: Hashable, Sendable {
     package var object: ObjectKey
     package var error: SluiceError
     /// `nil` for asymmetric objects, and for causes that only a newer gateway knows.
-    package var cause: RefusalCause?
+    package var cause: RejectionCause?
     /// The fields at fault. Empty if the whole object is.
     package var fields: [String]
     /// The intended values by property, up to `longestValues` bytes as JSON.
@@ -77,7 +77,7 @@ package struct RejectedWriteReport: Hashable, Sendable {
     package static let longestValues = 64 << 10
 
     package init(
-        changeset: UInt64, object: ObjectKey, error: SluiceError, cause: RefusalCause? = nil, fields: [String] = [],
+        changeset: UInt64, object: ObjectKey, error: SluiceError, cause: RejectionCause? = nil, fields: [String] = [],
         values: [String: Value] = [:]
     ) {
         self.changeset = changeset
@@ -91,6 +91,17 @@ package struct RejectedWriteReport: Hashable, Sendable {
 
 extension PBFutileWrite {
     package init(changeset: UInt64, _ object: ObjectKey) {
+        self.init()
+        self.changeset = changeset
+        type = object.type
+        primaryKey = PBValue(object.key)
+    }
+}
+
+extension PBReportedWrite {
+    /// - Returns: `nil` for a key over `RejectedWriteReport.longestValues` bytes.
+    package init?(changeset: UInt64, _ object: ObjectKey) {
+        guard object.key.recordBytes <= RejectedWriteReport.longestValues else { return nil }
         self.init()
         self.changeset = changeset
         type = object.type
@@ -124,6 +135,6 @@ extension RejectedWriteReport {
         self.init(
             changeset: message.changeset, object: ObjectKey(type: message.type, key: try Value(message.primaryKey)),
             error: SluiceError(code: message.code, name: "", message: message.reason, fix: ""),
-            cause: RefusalCause(rawValue: message.cause), fields: message.fields, values: values)
+            cause: RejectionCause(rawValue: message.cause), fields: message.fields, values: values)
     }
 }

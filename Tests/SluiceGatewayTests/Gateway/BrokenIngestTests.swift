@@ -178,9 +178,9 @@ private protocol BodyIntake: IngestIntake {}
 extension BodyIntake {
     func submit(
         _ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema
-    ) async throws -> [RejectedWrite] { [] }
+    ) async throws -> [WriteRejection] { [] }
 
-    func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {}
+    func keep(_ refused: [WriteRejection], from sender: String, schema: Schema) async throws {}
 }
 
 /// Takes one piece, and no other.

@@ -27,7 +27,7 @@ struct RunningGateway: Sendable {
 
     /// A few tests at a time run a gateway: replication slots wait for every open transaction of the server, so many gateways that
     /// start together take longer than one after the other.
-    private static let few = Turnstile(width: 3)
+    private static let few = AsyncSemaphore(width: 3)
 
     /// Runs a gateway for as long as the body runs.
     /// - Parameters:

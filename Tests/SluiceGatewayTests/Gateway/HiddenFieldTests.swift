@@ -76,7 +76,7 @@ import Testing
                                     $0.limit = 1
                                     $0.sort = [
                                         .with {
-                                            $0.property = "secret"
+                                            $0.path = "secret"
                                             $0.descending = true
                                         }
                                     ]

@@ -141,7 +141,7 @@ import Testing
             // What the file's last bootstrap saw was not in this history, whatever else it has: nothing is taken for known.
             let strange = try await gateway.session(token: token)
             strange.goOn(from: restored.file)
-            strange.held?.committed = .init(Witness(transaction: 1_000_000_000, commitTime: 1).bytes)
+            strange.held?.committed = .init(HistoryAnchor(transaction: 1_000_000_000, commitTime: 1).bytes)
             try await strange.hello()
             try await strange.subscribe(1, [("Order", "store == 'north' AND size < 5")])
             #expect(strange.brought == (1, 0))

@@ -18,7 +18,7 @@ import Testing
             func frame(_ message: [UInt8]) -> Frame { Frame(storage: self, byteCount: 0) }
         }
 
-        private final class Marker: LogMarker {
+        private final class Marker: WALHeartbeatSender {
             let count = Atomic<Int>(0)
             func mark() async throws { count.add(1, ordering: .relaxed) }
         }
@@ -51,7 +51,7 @@ import Testing
             let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
             fanout = Fanout(
                 authority: Authority(), frames: Nothing(), environment: time, logger: quiet,
-                marks: MarkWriter(marker, environment: time, logger: quiet))
+                marks: WALHeartbeatWriter(marker, environment: time, logger: quiet))
             logger = Logger(label: "test") { [log] _ in log }
         }
 

@@ -84,6 +84,36 @@ import Testing
         }
     }
 
+    @Test func `tells of a write that a device took back, and keeps nothing of what is no write`() async throws {
+        try await RunningGateway.with { gateway in
+            let account = try await gateway.account()
+            let session = try await gateway.session(token: account.token)
+            try await session.hello(["Order"])
+            let written: [(type: String, key: Value)] = [("Order", .string("large")), ("Nothing", .string("large")), ("Order", .int(1))]
+            let reported = written.compactMap { PBReportedWrite(changeset: 4, ObjectKey(type: $0.type, key: $0.key)) }
+            for _ in 0..<20 {
+                try await session.send(
+                    .reportError(
+                        .with {
+                            $0.code = UInt32(ErrorCode.writeTooLarge.rawValue)
+                            $0.message = "The write transaction 4 has 20000000 bytes to upload."
+                            $0.writes = reported
+                        }))
+            }
+            // Handled after the reports.
+            try await session.subscribe(1, [("Order", "store == 'north'")])
+            let answer = try await Self.why(gateway, account.id, "large", type: "Order")
+            let reason = try #require(Self.reasons(answer).last)
+            #expect(reason.hasPrefix("A write by device \(session.welcome?.client ?? 0) was undone at "), "\(reason)")
+            #expect(reason.hasSuffix(", decided by the device: The write transaction 4 has 20000000 bytes to upload."), "\(reason)")
+            #expect(answer["refused_writes"]?.array?.first?["code"]?.int == Int64(ErrorCode.writeTooLarge.rawValue))
+            // As many as reports are logged, none of which is sent to the device.
+            #expect(try await gateway.count("SELECT count(*) FROM sluice.rejected_write WHERE acknowledged AND cause = 'too_large'") == 16)
+            #expect(try await gateway.count("SELECT count(*) FROM sluice.rejected_write") == 16)
+            session.close()
+        }
+    }
+
     @Test func `tells of rules that fail`() async throws {
         try await RunningGateway.with(plugins: ["FaultyC"]) { gateway in
             try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n1', 'north', 1)")

@@ -20,22 +20,31 @@ struct OracleQuery: Hashable {
         text = isLimited ? app.plainQuery(&random) : app.query(&random, on: type)
         if isLimited {
             options.limit = 1 + random.below(5)
-            options.sort = Self.sortable(type, app).shuffled(using: &random).prefix(random.below(3)).map {
-                .init(property: $0, isDescending: random.chance(50))
+            let paths = Self.orderPaths(from: type, app)
+            options.sort = Self.keys(paths, &random)
+            if random.chance(40) {
+                options.distinct = (0...random.below(2)).map { _ in
+                    .init(paths: (0...random.below(2)).map { _ in random.pick(paths) }, sort: Self.keys(paths, &random))
+                }
             }
         }
         if random.chance(30) { options.includes = Self.paths(from: type, app).filter { _ in random.chance(60) } }
         if random.chance(20) { options.timeToLive = UInt64(1 + random.below(200)) * 1_000 }
     }
 
-    /// Those whose order is the same for everybody: PostgreSQL has another than Swift for numbers that are none, and for text.
-    private static func sortable(_ type: ObjectType, _ app: OracleApp) -> [String] {
-        type.properties.filter { property in
-            switch property.type {
-            case .bool, .int, .timestamp, .uuid: property.collection == .none
-            default: property.name == "zone"
-            }
-        }.map(\.name)
+    private static func keys(_ paths: [String], _ random: inout SplitMix64) -> [SubscriptionOptions.SortKey] {
+        paths.shuffled(using: &random).prefix(random.below(3)).map { .init(path: $0, isDescending: random.chance(50)) }
+    }
+
+    /// The paths that a limit can count by: own properties, and those of linked objects.
+    private static func orderPaths(from type: ObjectType, _ app: OracleApp) -> [String] {
+        var (paths, prefix, current) = ([String](), "", type)
+        for _ in 0..<3 {
+            paths += current.properties.filter(\.ordersLimits).map { prefix + $0.name }
+            guard case .link(let target)? = current["peer"]?.type, let next = app.schema[target] else { break }
+            (prefix, current) = (prefix + "peer.", next)
+        }
+        return paths
     }
 
     private static func paths(from type: ObjectType, _ app: OracleApp) -> [String] {
@@ -88,22 +97,20 @@ struct OracleView {
     private func first(_ query: OracleQuery) throws -> Set<Value> {
         let type = try #require(schema[query.type])
         let bound = try Query.parse(query.text).bind(to: type, in: schema)
-        var found = (visible[query.type] ?? [:]).filter { bound.matches($0.value, key: $0.key, in: graph) }.map {
-            (key: $0.key, row: $0.value)
+        let found = (visible[query.type] ?? [:]).filter { bound.matches($0.value, key: $0.key, in: graph) }.map(\.key)
+        guard query.options.limit > 0 else { return Set(found) }
+        // Hidden objects are missing, and hidden properties are null.
+        let rows = visible.flatMap { type, rows in rows.values.map { (type: type, row: $0) } }
+        let parts = query.options.distinct.map { part in
+            "SORT(_id ASC)\(Self.sort(part.sort)) DISTINCT(\(part.paths.joined(separator: ", ")))"
         }
-        guard query.options.limit > 0 else { return Set(found.map(\.key)) }
-        let order = query.options.sort.filter { masked[query.type]?.contains($0.property) != true }
-        found.sort { left, right in
-            for key in order {
-                guard let index = type.index(of: key.property) else { continue }
-                let (l, r) = (left.row[index] ?? .null, right.row[index] ?? .null)
-                if l == r { continue }
-                let isBefore = l == .null || r != .null && l.precedes(r)
-                return isBefore != key.isDescending
-            }
-            return left.key.precedes(right.key)
-        }
-        return Set(found.prefix(query.options.limit).map(\.key))
+        let limit = "SORT(_id ASC)\(Self.sort(query.options.sort)) LIMIT(\(query.options.limit))"
+        let text = "\(query.text) \(parts.joined(separator: " ")) \(limit)"
+        return Set(try Query.parse(text).bind(to: type, in: schema).run(over: MemoryGraph(schema: schema, rows: rows)))
+    }
+
+    private static func sort(_ keys: [SubscriptionOptions.SortKey]) -> String {
+        keys.isEmpty ? "" : " SORT(\(keys.map { "\($0.path) \($0.isDescending ? "DESC" : "ASC")" }.joined(separator: ", ")))"
     }
 
     private func linked(_ type: String, _ property: String, from keys: Set<Value>) -> Set<Value> {

@@ -58,10 +58,10 @@ import Testing
             #expect(session.keys("Note") == ["a", "b", "c"])
             let made: [String: Value] = ["owner_id": .string("x"), "team": .string("red")]
             for (number, change, cause) in [
-                (1, NoteApp.change("Note", "new", made, .create), RefusalCause.insert),
+                (1, NoteApp.change("Note", "new", made, .create), RejectionCause.insert),
                 (2, NoteApp.change("Note", "a", ["text": .string("mine")]), .writeRule),
                 (3, NoteApp.change("Note", "b", [:], .delete), .delete),
-            ] as [(UInt64, ObjectChange, RefusalCause)] {
+            ] as [(UInt64, ObjectChange, RejectionCause)] {
                 #expect(try await session.isRefused(number, change))
                 #expect(session.compensations.last?.cause == cause, "\(change)")
             }

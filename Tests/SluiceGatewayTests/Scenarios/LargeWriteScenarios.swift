@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceReplica
 import SluiceSDK
 import Testing
 
@@ -35,6 +36,36 @@ import Testing
             try await phone.session.wait(for: .upload)
             #expect(try await gateway.count("SELECT count(*) FROM orders WHERE length(title) = \(6 << 20)") == 3)
             #expect(phone.said.all.isEmpty, "\(phone.said.all)")
+        }
+    }
+
+    @MainActor
+    @Test func `of an older version are taken back and told, and later ones are uploaded`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            let phone = try await Phone.open(gateway, orders: ["store == 'north'"])
+            phone.session.suspend()
+            // Without the bound of an upload, as older versions opened the file.
+            let schema = _replica(of: phone.realm).schema
+            let older = try Replica(path: try #require(phone.configuration.fileURL).path, schema: schema)
+            let order = try #require(schema.index(of: "Order"))
+            let transaction = try older.beginWrite()
+            try transaction.create(
+                type: order, key: .string("large"),
+                values: ["store": .string("north"), "title": .string(Self.text(17 << 20)), "size": .int(1)])
+            try transaction.commit()
+            try phone.add("later")
+            phone.session.resume()
+            try await phone.session.wait(for: .upload)
+            #expect(try await gateway.texts("SELECT _id FROM orders") == ["later"])
+            await phone.said.wait { !$0.sync.isEmpty }
+            let infos = phone.said.sync.flatMap { $0.compensatingWriteInfo ?? [] }
+            #expect(infos.map(\.objectType) == ["Order"] && infos.map(\.cause) == [.tooLarge], "\(infos.map(\.reason))")
+            #expect(infos.first?.reason.contains("\(Limits.messageBytes) bytes") == true, "\(infos.map(\.reason))")
+            try await phone.wait { Set($0.map(\._id)) == ["later"] }
+            let user = try #require(phone.session.parentUser()).id
+            let answer = try await gateway.request("GET", "/admin/v1/why?user=\(user)&type=Order&id=large", admin: true).json
+            let reason = answer["because"]?.array?.compactMap(\.string).last
+            #expect(reason?.contains(", decided by the device: The write transaction ") == true, "\(answer)")
         }
     }
 

@@ -7,7 +7,7 @@ import Testing
     /// A write that is refused.
     private struct Refused {
         var change: ObjectChange
-        var cause: RefusalCause
+        var cause: RejectionCause
         var reason: String
         var fields: [String] = []
         /// A word of what decided, for operators.

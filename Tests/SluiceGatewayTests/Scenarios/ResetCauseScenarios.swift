@@ -26,7 +26,7 @@ import Testing
                     file.applied = LSN(rawValue: 1 << 60)
                 },
                 Cause("the database was restored, and has grown since", (.badClientFile, reset)) { file, _ in
-                    file.held?.witness = .init(Witness(transaction: 1_000_000_000, commitTime: 1).bytes)
+                    file.held?.witness = .init(HistoryAnchor(transaction: 1_000_000_000, commitTime: 1).bytes)
                 },
                 Cause("the file's changesets have a gap: a backup of between", (.badClientFile, reset)) { file, _ in file.changeset = 7 },
                 Cause("the file's secret is another", (.badClientFile, reset)) { file, _ in file.secret = [1, 2, 3] },

@@ -1,0 +1,69 @@
+import SluiceCore
+import SluicePipeline
+import SluicePostgres
+
+/// The client replicas in the companion schema.
+struct PostgresClientRegistry: ClientRegistry {
+    let clients: ClientStore
+    let rejected: WriteRejectionStore
+
+    init(pool: PostgresPool) {
+        clients = ClientStore(pool: pool)
+        rejected = WriteRejectionStore(pool: pool)
+    }
+
+    func allot(user: String) async throws -> ClientFile {
+        var generator = SystemRandomNumberGenerator()
+        let secret = (0..<2).flatMap { _ in unsafe withUnsafeBytes(of: generator.next() as UInt64) { unsafe Array($0) } }
+        return ClientFile(try await clients.allot(user: user, secret: secret))
+    }
+
+    func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, seen: SeenHistory) async throws -> ClientFile {
+        ClientFile(
+            try await clients.open(
+                id: id, secret: secret, user: user, oldestBase: oldestBase, applied: seen.applied, position: seen.position,
+                point: seen.point))
+    }
+
+    func recordIngest(id: ClientID, number: UInt64, answer: [UInt8]?) async throws {
+        try await clients.recordIngest(id: id, number: number, answer: answer)
+    }
+
+    func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]? {
+        try await clients.ingestAnswer(id: id, number: number)
+    }
+
+    func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [WriteRejection])] {
+        try await rejected.open(client: id, after: last).map { ($0.compensation, $0.writes.map(WriteRejection.init)) }
+    }
+
+    func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws {
+        try await rejected.acknowledge(client: id, upTo: upTo)
+    }
+
+    func keepReported(id: ClientID, _ writes: [WriteRejection]) async throws {
+        try await rejected.keepReported(client: id, writes.map(\.record))
+    }
+}
+
+extension ClientFile {
+    init(_ record: ClientRecord) {
+        self.init(
+            id: record.id, secret: record.secret, changeset: record.lastChangeset, ingest: record.lastIngest,
+            refusedIngest: record.refusedIngest, time: record.lastTime, session: record.session,
+            isPositionProven: record.position == .seen, isPointProven: record.point == .seen)
+    }
+}
+
+extension WriteRejection {
+    init(_ record: StoredWriteRejection) {
+        self.init(
+            changeset: record.changeset, object: record.object, code: record.code, cause: record.cause, reason: record.reason,
+            fields: record.fields, values: record.values)
+    }
+
+    var record: StoredWriteRejection {
+        StoredWriteRejection(
+            changeset: changeset, object: object, code: code, cause: cause, reason: reason, fields: fields, rule: rule, values: values)
+    }
+}

@@ -1,0 +1,80 @@
+package import Logging
+package import SluiceCore
+import Synchronization
+
+/// Writes WAL heartbeats while a caller waits for a position.
+/// Without a newer commit, an idle database would report its position only with the replication slot's next keepalive.
+///
+/// All waiters share one heartbeat. The next is written once that one has returned, so the rate is bounded by round trips through the
+/// log. If the database refuses heartbeats, waiters rely on the keepalive.
+package final class WALHeartbeatWriter: Sendable {
+    /// The time after which a missing heartbeat no longer blocks the next, in nanoseconds. No gateway may hold the slot then.
+    static let patience: UInt64 = 1_000_000_000
+    /// The pause after a refused heartbeat, in nanoseconds.
+    static let rest: UInt64 = 60_000_000_000
+
+    fileprivate struct State {
+        /// The newest awaited position.
+        var wanted: LSN = .zero
+        /// The newest awaited position when the pending heartbeat was written, and the time of that write in monotonic nanoseconds.
+        var underWay: (lsn: LSN, since: UInt64)?
+        var restsUntil: UInt64 = 0
+    }
+
+    private let marker: any WALHeartbeatSender
+    private let environment: any Environment
+    private let logger: Logger
+    private let state = Mutex(State())
+
+    package init(_ marker: any WALHeartbeatSender, environment: any Environment, logger: Logger) {
+        self.marker = marker
+        self.environment = environment
+        self.logger = logger
+    }
+
+    /// Requests a heartbeat because a caller waits for the watermark to reach `lsn`.
+    package func want(_ lsn: LSN) {
+        let now = environment.monotonicNanoseconds()
+        let isDue = state.withLock { state in
+            state.wanted = max(state.wanted, lsn)
+            return state.begin(now)
+        }
+        if isDue { write() }
+    }
+
+    /// Records that the watermark has reached `watermark`, and writes another heartbeat for later positions.
+    package func passed(_ watermark: LSN) {
+        let now = environment.monotonicNanoseconds()
+        let isDue = state.withLock { state in
+            if let mark = state.underWay, watermark >= mark.lsn { state.underWay = nil }
+            return state.wanted > watermark && state.begin(now)
+        }
+        if isDue { write() }
+    }
+
+    private func write() {
+        // Unstructured because: the delivery of commits must not wait for it; it ends with its statement, which has a deadline.
+        Task {
+            do {
+                try await marker.mark()
+            } catch {
+                let now = environment.monotonicNanoseconds()
+                state.withLock { $0.restsUntil = now + Self.rest }
+                logger.info(
+                    "A mark could not be written into the log; waits end with the slot's next sign of life.",
+                    metadata: ["error": "\(error)"])
+            }
+        }
+    }
+}
+
+extension WALHeartbeatWriter.State {
+    /// Returns `true` if a heartbeat is due now, and marks it as pending.
+    fileprivate mutating func begin(_ now: UInt64) -> Bool {
+        guard now >= restsUntil else { return false }
+        // A heartbeat is pending; `passed` writes the next one.
+        if let underWay, now < underWay.since + WALHeartbeatWriter.patience { return false }
+        underWay = (wanted, now)
+        return true
+    }
+}

@@ -1,0 +1,56 @@
+package import SluiceCore
+
+/// An external delete: an object, or all objects of a class, deleted by a transaction of another program.
+package struct ExternalDelete: Equatable, Sendable {
+    package var type: String
+    /// The key of the object; nil for all objects, by TRUNCATE.
+    package var key: Value?
+    /// The LSN of the commit record.
+    package var lsn: LSN
+    /// The commit time, in microseconds since 1970, UTC.
+    package var commitTime: Int64
+
+    package init(type: String, key: Value?, lsn: LSN, commitTime: Int64) {
+        (self.type, self.key, self.lsn, self.commitTime) = (type, key, lsn, commitTime)
+    }
+}
+
+/// Records external deletes of objects that devices had written.
+/// PostgreSQL keeps no trace of a deleted row, and merging must know which writers had seen the delete.
+package protocol ExternalDeleteStore: Sendable {
+    /// Records deletes. Skips those recorded already and objects written again since, so repeating a call is safe.
+    /// - Parameter deletions: Each object once, in the order in which changesets lock objects; then the classes.
+    func remember(_ deletions: [ExternalDelete]) async throws
+}
+
+extension CaptureBatch {
+    /// Returns the external deletes of the batch, the last one of each object. A row that only ceased to fit its class is not deleted.
+    func foreignDeletions(_ types: [ObjectType]) -> [ExternalDelete] {
+        var objects: [String: [Value: ExternalDelete]] = [:]
+        var classes: [ExternalDelete] = []
+        var misfits: Set<Position>?
+        for transaction in transactions where transaction.origin == nil {
+            for change in changes[transaction.changes] {
+                let type = types[Int(change.type)]
+                var deletion = ExternalDelete(type: type.name, key: nil, lsn: transaction.lsn, commitTime: transaction.commitTime)
+                switch change.operation {
+                case .insert, .update: continue
+                case .truncate: classes.append(deletion)
+                case .delete:
+                    let those = misfits ?? Set(unfit.lazy.filter { $0.reason != nil }.map(\.position))
+                    misfits = those
+                    guard !those.contains(change.position), let before = change.before, let property = type.primaryKey,
+                        let key = rows.withView(before, { $0.value(property) })
+                    else { continue }
+                    deletion.key = key
+                    objects[type.name, default: [:]][key] = deletion
+                }
+            }
+        }
+        // Sort by class and key text, as changesets do, so that the locks cannot deadlock with theirs.
+        let ordered = objects.sorted { $0.key < $1.key }.flatMap { _, deletions in
+            deletions.map { (PartitionKey.text(of: $0), $1) }.sorted { $0.0.lexicographicallyPrecedes($1.0) }.map(\.1)
+        }
+        return ordered + classes
+    }
+}

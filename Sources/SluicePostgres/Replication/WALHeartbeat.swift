@@ -1,0 +1,19 @@
+/// A WAL heartbeat: a logical message without content. The end of its transaction arrives through the replication slot at once.
+package enum WALHeartbeat {
+    static let prefix = "sluice-mark"
+
+    /// Writes a heartbeat.
+    ///
+    /// It is transactional, because only a commit makes the server flush its WAL at once. Otherwise the message waits for the WAL
+    /// writer, up to 200 ms.
+    package static func write(_ pool: PostgresPool) async throws {
+        do {
+            try await pool.perform { session in
+                // Constant because: the prefix is defined in this file.
+                _ = try session.query("SELECT pg_logical_emit_message(true, '\(prefix)', '')", cached: true)
+            }
+        } catch {
+            throw PostgresFailure.forPort(error)
+        }
+    }
+}
