@@ -92,9 +92,11 @@ let package = Package(
         .systemLibrary(name: "CRdKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
+        // Without pkg-config, which would find another SQLite than the SDK's on a Mac with Homebrew.
+        .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CSluicePlugin"),
         .target(name: "CSluiceSandbox"),
-        .target(name: "CSluiceVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
+        .target(name: "CSluiceVFS", dependencies: ["CSQLite"], linkerSettings: [.linkedLibrary("sqlite3")]),
 
         // Layer 1: words everybody uses
         .target(name: "SluiceCore", swiftSettings: common),
@@ -159,10 +161,7 @@ let package = Package(
         ),
         .target(
             name: "SluiceReplica",
-            dependencies: [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", "CSluiceVFS",
-                .product(name: "GRDBSQLite", package: "GRDB.swift"),
-            ],
+            dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "CSQLite", "CSluiceVFS"],
             swiftSettings: common
         ),
         .target(
@@ -247,7 +246,8 @@ let package = Package(
         ),
 
         // Tests, one target per room
-        .target(name: "TestSupport", dependencies: ["SluiceCore", "SluiceQuery"], path: "Tests/Support", swiftSettings: common),
+        .target(
+            name: "TestSupport", dependencies: ["SluiceCore", "SluiceQuery", "CSQLite"], path: "Tests/Support", swiftSettings: common),
         tests("SluiceCore", dependencies: ["SluiceCore"]),
         tests("SluiceQuery", dependencies: ["SluiceCore", "SluiceQuery"]),
         tests("SluiceMatch", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMatch"]),

@@ -70,7 +70,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
         .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
-        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
@@ -79,9 +78,10 @@ let package = Package(
         .systemLibrary(name: "CRdKafka", path: "Shared/CRdKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
         .systemLibrary(name: "CZlib", path: "Shared/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CZstd", path: "Shared/CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
+        .systemLibrary(name: "CSQLite", path: "Shared/CSQLite", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CSluicePlugin", path: "Shared/CSluicePlugin"),
         .target(name: "CSluiceSandbox", path: "Shared/CSluiceSandbox"),
-        .target(name: "CSluiceVFS", path: "Shared/CSluiceVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
+        .target(name: "CSluiceVFS", dependencies: ["CSQLite"], path: "Shared/CSluiceVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
         shared("SluiceCore", []),
         shared("SluicePluginKit", ["CSluicePlugin"], settings: adapter),
         shared("SluiceQuery", ["SluiceCore"]),
@@ -101,7 +101,7 @@ let package = Package(
         shared(
             "SluicePipeline",
             ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch"] + of("swift-protobuf", "SwiftProtobuf") + log),
-        shared("SluiceReplica", ["SluiceCore", "SluiceQuery", "SluiceMerge", "CSluiceVFS"] + of("GRDB.swift", "GRDBSQLite")),
+        shared("SluiceReplica", ["SluiceCore", "SluiceQuery", "SluiceMerge", "CSQLite", "CSluiceVFS"]),
         shared(
             "SluiceSync",
             ["SluiceCore", "SluiceReplica", "SluiceWire"] + log
@@ -141,13 +141,12 @@ let package = Package(
         .executableTarget(
             name: "SluiceBench",
             dependencies: [
-                "SluiceCore", "SluiceGateway", "SluiceMatch", "SluiceQuery", "SluicePostgres", "SluicePluginHost", "SluiceWire", "SluiceReplica",
-                "SluiceSync",
-                "RealmSwift",
+                "SluiceCore", "SluiceGateway", "SluiceMatch", "SluiceQuery", "SluicePostgres", "SluicePluginHost", "SluiceWire",
+                "SluiceReplica", "SluiceSync", "RealmSwift", "CSQLite",
             ]
                 + log
                 + of("swift-argument-parser", "ArgumentParser")
-                + of("swift-protobuf", "SwiftProtobuf") + of("GRDB.swift", "GRDB"),
+                + of("swift-protobuf", "SwiftProtobuf"),
             swiftSettings: common
         ),
     ],

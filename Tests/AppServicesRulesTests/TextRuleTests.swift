@@ -75,7 +75,7 @@ import Testing
 
     @Test(arguments: seeds(3)) func `insert comes to what the filter comes to, as a query and in SQL`(seed: UInt64) async throws {
         var random = SplitMix64(seed: seed)
-        let library = try #require(SQLiteLibrary())
+        let library = try SQLiteLibrary()
         for _ in 0..<40 {
             let name = random.pick(["owner_id", "collaborators"])
             let filter = #"{"\#(name)": \#(Self.condition(&random))}"#

@@ -105,9 +105,8 @@ struct SQLTests {
         #expect(throws: SluiceError.self) { try sql("number IN $0", .sqlite, [.list((0..<40_000).map { .int($0) })]) }
     }
 
-    @Test(.enabled(if: SQLiteLibrary() != nil))
-    func `SQLite takes the deepest conditions that are printed for it`() throws {
-        let database = try #require(SQLiteLibrary())
+    @Test func `SQLite takes the deepest conditions that are printed for it`() throws {
+        let database = try SQLiteLibrary()
         try database.run("CREATE TABLE t (number INTEGER, name TEXT)")
         try database.run("INSERT INTO t VALUES (1, 'ÀÉÖþx')")
         let deep = (0..<20).reduce("name LIKE[c] '*àéöÞX'") { "(\($0) \($1.isMultiple(of: 2) ? "AND" : "OR") number == \($1))" }
@@ -120,9 +119,9 @@ struct SQLTests {
         }
     }
 
-    @Test(.enabled(if: SQLiteLibrary() != nil), arguments: seeds(4))
+    @Test(arguments: seeds(4))
     func `SQLite selects the rows that the tree accepts`(_ seed: UInt64) throws {
-        let database = try #require(SQLiteLibrary())
+        let database = try SQLiteLibrary()
         let names = ["_id", "flag", "number", "ratio", "small", "name", "data", "at", "owner", "store", "other"]
         let indices = try names.map { try #require(Samples.type.index(of: $0)) }
         let declared = zip(names, indices).map { name, index in
