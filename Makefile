@@ -5,7 +5,7 @@
 # make asan    hostile plugins with AddressSanitizer
 # make bench   the benchmarks, in release mode; ARGS=… goes to them
 # make fuzz    the query language under libFuzzer; SECONDS=60 unless given
-# make lint    format, layers, quoting of SQL and the English of comments and pages; make format writes the format
+# make lint    format, layers, dependencies of an app, quoting of SQL and the English of comments and pages; make format writes the format
 # make image   builds the image without a container engine and serves from it; needs root and Debian
 
 SHELL := /bin/bash
@@ -54,6 +54,7 @@ fuzz:
 
 lint:
 	dev/check-layers
+	dev/check-traits
 	dev/check-quoting
 	dev/check-prose
 	$(swift_files) | xargs -0 swift format lint --strict --parallel --configuration .swift-format

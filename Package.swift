@@ -28,6 +28,15 @@ let server: [SwiftSetting] = [
 
 func nio(_ name: String) -> Target.Dependency { .product(name: name, package: "swift-nio") }
 
+/// A library that only the gateway, the programs and the tests use. An app that embeds the SDK with `traits: []` neither resolves nor builds
+/// its package (docs/decisions/0016-traits.md).
+func gatewayLibrary(_ name: String, of package: String) -> Target.Dependency {
+    .product(name: name, package: package, condition: .when(traits: ["Gateway"]))
+}
+
+/// A library of the system that only the gateway uses. SwiftPM looks for it even if the app builds no target that links it.
+func gatewayLibrary(_ name: String) -> Target.Dependency { .target(name: name, condition: .when(traits: ["Gateway"])) }
+
 /// A symbol that is missing is an error of the build. With a sanitizer (`dev/asan`) its functions come from the program that loads the plugin.
 let complete = Context.environment["SLUICE_ASAN"] == nil ? ["-Xlinker", "-z", "-Xlinker", "defs"] : []
 
@@ -70,6 +79,10 @@ let package = Package(
         .library(name: "EarlierVersionC", type: .dynamic, targets: ["EarlierVersionC"]),
         .library(name: "OlderMinorC", type: .dynamic, targets: ["OlderMinorC"]),
         .executable(name: "airport-ops", targets: ["AirportOps"]),
+    ],
+    traits: [
+        .default(enabledTraits: ["Gateway"]),
+        .trait(name: "Gateway", description: "The dependencies of the gateway, the command line and the tests."),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -116,15 +129,17 @@ let package = Package(
         .target(name: "SluiceMatch", dependencies: ["SluiceCore", "SluiceQuery"], swiftSettings: common),
 
         // Layer 4: adapters, one outside system each
-        .target(name: "SluiceCompression", dependencies: ["SluiceCore", "CZlib", "CZstd"], swiftSettings: adapter + server),
+        .target(
+            name: "SluiceCompression", dependencies: ["SluiceCore", gatewayLibrary("CZlib"), gatewayLibrary("CZstd")],
+            swiftSettings: adapter + server),
         .target(
             name: "SluicePostgres",
-            dependencies: ["SluiceCore", "CLibPQ", .product(name: "Logging", package: "swift-log")],
+            dependencies: ["SluiceCore", gatewayLibrary("CLibPQ"), .product(name: "Logging", package: "swift-log")],
             swiftSettings: adapter + server
         ),
         .target(
             name: "SluiceKafka",
-            dependencies: ["SluiceCore", "CRdKafka", .product(name: "Logging", package: "swift-log")],
+            dependencies: ["SluiceCore", gatewayLibrary("CRdKafka"), .product(name: "Logging", package: "swift-log")],
             swiftSettings: adapter + server
         ),
         .target(
@@ -138,11 +153,11 @@ let package = Package(
                 "SluiceCore",
                 nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOFoundationCompat"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HummingbirdCore", package: "hummingbird"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                gatewayLibrary("NIOHTTPTypesHTTP1", of: "swift-nio-extras"),
+                gatewayLibrary("HTTPTypes", of: "swift-http-types"),
+                gatewayLibrary("Hummingbird", of: "hummingbird"),
+                gatewayLibrary("HummingbirdCore", of: "hummingbird"),
+                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: common + server
@@ -182,13 +197,13 @@ let package = Package(
             dependencies: [
                 "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch",
                 "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluicePluginHost", "SluiceNet", "SluiceCompression",
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
+                gatewayLibrary("Hummingbird", of: "hummingbird"),
+                gatewayLibrary("HTTPTypes", of: "swift-http-types"),
                 nio("NIOCore"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "JWTKit", package: "jwt-kit"),
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "CryptoExtras", package: "swift-crypto"),
+                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"),
+                gatewayLibrary("JWTKit", of: "jwt-kit"),
+                gatewayLibrary("Crypto", of: "swift-crypto"),
+                gatewayLibrary("CryptoExtras", of: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: common + server
@@ -204,7 +219,7 @@ let package = Package(
             name: "sluice",
             dependencies: [
                 "SluiceCore", "SluiceGateway", "SluiceSync", "SluiceWire", "SluiceCompression",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                gatewayLibrary("ArgumentParser", of: "swift-argument-parser"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
             ],
             swiftSettings: common + server
@@ -258,7 +273,9 @@ let package = Package(
         tests(
             "SluicePostgres",
             dependencies: ["SluiceCore", "SluiceQuery", "SluicePostgres", .product(name: "Logging", package: "swift-log")]),
-        tests("SluiceKafka", dependencies: ["SluiceCore", "SluiceKafka", "CRdKafka", .product(name: "Logging", package: "swift-log")]),
+        tests(
+            "SluiceKafka",
+            dependencies: ["SluiceCore", "SluiceKafka", gatewayLibrary("CRdKafka"), .product(name: "Logging", package: "swift-log")]),
         // The plugin host on a kernel that lacks a part of the sandbox.
         .executableTarget(name: "old-kernel", dependencies: ["CSluiceSandbox"], path: "Tests/Programs/OldKernel"),
         tests(
@@ -278,8 +295,8 @@ let package = Package(
             "SluiceNet",
             dependencies: [
                 "SluiceCore", "SluiceNet", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
-                .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                gatewayLibrary("Hummingbird", of: "hummingbird"), gatewayLibrary("HTTPTypes", of: "swift-http-types"),
+                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"),
                 .product(name: "Logging", package: "swift-log"),
             ]),
         tests("SluicePipeline", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePipeline"]),
@@ -291,7 +308,7 @@ let package = Package(
             "SluiceReplica",
             dependencies: [
                 "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", "replica-writer",
-                .product(name: "GRDB", package: "GRDB.swift"),
+                gatewayLibrary("GRDB", of: "GRDB.swift"),
             ]),
         tests(
             "SluiceSync",
@@ -318,11 +335,11 @@ let package = Package(
                 "SluiceMerge", "SluicePluginHost", "SluicePostgres", "SluiceQuery",
                 "SluiceReplica", "SluiceSync", "SluiceWire",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
-                .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "JWTKit", package: "jwt-kit"), .product(name: "Logging", package: "swift-log"), nio("NIOCore"),
+                gatewayLibrary("Hummingbird", of: "hummingbird"), gatewayLibrary("HTTPTypes", of: "swift-http-types"),
+                gatewayLibrary("JWTKit", of: "jwt-kit"), .product(name: "Logging", package: "swift-log"), nio("NIOCore"),
                 nio("NIOPosix"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"), .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"), "SluiceSDK", "register-client",
+                .product(name: "NIOSSL", package: "swift-nio-ssl"), gatewayLibrary("Crypto", of: "swift-crypto"),
+                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"), "SluiceSDK", "register-client",
             ]),
         tests(
             "EndToEnd",
