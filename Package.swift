@@ -41,11 +41,11 @@ func gatewayLibrary(_ name: String) -> Target.Dependency { .target(name: name, c
 let complete = Context.environment["SLUICE_ASAN"] == nil ? ["-Xlinker", "-z", "-Xlinker", "defs"] : []
 
 /// A rule plugin: a shared library that exports its entry and nothing else.
-func plugin(_ name: String, dependencies: [Target.Dependency]) -> Target {
+func plugin(_ name: String, dependencies: [Target.Dependency], folder: String = "Plugins") -> Target {
     .target(
         name: name,
         dependencies: dependencies,
-        path: "Plugins/\(name)",
+        path: "\(folder)/\(name)",
         exclude: ["README.md"],
         swiftSettings: common,
         linkerSettings: [
@@ -238,8 +238,8 @@ let package = Package(
         plugin("FreezeC", dependencies: ["CSluicePlugin"]),
         plugin("DenyAllC", dependencies: ["CSluicePlugin"]),
         // What the tests of the plugin host need: one that misbehaves on demand, those of another ABI, one of an older one.
-        plugin("FaultyC", dependencies: ["CSluicePlugin"]),
-        plugin("OtherVersionC", dependencies: ["CSluicePlugin"]),
+        plugin("FaultyC", dependencies: ["CSluicePlugin"], folder: "Tests/Plugins"),
+        plugin("OtherVersionC", dependencies: ["CSluicePlugin"], folder: "Tests/Plugins"),
         plugin("EarlierVersionC", dependencies: ["CSluicePlugin"]),
         plugin("OlderMinorC", dependencies: ["CSluicePlugin"]),
 
