@@ -173,13 +173,3 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
         return words
     }
 }
-
-extension ErrorCode {
-    /// `true` if a plugin gave no answer and may give one later.
-    package var isPluginFailure: Bool {
-        switch self {
-        case .pluginCrashed, .pluginTimeout, .pluginBadAnswer, .pluginUnavailable, .pluginFailed: true
-        default: false
-        }
-    }
-}

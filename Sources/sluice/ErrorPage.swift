@@ -27,7 +27,8 @@ enum ErrorPage {
         for group in groups {
             text += "\n## \(group.title)\n"
             for code in ErrorCode.allCases where group.range.contains(code.rawValue) {
-                text += "\n### \(code.name)\n\nCode \(code.rawValue). \(code.meaning)\n\n*Fix:* \(code.fix)\n"
+                text += "\n### \(code.name)\n\nCode \(code.rawValue). \(code.meaning)\n\n*Fix:* \(code.fix)\n\n"
+                text += "*Retry:* \(code.recovery.advice)\n"
             }
         }
         return text

@@ -23,7 +23,7 @@ struct IngestRoutes: Sendable {
         router.post("/v1/ingest/:type") { request, context in
             do {
                 return try await self.take(request, type: try context.parameters.require("type"), proven: { context.senderIsProven() })
-            } catch let error as SluiceError where error.code.isPassing {
+            } catch let error as SluiceError where error.code.isRetriable {
                 throw ErrorResponse(error, retryAfter: IngestGate.retryAfter)
             }
         }

@@ -40,10 +40,7 @@ package struct PostgresFailure: Error, Hashable, Sendable, CustomStringConvertib
 
     /// `true` if the same work may succeed when it is repeated from its start, on a new connection if this one broke.
     package var isRetriable: Bool {
-        switch code {
-        case .postgresUnreachable, .timeout, .slotBusy: return true
-        default: break
-        }
+        if code.isTemporary { return true }
         guard let sqlState else { return false }
         // 40: serialization failure, deadlock; 08: connection; 53: out of resources; 57P: shutting down or starting;
         // 55P03: lock not available.
