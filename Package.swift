@@ -67,8 +67,6 @@ let package = Package(
         .library(name: "DenyAllC", type: .dynamic, targets: ["DenyAllC"]),
         .library(name: "FaultyC", type: .dynamic, targets: ["FaultyC"]),
         .library(name: "OtherVersionC", type: .dynamic, targets: ["OtherVersionC"]),
-        .library(name: "EarlierVersionC", type: .dynamic, targets: ["EarlierVersionC"]),
-        .library(name: "OlderMinorC", type: .dynamic, targets: ["OlderMinorC"]),
         .executable(name: "airport-ops", targets: ["AirportOps"]),
     ],
     dependencies: [
@@ -223,11 +221,9 @@ let package = Package(
         plugin("AuditTrail", dependencies: ["SluicePluginKit"]),
         plugin("FreezeC", dependencies: ["CSluicePlugin"]),
         plugin("DenyAllC", dependencies: ["CSluicePlugin"]),
-        // What the tests of the plugin host need: one that misbehaves on demand, those of another ABI, one of an older one.
+        // What the tests of the plugin host need: one that misbehaves on demand, and one of another major version of the ABI.
         plugin("FaultyC", dependencies: ["CSluicePlugin"]),
         plugin("OtherVersionC", dependencies: ["CSluicePlugin"]),
-        plugin("EarlierVersionC", dependencies: ["CSluicePlugin"]),
-        plugin("OlderMinorC", dependencies: ["CSluicePlugin"]),
 
         // The demo: an app's models, the scene with its servers, and the program
         .target(
