@@ -55,8 +55,7 @@ func plugin(_ name: String, dependencies: [Target.Dependency], folder: String = 
 }
 
 /// The plugins of the tests. SwiftPM links a library only if it is a product. dev/run-tests sets the variable, so no app sees them.
-let testPlugins =
-    Context.environment["SLUICE_TEST_PLUGINS"] == nil ? [] : ["FaultyC", "OtherVersionC", "EarlierVersionC", "OlderMinorC"]
+let testPlugins = Context.environment["SLUICE_TEST_PLUGINS"] == nil ? [] : ["FaultyC", "OtherVersionC"]
 
 func tests(_ name: String, dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: "\(name)Tests", dependencies: dependencies + ["TestSupport"], swiftSettings: common)
@@ -237,11 +236,9 @@ let package = Package(
         plugin("AuditTrail", dependencies: ["SluicePluginKit"]),
         plugin("FreezeC", dependencies: ["CSluicePlugin"]),
         plugin("DenyAllC", dependencies: ["CSluicePlugin"]),
-        // What the tests of the plugin host need: one that misbehaves on demand, those of another ABI, one of an older one.
+        // What the tests of the plugin host need: one that misbehaves on demand, and one of another major version of the ABI.
         plugin("FaultyC", dependencies: ["CSluicePlugin"], folder: "Tests/Plugins"),
         plugin("OtherVersionC", dependencies: ["CSluicePlugin"], folder: "Tests/Plugins"),
-        plugin("EarlierVersionC", dependencies: ["CSluicePlugin"]),
-        plugin("OlderMinorC", dependencies: ["CSluicePlugin"]),
 
         // The demo: an app's models, the scene with its servers, and the program
         .target(

@@ -58,7 +58,6 @@ let package = Package(
         .library(name: "AppServicesRules", type: .dynamic, targets: ["AppServicesRules"]),
         .library(name: "RateLimits", type: .dynamic, targets: ["RateLimits"]),
         .library(name: "BenchRows", type: .dynamic, targets: ["BenchRows"]),
-        .library(name: "BenchJSON", type: .dynamic, targets: ["BenchJSON"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -134,7 +133,6 @@ let package = Package(
         plugin("RateLimits"),
         .target(name: "BenchRules", dependencies: ["SluicePluginKit"], swiftSettings: common),
         plugin("BenchRows", rules: "BenchRules"),
-        plugin("BenchJSON", rules: "BenchRules"),
         // The references, in C.
         limit("wsload"),
         limit("wsrv"),

@@ -43,7 +43,7 @@ struct GatewayParts: Sendable {
                         bootstrapServers: $0, clientID: "sluice-\(configuration.app.appID)", settings: configuration.kafkaSettings),
                     logger: logger)
             }
-            let names = try await PostgresPreparation.prepare(pools.main, app: configuration.app.appID, logger: logger)
+            let names = try await PostgresPreparation.prepare(pools.main, app: configuration.app.appID)
             let metrics = Metrics()
             let records = PluginRecords(
                 log: kafka, app: configuration.app.appID, isDevelopment: configuration.isDevelopment, logger: logger)

@@ -6,7 +6,7 @@ import CSluicePlugin
 /// beyond the hook, which copies the batch.
 public struct PluginRow: Sendable {
     enum Storage: Sendable {
-        /// An object from an older gateway (before 1.4, for ingested objects before 1.6) or from a test.
+        /// An object of a test, before `TestedRows` puts it into cells.
         case value(PluginValue)
         case cells(RowBatch, ColumnTable, start: Int)
     }

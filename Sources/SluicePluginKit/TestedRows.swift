@@ -1,9 +1,9 @@
-import CSluicePlugin
+package import CSluicePlugin
 
 /// The writes of a test in the form in which a gateway passes them.
 ///
 /// A value has the type that its extended JSON denotes. A class has the columns of the app's schema and any others of its objects.
-struct TestedRows {
+package struct TestedRows {
     private struct TypeEntry {
         var name: String
         var columns: [String]
@@ -15,7 +15,7 @@ struct TestedRows {
     private var records: [(type: Int, operation: sluice_operation, before: Int?, after: Int?)] = []
 
     /// - Parameter type: A class to include even without objects.
-    init(_ writes: [PluginWrite], of type: String? = nil, schema: [String: PluginObjectType]) {
+    package init(_ writes: [PluginWrite], of type: String? = nil, schema: [String: PluginObjectType]) {
         for name in (type.map { [$0] } ?? []) + writes.map(\.type) where !types.contains(where: { $0.name == name }) {
             let objects = writes.filter { $0.type == name }.flatMap { [$0.before, $0.after] }.compactMap { $0?.value.members }
             let known = schema[name]?.properties.keys.map { $0 } ?? []
@@ -102,7 +102,7 @@ struct TestedRows {
 
     /// Lends the writes to `body`, as a host does. The memory is invalid afterwards.
     /// - Parameter user: Nil if the hook receives no user.
-    func lend<R>(_ user: PluginUser?, _ body: (UnsafePointer<sluice_writes>) -> R) -> R {
+    package func lend<R>(_ user: PluginUser?, _ body: (UnsafePointer<sluice_writes>) -> R) -> R {
         let loan = Loan()
         let base = unsafe loan.copy(arena)
         let entries = unsafe loan.array(

@@ -82,7 +82,7 @@ import Testing
         let lines = await list.remainingLines() ?? []
         #expect(lines.contains { $0.hasPrefix("libAppServicesRules.so: AppServicesRules 1.0") }, "\(lines)")
         #expect(
-            lines.contains { $0.hasPrefix("plugins/OpenShops/libOpenShops.so: OpenShops 0.1: check_write_rows, configure, open_session") },
+            lines.contains { $0.hasPrefix("plugins/OpenShops/libOpenShops.so: OpenShops 0.1: check_write, configure, open_session") },
             "\(lines)")
 
         // A file that is another now is named, and the exit code tells.

@@ -9,8 +9,8 @@ import Testing
                 for _ in 0..<4 {
                     group.addTask {
                         let connection = try await PostgresConnection.connect(conninfo)
-                        try await CompanionSchema.migrate(connection)
-                        try await CompanionSchema.migrate(connection)
+                        try await CompanionSchema.create(connection)
+                        try await CompanionSchema.create(connection)
                         await connection.close()
                     }
                 }
@@ -23,12 +23,14 @@ import Testing
         }
     }
 
-    @Test func `of a newer release is refused`() async throws {
+    @Test(arguments: ["0", "19", "999", "odd"]) func `of another version is refused`(version: String) async throws {
         try await TestPostgres.withConnection { connection in
-            try await CompanionSchema.migrate(connection)
-            try await connection.script("UPDATE sluice.meta SET value = '999'")
-            let error = await #expect(throws: SluiceError.self) { try await CompanionSchema.migrate(connection) }
+            try await CompanionSchema.create(connection)
+            try await connection.execute("UPDATE sluice.meta SET value = $1", [.text(version)])
+            let error = await #expect(throws: SluiceError.self) { try await CompanionSchema.create(connection) }
             #expect(error?.code == .configInvalid)
+            #expect(error?.message == "The schema sluice has version \(version), this release needs version \(CompanionSchema.version).")
+            #expect(error?.fix == "Run the release that created the schema, or name a database without it.")
             await connection.close()
         }
     }
@@ -68,7 +70,8 @@ import Testing
             let store = ClientStore(pool: fixture.pool)
             let file = try await store.allot(user: "ann", secret: [1])
             try await fixture.pool.withConnection { connection in
-                try await connection.script("UPDATE sluice.client SET last_changeset = -1, last_ingest = -9, session = -5")
+                try await connection.script("UPDATE sluice.client SET last_changeset = -1, session = -5")
+                try await connection.script("INSERT INTO sluice.ingest_number SELECT id, -9 FROM sluice.client")
                 try await connection.script("INSERT INTO sluice.app_schema (version, definition) VALUES (-1, '{}')")
             }
             let opened = try await store.open(id: file.id, secret: [1], user: "ann")

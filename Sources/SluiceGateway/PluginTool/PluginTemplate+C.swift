@@ -107,7 +107,7 @@ enum PluginTemplateC {
             return sluice_row_bool(&write->before, column, &locked) && locked;
         }
 
-        static sluice_status check_write_rows(void *opaque, const sluice_writes *writes, const sluice_sink *answer) {
+        static sluice_status check_write(void *opaque, const sluice_writes *writes, const sluice_sink *answer) {
             static const char allow[] = "{\"verdict\":\"allow\"}", deny[] = "{\"verdict\":\"deny\",\"reason\":\"It is locked.\"}";
             (void)opaque;
             put(answer, "{\"writes\":[", 11);
@@ -135,7 +135,7 @@ enum PluginTemplateC {
             plugin->config_schema = text("{\"types\":{\"type\":\"list\",\"of\":{\"type\":\"text\"}}}");
             plugin->configure = configure;
             plugin->open_session = open_session;
-            plugin->check_write_rows = check_write_rows;
+            plugin->check_write = check_write;
             return SLUICE_OK;
         }
 

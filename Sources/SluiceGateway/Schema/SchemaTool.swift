@@ -26,7 +26,7 @@ package struct SchemaTool: Sendable {
             let (catalog, definition, found) = (self.catalog(after: difference.newest), AppSchemaRecord(app).json, difference)
             difference.applied = try await PostgresFailure.translating {
                 try await pool.withConnection { connection in
-                    try await CompanionSchema.migrate(connection)
+                    try await CompanionSchema.create(connection)
                     return try await catalog.apply(connection) { session -> UInt64? in
                         guard found.isNews else { return nil }
                         let version = try AppSchemaStore.record(

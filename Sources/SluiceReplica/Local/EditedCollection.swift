@@ -42,7 +42,7 @@ package final class EditedCollection {
     /// The whole value. The members of a set are in the order in which they were stored.
     package var value: Value { kind == .dictionary ? .dictionary(entries) : .list(elements) }
 
-    /// The whole value as it is to be stored and uploaded. A set that an older release wrote becomes sorted.
+    /// The whole value as it is to be stored and uploaded. The members of a set become sorted.
     var normalized: Value { kind == .set ? .set(elements) : value }
 
     fileprivate var isDirty = false

@@ -46,14 +46,6 @@ static void put(const sluice_sink *answer, const char *words) { answer->write(an
 
 static int has(sluice_text input, const char *word) { return memmem(input.data, input.length, word, strlen(word)) != NULL; }
 
-static int count_of(sluice_text input, const char *word) {
-    int count = 0;
-    for (const char *rest = input.data, *end = rest + input.length;
-         (rest = memmem(rest, (size_t)(end - rest), word, strlen(word))) != NULL; rest += strlen(word))
-        count++;
-    return count;
-}
-
 /* As many of one verdict as there are. */
 static void put_verdicts(const sluice_sink *answer, const char *list, const char *verdict, int count) {
     put(answer, list);
@@ -302,21 +294,6 @@ static const char *amendment(sluice_text input) {
 
 static const char odd_field[] = "{\"writes\":[{\"verdict\":\"deny\",\"reason\":\"no\",\"fields\":[\"name\",\"nmae\"]}]}";
 
-static sluice_status check_write(void *opaque, sluice_text input, const sluice_sink *answer) {
-    struct state *state = opaque;
-    sluice_status status;
-    if (misbehave(state, input, answer, &status)) return status;
-    int count = has(input, "one alone") ? 1 : count_of(input, "\"operation\":");
-    if (state->miscounts && count) count--;
-    if (state->tires && count >= 1000) spin(3000);
-    if (has(input, "do-three")) {
-        put(answer, three);
-    } else {
-        put_verdicts(answer, "{\"writes\":[", "{\"verdict\":\"allow\"}", count);
-    }
-    return SLUICE_OK;
-}
-
 /* All the text of a batch, wherever in its rows it is, so that its words are found. */
 struct words {
     char *data;
@@ -343,16 +320,24 @@ static void add_row(struct words *words, const sluice_row *row) {
     }
 }
 
-static sluice_status check_write_rows(void *opaque, const sluice_writes *batch, const sluice_sink *answer) {
+static void add_rows(struct words *words, const sluice_writes *batch) {
+    for (uint32_t i = 0; i < batch->write_count; i++) {
+        add_row(words, &sluice_write_at(batch, i)->before);
+        add_row(words, &sluice_write_at(batch, i)->after);
+    }
+}
+
+static sluice_status check_write(void *opaque, const sluice_writes *batch, const sluice_sink *answer) {
+    struct state *state = opaque;
     struct words words = {0};
     sluice_status status;
     add(&words, batch->user.data, batch->user.length);
-    for (uint32_t i = 0; i < batch->write_count; i++) {
-        add_row(&words, &sluice_write_at(batch, i)->before);
-        add_row(&words, &sluice_write_at(batch, i)->after);
-    }
+    add_rows(&words, batch);
     sluice_text input = {words.data, words.length};
-    if (!misbehave(opaque, input, answer, &status)) {
+    if (!misbehave(state, input, answer, &status)) {
+        int count = has(input, "one alone") ? 1 : (int)batch->write_count;
+        if (state->miscounts && count) count--;
+        if (state->tires && count >= 1000) spin(3000);
         if (has(input, "do-three")) {
             put(answer, three);
         } else if (has(input, "all together")) {
@@ -364,17 +349,14 @@ static sluice_status check_write_rows(void *opaque, const sluice_writes *batch, 
         } else if (has(input, "do-amend")) {
             put_verdicts(answer, "{\"writes\":[", amendment(input), (int)batch->write_count);
         } else {
-            put_verdicts(answer, "{\"writes\":[", "{\"verdict\":\"allow\"}", has(input, "one alone") ? 1 : (int)batch->write_count);
+            put_verdicts(answer, "{\"writes\":[", "{\"verdict\":\"allow\"}", count);
         }
     }
     free(words.data);
     return status;
 }
 
-static sluice_status ingest(void *opaque, sluice_text input, const sluice_sink *answer) {
-    sluice_status status;
-    if (misbehave(opaque, input, answer, &status)) return status;
-    int count = count_of(input, "\"_id\":");
+static void judge(sluice_text input, int count, const sluice_sink *answer) {
     if (has(input, "do-keep")) {
         /* A record of a few bytes, or of more than a producer takes. */
         static char kilobyte[1024];
@@ -383,20 +365,20 @@ static sluice_status ingest(void *opaque, sluice_text input, const sluice_sink *
         put(answer, "{\"records\":[{\"stream\":\"seen\",\"key\":\"k\",\"record\":{\"text\":\"");
         for (int i = 0; has(input, "do-keep too much") && i < 21 * 1024; i++) answer->write(answer->context, piece);
         put_verdicts(answer, "\"}}],\"objects\":[", "{\"verdict\":\"accept\"}", count);
-        return SLUICE_OK;
+        return;
     }
     if (has(input, "do-set")) {
         put(answer, "{\"objects\":[{\"verdict\":\"accept\",\"set\":{\"value\":2.5}},{\"verdict\":\"accept\",\"set\":{\"value\":\"hot\"}},"
                     "{\"verdict\":\"accept\",\"set\":{\"odd\":1}}]}");
-        return SLUICE_OK;
+        return;
     }
     if (has(input, "do-both")) {
         put(answer, "{\"objects\":[{\"verdict\":\"accept\",\"set\":{\"value\":2.5},\"object\":{\"_id\":\"a\",\"value\":1}}]}");
-        return SLUICE_OK;
+        return;
     }
     if (!has(input, "do-each") && !has(input, "one alone")) {
         put_verdicts(answer, "{\"objects\":[", "{\"verdict\":\"accept\"}", count);
-        return SLUICE_OK;
+        return;
     }
     put(answer, "{\"objects\":[{\"verdict\":\"accept\"},{\"verdict\":\"accept\",\"object\":{\"_id\":\"b\",\"value\":2.5}},"
                 "{\"verdict\":\"route\",\"type\":\"Rare\",\"object\":{\"_id\":\"c\",\"note\":\"rare\"}},{\"verdict\":\"drop\",\"reason\":\"old\"},"
@@ -405,7 +387,18 @@ static sluice_status ingest(void *opaque, sluice_text input, const sluice_sink *
                 "{\"type\":\"Reading\",\"object\":{\"_id\":\"g2\",\"value\":1}}]},"
                 "{\"verdict\":\"split\",\"objects\":[{\"type\":\"Rare\",\"object\":{\"_id\":\"h1\"}},"
                 "{\"type\":\"Nothing\",\"object\":{\"_id\":\"h2\"}}]}]}");
-    return SLUICE_OK;
+}
+
+static sluice_status ingest(void *opaque, const sluice_writes *batch, const sluice_sink *answer) {
+    struct words words = {0};
+    sluice_status status;
+    /* A batch without objects names its type nevertheless. */
+    for (uint32_t i = 0; i < batch->type_count; i++) add(&words, sluice_type_at(batch, i)->name.data, sluice_type_at(batch, i)->name.length);
+    add_rows(&words, batch);
+    sluice_text input = {words.data, words.length};
+    if (!misbehave(opaque, input, answer, &status)) judge(input, (int)batch->write_count, answer);
+    free(words.data);
+    return status;
 }
 
 static sluice_status user_changed(void *opaque, sluice_text input, const sluice_sink *answer) {
@@ -435,6 +428,5 @@ sluice_status sluice_plugin_entry(const sluice_host *host, sluice_plugin *plugin
     plugin->check_write = check_write;
     plugin->ingest = ingest;
     plugin->user_changed = user_changed;
-    plugin->check_write_rows = check_write_rows;
     return SLUICE_OK;
 }

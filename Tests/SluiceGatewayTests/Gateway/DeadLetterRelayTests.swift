@@ -76,7 +76,7 @@ private struct TwoTellers {
     static func with(_ body: (TwoTellers) async throws -> Void) async throws {
         try await GatewayDatabase.with { conninfo in
             let connection = try await PostgresConnection.connect(conninfo)
-            try await CompanionSchema.migrate(connection)
+            try await CompanionSchema.create(connection)
             let pool = PostgresPool(conninfo, size: 4)
             let tellers = TwoTellers(log: LateLog(), leaders: Leaders(), connection: connection)
             let relays = [1, 2].map { id in

@@ -32,7 +32,7 @@ import Testing
         let report = try await PluginInspection.check(
             made.appendingPathComponent("libOpenShops.so").path, directory: nil, config: (["types": ["Thing"]], "test"))
         #expect(report.isFit, "\(report.text)")
-        #expect(report.text.hasPrefix("OpenShops 0.1: check_write_rows, configure, open_session"))
+        #expect(report.text.hasPrefix("OpenShops 0.1: check_write, configure, open_session"))
         #expect(report.text.contains("leak nothing"))
     }
 
@@ -164,7 +164,7 @@ import Testing
         try (try Data(contentsOf: file) + [0]).write(to: file)
         let entries = try await PluginInspection.list(folder.url.path, keys: [])
         #expect(entries.map(\.problem?.code) == [nil, nil, .pluginAltered])
-        #expect(entries[0].text.contains("AppServicesRules 1.0: check_write, check_write_rows, configure, open_session"))
+        #expect(entries[0].text.contains("AppServicesRules 1.0: check_write, configure, open_session"))
         #expect(entries[1].text.hasPrefix("plugins/DenyAllC/libDenyAllC.so: DenyAllC 1.0"))
     }
 }

@@ -4,8 +4,8 @@ import SluiceCore
 import SluiceReplica
 import Testing
 
-/// Files as earlier releases wrote them: made here, and stripped of what came later.
-@Suite struct OlderFileTests {
+/// Files without the index of links, or with parts of it: the index is derived from the rows, and made again.
+@Suite struct LinkIndexRepairTests {
     let folder: TemporaryFolder
 
     private static let schema = Schema([
@@ -77,21 +77,21 @@ import Testing
         "DROP INDEX \"_sluice_inverse_Person.best\"",
     ]
 
-    @Test func `a file from before the index of links gets one`() throws {
+    @Test func `a file without the index of links gets one`() throws {
         try fill()
         for statement in Self.withoutIndex { try rewrite(statement) }
         try expectWhole()
     }
 
-    @Test func `a file from before the index of links is read without one`() throws {
+    @Test func `a file without the index of links is read without one`() throws {
         try fill()
         for statement in Self.withoutIndex { try rewrite(statement) }
         let replica = try open(readOnly: true)
         #expect(try fans(replica, of: 2) == [[.int(1), .int(1)], []] && fans(replica, of: 3) == [[.int(1)], [.int(1)]])
     }
 
-    /// The first index had the links of `LinkingObjects` only, and noted every row that came or went.
-    @Test func `a file whose index had the inverse links only has all of them, and notes what links only`() throws {
+    /// The triggers of this index note every row that comes or goes.
+    @Test func `a file whose index has the inverse links only gets all of them, and notes what links only`() throws {
         try fill()
         func note(_ row: String) -> String {
             """
@@ -113,21 +113,5 @@ import Testing
         for statement in Self.withoutIndex.prefix(3) { try rewrite(statement) }
         try rewrite("DELETE FROM _sluice_inverse", "DELETE FROM _sluice_link", "DROP INDEX \"_sluice_inverse_Person.best\"")
         try expectWhole()
-    }
-
-    @Test func `a file from before options and reasons keeps its subscriptions`() async throws {
-        do {
-            let replica = try Replica(path: folder.file, schema: Self.schema, environment: TestEnvironment())
-            _ = try replica.addSubscriptionSet([subscription("Person", "TRUEPREDICATE", name: "all")])
-        }
-        try rewrite(
-            "ALTER TABLE _sluice_subscription DROP COLUMN options", "ALTER TABLE _sluice_staged_removal DROP COLUMN reason")
-        let replica = try Replica(path: folder.file, schema: Self.schema, environment: TestEnvironment())
-        let set = try await replica.latestSubscriptionSet()
-        #expect(set.subscriptions.map(\.name) == ["all"] && set.subscriptions.first?.options == SubscriptionOptions())
-        var limited = set.subscriptions
-        limited[0].options.limit = 3
-        _ = try replica.addSubscriptionSet(limited)
-        #expect(try await replica.latestSubscriptionSet().subscriptions.first?.options.limit == 3)
     }
 }
