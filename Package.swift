@@ -96,8 +96,11 @@ let package = Package(
         .target(name: "CSluiceSandbox"),
         .target(name: "CSluiceVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
 
+        // Layer 0: forms of values, shared by the product and its plugins
+        .target(name: "SluiceValues", swiftSettings: common),
+
         // Layer 1: words everybody uses
-        .target(name: "SluiceCore", swiftSettings: common),
+        .target(name: "SluiceCore", dependencies: ["SluiceValues"], swiftSettings: common),
         .target(name: "SluicePluginKit", dependencies: ["CSluicePlugin"], swiftSettings: adapter),
 
         // Layer 2: pure algorithms

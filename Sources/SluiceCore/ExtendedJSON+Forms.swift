@@ -1,3 +1,5 @@
+import SluiceValues
+
 /// The `{"$type": …}` forms of Extended JSON.
 enum ExtendedForm {
     /// Returns the value of an object that is exactly one of the forms, or nil.

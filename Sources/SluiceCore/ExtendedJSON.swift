@@ -1,3 +1,5 @@
+package import SluiceValues
+
 /// Values as MongoDB Extended JSON (v2, relaxed), the form of App Services' endpoints, exports and rules.
 package enum ExtendedJSON {
     /// Returns the relaxed form. Integers and finite doubles are numbers, and dates of the years 0 to 9999 are text. Any other type that

@@ -1,3 +1,5 @@
+import SluiceValues
+
 /// Reads objects of one class from JSON into flat rows in one pass over the bytes, without a tree. An object of scalar values costs no
 /// allocation.
 ///

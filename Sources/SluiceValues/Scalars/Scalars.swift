@@ -136,7 +136,7 @@ package enum Hex {
     }
 
     /// Returns the value of one digit of either case.
-    static func nibble(_ byte: UInt8) -> UInt8? {
+    package static func nibble(_ byte: UInt8) -> UInt8? {
         switch byte {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
         case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10

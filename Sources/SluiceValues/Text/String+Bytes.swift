@@ -1,0 +1,11 @@
+extension String {
+    /// `true` if both texts have the same bytes. `==` is also `true` for an "é" of one code point and one of two.
+    package func hasSameBytes(as other: String) -> Bool { utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8) }
+
+    /// Hashes the bytes, consistent with `hasSameBytes`.
+    package func hashBytes(into hasher: inout Hasher) {
+        var text = self
+        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        hasher.combine(UInt8(0xFF))
+    }
+}
