@@ -2,31 +2,41 @@
 package enum Base64 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-    package static func encode(_ bytes: [UInt8]) -> String {
-        var text: [UInt8] = []
-        text.reserveCapacity((bytes.count + 2) / 3 * 4)
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let group = bytes[start..<min(start + 3, bytes.count)]
-            let bits = group.reduce(0) { $0 << 8 | UInt32($1) } << (UInt32(3 - group.count) * 8)
-            for place in 0..<4 {
-                let isPadding = place > group.count
-                text.append(isPadding ? UInt8(ascii: "=") : alphabet[Int(bits >> (18 - 6 * UInt32(place)) & 63)])
+    package static func encode(_ bytes: [UInt8]) -> String { bytes.withUnsafeBytes { encode($0) } }
+
+    package static func encode(_ bytes: UnsafeRawBufferPointer) -> String {
+        let (alphabet, padding) = (Self.alphabet, UInt8(ascii: "="))
+        return String(unsafeUninitializedCapacity: (bytes.count + 2) / 3 * 4) { text in
+            var place = 0
+            for start in stride(from: 0, to: bytes.count, by: 3) {
+                let left = bytes.count - start
+                var bits = UInt32(bytes[start]) << 16
+                if left > 1 { bits |= UInt32(bytes[start + 1]) << 8 }
+                if left > 2 { bits |= UInt32(bytes[start + 2]) }
+                text[place] = alphabet[Int(bits >> 18)]
+                text[place + 1] = alphabet[Int(bits >> 12 & 63)]
+                text[place + 2] = left > 1 ? alphabet[Int(bits >> 6 & 63)] : padding
+                text[place + 3] = left > 2 ? alphabet[Int(bits & 63)] : padding
+                place += 4
             }
+            return place
         }
-        return String(decoding: text, as: UTF8.self)
     }
 
     /// Returns nil for a character outside the alphabet, a wrong length, missing padding, or bits after the last byte.
-    package static func decode(_ text: some StringProtocol) -> [UInt8]? {
-        let utf8 = Array(text.utf8)
-        guard utf8.count.isMultiple(of: 4) else { return nil }
+    @inlinable
+    package static func decode(_ text: some StringProtocol) -> [UInt8]? { text.withBytes { decode(utf8: $0) } }
+
+    @usableFromInline
+    static func decode(utf8 text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+        guard text.count.isMultiple(of: 4) else { return nil }
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(utf8.count / 4 * 3)
-        for start in stride(from: 0, to: utf8.count, by: 4) {
-            let isLast = start + 4 == utf8.count
-            let padding = isLast ? utf8[start + 2..<start + 4].filter { $0 == UInt8(ascii: "=") }.count : 0
+        bytes.reserveCapacity(text.count / 4 * 3)
+        for start in stride(from: 0, to: text.count, by: 4) {
+            let isLast = start + 4 == text.count
+            let padding = isLast ? text[start + 2..<start + 4].filter { $0 == UInt8(ascii: "=") }.count : 0
             var bits: UInt32 = 0
-            for byte in utf8[start..<start + 4 - padding] {
+            for byte in text[start..<start + 4 - padding] {
                 guard let sextet = sextet(byte) else { return nil }
                 bits = bits << 6 | sextet
             }

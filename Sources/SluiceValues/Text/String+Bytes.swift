@@ -9,3 +9,12 @@ extension String {
         hasher.combine(UInt8(0xFF))
     }
 }
+
+extension StringProtocol {
+    /// Calls `body` with the UTF-8 of the text, in place if it is contiguous.
+    @inlinable
+    package func withBytes<R>(_ body: (UnsafeBufferPointer<UInt8>) -> R) -> R {
+        if let result = utf8.withContiguousStorageIfAvailable(body) { return result }
+        return Array(utf8).withUnsafeBufferPointer(body)
+    }
+}
