@@ -101,7 +101,7 @@ let package = Package(
 
         // Layer 1: words everybody uses
         .target(name: "SluiceCore", dependencies: ["SluiceValues"], swiftSettings: common),
-        .target(name: "SluicePluginKit", dependencies: ["CSluicePlugin"], swiftSettings: adapter),
+        .target(name: "SluicePluginKit", dependencies: ["SluiceValues", "CSluicePlugin"], swiftSettings: adapter),
 
         // Layer 2: pure algorithms
         .target(name: "SluiceQuery", dependencies: ["SluiceCore"], swiftSettings: common),

@@ -84,7 +84,7 @@ let package = Package(
         .target(name: "CSluiceVFS", path: "Shared/CSluiceVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
         shared("SluiceValues", []),
         shared("SluiceCore", ["SluiceValues"]),
-        shared("SluicePluginKit", ["CSluicePlugin"], settings: adapter),
+        shared("SluicePluginKit", ["SluiceValues", "CSluicePlugin"], settings: adapter),
         shared("SluiceQuery", ["SluiceCore"]),
         shared("SluiceMerge", ["SluiceCore"]),
         shared("SluiceWire", ["SluiceCore"] + of("swift-protobuf", "SwiftProtobuf"), exclude: ["Protos"]),

@@ -1,6 +1,6 @@
 extension JSON {
     /// The maximum number of containers around a value. Beyond: an error.
-    package static let maximumDepth = 100
+    public static let maximumDepth = 100
 
     /// Reads one JSON text: RFC 8259, UTF-8, with only white space around it.
     ///
