@@ -219,7 +219,7 @@ let package = Package(
         .target(name: "RealmSwift", dependencies: ["SluiceSDK"], swiftSettings: common),
 
         // Plugins: everybody's way in, ours included
-        plugin("AppServicesRules", dependencies: ["SluicePluginKit"]),
+        plugin("AppServicesRules", dependencies: ["SluicePluginKit", "SluiceValues"]),
         plugin("WeatherIngest", dependencies: ["SluicePluginKit"]),
         plugin("RateLimits", dependencies: ["SluicePluginKit"]),
         plugin("FieldRedaction", dependencies: ["SluicePluginKit"]),

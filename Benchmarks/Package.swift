@@ -29,7 +29,7 @@ func shared(
 func plugin(_ name: String, rules: String? = nil) -> Target {
     .target(
         name: name,
-        dependencies: ["SluicePluginKit"] + (rules.map { [.target(name: $0)] } ?? []),
+        dependencies: ["SluicePluginKit", "SluiceValues"] + (rules.map { [.target(name: $0)] } ?? []),
         path: rules == nil ? "Plugins/\(name)" : "Sources/\(name)",
         exclude: rules == nil ? ["README.md"] : [],
         swiftSettings: common,
