@@ -199,7 +199,7 @@ let package = Package(
         ),
         .target(
             name: "SluiceSDK",
-            dependencies: ["SluiceCore", "SluiceQuery", "SluiceReplica", "SluiceSync"],
+            dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceReplica", "SluiceSync"],
             swiftSettings: common
         ),
 

@@ -116,7 +116,7 @@ let package = Package(
                 + of("hummingbird", "Hummingbird") + of("swift-http-types", "HTTPTypes") + of("swift-nio", "NIOCore")
                 + of("swift-service-lifecycle", "ServiceLifecycle") + of("jwt-kit", "JWTKit")
                 + of("swift-crypto", "Crypto", "CryptoExtras")),
-        shared("SluiceSDK", ["SluiceCore", "SluiceQuery", "SluiceReplica", "SluiceSync"]),
+        shared("SluiceSDK", ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceReplica", "SluiceSync"]),
         shared("RealmSwift", ["SluiceSDK"]),
         .executableTarget(
             name: "sluice",
