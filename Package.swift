@@ -110,9 +110,12 @@ let package = Package(
         .target(name: "CSluiceSandbox"),
         .target(name: "CSluiceVFS", dependencies: ["CSQLite"], linkerSettings: [.linkedLibrary("sqlite3")]),
 
+        // Layer 0: forms of values, shared by the product and its plugins
+        .target(name: "SluiceValues", swiftSettings: common),
+
         // Layer 1: words everybody uses
-        .target(name: "SluiceCore", swiftSettings: common),
-        .target(name: "SluicePluginKit", dependencies: ["CSluicePlugin"], swiftSettings: adapter),
+        .target(name: "SluiceCore", dependencies: ["SluiceValues"], swiftSettings: common),
+        .target(name: "SluicePluginKit", dependencies: ["SluiceValues", "CSluicePlugin"], swiftSettings: adapter),
 
         // Layer 2: pure algorithms
         .target(name: "SluiceQuery", dependencies: ["SluiceCore"], swiftSettings: common),
@@ -209,7 +212,7 @@ let package = Package(
         ),
         .target(
             name: "SluiceSDK",
-            dependencies: ["SluiceCore", "SluiceQuery", "SluiceReplica", "SluiceSync"],
+            dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceReplica", "SluiceSync"],
             swiftSettings: common
         ),
 
@@ -229,7 +232,7 @@ let package = Package(
         .target(name: "RealmSwift", dependencies: ["SluiceSDK"], swiftSettings: common),
 
         // Plugins: everybody's way in, ours included
-        plugin("AppServicesRules", dependencies: ["SluicePluginKit"]),
+        plugin("AppServicesRules", dependencies: ["SluicePluginKit", "SluiceValues"]),
         plugin("WeatherIngest", dependencies: ["SluicePluginKit"]),
         plugin("RateLimits", dependencies: ["SluicePluginKit"]),
         plugin("FieldRedaction", dependencies: ["SluicePluginKit"]),

@@ -29,7 +29,7 @@ func shared(
 func plugin(_ name: String, rules: String? = nil) -> Target {
     .target(
         name: name,
-        dependencies: ["SluicePluginKit"] + (rules.map { [.target(name: $0)] } ?? []),
+        dependencies: ["SluicePluginKit", "SluiceValues"] + (rules.map { [.target(name: $0)] } ?? []),
         path: rules == nil ? "Plugins/\(name)" : "Sources/\(name)",
         exclude: rules == nil ? ["README.md"] : [],
         swiftSettings: common,
@@ -82,8 +82,9 @@ let package = Package(
         .target(name: "CSluicePlugin", path: "Shared/CSluicePlugin"),
         .target(name: "CSluiceSandbox", path: "Shared/CSluiceSandbox"),
         .target(name: "CSluiceVFS", dependencies: ["CSQLite"], path: "Shared/CSluiceVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
-        shared("SluiceCore", []),
-        shared("SluicePluginKit", ["CSluicePlugin"], settings: adapter),
+        shared("SluiceValues", []),
+        shared("SluiceCore", ["SluiceValues"]),
+        shared("SluicePluginKit", ["SluiceValues", "CSluicePlugin"], settings: adapter),
         shared("SluiceQuery", ["SluiceCore"]),
         shared("SluiceMerge", ["SluiceCore"]),
         shared("SluiceWire", ["SluiceCore"] + of("swift-protobuf", "SwiftProtobuf"), exclude: ["Protos"]),
@@ -117,7 +118,7 @@ let package = Package(
                 + of("hummingbird", "Hummingbird") + of("swift-http-types", "HTTPTypes") + of("swift-nio", "NIOCore")
                 + of("swift-service-lifecycle", "ServiceLifecycle") + of("jwt-kit", "JWTKit")
                 + of("swift-crypto", "Crypto", "CryptoExtras")),
-        shared("SluiceSDK", ["SluiceCore", "SluiceQuery", "SluiceReplica", "SluiceSync"]),
+        shared("SluiceSDK", ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceReplica", "SluiceSync"]),
         shared("RealmSwift", ["SluiceSDK"]),
         .executableTarget(
             name: "sluice",

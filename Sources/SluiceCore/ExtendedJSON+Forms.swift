@@ -1,60 +1,19 @@
-/// The `{"$type": …}` forms of Extended JSON.
-enum ExtendedForm {
-    /// Returns the value of an object that is exactly one of the forms, or nil.
-    static func value(_ json: JSON) -> Value? {
-        guard case .object(let members) = json, let first = members.first else { return nil }
-        if members.count == 2 { return link(json) ?? oldBinary(json) }
-        guard members.count == 1 else { return nil }
-        switch first.key {
-        case "$oid": return first.value.string.flatMap { ObjectIdentifierBytes(hex: $0) }.map { .objectId($0) }
-        case "$uuid": return first.value.string.flatMap { UUIDBytes($0) }.map { .uuid($0) }
-        case "$date": return date(first.value).map { .timestamp($0) }
-        case "$numberInt": return first.value.string.flatMap { Int32($0) }.map { .int(Int64($0)) }
-        case "$numberLong": return first.value.string.flatMap { Int64($0) }.map { .int($0) }
-        case "$numberDouble": return first.value.string.flatMap(double).map { .double($0) }
-        case "$numberDecimal": return first.value.string.flatMap { Decimal128($0) }.map { .decimal($0) }
-        case "$binary": return binary(first.value)
-        default: return nil
+import SluiceValues
+
+extension Value {
+    /// Reads an object that is exactly one of the `{"$type": …}` forms. Returns nil for other JSON.
+    init?(extended json: JSON) {
+        guard let form = ExtendedForm(json) else { return nil }
+        switch form {
+        case .int(let value): self = .int(value)
+        case .double(let value): self = .double(value)
+        case .decimal(let value): self = .decimal(value)
+        case .binary(let value): self = .binary(value)
+        case .timestamp(let value): self = .timestamp(value)
+        case .objectId(let value): self = .objectId(value)
+        case .uuid(let value): self = .uuid(value)
+        case .link(let type, let key): self = .link(type: type, key: ExtendedJSON.value(key))
         }
-    }
-
-    /// Reads a date from ISO 8601 text, milliseconds, or milliseconds as `$numberLong`.
-    static func date(_ json: JSON) -> Timestamp? {
-        switch json {
-        case .string(let text): Timestamp(iso8601: text)
-        case .int(let milliseconds): Timestamp(milliseconds: milliseconds)
-        case .object: value(json).flatMap { if case .int(let milliseconds) = $0 { Timestamp(milliseconds: milliseconds) } else { nil } }
-        default: nil
-        }
-    }
-
-    private static func double(_ text: String) -> Double? {
-        switch text {
-        case "NaN": .nan
-        case "Infinity": .infinity
-        case "-Infinity": -.infinity
-        default: Double(text).flatMap { $0.isFinite ? $0 : nil }
-        }
-    }
-
-    /// Reads the members of `$binary`. Subtype 04 with 16 bytes is a UUID.
-    private static func binary(_ json: JSON) -> Value? {
-        guard case .object(let members) = json, members.count == 2, let text = json["base64"]?.string,
-            let subtype = json["subType"]?.string, let bytes = Base64.decode(text)
-        else { return nil }
-        if subtype == "04" || subtype == "4", bytes.count == 16 { return .uuid(UUIDBytes(bytes: bytes)) }
-        return .binary(bytes)
-    }
-
-    /// Reads the form of Extended JSON v1, which exports still contain: `{"$binary": "…", "$type": "00"}`.
-    private static func oldBinary(_ json: JSON) -> Value? {
-        guard let text = json["$binary"]?.string, let subtype = json["$type"]?.string else { return nil }
-        return binary(["base64": .string(text), "subType": .string(subtype)])
-    }
-
-    private static func link(_ json: JSON) -> Value? {
-        guard let type = json["$ref"]?.string, let key = json["$id"] else { return nil }
-        return .link(type: type, key: ExtendedJSON.value(key))
     }
 }
 
@@ -111,7 +70,7 @@ struct PropertyReader {
     }
 
     private func plain(_ json: JSON) -> Value? {
-        let form = ExtendedForm.value(json)
+        let form = Value(extended: json)
         switch property.type {
         case .bool: return json.bool.map { .bool($0) }
         case .int: return PropertyReader.integer(form ?? ExtendedJSON.value(json)).map { .int($0) }

@@ -1,3 +1,5 @@
+package import SluiceValues
+
 /// Values as MongoDB Extended JSON (v2, relaxed), the form of App Services' endpoints, exports and rules.
 package enum ExtendedJSON {
     /// Returns the relaxed form. Integers and finite doubles are numbers, and dates of the years 0 to 9999 are text. Any other type that
@@ -10,17 +12,17 @@ package enum ExtendedJSON {
         case .null: .null
         case .bool(let value): .bool(value)
         case .int(let value): .int(value)
-        case .float(let value): number(shortest(value))
-        case .double(let value): number(value)
-        case .decimal(let value): ["$numberDecimal": .string(value.description)]
+        case .float(let value): ExtendedForm.json(ExtendedForm.shortest(value))
+        case .double(let value): ExtendedForm.json(value)
+        case .decimal(let value): ExtendedForm.decimal(value).json
         case .string(let value): .string(value)
-        case .binary(let value): ["$binary": ["base64": .string(Base64.encode(value)), "subType": "00"]]
-        case .timestamp(let value): ["$date": date(value)]
-        case .objectId(let value): ["$oid": .string(value.description)]
-        case .uuid(let value): ["$uuid": .string(value.description)]
+        case .binary(let value): ExtendedForm.binary(value).json
+        case .timestamp(let value): ExtendedForm.timestamp(value).json
+        case .objectId(let value): ExtendedForm.objectId(value).json
+        case .uuid(let value): ExtendedForm.uuid(value).json
         case .list(let elements): .array(elements.map(json))
         case .dictionary(let pairs): json(pairs)
-        case .link(let type, let key): ["$ref": .string(type), "$id": json(key)]
+        case .link(let type, let key): ExtendedForm.link(type: type, key: json(key)).json
         }
     }
 
@@ -29,22 +31,6 @@ package enum ExtendedJSON {
         .object(
             values.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
                 .map { JSON.Member($0.key, json($0.value)) })
-    }
-
-    private static func number(_ value: Double) -> JSON {
-        if value.isFinite { return .double(value) }
-        return ["$numberDouble": .string(value.isNaN ? "NaN" : value < 0 ? "-Infinity" : "Infinity")]
-    }
-
-    /// The double that prints as the float does: 0.1, not 0.10000000149011612.
-    private static func shortest(_ value: Float) -> Double {
-        guard let short = Double("\(value)"), Float(short) == value else { return Double(value) }
-        return short
-    }
-
-    private static func date(_ value: Timestamp) -> JSON {
-        if (0...9_999).contains(value.year) { return .string(value.iso8601) }
-        return ["$numberLong": .string(String(value.milliseconds))]
     }
 }
 
@@ -97,7 +83,7 @@ extension ExtendedJSON {
         case .string(let value): .string(value)
         case .array(let elements): .list(elements.map { value($0) })
         case .object(let members):
-            ExtendedForm.value(json)
+            Value(extended: json)
                 ?? .dictionary(Dictionary(members.map { ($0.key, value($0.value)) }, uniquingKeysWith: { _, last in last }))
         }
     }

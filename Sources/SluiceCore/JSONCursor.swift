@@ -149,11 +149,6 @@ struct JSONCursor {
         return take(UInt8(ascii: "}")) ? content : nil
     }
 
-    /// Reads the same as text, or returns nil if it is malformed UTF-8.
-    mutating func text(orMemberOf key: StaticString) -> String? {
-        bytes(orMemberOf: key).flatMap { String(validating: $0, as: UTF8.self) }
-    }
-
     private static let powers: [Double] = (0...22).map { exponent in (0..<exponent).reduce(1) { power, _ in power * 10 } }
 
     /// Reads a number as `JSON.parse` does, or returns nil. It also returns nil for `-0`.

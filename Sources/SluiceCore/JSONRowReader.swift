@@ -1,3 +1,5 @@
+import SluiceValues
+
 /// Reads objects of one class from JSON into flat rows in one pass over the bytes, without a tree. An object of scalar values costs no
 /// allocation.
 ///
@@ -144,15 +146,15 @@ package struct JSONRowReader: Sendable {
         case .string: return cursor.string(into: &buffer)
         case .timestamp: return timestamp(&cursor).map { buffer.encode(.timestamp($0)) }
         case .objectId:
-            return cursor.text(orMemberOf: "$oid").flatMap { ObjectIdentifierBytes(hex: $0) }.map { buffer.encode(.objectId($0)) }
-        case .uuid: return cursor.text(orMemberOf: "$uuid").flatMap { UUIDBytes($0) }.map { buffer.encode(.uuid($0)) }
+            return cursor.bytes(orMemberOf: "$oid").flatMap { ObjectIdentifierBytes(hex: $0) }.map { buffer.encode(.objectId($0)) }
+        case .uuid: return cursor.bytes(orMemberOf: "$uuid").flatMap { UUIDBytes(utf8: $0) }.map { buffer.encode(.uuid($0)) }
         case .tree: return tree(&cursor, field, &buffer)
         }
     }
 
     private func decimal(_ cursor: inout JSONCursor) -> Decimal128? {
         switch cursor.current {
-        case UInt8(ascii: "\""), UInt8(ascii: "{"): cursor.text(orMemberOf: "$numberDecimal").flatMap { Decimal128($0) }
+        case UInt8(ascii: "\""), UInt8(ascii: "{"): cursor.bytes(orMemberOf: "$numberDecimal").flatMap { Decimal128(utf8: $0) }
         default:
             switch cursor.number() {
             case .int(let value): Decimal128(value)

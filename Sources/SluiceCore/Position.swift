@@ -1,3 +1,5 @@
+import SluiceValues
+
 /// A log sequence number of PostgreSQL: a byte position in the WAL, printed as `16/B374D848`.
 package struct LSN: RawRepresentable, Hashable, Sendable, Comparable, CustomStringConvertible {
     package var rawValue: UInt64

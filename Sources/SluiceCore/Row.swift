@@ -1,3 +1,5 @@
+import SluiceValues
+
 /// The type of a cell's content. The raw values are part of no format and may change; the wire has its own numbers.
 @frozen @usableFromInline
 package enum CellTag: UInt8, Sendable {

@@ -1,3 +1,5 @@
+import SluiceValues
+
 extension Property {
     /// The value of a new object without an explicit one: null if permitted, an empty collection, otherwise the type's zero.
     package var emptyValue: Value {

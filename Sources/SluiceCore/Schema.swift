@@ -1,3 +1,5 @@
+import SluiceValues
+
 /// The type of a property's value, or of its elements unless `Property.collection` is `.none`.
 package enum PropertyType: Hashable, Sendable {
     case bool, int, float, double, decimal, string, binary, timestamp, objectId, uuid, mixed
@@ -132,18 +134,6 @@ extension Dictionary<String, Int> {
     /// Returns the index for a name that may come from a peer. Swift hashes strings normalised, at a cost quadratic in the length of a run
     /// of combining marks. A name longer than the longest key is therefore not hashed.
     fileprivate subscript(name: String, atMost longest: Int) -> Int? { name.utf8.count <= longest ? self[name] : nil }
-}
-
-extension String {
-    /// `true` if both texts have the same bytes. `==` is also `true` for an "é" of one code point and one of two.
-    package func hasSameBytes(as other: String) -> Bool { utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8) }
-
-    /// Hashes the bytes, consistent with `hasSameBytes`.
-    package func hashBytes(into hasher: inout Hasher) {
-        var text = self
-        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-        hasher.combine(UInt8(0xFF))
-    }
 }
 
 /// The fields that subscriptions and rules may use (docs/query-language.md).

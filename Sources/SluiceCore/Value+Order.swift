@@ -1,3 +1,5 @@
+import SluiceValues
+
 /// One order over all values, so that equal sets have equal representations wherever they are built.
 extension Value {
     /// Returns a set's canonical form: sorted by `precedes`, equal elements once.

@@ -1,3 +1,5 @@
+package import SluiceValues
+
 /// One property value, in the owning form for code off the hot path. The hot path reads `Cell`s in place, see `RowView`.
 ///
 /// Equality compares representations, as change detection needs: NaN equals NaN, and -0 differs from 0. SluiceQuery has the query

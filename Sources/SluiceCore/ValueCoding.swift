@@ -1,3 +1,5 @@
+import SluiceValues
+
 /// The encoding of containers in a row's arena: in memory only, never on a wire or a disk.
 ///
 /// A value is a tag byte and its content. Integers are little-endian; counts and lengths have 32 bits. `Limits.nestingDepth` bounds the

@@ -1,3 +1,5 @@
+import SluiceValues
+
 /// A 64-bit fingerprint of a value, stable across releases and machines. It is stored beside each property's clock. A stored value with
 /// another hash was written by SQL and not by the merge.
 ///

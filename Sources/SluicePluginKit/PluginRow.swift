@@ -1,4 +1,5 @@
 import CSluicePlugin
+public import SluiceValues
 
 /// An object before or after a write, or one that is ingested.
 ///
@@ -72,7 +73,7 @@ public struct PluginRow: Sendable {
             return cell(name) { _, cell in
                 switch sluice_tag(rawValue: UInt32(cell.tag)) {
                 case SLUICE_TAG_INT: Double(Int64(bitPattern: cell.bits))
-                case SLUICE_TAG_FLOAT: ExtendedForm.double(cell.float)
+                case SLUICE_TAG_FLOAT: ExtendedForm.shortest(cell.float)
                 case SLUICE_TAG_DOUBLE: Double(bitPattern: cell.bits)
                 default: nil
                 }

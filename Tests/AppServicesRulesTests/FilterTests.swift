@@ -174,7 +174,7 @@ import Testing
         (#"{"name": "a", "apply_when": "yes"}"#, "an expression is true, false or an object"),
         (#"{"apply_when": true}"#, #"needs a "name""#), (#"{"name": "a"}"#, #"lacks "apply_when""#),
         (#"{"name": "a", "apply_when": true}, {"name": "a", "apply_when": true}"#, "two roles are called \"a\""),
-        (#"{"name": "a", "apply_when": true, "apply_when": false}"#, "stands twice"),
+        (#"{"name": "a", "apply_when": true, "apply_when": false}"#, "is given twice"),
     ])
     func `name the place and the fix`(role: String, text: String) async {
         let message = await refusal(role)

@@ -3,10 +3,10 @@
 /// Equality compares encodings, as change detection needs: 1.0 differs from 1. `compare(_:_:)` compares numbers.
 package struct Decimal128: Hashable, Sendable {
     /// The encoding's high and low words.
-    package var high: UInt64
-    package var low: UInt64
+    @usableFromInline package var high: UInt64
+    @usableFromInline package var low: UInt64
 
-    package init(high: UInt64, low: UInt64) {
+    @inlinable package init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
     }

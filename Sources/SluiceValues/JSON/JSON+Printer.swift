@@ -2,7 +2,7 @@ extension JSON {
     /// The compact text: no white space, members in their order, non-ASCII characters unescaped.
     ///
     /// A finite double prints as the shortest digits that parse to the same double, also after PostgreSQL's jsonb has stored them. NaN and
-    /// the infinities have no JSON form and print as null. `ExtendedJSON` wraps them before they reach this printer.
+    /// the infinities have no JSON form and print as null. Extended JSON wraps them before they reach this printer.
     package var text: String { String(decoding: utf8, as: UTF8.self) }
 
     /// The compact text as UTF-8.
@@ -13,18 +13,21 @@ extension JSON {
     }
 
     /// Appends the compact text.
-    package func write(into bytes: inout [UInt8]) {
+    /// - Parameter extended: `true` if NaN and the infinities print as Extended JSON's `$numberDouble`.
+    package func write(into bytes: inout [UInt8], extended: Bool = false) {
         switch self {
         case .null: bytes.append(contentsOf: "null".utf8)
         case .bool(let value): bytes.append(contentsOf: (value ? "true" : "false").utf8)
         case .int(let value): bytes.append(contentsOf: String(value).utf8)
-        case .double(let value): bytes.append(contentsOf: JSON.number(value).utf8)
+        case .double(let value):
+            if extended, !value.isFinite { return ExtendedForm.json(value).write(into: &bytes) }
+            bytes.append(contentsOf: JSON.number(value).utf8)
         case .string(let value): JSON.quote(value, into: &bytes)
         case .array(let elements):
             bytes.append(UInt8(ascii: "["))
             for (index, element) in elements.enumerated() {
                 if index > 0 { bytes.append(UInt8(ascii: ",")) }
-                element.write(into: &bytes)
+                element.write(into: &bytes, extended: extended)
             }
             bytes.append(UInt8(ascii: "]"))
         case .object(let members):
@@ -33,7 +36,7 @@ extension JSON {
                 if index > 0 { bytes.append(UInt8(ascii: ",")) }
                 JSON.quote(member.key, into: &bytes)
                 bytes.append(UInt8(ascii: ":"))
-                member.value.write(into: &bytes)
+                member.value.write(into: &bytes, extended: extended)
             }
             bytes.append(UInt8(ascii: "}"))
         }

@@ -26,7 +26,15 @@ extension Decimal128: CustomStringConvertible {
     ///
     /// Returns nil if the text is not a number. Also returns nil if the number needs rounding: over 34 significant digits, or an exponent
     /// out of range. `init(rounding:)` accepts those.
+    @inlinable
     package init?(_ text: some StringProtocol) {
+        guard let value = text.withBytes({ Decimal128(utf8: $0) }) else { return nil }
+        self = value
+    }
+
+    /// Reads the same from UTF-8.
+    @usableFromInline
+    package init?(utf8 text: UnsafeBufferPointer<UInt8>) {
         if let short = Decimal128.short(text) {
             self = short
             return
@@ -41,7 +49,14 @@ extension Decimal128: CustomStringConvertible {
     }
 
     /// Reads like `init(_:)` and rounds excess digits, halves to even. A number too large becomes infinite, one too small zero.
+    @inlinable
     package init?(rounding text: some StringProtocol) {
+        guard let value = text.withBytes({ Decimal128(rounding: $0) }) else { return nil }
+        self = value
+    }
+
+    @usableFromInline
+    package init?(rounding text: UnsafeBufferPointer<UInt8>) {
         if let short = Decimal128.short(text) {
             self = short
             return
@@ -55,10 +70,6 @@ extension Decimal128: CustomStringConvertible {
     }
 
     /// The fast path for up to 18 digits without an exponent, the form of nearly every text. Returns nil for any other text.
-    private static func short(_ text: some StringProtocol) -> Decimal128? {
-        text.utf8.withContiguousStorageIfAvailable { short($0) } ?? nil
-    }
-
     private static func short(_ text: UnsafeBufferPointer<UInt8>) -> Decimal128? {
         var (isNegative, coefficient, digits, point) = (false, UInt64(0), 0, -1)
         for (offset, byte) in text.enumerated() {
@@ -82,8 +93,8 @@ extension Decimal128: CustomStringConvertible {
         case number(Digits)
     }
 
-    private static func parse(_ text: some StringProtocol) -> Parsed? {
-        var bytes = Array(text.utf8)[...]
+    private static func parse(_ text: UnsafeBufferPointer<UInt8>) -> Parsed? {
+        var bytes = Array(text)[...]
         let isNegative = bytes.first == UInt8(ascii: "-")
         if isNegative || bytes.first == UInt8(ascii: "+") { bytes = bytes.dropFirst() }
         switch String(decoding: bytes, as: UTF8.self).lowercased() {

@@ -1,21 +1,12 @@
 extension JSON {
+    /// The maximum number of containers around a value. Beyond: an error.
+    public static let maximumDepth = 100
+
     /// Reads one JSON text: RFC 8259, UTF-8, with only white space around it.
     ///
-    /// Strict: rejects comments, trailing commas, lone surrogates and equal keys in one object. Nesting is bounded by
-    /// `Limits.nestingDepth`. An integer within 64 bits remains an integer; `-0` and every other number become a double.
-    /// - Throws: `badJSON` with line and column, both from 1. Columns count Unicode scalars.
-    package static func parse(_ bytes: [UInt8]) throws(SluiceError) -> JSON {
-        do { return try located(bytes) } catch {
-            throw SluiceError(.badJSON, "line \(error.line), column \(error.column): \(error.problem).")
-        }
-    }
-
-    /// Reads one JSON text like `parse(_: [UInt8])`.
-    package static func parse(_ text: String) throws(SluiceError) -> JSON {
-        try parse(Array(text.utf8))
-    }
-
-    /// Parses for callers that report the place themselves.
+    /// Strict: rejects comments, trailing commas, lone surrogates and equal keys in one object. Nesting is bounded by `maximumDepth`. An
+    /// integer within 64 bits remains an integer; `-0` and every other number become a double.
+    /// - Throws: The first error in the text and its place. Columns count Unicode scalars.
     package static func located(_ bytes: [UInt8]) throws(Mistake) -> JSON {
         var parser = JSONParser(bytes: bytes)
         return try parser.document()
@@ -73,7 +64,7 @@ private struct JSONParser {
     // MARK: Containers
 
     private mutating func enter(_ depth: Int) throws(JSON.Mistake) {
-        guard depth < Limits.nestingDepth else { throw failure("the text is nested deeper than \(Limits.nestingDepth) levels") }
+        guard depth < JSON.maximumDepth else { throw failure("the text is nested deeper than \(JSON.maximumDepth) levels") }
         position += 1
         skipSpace()
     }

@@ -1,5 +1,7 @@
 /// A JSON text as a tree that keeps the order of members, the place of each, and integers as integers. Configuration needs all three.
-package enum JSON: Sendable {
+///
+/// The only public type of the module: plugins see it as `PluginValue`.
+public enum JSON: Sendable {
     case null
     case bool(Bool)
     case int(Int64)
@@ -9,29 +11,29 @@ package enum JSON: Sendable {
     case array([JSON])
     case object([Member])
 
-    package struct Member: Hashable, Sendable {
-        package var key: String
-        package var value: JSON
+    public struct Member: Hashable, Sendable {
+        public var key: String
+        public var value: JSON
         /// The place of the key in the text, from 1, or 0 if the tree was not parsed. Not part of equality.
-        package var line: Int
-        package var column: Int
+        public var line: Int
+        public var column: Int
 
-        package init(_ key: String, _ value: JSON, line: Int = 0, column: Int = 0) {
+        public init(_ key: String, _ value: JSON, line: Int = 0, column: Int = 0) {
             self.key = key
             self.value = value
             self.line = line
             self.column = column
         }
 
-        package static func == (lhs: Member, rhs: Member) -> Bool { lhs.key.hasSameBytes(as: rhs.key) && lhs.value == rhs.value }
-        package func hash(into hasher: inout Hasher) {
+        public static func == (lhs: Member, rhs: Member) -> Bool { lhs.key.hasSameBytes(as: rhs.key) && lhs.value == rhs.value }
+        public func hash(into hasher: inout Hasher) {
             key.hashBytes(into: &hasher)
             hasher.combine(value)
         }
     }
 
     /// The member of an object, or nil for another kind of value or a missing key. The last of equal keys counts.
-    package subscript(_ key: String) -> JSON? {
+    public subscript(_ key: String) -> JSON? {
         guard case .object(let members) = self else { return nil }
         return members.last { $0.key.hasSameBytes(as: key) }?.value
     }
@@ -39,7 +41,7 @@ package enum JSON: Sendable {
 
 // Texts and keys are equal if their bytes are, as in PostgreSQL, because rules decide permissions by custom data.
 extension JSON: Hashable {
-    package static func == (lhs: JSON, rhs: JSON) -> Bool {
+    public static func == (lhs: JSON, rhs: JSON) -> Bool {
         switch (lhs, rhs) {
         case (.null, .null): true
         case (.bool(let l), .bool(let r)): l == r
@@ -52,7 +54,7 @@ extension JSON: Hashable {
         }
     }
 
-    package func hash(into hasher: inout Hasher) {
+    public func hash(into hasher: inout Hasher) {
         switch self {
         case .null: hasher.combine(0)
         case .bool(let v): hasher.combine(v)
@@ -65,18 +67,21 @@ extension JSON: Hashable {
     }
 }
 
+// Not by nil: `value == nil` on an optional value would then test for a JSON null.
 extension JSON: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
-    ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+    ExpressibleByFloatLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
-    package init(stringLiteral value: String) { self = .string(value) }
-    package init(booleanLiteral value: Bool) { self = .bool(value) }
-    package init(integerLiteral value: Int64) { self = .int(value) }
-    package init(arrayLiteral elements: JSON...) { self = .array(elements) }
-    package init(dictionaryLiteral elements: (String, JSON)...) { self = .object(elements.map { Member($0.0, $0.1) }) }
+    public init(stringLiteral value: String) { self = .string(value) }
+    public init(booleanLiteral value: Bool) { self = .bool(value) }
+    public init(integerLiteral value: Int64) { self = .int(value) }
+    public init(floatLiteral value: Double) { self = .double(value) }
+    public init(arrayLiteral elements: JSON...) { self = .array(elements) }
+    public init(dictionaryLiteral elements: (String, JSON)...) { self = .object(elements.map { Member($0.0, $0.1) }) }
 
-    package var string: String? { if case .string(let v) = self { v } else { nil } }
-    package var bool: Bool? { if case .bool(let v) = self { v } else { nil } }
-    package var int: Int64? { if case .int(let v) = self { v } else { nil } }
-    package var array: [JSON]? { if case .array(let v) = self { v } else { nil } }
-    package var members: [Member]? { if case .object(let v) = self { v } else { nil } }
+    /// The value if it is of this type, otherwise nil. The following accessors do the same.
+    public var string: String? { if case .string(let v) = self { v } else { nil } }
+    public var bool: Bool? { if case .bool(let v) = self { v } else { nil } }
+    public var int: Int64? { if case .int(let v) = self { v } else { nil } }
+    public var array: [JSON]? { if case .array(let v) = self { v } else { nil } }
+    public var members: [Member]? { if case .object(let v) = self { v } else { nil } }
 }

@@ -4,13 +4,14 @@ extension Timestamp {
     /// follow (`+02:00`, `+0200`, `+02`); without one the time is UTC. A date alone is its first instant.
     ///
     /// Returns nil for any other text. Years have four digits or, with a sign, four to six.
+    @inlinable
     package init?(iso8601 text: some StringProtocol) {
-        var text = String(text)
-        guard let value = text.withUTF8({ Timestamp(iso8601: $0) }) else { return nil }
+        guard let value = text.withBytes({ Timestamp(iso8601: $0) }) else { return nil }
         self = value
     }
 
     /// Reads the same form from UTF-8.
+    @usableFromInline
     package init?(iso8601 bytes: UnsafeBufferPointer<UInt8>) {
         var scanner = Scanner(bytes: bytes)
         guard let days = scanner.date() else { return nil }
