@@ -67,7 +67,7 @@ struct WriteCheck {
             let rights = plan[name]
             do throws(SluiceError) {
                 let bound = Bound(
-                    rights: rights, write: try Query.parse(rights.write).bind(to: type),
+                    rights: rights, write: try Query.parse(rights.write).predicate(on: type, in: schema.schema),
                     // For a limited query, `writable` is the query without its limit.
                     view: view.writable[index] ?? view.type(index)?.predicate,
                     indexed: schema.fields.indexedProperty(of: type),

@@ -31,7 +31,7 @@ struct ViewBuilder {
                 wanted.join(asked, index)
                 continue
             }
-            let allowed = try Self.ruled(plan[type.name].read, type)
+            let allowed = try Self.ruled(plan[type.name].read, type, schema.schema)
             let members = try MemberQuery(
                 query, type: index, predicate: .and(whole, allowed), schema: schema.schema,
                 hidden: { type in plan[type.name].hidden(of: type) },
@@ -51,7 +51,7 @@ struct ViewBuilder {
         var partitions: Set<LogPartition> = []
         let types = try predicates.sorted { $0.key < $1.key }.map { index, predicate in
             let type = schema.schema.types[index]
-            let view = try typeView(index, type, predicate, wanted: wanted[index] ?? predicate)
+            let view = try typeView(index, schema.schema, predicate, wanted: wanted[index] ?? predicate)
             let entries = view.predicate.indexForm(indexedProperty: schema.fields.indexedProperty(of: type))
             // Indexed keys limit the partitions to read. Without them the class is read in full.
             partitions.formUnion(layout.partitions(of: index, keys: keys(of: entries)))
@@ -72,9 +72,9 @@ struct ViewBuilder {
 
     /// Binds a predicate returned by the rules.
     /// - Throws: the query error's code if the text is no query. Its `detail` has the text and the place, for operators only.
-    private static func ruled(_ text: String, _ type: ObjectType) throws(SluiceError) -> Predicate {
+    private static func ruled(_ text: String, _ type: ObjectType, _ schema: Schema) throws(SluiceError) -> Predicate {
         do throws(SluiceError) {
-            return try Query.parse(text).bind(to: type)
+            return try Query.parse(text).predicate(on: type, in: schema)
         } catch {
             throw SluiceError(
                 error.code, "The server's rules for class \(type.name) are no query.", fix: "Tell the server's operator.",
@@ -87,14 +87,15 @@ struct ViewBuilder {
         return MemberResolver(
             snapshots: services.snapshots, fanout: services.fanout, environment: services.environment, schema: schema
         ) { index throws(SluiceError) in
-            let readable = try ViewBuilder.ruled(plan[schema.types[index].name].read, schema.types[index])
+            let readable = try ViewBuilder.ruled(plan[schema.types[index].name].read, schema.types[index], schema)
             return cuts[index].map { .and(readable, $0) } ?? readable
         }
     }
 
-    private func typeView(_ index: Int, _ type: ObjectType, _ predicate: Predicate, wanted: Predicate) throws -> TypeView {
+    private func typeView(_ index: Int, _ schema: Schema, _ predicate: Predicate, wanted: Predicate) throws -> TypeView {
+        let type = schema.types[index]
         let allowed = plan[type.name]
-        let readable = Predicate.and(predicate, try Self.ruled(allowed.read, type))
+        let readable = Predicate.and(predicate, try Self.ruled(allowed.read, type, schema))
         let mask = allowed.readableFields.map { _ in
             let hidden = allowed.hidden(of: type)
             return type.properties.indices.map { !hidden.contains($0) }
@@ -142,7 +143,7 @@ struct ViewBuilder {
             let own = try members.own.map { Predicate.and(whole, try MemberResolver.keys($0, of: schema.types[query.type])) }
             readable.append((query.type, own ?? whole, own ?? whole))
             for (type, keys) in members.included.sorted(by: { $0.key < $1.key }) {
-                let predicate = try MemberResolver.keys(Array(keys), of: schema.types[type])
+                let predicate = try MemberResolver.keys(keys, of: schema.types[type])
                 readable.append((type, cuts[type].map { .and(predicate, $0) } ?? predicate, predicate))
                 writable.join(.and(predicate, try resolver.readable(type)), type)
             }
@@ -186,9 +187,9 @@ struct ViewBuilder {
     }
 
     private func narrow(_ questions: [Question], _ schema: Schema) async throws -> Narrowing {
-        func cut(_ text: String, _ type: Int) throws -> Predicate { try Self.ruled(text, schema.types[type]) }
+        func cut(_ text: String, _ type: Int) throws -> Predicate { try Self.ruled(text, schema.types[type], schema) }
         guard let user, !questions.isEmpty else {
-            return Narrowing(questions: questions, cuts: try questions.map { try cut("TRUEPREDICATE", $0.type) })
+            return Narrowing(questions: questions, cuts: questions.map { .true(schema.types[$0.type]) })
         }
         let inquiry = try Self.inquiry(questions, schema)
         let texts = try await services.rules.checkSubscription(user: user, queries: inquiry.all)
@@ -227,7 +228,7 @@ struct ViewBuilder {
         var missing: [String: Set<String>] = [:]
         for query in set.queries {
             guard let type = schema.schema[query.type] else { continue }
-            let bound = try Query.parse(query.text).bind(to: type)
+            let bound = try Query.parse(query.text).predicate(on: type, in: schema.schema)
             let names = bound.properties.map { type.properties[$0].name }.filter { !schema.fields.contains($0, of: type.name) }
             missing[type.name, default: []].formUnion(names)
         }
