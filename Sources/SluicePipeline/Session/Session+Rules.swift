@@ -87,6 +87,19 @@ extension Session {
         }
     }
 
+    /// Returns the permissions, bound to the current schema.
+    func boundPermissions() -> SessionPermissions {
+        let schema = services.authority.current()
+        // In development mode, the queryable fields change while the classes stay.
+        if var known = bound, known.schema.schema == schema.schema {
+            known.schema = schema
+            return known
+        }
+        let permissions = SessionPermissions(plan, schema: schema)
+        bound = permissions
+        return permissions
+    }
+
     /// Returns a view of the same classes that matches no object.
     private func nothing() -> View {
         let types = target.types.map { type in
