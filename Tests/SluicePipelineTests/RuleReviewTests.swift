@@ -129,7 +129,9 @@ private final class NotedRules: Rules {
             (query.type, query.text) = ("Order", text)
             return query
         }
-        _ = try await ViewBuilder(services: SessionFixture.services(rules: rules), user: ann, plan: plan, clientTypes: []).build(set)
+        let services = SessionFixture.services(rules: rules)
+        let permissions = SessionPermissions(plan, schema: services.authority.current())
+        _ = try await ViewBuilder(services: services, user: ann, permissions: permissions, clientTypes: []).build(set)
     }
 
     /// However a device spells it.

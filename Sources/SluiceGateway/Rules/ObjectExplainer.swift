@@ -37,7 +37,7 @@ struct ObjectExplainer: Sendable {
         let key = try Self.key(id, of: schema.types[index])
         let account = try await users.account(calledOrMailed: name)
         let plan = try await Result.of { try await rules.openSession(user: account.context, types: [type]) }
-        let subject = Subject(type: schema.types[index], key: key, row: try await row(key, of: schema.types[index]))
+        let subject = Subject(schema: schema, type: schema.types[index], key: key, row: try await row(key, of: schema.types[index]))
         let unfit = subject.row == nil ? try await quarantine.reason(type: type, key: key.keyText) : nil
         var asked: [AskedSession] = []
         for status in try await sessions.statuses(of: index, named: type, user: account.id) {
@@ -58,6 +58,7 @@ struct ObjectExplainer: Sendable {
 
     /// The object to explain.
     struct Subject: Sendable {
+        var schema: Schema
         var type: ObjectType
         var key: Value
         /// The row; nil if it does not exist or does not fit its class.
@@ -98,8 +99,7 @@ struct ObjectExplainer: Sendable {
     }
 
     private func row(_ key: Value, of type: ObjectType) async throws -> Row? {
-        let name = type.properties[type.primaryKey ?? 0].name
-        let predicate = try Query.parse("\(name) == $0").bind(to: type, arguments: [key])
+        let predicate = Predicate.any(of: [key], in: type.primaryKey ?? 0, of: type)
         let found = Mutex<Row?>(nil)
         _ = try await SnapshotPatience.retry(environment) {
             // Any snapshot is acceptable, as the explanation needs no position in the log.

@@ -72,8 +72,8 @@ struct ObjectExplanation: Sendable {
             facts.append(JSON.Member("rules", ["error": .string("\(error)")]))
         case .success(let plan):
             let type = subject.type
-            let read = Verdict(plan.read, try Query.parse(plan.read).bind(to: type), subject.row)
-            let write = Verdict(plan.write, try Query.parse(plan.write).bind(to: type), subject.row)
+            let read = try verdict(plan.read)
+            let write = try verdict(plan.write)
             hidden = plan.hidden(of: type)
             let names = hidden.sorted().map { type.properties[$0].name }
             facts.append(
@@ -95,7 +95,7 @@ struct ObjectExplanation: Sendable {
     private mutating func explain(_ asked: ObjectExplainer.AskedSession) throws -> JSON {
         let session = asked.status
         let queries = try session.queries.map { text in
-            Verdict(text, try Query.parse(text).bind(to: subject.type).hiding(hidden), subject.row)
+            Verdict(text, try bind(text).hiding(hidden), subject.row)
         }
         var cuts: [Verdict] = []
         var linked: Verdict?
@@ -159,7 +159,11 @@ struct ObjectExplanation: Sendable {
     }
 
     private func verdict(_ text: String) throws -> Verdict {
-        Verdict(text, try Query.parse(text).bind(to: subject.type), subject.row)
+        Verdict(text, try bind(text), subject.row)
+    }
+
+    private func bind(_ text: String) throws -> Predicate {
+        try Query.parse(text).predicate(on: subject.type, in: subject.schema)
     }
 
     private mutating func explain(_ refusal: ExplainedRejection) -> JSON {

@@ -24,8 +24,8 @@ struct SubscriptionExplainer: Sendable {
         let seen = asked.hiding(plan.hidden(of: tool.type))
         let question = [(type, asked.canonicalText)]
         let narrowed = try await services.rules.checkSubscription(user: account.context, queries: question).first ?? "TRUEPREDICATE"
-        let cut = Predicate.and(seen, try Query.parse(narrowed).bind(to: tool.type))
-        let whole = Predicate.and(cut, try Query.parse(plan.read).bind(to: tool.type))
+        let cut = Predicate.and(seen, try Query.parse(narrowed).predicate(on: tool.type, in: app.schema))
+        let whole = Predicate.and(cut, try Query.parse(plan.read).predicate(on: tool.type, in: app.schema))
         var explanation = SubscriptionExplanation(
             user: account.email ?? account.id, type: tool.type, asked: asked.canonicalText, plan: plan, narrowed: narrowed,
             whole: whole.canonicalText, sql: QuerySQL(try tool.bind(whole.canonicalText), .postgres),
@@ -39,8 +39,9 @@ struct SubscriptionExplainer: Sendable {
     /// - Throws: `badRequest` if several classes fit, or none.
     func onlyType(for text: String) throws -> String {
         let query = try Query.parse(text)
-        let fitting = services.authority.current().schema.types.filter { type in
-            type.kind == .topLevel && (try? query.bind(to: type)) != nil
+        let schema = services.authority.current().schema
+        let fitting = schema.types.filter { type in
+            type.kind == .topLevel && (try? query.predicate(on: type, in: schema)) != nil
         }
         guard let type = fitting.first, fitting.count == 1 else {
             let names = fitting.map(\.name).joined(separator: ", ")

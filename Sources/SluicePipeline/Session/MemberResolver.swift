@@ -17,7 +17,7 @@ struct MemberResolver {
     /// The objects that one query adds to a view.
     struct Members {
         /// The keys of the query's own objects; nil if the query has no limit.
-        var own: [Value]?
+        var own: Set<Value>?
         /// The keys of included objects, by class.
         var included: [Int: Set<Value>] = [:]
         /// The conditions whose changes affect the keys, by class.
@@ -35,7 +35,7 @@ struct MemberResolver {
         }
         let needs = Needs(query.includes.compactMap(\.first), keys: query.first != nil)
         let root = try await read(query.type, query.predicate, query.first, needs)
-        if query.first != nil { members.own = Array(root.keys) }
+        if query.first != nil { members.own = root.keys }
         for path in query.includes { try await follow(path[...], root, &members) }
         return members
     }
@@ -74,14 +74,14 @@ struct MemberResolver {
             let keys = from.links[property] ?? []
             members.included[target, default: []].formUnion(keys)
             if rest.isEmpty { return }
-            let visible = Predicate.and(try Self.keys(Array(keys), of: schema.types[target]), try readable(target))
+            let visible = Predicate.and(try Self.keys(keys, of: schema.types[target]), try readable(target))
             members.watched.append((target, visible))
             try await follow(rest, try await read(target, visible, nil, needs), &members)
         case .backward(let origin, let property):
             let allowed = try readable(origin)
             // Any object of the class may link later, so the watch covers the class.
             members.watched.append((origin, allowed))
-            let visible = Predicate.and(try linking(origin, property, to: Array(from.keys)), allowed)
+            let visible = Predicate.and(linking(origin, property, to: from.keys), allowed)
             var all = needs
             all.keys = true
             let found = try await read(origin, visible, nil, all)
@@ -90,21 +90,18 @@ struct MemberResolver {
         }
     }
 
-    private func linking(_ origin: Int, _ property: Int, to keys: [Value]) throws -> Predicate {
+    private func linking(_ origin: Int, _ property: Int, to keys: Set<Value>) -> Predicate {
         let type = schema.types[origin]
-        guard !keys.isEmpty, case .link(let target) = type.properties[property].type else { return .false(type) }
-        let isMany = type.properties[property].collection != .none
-        return try Query.parse("\(isMany ? "ANY " : "")\(type.properties[property].name) IN $0")
-            .bind(to: type, arguments: [.list(keys.map { .link(type: target, key: $0) })])
+        guard case .link(let target) = type.properties[property].type else { return .false(type) }
+        return .any(of: keys.map { .link(type: target, key: $0) }, in: property, of: type)
     }
 
     /// Returns the condition for the objects with these keys.
     /// - Throws: `queryLimit` for more than `Limits.inListValues` keys.
-    static func keys(_ keys: [Value], of type: ObjectType) throws -> Predicate {
-        guard !keys.isEmpty, let key = type.primaryKey else { return .false(type) }
+    static func keys(_ keys: Set<Value>, of type: ObjectType) throws(SluiceError) -> Predicate {
+        guard let key = type.primaryKey else { return .false(type) }
         guard keys.count <= Limits.inListValues else { throw tooMany(type.name) }
-        // A set has a canonical order, so equal members make equal views.
-        return try Query.parse("\(type.properties[key].name) IN $0").bind(to: type, arguments: [Value.set(keys)])
+        return .any(of: Array(keys), in: key, of: type)
     }
 
     private static func tooMany(_ type: String) -> SluiceError {

@@ -60,7 +60,8 @@ extension Session {
 
     func build(_ set: PBSubscribe) async throws -> View {
         try await learn(set)
-        return try await ViewBuilder(services: services, user: user?.user, plan: plan, clientTypes: clientTypes).build(set)
+        let permissions = boundPermissions()
+        return try await ViewBuilder(services: services, user: user?.user, permissions: permissions, clientTypes: clientTypes).build(set)
     }
 
     /// Makes the fields of a set queryable, in development mode only, and asks the rules again if fields were added.

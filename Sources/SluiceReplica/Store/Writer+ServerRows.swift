@@ -168,7 +168,7 @@ extension Writer {
         case .known(let reason): return reason
         case .unstaged(let set):
             guard let row = try store.row(type: layout.index, key: key) else { return nil }
-            return LeavingReason(set, layout).of(row)
+            return LeavingReason(set, layout, in: store.schema).of(row)
         }
     }
 
