@@ -113,7 +113,12 @@ let package = Package(
         // Layer 3
         .target(name: "SluiceMatch", dependencies: ["SluiceCore", "SluiceQuery"], swiftSettings: common),
 
-        // Layer 4: adapters, one outside system each
+        // Layer 4: the ports of the pipeline and the values that cross them
+        .target(
+            name: "SluicePorts", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire"], swiftSettings: common + server
+        ),
+
+        // Layer 5: adapters, one outside system each
         .target(name: "SluiceCompression", dependencies: ["SluiceCore", "CZlib", "CZstd"], swiftSettings: adapter + server),
         .target(
             name: "SluicePostgres",
@@ -146,11 +151,11 @@ let package = Package(
             swiftSettings: common + server
         ),
 
-        // Layer 5: what the project is for
+        // Layer 6: what the project is for
         .target(
             name: "SluicePipeline",
             dependencies: [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch",
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "Logging", package: "swift-log"),
@@ -177,11 +182,11 @@ let package = Package(
             swiftSettings: common
         ),
 
-        // Layer 6
+        // Layer 7
         .target(
             name: "SluiceGateway",
             dependencies: [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch",
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
                 "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluicePluginHost", "SluiceNet", "SluiceCompression",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -200,7 +205,7 @@ let package = Package(
             swiftSettings: common
         ),
 
-        // Layer 7
+        // Layer 8
         .executableTarget(
             name: "sluice",
             dependencies: [
@@ -282,7 +287,8 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "Logging", package: "swift-log"),
             ]),
-        tests("SluicePipeline", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePipeline"]),
+        tests(
+            "SluicePipeline", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePorts", "SluicePipeline"]),
         // The other process in tests of files that several share, and the one that is killed.
         .executableTarget(
             name: "replica-writer", dependencies: ["SluiceCore", "SluiceReplica"], path: "Tests/Programs/ReplicaWriter",
@@ -296,7 +302,7 @@ let package = Package(
         tests(
             "SluiceSync",
             dependencies: [
-                "SluiceCore", "SluiceMerge", "SluicePipeline", "SluiceReplica", "SluiceSync", "SluiceWire", nio("NIOCore"),
+                "SluiceCore", "SluiceMerge", "SluicePipeline", "SluicePorts", "SluiceReplica", "SluiceSync", "SluiceWire", nio("NIOCore"),
                 nio("NIOEmbedded"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
                 .product(name: "Logging", package: "swift-log"),
             ]),
@@ -315,7 +321,7 @@ let package = Package(
             "SluiceGateway",
             dependencies: [
                 "SluiceCompression", "SluiceCore", "SluiceGateway", "SluiceKafka", "SluiceNet", "SluicePipeline",
-                "SluiceMerge", "SluicePluginHost", "SluicePostgres", "SluiceQuery",
+                "SluiceMerge", "SluicePluginHost", "SluicePorts", "SluicePostgres", "SluiceQuery",
                 "SluiceReplica", "SluiceSync", "SluiceWire",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HTTPTypes", package: "swift-http-types"),

@@ -88,6 +88,7 @@ let package = Package(
         shared("SluiceMerge", ["SluiceCore"]),
         shared("SluiceWire", ["SluiceCore"] + of("swift-protobuf", "SwiftProtobuf"), exclude: ["Protos"]),
         shared("SluiceMatch", ["SluiceCore", "SluiceQuery"]),
+        shared("SluicePorts", ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire"]),
         shared("SluicePostgres", ["SluiceCore", "CLibPQ"] + log, settings: adapter),
         shared("SluiceKafka", ["SluiceCore", "CRdKafka"] + log, settings: adapter),
         shared("SluiceCompression", ["SluiceCore", "CZlib", "CZstd"], settings: adapter),
@@ -100,7 +101,8 @@ let package = Package(
                 + of("hummingbird", "Hummingbird", "HummingbirdCore") + of("swift-service-lifecycle", "ServiceLifecycle")),
         shared(
             "SluicePipeline",
-            ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch"] + of("swift-protobuf", "SwiftProtobuf") + log),
+            ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts"] + of("swift-protobuf", "SwiftProtobuf")
+                + log),
         shared("SluiceReplica", ["SluiceCore", "SluiceQuery", "SluiceMerge", "CSluiceVFS"] + of("GRDB.swift", "GRDBSQLite")),
         shared(
             "SluiceSync",
@@ -109,7 +111,7 @@ let package = Package(
         shared(
             "SluiceGateway",
             [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch",
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
                 "SluiceCompression", "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluicePluginHost", "SluiceNet",
             ] + log
                 + of("hummingbird", "Hummingbird") + of("swift-http-types", "HTTPTypes") + of("swift-nio", "NIOCore")

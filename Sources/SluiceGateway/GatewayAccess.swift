@@ -1,6 +1,6 @@
 import Logging
 import SluiceCore
-import SluicePipeline
+import SluicePorts
 import SluicePostgres
 
 /// The authentication of a gateway: accounts, tokens, API keys, and the watch for changed users.

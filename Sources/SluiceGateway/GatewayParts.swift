@@ -4,6 +4,7 @@ import SluiceCore
 import SluiceKafka
 import SluicePipeline
 import SluicePluginHost
+import SluicePorts
 import SluicePostgres
 
 /// The parts of a gateway, opened in order and closed in the opposite one.

@@ -1,5 +1,6 @@
 import Dispatch
 import SluiceCore
+import SluicePorts
 import SluiceQuery
 import SluiceWire
 import Synchronization

@@ -1,7 +1,7 @@
 import Logging
 package import SluiceCore
 import SluiceKafka
-package import SluicePipeline
+package import SluicePorts
 
 /// Records that brokers reject, and the causes of failed writes.
 extension KafkaLog {

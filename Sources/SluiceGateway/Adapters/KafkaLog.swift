@@ -1,7 +1,7 @@
 package import Logging
 import SluiceCore
 package import SluiceKafka
-package import SluicePipeline
+package import SluicePorts
 import Synchronization
 
 /// Kafka, as the pipeline's log.

@@ -1,5 +1,5 @@
 import SluiceCore
-import SluicePipeline
+import SluicePorts
 import SluicePostgres
 
 /// The client replicas in the companion schema.

@@ -1,6 +1,6 @@
 import SluiceCore
 import SluiceMerge
-import SluicePipeline
+import SluicePorts
 import SluicePostgres
 
 /// The store of external deletes, as the pipeline's port.

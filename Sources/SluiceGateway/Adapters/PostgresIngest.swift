@@ -1,5 +1,5 @@
 import SluiceCore
-import SluicePipeline
+import SluicePorts
 import SluicePostgres
 
 /// The tables of asymmetric objects, as the pipeline's port.

@@ -1,4 +1,4 @@
-import SluicePipeline
+import SluicePorts
 import SluicePostgres
 
 /// Writes WAL heartbeats over a connection of its own. Snapshots hold the connections of the main pool while they wait for the position

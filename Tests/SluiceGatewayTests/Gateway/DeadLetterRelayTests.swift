@@ -2,6 +2,7 @@ import Foundation
 import SluiceCore
 import SluiceGateway
 import SluicePipeline
+import SluicePorts
 import SluicePostgres
 import Synchronization
 import Testing

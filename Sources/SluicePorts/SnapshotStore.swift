@@ -20,10 +20,10 @@ package struct SnapshotPoint: Hashable, Sendable {
     private static let horizon: UInt64 = 1 << 30
 
     /// Returns a transaction number received from a client; nil for a number that no database assigns.
-    static func transaction(told number: UInt64) -> UInt64? { number <= UInt64(Int64.max) ? number : nil }
+    package static func transaction(told number: UInt64) -> UInt64? { number <= UInt64(Int64.max) ? number : nil }
 
     /// Returns `true` if a transaction is near enough for the numbers in rows to order the two.
-    func isNear(_ other: UInt64) -> Bool { other <= transaction || other - transaction < Self.horizon }
+    package func isNear(_ other: UInt64) -> Bool { other <= transaction || other - transaction < Self.horizon }
 
     /// Returns `true` if a row's transaction number in a snapshot shows if the row was written since this point.
     package func isComparable(at start: SnapshotStart) -> Bool {
