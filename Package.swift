@@ -122,13 +122,20 @@ let package = Package(
         .target(name: "SluiceCompression", dependencies: ["SluiceCore", "CZlib", "CZstd"], swiftSettings: adapter + server),
         .target(
             name: "SluicePostgres",
-            dependencies: ["SluiceCore", "CLibPQ", .product(name: "Logging", package: "swift-log")],
+            dependencies: [
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "CLibPQ", .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: adapter + server
         ),
         .target(
             name: "SluiceKafka",
-            dependencies: ["SluiceCore", "CRdKafka", .product(name: "Logging", package: "swift-log")],
+            dependencies: ["SluiceCore", "SluicePorts", "CRdKafka", .product(name: "Logging", package: "swift-log")],
             swiftSettings: adapter + server
+        ),
+        .target(
+            name: "SluiceEmbeddedLog",
+            dependencies: ["SluiceCore", "SluicePorts", .product(name: "DequeModule", package: "swift-collections")],
+            swiftSettings: common + server
         ),
         .target(
             name: "SluicePluginHost",
@@ -187,7 +194,8 @@ let package = Package(
             name: "SluiceGateway",
             dependencies: [
                 "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
-                "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluicePluginHost", "SluiceNet", "SluiceCompression",
+                "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost", "SluiceNet",
+                "SluiceCompression",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 nio("NIOCore"),
@@ -262,8 +270,15 @@ let package = Package(
             dependencies: ["SluiceCore", "SluiceWire", .product(name: "SwiftProtobuf", package: "swift-protobuf")]),
         tests(
             "SluicePostgres",
-            dependencies: ["SluiceCore", "SluiceQuery", "SluicePostgres", .product(name: "Logging", package: "swift-log")]),
-        tests("SluiceKafka", dependencies: ["SluiceCore", "SluiceKafka", "CRdKafka", .product(name: "Logging", package: "swift-log")]),
+            dependencies: [
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluicePostgres",
+                .product(name: "Logging", package: "swift-log"),
+            ]),
+        tests("SluicePorts", dependencies: ["SluiceCore", "SluicePorts"]),
+        tests(
+            "SluiceKafka",
+            dependencies: ["SluiceCore", "SluiceKafka", "SluicePorts", "CRdKafka", .product(name: "Logging", package: "swift-log")]),
+        tests("SluiceEmbeddedLog", dependencies: ["SluiceCore", "SluiceEmbeddedLog", "SluicePorts"]),
         // The plugin host on a kernel that lacks a part of the sandbox.
         .executableTarget(name: "old-kernel", dependencies: ["CSluiceSandbox"], path: "Tests/Programs/OldKernel"),
         tests(
@@ -288,7 +303,10 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]),
         tests(
-            "SluicePipeline", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePorts", "SluicePipeline"]),
+            "SluicePipeline",
+            dependencies: [
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePorts", "SluiceEmbeddedLog", "SluicePipeline",
+            ]),
         // The other process in tests of files that several share, and the one that is killed.
         .executableTarget(
             name: "replica-writer", dependencies: ["SluiceCore", "SluiceReplica"], path: "Tests/Programs/ReplicaWriter",
@@ -320,7 +338,7 @@ let package = Package(
         tests(
             "SluiceGateway",
             dependencies: [
-                "SluiceCompression", "SluiceCore", "SluiceGateway", "SluiceKafka", "SluiceNet", "SluicePipeline",
+                "SluiceCompression", "SluiceCore", "SluiceEmbeddedLog", "SluiceGateway", "SluiceKafka", "SluiceNet", "SluicePipeline",
                 "SluiceMerge", "SluicePluginHost", "SluicePorts", "SluicePostgres", "SluiceQuery",
                 "SluiceReplica", "SluiceSync", "SluiceWire",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
@@ -333,7 +351,8 @@ let package = Package(
         tests(
             "EndToEnd",
             dependencies: [
-                "AirportOpsModels", "AirportOpsScene", "RealmSwift", "SluiceCore", "SluiceKafka", "SluicePostgres", "register-client",
+                "AirportOpsModels", "AirportOpsScene", "RealmSwift", "SluiceCore", "SluiceKafka", "SluicePorts", "SluicePostgres",
+                "register-client",
                 .product(name: "Logging", package: "swift-log"),
             ]),
     ],

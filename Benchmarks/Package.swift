@@ -89,8 +89,10 @@ let package = Package(
         shared("SluiceWire", ["SluiceCore"] + of("swift-protobuf", "SwiftProtobuf"), exclude: ["Protos"]),
         shared("SluiceMatch", ["SluiceCore", "SluiceQuery"]),
         shared("SluicePorts", ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire"]),
-        shared("SluicePostgres", ["SluiceCore", "CLibPQ"] + log, settings: adapter),
-        shared("SluiceKafka", ["SluiceCore", "CRdKafka"] + log, settings: adapter),
+        shared(
+            "SluicePostgres", ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "CLibPQ"] + log, settings: adapter),
+        shared("SluiceKafka", ["SluiceCore", "SluicePorts", "CRdKafka"] + log, settings: adapter),
+        shared("SluiceEmbeddedLog", ["SluiceCore", "SluicePorts"]),
         shared("SluiceCompression", ["SluiceCore", "CZlib", "CZstd"], settings: adapter),
         shared("SluicePluginHost", ["SluiceCore", "CSluicePlugin", "CSluiceSandbox"] + log, settings: adapter),
         shared(
@@ -112,7 +114,8 @@ let package = Package(
             "SluiceGateway",
             [
                 "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
-                "SluiceCompression", "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluicePluginHost", "SluiceNet",
+                "SluiceCompression", "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost",
+                "SluiceNet",
             ] + log
                 + of("hummingbird", "Hummingbird") + of("swift-http-types", "HTTPTypes") + of("swift-nio", "NIOCore")
                 + of("swift-service-lifecycle", "ServiceLifecycle") + of("jwt-kit", "JWTKit")
@@ -143,8 +146,8 @@ let package = Package(
         .executableTarget(
             name: "SluiceBench",
             dependencies: [
-                "SluiceCore", "SluiceGateway", "SluiceMatch", "SluiceQuery", "SluicePostgres", "SluicePluginHost", "SluiceWire", "SluiceReplica",
-                "SluiceSync",
+                "SluiceCore", "SluiceGateway", "SluiceMatch", "SluiceQuery", "SluicePorts", "SluicePostgres", "SluicePluginHost",
+                "SluiceWire", "SluiceReplica", "SluiceSync",
                 "RealmSwift",
             ]
                 + log

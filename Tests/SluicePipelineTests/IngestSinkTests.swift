@@ -1,5 +1,6 @@
 import Logging
 import SluiceCore
+import SluiceEmbeddedLog
 import SluicePipeline
 import SluicePorts
 import Synchronization

@@ -1,5 +1,6 @@
 import Logging
 import SluiceCore
+import SluiceEmbeddedLog
 import SluicePorts
 import SluiceWire
 import Synchronization

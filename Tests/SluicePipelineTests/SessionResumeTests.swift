@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceEmbeddedLog
 import SluicePorts
 import SluiceWire
 import Synchronization

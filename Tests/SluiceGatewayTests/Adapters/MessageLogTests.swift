@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import SluiceCore
+import SluiceEmbeddedLog
 import SluiceGateway
 import SluiceKafka
 import SluicePipeline

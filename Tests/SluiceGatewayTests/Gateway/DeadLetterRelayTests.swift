@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceEmbeddedLog
 import SluiceGateway
 import SluicePipeline
 import SluicePorts
