@@ -18,31 +18,26 @@ struct PostgresSnapshots: SnapshotStore {
         self.tables = tables
     }
 
-    func read(
-        _ queries: [SnapshotQuery],
-        begin: @Sendable (SnapshotStart) async throws -> Bool,
-        expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
-        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef], _ inOrder: Bool) async throws -> Void,
-        kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
-        lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
-    ) async throws -> SnapshotStart? {
+    func read(_ queries: [SnapshotQuery], into sink: some SnapshotSink) async throws -> SnapshotStart? {
         let parts = Mutex<[SnapshotPart]>([])
+        var expect: (@Sendable (UInt64) async throws -> Void)?
+        if sink.needsEstimate { expect = { try await sink.expect($0) } }
         let result = try await store.read(
             choose: { identity in
                 let start = SnapshotStart(identity)
                 let chosen = try queries.indices.flatMap { try SnapshotPart.parts(of: queries[$0], $0, tables, at: start) }
                 parts.withLock { $0 = chosen }
                 return chosen.map(\.selection)
-            }, begin: { try await begin(SnapshotStart($0)) }, expected: expected
+            }, begin: { try await sink.begin(SnapshotStart($0)) }, expected: expect
         ) { number, buffer, refs in
             // The store numbers rows by selection, in the order of `choose`.
             let part = parts.withLock { $0[number] }
             let matching = part.residual.map { program in refs.filter { buffer.withView($0) { program.matches($0) } } } ?? refs
             if matching.isEmpty { return }
             switch part.purpose {
-            case .rows: try await rows(part.query, buffer, matching, part.selection.isInOrder)
-            case .kept: try await kept(part.query, part.keys(matching, buffer))
-            case .lost: try await lost(part.query, part.keys(matching, buffer))
+            case .rows: try await sink.take(matching, of: buffer, query: part.query, isInOrder: part.selection.isInOrder)
+            case .kept: try await sink.take(kept: part.keys(matching, buffer), query: part.query)
+            case .lost: try await sink.take(lost: part.keys(matching, buffer), query: part.query)
             }
         }
         return result.map { SnapshotStart($0) }
