@@ -130,19 +130,32 @@ let package = Package(
         // Layer 3
         .target(name: "SluiceMatch", dependencies: ["SluiceCore", "SluiceQuery"], swiftSettings: common),
 
-        // Layer 4: adapters, one outside system each
+        // Layer 4: the ports of the pipeline and the values that cross them
+        .target(
+            name: "SluicePorts", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire"], swiftSettings: common + server
+        ),
+
+        // Layer 5: adapters, one outside system each
         .target(
             name: "SluiceCompression", dependencies: ["SluiceCore", gatewayLibrary("CZlib"), gatewayLibrary("CZstd")],
             swiftSettings: adapter + server),
         .target(
             name: "SluicePostgres",
-            dependencies: ["SluiceCore", gatewayLibrary("CLibPQ"), .product(name: "Logging", package: "swift-log")],
+            dependencies: [
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", gatewayLibrary("CLibPQ"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: adapter + server
         ),
         .target(
             name: "SluiceKafka",
-            dependencies: ["SluiceCore", gatewayLibrary("CRdKafka"), .product(name: "Logging", package: "swift-log")],
+            dependencies: ["SluiceCore", "SluicePorts", gatewayLibrary("CRdKafka"), .product(name: "Logging", package: "swift-log")],
             swiftSettings: adapter + server
+        ),
+        .target(
+            name: "SluiceEmbeddedLog",
+            dependencies: ["SluiceCore", "SluicePorts", .product(name: "DequeModule", package: "swift-collections")],
+            swiftSettings: common + server
         ),
         .target(
             name: "SluicePluginHost",
@@ -165,11 +178,11 @@ let package = Package(
             swiftSettings: common + server
         ),
 
-        // Layer 5: what the project is for
+        // Layer 6: what the project is for
         .target(
             name: "SluicePipeline",
             dependencies: [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch",
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "Logging", package: "swift-log"),
@@ -193,12 +206,13 @@ let package = Package(
             swiftSettings: common
         ),
 
-        // Layer 6
+        // Layer 7
         .target(
             name: "SluiceGateway",
             dependencies: [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch",
-                "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluicePluginHost", "SluiceNet", "SluiceCompression",
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
+                "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost", "SluiceNet",
+                "SluiceCompression",
                 gatewayLibrary("Hummingbird", of: "hummingbird"),
                 gatewayLibrary("HTTPTypes", of: "swift-http-types"),
                 nio("NIOCore"),
@@ -216,7 +230,7 @@ let package = Package(
             swiftSettings: common
         ),
 
-        // Layer 7
+        // Layer 8
         .executableTarget(
             name: "sluice",
             dependencies: [
@@ -272,10 +286,17 @@ let package = Package(
             dependencies: ["SluiceCore", "SluiceWire", .product(name: "SwiftProtobuf", package: "swift-protobuf")]),
         tests(
             "SluicePostgres",
-            dependencies: ["SluiceCore", "SluiceQuery", "SluicePostgres", .product(name: "Logging", package: "swift-log")]),
+            dependencies: [
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluicePostgres",
+                .product(name: "Logging", package: "swift-log"),
+            ]),
+        tests("SluicePorts", dependencies: ["SluiceCore", "SluicePorts"]),
         tests(
             "SluiceKafka",
-            dependencies: ["SluiceCore", "SluiceKafka", gatewayLibrary("CRdKafka"), .product(name: "Logging", package: "swift-log")]),
+            dependencies: [
+                "SluiceCore", "SluiceKafka", "SluicePorts", gatewayLibrary("CRdKafka"), .product(name: "Logging", package: "swift-log"),
+            ]),
+        tests("SluiceEmbeddedLog", dependencies: ["SluiceCore", "SluiceEmbeddedLog", "SluicePorts"]),
         // The plugin host on a kernel that lacks a part of the sandbox.
         .executableTarget(name: "old-kernel", dependencies: ["CSluiceSandbox"], path: "Tests/Programs/OldKernel"),
         tests(
@@ -299,7 +320,11 @@ let package = Package(
                 gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"),
                 .product(name: "Logging", package: "swift-log"),
             ]),
-        tests("SluicePipeline", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePipeline"]),
+        tests(
+            "SluicePipeline",
+            dependencies: [
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePorts", "SluiceEmbeddedLog", "SluicePipeline",
+            ]),
         // The other process in tests of files that several share, and the one that is killed.
         .executableTarget(
             name: "replica-writer", dependencies: ["SluiceCore", "SluiceReplica"], path: "Tests/Programs/ReplicaWriter",
@@ -313,7 +338,7 @@ let package = Package(
         tests(
             "SluiceSync",
             dependencies: [
-                "SluiceCore", "SluiceMerge", "SluicePipeline", "SluiceReplica", "SluiceSync", "SluiceWire", nio("NIOCore"),
+                "SluiceCore", "SluiceMerge", "SluicePipeline", "SluicePorts", "SluiceReplica", "SluiceSync", "SluiceWire", nio("NIOCore"),
                 nio("NIOEmbedded"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
                 .product(name: "Logging", package: "swift-log"),
             ]),
@@ -331,8 +356,8 @@ let package = Package(
         tests(
             "SluiceGateway",
             dependencies: [
-                "SluiceCompression", "SluiceCore", "SluiceGateway", "SluiceKafka", "SluiceNet", "SluicePipeline",
-                "SluiceMerge", "SluicePluginHost", "SluicePostgres", "SluiceQuery",
+                "SluiceCompression", "SluiceCore", "SluiceEmbeddedLog", "SluiceGateway", "SluiceKafka", "SluiceNet", "SluicePipeline",
+                "SluiceMerge", "SluicePluginHost", "SluicePorts", "SluicePostgres", "SluiceQuery",
                 "SluiceReplica", "SluiceSync", "SluiceWire",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 gatewayLibrary("Hummingbird", of: "hummingbird"), gatewayLibrary("HTTPTypes", of: "swift-http-types"),
@@ -344,7 +369,8 @@ let package = Package(
         tests(
             "EndToEnd",
             dependencies: [
-                "AirportOpsModels", "AirportOpsScene", "RealmSwift", "SluiceCore", "SluiceKafka", "SluicePostgres", "register-client",
+                "AirportOpsModels", "AirportOpsScene", "RealmSwift", "SluiceCore", "SluiceKafka", "SluicePorts", "SluicePostgres",
+                "register-client",
                 .product(name: "Logging", package: "swift-log"),
             ]),
     ],

@@ -89,8 +89,11 @@ let package = Package(
         shared("SluiceMerge", ["SluiceCore"]),
         shared("SluiceWire", ["SluiceCore"] + of("swift-protobuf", "SwiftProtobuf"), exclude: ["Protos"]),
         shared("SluiceMatch", ["SluiceCore", "SluiceQuery"]),
-        shared("SluicePostgres", ["SluiceCore", "CLibPQ"] + log, settings: adapter),
-        shared("SluiceKafka", ["SluiceCore", "CRdKafka"] + log, settings: adapter),
+        shared("SluicePorts", ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire"]),
+        shared(
+            "SluicePostgres", ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "CLibPQ"] + log, settings: adapter),
+        shared("SluiceKafka", ["SluiceCore", "SluicePorts", "CRdKafka"] + log, settings: adapter),
+        shared("SluiceEmbeddedLog", ["SluiceCore", "SluicePorts"]),
         shared("SluiceCompression", ["SluiceCore", "CZlib", "CZstd"], settings: adapter),
         shared("SluicePluginHost", ["SluiceCore", "CSluicePlugin", "CSluiceSandbox"] + log, settings: adapter),
         shared(
@@ -101,7 +104,7 @@ let package = Package(
                 + of("hummingbird", "Hummingbird", "HummingbirdCore") + of("swift-service-lifecycle", "ServiceLifecycle")),
         shared(
             "SluicePipeline",
-            ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch"] + log
+            ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts"] + log
                 + of("swift-protobuf", "SwiftProtobuf") + of("swift-collections", "DequeModule")),
         shared("SluiceReplica", ["SluiceCore", "SluiceQuery", "SluiceMerge", "CSQLite", "CSluiceVFS"]),
         shared(
@@ -112,8 +115,9 @@ let package = Package(
         shared(
             "SluiceGateway",
             [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch",
-                "SluiceCompression", "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluicePluginHost", "SluiceNet",
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
+                "SluiceCompression", "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost",
+                "SluiceNet",
             ] + log
                 + of("hummingbird", "Hummingbird") + of("swift-http-types", "HTTPTypes") + of("swift-nio", "NIOCore")
                 + of("swift-service-lifecycle", "ServiceLifecycle") + of("jwt-kit", "JWTKit")
@@ -143,8 +147,8 @@ let package = Package(
         .executableTarget(
             name: "SluiceBench",
             dependencies: [
-                "SluiceCore", "SluiceGateway", "SluiceMatch", "SluiceQuery", "SluicePostgres", "SluicePluginHost", "SluiceWire",
-                "SluiceReplica", "SluiceSync", "RealmSwift", "CSQLite",
+                "SluiceCore", "SluiceGateway", "SluiceMatch", "SluiceQuery", "SluicePorts", "SluicePostgres", "SluicePluginHost",
+                "SluiceWire", "SluiceReplica", "SluiceSync", "RealmSwift", "CSQLite",
             ]
                 + log
                 + of("swift-argument-parser", "ArgumentParser")

@@ -1,6 +1,7 @@
 package import Logging
 package import SluiceCore
-package import SluicePipeline
+import SluicePipeline
+package import SluicePorts
 package import SluicePostgres
 
 extension DeadLetter {

@@ -1,6 +1,6 @@
 import Logging
 import SluiceCore
-import SluicePipeline
+import SluicePorts
 import SluicePostgres
 
 /// The authentication of a gateway: accounts, tokens, API keys, and the watch for changed users.
@@ -32,7 +32,7 @@ struct GatewayAccess: Sendable {
             environment: environment,
             changed: { _, _ in await watch.look() })
         return GatewayAccess(
-            users: users, keys: APIKeys(directory: PostgresAPIKeys(pool: pool), users: users),
+            users: users, keys: APIKeys(directory: APIKeyStore(pool: pool), users: users),
             authenticator: AccountAuthenticator(tokens: tokens, directory: directory), watch: watch, sealer: sealer)
     }
 

@@ -1,9 +1,11 @@
 import Logging
 import ServiceLifecycle
 import SluiceCore
+import SluiceEmbeddedLog
 import SluiceKafka
 import SluicePipeline
 import SluicePluginHost
+import SluicePorts
 import SluicePostgres
 
 /// The parts of a gateway, opened in order and closed in the opposite one.
@@ -115,8 +117,11 @@ struct GatewayParts: Sendable {
             marks: WALHeartbeatWriter(marker, environment: environment, logger: logger), observer: sessionWatch)
         let feed = Feed(log: log, topics: topics, fanout: fanout, environment: environment, logger: logger)
         let resume = LogResume(log: log, feed: feed, environment: environment, logger: logger)
-        let store = PostgresWrites(pools, tables: tables)
-        let ingestStore = PostgresIngest(pool: pool, tables: tables, conninfo: configuration.postgres)
+        let shapes: PostgresRowStore.Tables = { try tables.shape(of: $0) }
+        let store = PostgresWrites(
+            rows: PostgresRowStore(pool: pool, waiting: pools.judged, log: DurableLog(pool: pools.disk), tables: shapes),
+            foreignKeys: { tables.foreignKeys })
+        let ingestStore = PostgresIngest(pool: pool, conninfo: configuration.postgres, tables: shapes)
         let watch = IngestWatch(metrics: metrics, logger: logger)
         // External producers start when the gateway is ready. Brokers would create missing topics with a partition count of their own.
         if kafka != nil {
@@ -132,7 +137,7 @@ struct GatewayParts: Sendable {
         let services = SessionServices(
             app: app.appID, authenticator: access.authenticator, clients: PostgresClientRegistry(pool: pool), authority: schema,
             rules: rules,
-            snapshots: PostgresSnapshots(pool: pool, streams: pools.streams, tables: tables, unfit: quarantine.met),
+            snapshots: PostgresSnapshots(pool: pool, streams: pools.streams, tables: shapes, unfit: quarantine.met),
             committer: Committer(
                 store: store, rules: rules, environment: environment, bound: { [bounds = tables.bounds] in bounds[$0].current }),
             ingest: TimedIntake(intake, metrics: metrics, environment: environment), feed: feed,
@@ -147,7 +152,8 @@ struct GatewayParts: Sendable {
             schema: schema, quarantine: quarantine, readiness: readiness, metrics: metrics, logger: logger, bounds: recordBounds)
         let publisher = Publisher(
             source: PostgresCapture(
-                conninfo: configuration.postgres, names: names, tables: tables, pool: pool, logger: logger),
+                conninfo: configuration.postgres, names: names,
+                tables: { TableCatalog(schema: $0, places: tables.places).tables }, bounds: tables.bounds, pool: pool, logger: logger),
             deletions: PostgresForeignDeletions(pool: pool), log: log, authority: schema, layouts: schema, topics: topics,
             environment: environment, logger: logger,
             catchUp: schemaWatch.catchUp,

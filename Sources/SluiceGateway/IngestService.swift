@@ -2,6 +2,7 @@ import Logging
 import ServiceLifecycle
 import SluiceCore
 import SluicePipeline
+import SluicePorts
 
 /// Runs a sink for each asymmetric class. A class that is learned at run time gets its sink within about a second.
 struct IngestService: Service {

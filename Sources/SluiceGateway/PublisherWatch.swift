@@ -1,6 +1,7 @@
 import Logging
 import SluiceCore
 import SluicePipeline
+import SluicePorts
 import Synchronization
 
 /// Updates metrics, readiness and the quarantine from the publisher's reports.

@@ -1,6 +1,7 @@
 import CRdKafka
 import Logging
 import SluiceCore
+package import SluicePorts
 import Synchronization
 
 /// The desired state of a topic.
@@ -87,7 +88,7 @@ package final class KafkaAdmin: Sendable {
     ///
     /// - Throws: `logTopic` if it still does not exist after `requestTimeout`, `logUnreachable` if its leader does not answer in
     ///   time.
-    package func watermarks(of partition: KafkaPartition) async throws -> KafkaWatermarks {
+    package func watermarks(of partition: LogPartition) async throws -> KafkaWatermarks {
         try await ask { try TopicRequests.watermarks(of: partition, client: $0, configuration: $1) }
     }
 
@@ -96,7 +97,7 @@ package final class KafkaAdmin: Sendable {
         try await ask { client, configuration in
             let count = try TopicRequests.partitions(of: topic, client: client, configuration: configuration)
             return try (0..<count).map {
-                try TopicRequests.watermarks(of: KafkaPartition(topic, $0), client: client, configuration: configuration)
+                try TopicRequests.watermarks(of: LogPartition(topic, $0), client: client, configuration: configuration)
             }
         }
     }

@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluicePorts
 import Synchronization
 
 /// The brokers' answer to one record.
@@ -21,7 +22,7 @@ package final class KafkaDelivery: Sendable {
         /// The answer to each record, if answers are kept; otherwise empty.
         var answers: [KafkaAnswer?]
         var failure: SluiceError?
-        var waiter: CheckedContinuation<[KafkaPartition: Int64], any Error>?
+        var waiter: CheckedContinuation<[LogPartition: Int64], any Error>?
         var isTaken = false
     }
 
@@ -30,7 +31,7 @@ package final class KafkaDelivery: Sendable {
     private let places: [UInt64]
     private let progress: Mutex<Progress>
 
-    init(of batch: KafkaRecordBatch, keepsAnswers: Bool = false) {
+    init(of batch: LogBatch, keepsAnswers: Bool = false) {
         topics = batch.topics
         places = batch.entries.map { UInt64(UInt32(bitPattern: $0.topic)) << 32 | UInt64(UInt32(bitPattern: $0.partition)) }
         progress = Mutex(Progress(remaining: batch.count, answers: keepsAnswers ? Array(repeating: nil, count: batch.count) : []))
@@ -43,9 +44,9 @@ package final class KafkaDelivery: Sendable {
     /// - Returns: The offset after the last record of the batch, for each partition.
     /// - Throws: The error of the first record that failed: `logDelivery`, `logRecordTooLarge`, `logTopic`, `logReplicas` or
     ///   `logNotAuthorized`. Other records of the batch may have been stored.
-    package func acknowledged() async throws -> [KafkaPartition: Int64] {
+    package func acknowledged() async throws -> [LogPartition: Int64] {
         try await withCheckedThrowingContinuation { continuation in
-            let outcome: Result<[KafkaPartition: Int64], any Error>? = progress.withLock { state in
+            let outcome: Result<[LogPartition: Int64], any Error>? = progress.withLock { state in
                 guard !state.isTaken else {
                     return .failure(SluiceError(.internalError, "A delivery was waited for twice.", fix: "Wait once and keep the result."))
                 }
@@ -115,14 +116,14 @@ package final class KafkaDelivery: Sendable {
         }
     }
 
-    fileprivate typealias Waiter = CheckedContinuation<[KafkaPartition: Int64], any Error>
-    fileprivate typealias Outcome = Result<[KafkaPartition: Int64], any Error>
+    fileprivate typealias Waiter = CheckedContinuation<[LogPartition: Int64], any Error>
+    fileprivate typealias Outcome = Result<[LogPartition: Int64], any Error>
 
     private func result(of state: borrowing Progress) -> Outcome {
         if let failure = state.failure { return .failure(failure) }
-        var ends: [KafkaPartition: Int64] = [:]
+        var ends: [LogPartition: Int64] = [:]
         for (key, offset) in state.ends {
-            ends[KafkaPartition(topics[Int(key >> 32)], Int32(truncatingIfNeeded: key & 0xFFFF_FFFF))] = offset
+            ends[LogPartition(topics[Int(key >> 32)], Int32(truncatingIfNeeded: key & 0xFFFF_FFFF))] = offset
         }
         return .success(ends)
     }

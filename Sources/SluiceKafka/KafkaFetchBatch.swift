@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluicePorts
 
 /// Records read from the log: one arena of bytes and a flat list of entries, reused from batch to batch.
 package struct KafkaFetchBatch: Sendable {
@@ -20,7 +21,7 @@ package struct KafkaFetchBatch: Sendable {
 
     /// The error of one partition.
     package struct Problem: Sendable {
-        package var partition: KafkaPartition
+        package var partition: LogPartition
         /// The cause. After `logGap` the requested records no longer exist, and the partition is not read until it is assigned
         /// again.
         ///
@@ -44,7 +45,7 @@ package struct KafkaFetchBatch: Sendable {
 
     package func key(of entry: Entry) -> ArraySlice<UInt8> { bytes[entry.key] }
     package func value(of entry: Entry) -> ArraySlice<UInt8> { bytes[entry.value] }
-    package func partition(of entry: Entry) -> KafkaPartition { KafkaPartition(topics[Int(entry.topic)], entry.partition) }
+    package func partition(of entry: Entry) -> LogPartition { LogPartition(topics[Int(entry.topic)], entry.partition) }
 
     package mutating func removeAll() {
         entries.removeAll(keepingCapacity: true)
@@ -75,7 +76,7 @@ package struct KafkaFetchBatch: Sendable {
     }
 
     /// Removes the records of a partition that is no longer read, or is read from another offset.
-    mutating func drop(topic: Int32, partition: KafkaPartition) {
+    mutating func drop(topic: Int32, partition: LogPartition) {
         entries.removeAll { $0.topic == topic && $0.partition == partition.partition }
         problems.removeAll { $0.partition == partition }
         // An empty batch is never taken, and one whose bytes are full is never filled.

@@ -1,5 +1,6 @@
 package import Logging
 import SluiceCore
+package import SluicePorts
 
 /// A producer of log records: idempotent, acknowledged by all in-sync replicas, in order within each partition.
 ///
@@ -26,7 +27,7 @@ package final class KafkaProducer: Sendable {
     ///
     /// - Returns: The offset after the last record of the batch, for each partition.
     /// - Throws: The errors of `begin` and `KafkaDelivery.acknowledged`.
-    package func produce(_ batch: KafkaRecordBatch) async throws -> [KafkaPartition: Int64] {
+    package func produce(_ batch: LogBatch) async throws -> [LogPartition: Int64] {
         try await begin(batch).acknowledged()
     }
 
@@ -34,7 +35,7 @@ package final class KafkaProducer: Sendable {
     ///
     /// The bytes are copied, so that the batch may be reused at once.
     /// - Throws: `logFull` if no room became free in time, `logDelivery` if the producer is closed.
-    package func begin(_ batch: KafkaRecordBatch) async throws -> KafkaDelivery {
+    package func begin(_ batch: LogBatch) async throws -> KafkaDelivery {
         if batch.isEmpty { return KafkaDelivery(of: batch) }
         try await core.room(records: batch.count, bytes: batch.byteCount)
         return core.enqueue(batch)
@@ -43,7 +44,7 @@ package final class KafkaProducer: Sendable {
     /// Produces a batch like `produce`.
     ///
     /// - Returns: The offset of each record, in the order of the batch.
-    package func place(_ batch: KafkaRecordBatch) async throws -> [Int64] {
+    package func place(_ batch: LogBatch) async throws -> [Int64] {
         if batch.isEmpty { return [] }
         try await core.room(records: batch.count, bytes: batch.byteCount)
         let delivery = core.enqueue(batch, keepsAnswers: true)
@@ -55,7 +56,7 @@ package final class KafkaProducer: Sendable {
     ///
     /// - Returns: The answers, in the order of the batch.
     /// - Throws: The errors of `begin`. In that case nothing has been sent.
-    package func offer(_ batch: KafkaRecordBatch) async throws -> [KafkaAnswer] {
+    package func offer(_ batch: LogBatch) async throws -> [KafkaAnswer] {
         if batch.isEmpty { return [] }
         try await core.room(records: batch.count, bytes: batch.byteCount)
         let delivery = core.enqueue(batch, keepsAnswers: true)

@@ -1,5 +1,6 @@
 package import Logging
 import SluiceCore
+package import SluicePorts
 
 /// A reader of exactly the assigned partitions, from the given offsets, without a consumer group.
 ///
@@ -23,7 +24,7 @@ package final class KafkaReader: Sendable {
     /// After it returns, `next` returns no record of a removed partition, and none of a moved one from before the move.
     /// - Throws: `logTopic` if a partition cannot be assigned (a bad name, a negative number or offset), `logUnreachable` if the
     ///   reader is closed.
-    package func assign(_ starts: [KafkaPartition: KafkaStart], removing: Set<KafkaPartition> = []) async throws {
+    package func assign(_ starts: [LogPartition: KafkaStart], removing: Set<LogPartition> = []) async throws {
         try await core.assign(starts, removing: removing)
     }
 
@@ -40,7 +41,7 @@ package final class KafkaReader: Sendable {
     }
 
     /// The assigned partitions.
-    package var assignment: Set<KafkaPartition> { core.assignment }
+    package var assignment: Set<LogPartition> { core.assignment }
 
     /// The number of bytes that are read and not taken.
     package var waiting: Int { core.waiting }

@@ -1,22 +1,5 @@
 package import SluiceCore
 
-/// One partition of one topic.
-package struct KafkaPartition: Hashable, Sendable, Comparable, CustomStringConvertible {
-    package var topic: String
-    package var partition: Int32
-
-    package init(_ topic: String, _ partition: Int32) {
-        self.topic = topic
-        self.partition = partition
-    }
-
-    package static func < (lhs: KafkaPartition, rhs: KafkaPartition) -> Bool {
-        (lhs.topic, lhs.partition) < (rhs.topic, rhs.partition)
-    }
-
-    package var description: String { "\(topic)[\(partition)]" }
-}
-
 /// The start of reading a partition.
 package enum KafkaStart: Hashable, Sendable {
     /// At the record with this offset, or the first one after it. An offset that the log no longer has is a gap.

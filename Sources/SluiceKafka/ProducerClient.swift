@@ -1,5 +1,6 @@
 import CRdKafka
 import SluiceCore
+import SluicePorts
 import Synchronization
 
 /// A librdkafka producer with its event queue and topics. When its last user releases it, they are freed in reverse order.
@@ -57,7 +58,7 @@ final class ProducerClient: Sendable {
     /// Hands a batch over, with one call for each run of entries of one topic, so that the order of entries is kept.
     ///
     /// - Returns: The records that the library rejected.
-    func produce(_ batch: KafkaRecordBatch, token: DeliverySlots.Token) -> [UndeliverableRecord] {
+    func produce(_ batch: LogBatch, token: DeliverySlots.Token) -> [UndeliverableRecord] {
         var refusals: [UndeliverableRecord] = []
         var start = 0
         while start < batch.count {
@@ -77,9 +78,9 @@ final class ProducerClient: Sendable {
     }
 
     private func produce(
-        _ run: ArraySlice<KafkaRecordBatch.Entry>, of batch: KafkaRecordBatch, topic: KafkaPointer, name: String, token: DeliverySlots.Token
+        _ run: ArraySlice<LogBatch.Entry>, of batch: LogBatch, topic: KafkaPointer, name: String, token: DeliverySlots.Token
     ) -> [UndeliverableRecord] {
-        unsafe batch.bytes.withUnsafeBytes { arena in
+        unsafe batch.arena.withUnsafeBytes { arena in
             unsafe withUnsafeTemporaryAllocation(of: rd_kafka_message_t.self, capacity: run.count) { messages in
                 for (index, entry) in run.enumerated() {
                     let token = token.with(record: run.startIndex + index)
@@ -100,7 +101,7 @@ final class ProducerClient: Sendable {
     }
 
     private func message(
-        _ entry: KafkaRecordBatch.Entry, in arena: UnsafeRawBufferPointer, token: DeliverySlots.Token
+        _ entry: LogBatch.Entry, in arena: UnsafeRawBufferPointer, token: DeliverySlots.Token
     ) -> rd_kafka_message_t {
         var message = unsafe rd_kafka_message_t()
         unsafe message.partition = entry.partition
@@ -129,7 +130,7 @@ struct UndeliverableRecord {
         self.partition = partition
     }
 
-    init(_ entry: KafkaRecordBatch.Entry, token: DeliverySlots.Token, error: rd_kafka_resp_err_t, topic: String) {
+    init(_ entry: LogBatch.Entry, token: DeliverySlots.Token, error: rd_kafka_resp_err_t, topic: String) {
         self.init(token: token, error: error, bytes: entry.byteCount, topic: topic, partition: entry.partition)
     }
 }

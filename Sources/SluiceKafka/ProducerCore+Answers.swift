@@ -1,5 +1,6 @@
 import CRdKafka
 import SluiceCore
+import SluicePorts
 import Synchronization
 
 /// The brokers' answer to one record, or the library's if the brokers give none.
@@ -26,7 +27,7 @@ struct Answer {
         isLate = unsafe message.err == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT || isUnreachable(message.err)
         isFinal = unsafe Self.isFinal(message.err)
         failure = unsafe Self.error(
-            message.err, partition: KafkaPartition(topic, message.partition), bytes: bytes, mayBeStored: mayBeStored)
+            message.err, partition: LogPartition(topic, message.partition), bytes: bytes, mayBeStored: mayBeStored)
     }
 
     init(_ refusal: UndeliverableRecord) {
@@ -36,7 +37,7 @@ struct Answer {
         bytes = refusal.bytes
         isFinal = Self.isFinal(refusal.error)
         failure = Self.error(
-            refusal.error, partition: KafkaPartition(refusal.topic, refusal.partition), bytes: refusal.bytes, mayBeStored: false)
+            refusal.error, partition: LogPartition(refusal.topic, refusal.partition), bytes: refusal.bytes, mayBeStored: false)
     }
 
     /// Returns `true` if an error concerns the record itself, so that sending it again fails again.
@@ -47,7 +48,7 @@ struct Answer {
             || error == RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE
     }
 
-    static func error(_ error: rd_kafka_resp_err_t, partition: KafkaPartition, bytes: Int, mayBeStored: Bool) -> SluiceError {
+    static func error(_ error: rd_kafka_resp_err_t, partition: LogPartition, bytes: Int, mayBeStored: Bool) -> SluiceError {
         let place = partition.partition < 0 ? partition.topic : "\(partition)"
         if isMissingTopic(error) { return SluiceError(.logTopic, "A record for \(place) was not taken: \(text(of: error)).") }
         if isTooLarge(error) {

@@ -1,6 +1,7 @@
 import CRdKafka
 import Logging
 import SluiceCore
+import SluicePorts
 import Synchronization
 
 /// The shared half of a producer: the state that senders and the polling thread use. `ProducerCore+Thread` is the thread's side.
@@ -86,7 +87,7 @@ final class ProducerCore: Sendable {
     }
 
     /// Hands a batch over. Its room must have been claimed.
-    func enqueue(_ batch: KafkaRecordBatch, keepsAnswers: Bool = false) -> KafkaDelivery {
+    func enqueue(_ batch: LogBatch, keepsAnswers: Bool = false) -> KafkaDelivery {
         let delivery = KafkaDelivery(of: batch, keepsAnswers: keepsAnswers)
         let (token, client) = shared.withLock { ($0.slots.insert(.batch(delivery)), $0.phase.client) }
         if let client {

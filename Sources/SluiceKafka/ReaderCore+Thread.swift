@@ -2,6 +2,7 @@ import CRdKafka
 import Dispatch
 import Logging
 import SluiceCore
+import SluicePorts
 import Synchronization
 
 /// A reader's client and its dependent objects. Only the polling thread uses them; `free` releases them in reverse order.
@@ -14,7 +15,7 @@ struct ReaderClient {
     /// The topics, by the same index as in the batches.
     var topics: [KafkaPointer] = []
     var indices: [String: Int32] = [:]
-    var started: Set<KafkaPartition> = []
+    var started: Set<LogPartition> = []
     var nextProbe: UInt64 = 0
 
     init(_ configuration: KafkaConfiguration) throws {
@@ -32,7 +33,7 @@ struct ReaderClient {
         return index
     }
 
-    mutating func stop(_ partition: KafkaPartition) {
+    mutating func stop(_ partition: LogPartition) {
         guard started.remove(partition) != nil, let index = indices[partition.topic] else { return }
         unsafe rd_kafka_consume_stop(topics[Int(index)].raw, partition.partition)
     }
@@ -126,7 +127,7 @@ extension ReaderCore {
     }
 
     struct PartitionError {
-        var partition: KafkaPartition
+        var partition: LogPartition
         var error: rd_kafka_resp_err_t
         var words: String
         var offset: Int64
@@ -149,7 +150,7 @@ extension ReaderCore {
                     let words = unsafe rd_kafka_message_errstr(pointer).map { unsafe String(cString: $0) } ?? ""
                     unsafe errors.append(
                         PartitionError(
-                            partition: KafkaPartition(lastTopic.name, message.partition), error: message.err, words: words,
+                            partition: LogPartition(lastTopic.name, message.partition), error: message.err, words: words,
                             offset: message.offset))
                     continue
                 }
@@ -217,7 +218,7 @@ extension ReaderCore {
         if let failure { command.continuation.resume(throwing: failure) } else { command.continuation.resume() }
     }
 
-    private func stop(_ partition: KafkaPartition, in client: inout ReaderClient) {
+    private func stop(_ partition: LogPartition, in client: inout ReaderClient) {
         client.stop(partition)
         let index = client.indices[partition.topic]
         shared.withLock { state in
@@ -226,7 +227,7 @@ extension ReaderCore {
         }
     }
 
-    private func begin(_ partition: KafkaPartition, at start: KafkaStart, in client: inout ReaderClient) -> SluiceError? {
+    private func begin(_ partition: LogPartition, at start: KafkaStart, in client: inout ReaderClient) -> SluiceError? {
         guard let index = client.index(of: partition.topic) else { return TopicMetadata.badName(partition.topic) }
         // librdkafka's numbers: -2 is the beginning, -1 the end.
         let offset: Int64 =

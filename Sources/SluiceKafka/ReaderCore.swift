@@ -2,13 +2,14 @@ import CRdKafka
 import Dispatch
 import Logging
 import SluiceCore
+import SluicePorts
 import Synchronization
 
 /// The shared half of a reader: the state that its consumer and the polling thread use. `ReaderCore+Thread` is the thread's side.
 final class ReaderCore: Sendable {
     struct Command: Sendable {
-        var starts: [KafkaPartition: KafkaStart]
-        var removing: Set<KafkaPartition>
+        var starts: [LogPartition: KafkaStart]
+        var removing: Set<LogPartition>
         var continuation: CheckedContinuation<Void, any Error>
     }
 
@@ -22,7 +23,7 @@ final class ReaderCore: Sendable {
     struct Shared {
         /// The records that the thread has read and the consumer has not taken.
         var ready = KafkaFetchBatch()
-        var assignment: Set<KafkaPartition> = []
+        var assignment: Set<LogPartition> = []
         var connection = KafkaConnection.up
         /// `true` if `connection` has changed since the consumer last took a batch.
         var hasNewConnection = false
@@ -56,11 +57,11 @@ final class ReaderCore: Sendable {
         self.trouble = trouble
     }
 
-    var assignment: Set<KafkaPartition> { shared.withLock { $0.assignment } }
+    var assignment: Set<LogPartition> { shared.withLock { $0.assignment } }
     var waiting: Int { shared.withLock { $0.ready.bytes.count } }
     var connection: KafkaConnection { shared.withLock { $0.connection } }
 
-    func assign(_ starts: [KafkaPartition: KafkaStart], removing: Set<KafkaPartition>) async throws {
+    func assign(_ starts: [LogPartition: KafkaStart], removing: Set<LogPartition>) async throws {
         for partition in starts.keys where partition.partition < 0 {
             throw SluiceError(.logTopic, "\(partition) is not a partition.", fix: "Partitions are numbered from 0.")
         }

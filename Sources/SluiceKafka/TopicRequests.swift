@@ -1,5 +1,6 @@
 import CRdKafka
 import SluiceCore
+import SluicePorts
 
 /// The admin requests. They block; call them on a dedicated thread.
 enum TopicRequests {
@@ -31,15 +32,14 @@ enum TopicRequests {
     }
 
     /// Returns the offsets of a partition as soon as its leader answers. An unknown partition may be new and is asked for again.
-    static func watermarks(of partition: KafkaPartition, client: KafkaPointer, configuration: KafkaConfiguration) throws -> KafkaWatermarks
-    {
+    static func watermarks(of partition: LogPartition, client: KafkaPointer, configuration: KafkaConfiguration) throws -> KafkaWatermarks {
         try TopicDelay.waitOut(isExpected: true, configuration) {
             try watermarksNow(of: partition, client: client, configuration: configuration)
         }
     }
 
     private static func watermarksNow(
-        of partition: KafkaPartition, client: KafkaPointer, configuration: KafkaConfiguration
+        of partition: LogPartition, client: KafkaPointer, configuration: KafkaConfiguration
     ) throws -> KafkaWatermarks {
         var low: Int64 = 0
         var high: Int64 = 0

@@ -1,5 +1,6 @@
 import CRdKafka
 package import SluiceCore
+package import SluicePorts
 
 /// Requests for settings and replicas of topics. They block; call them on a dedicated thread.
 enum TopicSettings {
@@ -81,7 +82,7 @@ extension KafkaAdmin {
     }
 
     /// Returns the error of the first partition that has fewer in-sync replicas than a write needs; nil if all have enough.
-    package func replicaShortage(of partitions: [KafkaPartition]) async throws -> SluiceError? {
+    package func replicaShortage(of partitions: [LogPartition]) async throws -> SluiceError? {
         try await ask { client, configuration in
             for (topic, partitions) in Dictionary(grouping: partitions, by: \.topic).sorted(by: { $0.key < $1.key }) {
                 let settings = try TopicSettings.read(

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluicePostgres
 import Testing
 
@@ -170,7 +171,7 @@ import Testing
     @Test func `are found by id, e-mail and identity`() async throws {
         try await StoreFixture.with { fixture in
             let store = UserStore(pool: fixture.pool)
-            let user = UserRecord(
+            let user = UserAccount(
                 id: "u1", email: "Ann@example.org", passwordHash: "h", provider: "local-userpass",
                 identities: [["id": "ext", "provider_type": "local-userpass"]], data: ["a": 1], customData: ["team": ["x", "y"]])
             try await store.create(user)
@@ -186,11 +187,11 @@ import Testing
     @Test func `have unique e-mails`() async throws {
         try await StoreFixture.with { fixture in
             let store = UserStore(pool: fixture.pool)
-            try await store.create(UserRecord(id: "u1", email: "a@b.c", provider: "local-userpass"))
-            try await store.create(UserRecord(id: "u2", provider: "anon-user"))
-            try await store.create(UserRecord(id: "u3", provider: "anon-user"))
+            try await store.create(UserAccount(id: "u1", email: "a@b.c", provider: "local-userpass"))
+            try await store.create(UserAccount(id: "u2", provider: "anon-user"))
+            try await store.create(UserAccount(id: "u3", provider: "anon-user"))
             let error = await #expect(throws: SluiceError.self) {
-                try await store.create(UserRecord(id: "u4", email: "a@b.c", provider: "local-userpass"))
+                try await store.create(UserAccount(id: "u4", email: "a@b.c", provider: "local-userpass"))
             }
             #expect(error == SluiceError(.nameInUse, "The name a@b.c is in use."))
         }
@@ -199,7 +200,7 @@ import Testing
     @Test func `change, and are missed when they are gone`() async throws {
         try await StoreFixture.with { fixture in
             let store = UserStore(pool: fixture.pool)
-            try await store.create(UserRecord(id: "u1", provider: "anon-user"))
+            try await store.create(UserAccount(id: "u1", provider: "anon-user"))
             try await store.setPassword(id: "u1", hash: "new")
             try await store.setCustomData(id: "u1", ["k": .null])
             let user = try #require(try await store.find(id: "u1"))
@@ -215,7 +216,7 @@ import Testing
             let (users, tokens, changes) = (
                 UserStore(pool: fixture.pool), TokenStore(pool: fixture.pool), UserChangeStore(pool: fixture.pool)
             )
-            for id in ["ann", "bob", "cleo"] { try await users.create(UserRecord(id: id, provider: "anon-user", customData: ["n": 1])) }
+            for id in ["ann", "bob", "cleo"] { try await users.create(UserAccount(id: id, provider: "anon-user", customData: ["n": 1])) }
             #expect(try await changes.last() == 0)
             try await users.setCustomData(id: "ann", ["n": 1])
             try await users.setPassword(id: "ann", hash: "new")
@@ -239,7 +240,7 @@ import Testing
     @Test func `refresh tokens end by time, revocation and the user's end`() async throws {
         try await StoreFixture.with { fixture in
             let (users, tokens) = (UserStore(pool: fixture.pool), TokenStore(pool: fixture.pool))
-            for id in ["ann", "bob"] { try await users.create(UserRecord(id: id, provider: "anon-user")) }
+            for id in ["ann", "bob"] { try await users.create(UserAccount(id: id, provider: "anon-user")) }
             try await tokens.add(hash: [1], user: "ann", expires: 10_000)
             try await tokens.add(hash: [2], user: "ann", expires: 10_000)
             try await tokens.add(hash: [3], user: "bob", expires: 10_000)

@@ -5,6 +5,7 @@ import NIOCore
 import SluiceCore
 import SluiceNet
 import SluicePipeline
+import SluicePorts
 
 /// The route `POST /v1/ingest/<Type>`: asymmetric objects as a JSON object, a JSON array, or NDJSON, optionally with gzip or zstd
 /// (docs/ingest.md).

@@ -1,6 +1,7 @@
 import FoundationEssentials
 package import SluiceCore
 package import SluiceNet
+import SluicePorts
 import SluicePostgres
 
 /// The command `sluice dev`: a private PostgreSQL, a log, and a gateway in development mode. All end with the command.

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePipeline
+import SluicePorts
 import SluicePostgres
 import SluiceQuery
 import Synchronization
@@ -100,16 +101,25 @@ struct ObjectExplainer: Sendable {
 
     private func row(_ key: Value, of type: ObjectType) async throws -> Row? {
         let predicate = Predicate.any(of: [key], in: type.primaryKey ?? 0, of: type)
-        let found = Mutex<Row?>(nil)
+        let sink = RowSink()
         _ = try await SnapshotPatience.retry(environment) {
-            // Any snapshot is acceptable, as the explanation needs no position in the log.
-            try await snapshots.read([SnapshotQuery(type: type, predicate: predicate)]) { _ in
-                true
-            } rows: { _, buffer, rows in
-                for row in rows { buffer.withView(row) { view in found.withLock { $0 = Row(view) } } }
-            }
+            try await snapshots.read([SnapshotQuery(type: type, predicate: predicate)], into: sink)
         }
-        return found.withLock { $0 }
+        return sink.row
+    }
+}
+
+/// Keeps the last row of a snapshot.
+private final class RowSink: SnapshotSink {
+    private let found = Mutex<Row?>(nil)
+
+    var row: Row? { found.withLock { $0 } }
+
+    /// Accepts any snapshot, as the explanation needs no position in the log.
+    func begin(_ start: SnapshotStart) async throws -> Bool { true }
+
+    func take(_ rows: [RowRef], of buffer: RowBuffer, query: Int, isInOrder: Bool) async throws {
+        for row in rows { buffer.withView(row) { view in found.withLock { $0 = Row(view) } } }
     }
 }
 

@@ -1,7 +1,7 @@
 import Logging
 import SluiceCore
-import SluicePipeline
 import SluicePluginHost
+import SluicePorts
 
 /// Reloads edited rules of the app directory and replaced plugin files without a restart.
 ///

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePipeline
+import SluicePorts
 import SluiceQuery
 import Synchronization
 
@@ -55,29 +56,38 @@ struct SubscriptionExplainer: Sendable {
     private struct Enough: Error {}
 
     private func count(_ predicate: Predicate, _ type: ObjectType) async throws -> (expected: Int, counted: Int?) {
-        let counts = Mutex((expected: 0, counted: 0))
+        let sink = CountSink()
         do {
             _ = try await SnapshotPatience.retry(services.environment) {
-                // Any snapshot is acceptable, as the count needs no position in the log.
-                try await services.snapshots.read([SnapshotQuery(type: type, predicate: predicate)]) { _ in
-                    true
-                } expected: { rows in
-                    counts.withLock { $0.expected = Int(clamping: rows) }
-                } rows: { _, _, rows, _ in
-                    let count = counts.withLock { counts in
-                        counts.counted += rows.count
-                        return counts.counted
-                    }
-                    // An error is the only way to end a read early.
-                    if count > Self.countedRows { throw Enough() }
-                } kept: { _, _ in
-                } lost: { _, _ in
-                }
+                try await services.snapshots.read([SnapshotQuery(type: type, predicate: predicate)], into: sink)
             }
         } catch is Enough {
-            return (counts.withLock(\.expected), nil)
+            return (sink.counts.expected, nil)
         }
-        return counts.withLock { ($0.expected, $0.counted) }
+        return sink.counts
+    }
+
+    /// Counts the rows of a snapshot.
+    private final class CountSink: SnapshotSink {
+        private let state = Mutex<(expected: Int, counted: Int)>((0, 0))
+
+        var counts: (expected: Int, counted: Int?) { state.withLock { ($0.expected, $0.counted) } }
+
+        /// Accepts any snapshot, as the count needs no position in the log.
+        func begin(_ start: SnapshotStart) async throws -> Bool { true }
+
+        var needsEstimate: Bool { true }
+
+        func expect(_ rows: UInt64) async throws { state.withLock { $0.expected = Int(clamping: rows) } }
+
+        func take(_ rows: [RowRef], of buffer: RowBuffer, query: Int, isInOrder: Bool) async throws {
+            let count = state.withLock { state in
+                state.counted += rows.count
+                return state.counted
+            }
+            // An error is the only way to end a read early.
+            if count > SubscriptionExplainer.countedRows { throw Enough() }
+        }
     }
 }
 

@@ -133,14 +133,3 @@ extension TableCatalog {
         self.init(schema: schema, tables: tables)
     }
 }
-
-extension PostgresFailure {
-    /// Runs the body and translates errors of PostgreSQL into `SluiceError`.
-    static func translating<R>(_ body: () async throws -> R) async throws -> R {
-        do {
-            return try await body()
-        } catch {
-            throw forPort(error)
-        }
-    }
-}

@@ -1,6 +1,6 @@
 import Logging
 import SluiceCore
-import SluicePipeline
+import SluicePorts
 import SluicePostgres
 import Synchronization
 

@@ -1,5 +1,6 @@
 package import SluiceCore
 import SluiceMerge
+package import SluicePorts
 
 /// Commits client changesets: merge, check and write, in one PostgreSQL transaction each.
 ///

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceQuery
 
 /// A client's write to one object, merged with the stored state.

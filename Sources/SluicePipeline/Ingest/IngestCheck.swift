@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluicePorts
 
 /// The checks on asymmetric objects before the rules see them.
 package enum IngestCheck {

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceQuery
 import Synchronization
 
@@ -119,20 +120,35 @@ struct MemberResolver {
     /// Reads one snapshot.
     /// - Returns: nil if the snapshot misses a transaction that the fan-out has delivered. The watch would not see it again.
     private func attempt(_ query: SnapshotQuery, _ needs: Needs) async throws -> Found? {
-        let found = Mutex(Found())
-        let (fanout, name) = (fanout, query.type.name)
         guard let key = query.type.primaryKey else { return Found() }
-        let mark = await fanout.mark
-        let start = try await snapshots.read([query]) { start in
-            await !fanout.contradicts(start.snapshot, at: mark)
-        } rows: { _, buffer, rows in
-            let isTooMuch = found.withLock { found in
-                for row in rows { buffer.withView(row) { Self.note($0, key, needs, &found) } }
+        let sink = MemberSink(fanout: fanout, mark: await fanout.mark, type: query.type.name, key: key, needs: needs)
+        return try await snapshots.read([query], into: sink) == nil ? nil : sink.found
+    }
+
+    /// Collects keys and links of the rows of one snapshot.
+    private final class MemberSink: SnapshotSink {
+        private let fanout: Fanout
+        private let mark: DeliveredTransactions.Mark
+        private let type: String
+        private let key: Int
+        private let needs: Needs
+        private let state = Mutex(Found())
+
+        init(fanout: Fanout, mark: DeliveredTransactions.Mark, type: String, key: Int, needs: Needs) {
+            (self.fanout, self.mark, self.type, self.key, self.needs) = (fanout, mark, type, key, needs)
+        }
+
+        var found: Found { state.withLock { $0 } }
+
+        func begin(_ start: SnapshotStart) async throws -> Bool { await !fanout.contradicts(start.snapshot, at: mark) }
+
+        func take(_ rows: [RowRef], of buffer: RowBuffer, query: Int, isInOrder: Bool) async throws {
+            let isTooMuch = state.withLock { found in
+                for row in rows { buffer.withView(row) { MemberResolver.note($0, key, needs, &found) } }
                 return found.isTooMuch
             }
-            if isTooMuch { throw Self.tooMany(name) }
+            if isTooMuch { throw MemberResolver.tooMany(type) }
         }
-        return start == nil ? nil : found.withLock { $0 }
     }
 
     private static func note(_ row: RowView, _ key: Int, _ needs: Needs, _ found: inout Found) {

@@ -1,5 +1,6 @@
 import Logging
 import SluiceCore
+import SluicePorts
 import SluiceWire
 
 /// The view of a session, built from the client's subscription set and the user's permissions, and rebuilt when either changes.

@@ -1,5 +1,6 @@
 import Logging
 package import SluiceCore
+package import SluicePorts
 import SluiceWire
 
 /// One client's connection, from Hello to close.

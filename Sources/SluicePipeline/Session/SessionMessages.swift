@@ -1,5 +1,6 @@
 import FoundationEssentials
 package import SluiceCore
+import SluicePorts
 import SluiceWire
 import SwiftProtobuf
 

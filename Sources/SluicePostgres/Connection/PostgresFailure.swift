@@ -89,3 +89,14 @@ package struct PostgresFailure: Error, Hashable, Sendable, CustomStringConvertib
         (error as? PostgresFailure)?.asSluiceError ?? error
     }
 }
+
+extension PostgresFailure {
+    /// Runs the body and translates errors of PostgreSQL into `SluiceError`.
+    package static func translating<R>(_ body: () async throws -> R) async throws -> R {
+        do {
+            return try await body()
+        } catch {
+            throw forPort(error)
+        }
+    }
+}

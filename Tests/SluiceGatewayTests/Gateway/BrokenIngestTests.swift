@@ -5,6 +5,7 @@ import NIOCore
 import SluiceCore
 import SluiceGateway
 import SluicePipeline
+import SluicePorts
 import Synchronization
 import TestSupport
 import Testing

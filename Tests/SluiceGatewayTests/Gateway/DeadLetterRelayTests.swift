@@ -1,7 +1,9 @@
 import Foundation
 import SluiceCore
+import SluiceEmbeddedLog
 import SluiceGateway
 import SluicePipeline
+import SluicePorts
 import SluicePostgres
 import Synchronization
 import Testing

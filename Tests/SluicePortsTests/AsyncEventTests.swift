@@ -1,5 +1,5 @@
 import SluiceCore
-import SluicePipeline
+import SluicePorts
 import Testing
 
 @Suite struct `A signal` {

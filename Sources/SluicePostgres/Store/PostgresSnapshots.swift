@@ -1,79 +1,69 @@
-import SluiceCore
+package import SluiceCore
 import SluiceMerge
-import SluicePipeline
-import SluicePostgres
+package import SluicePorts
 import SluiceQuery
 import Synchronization
 
-/// The reads of PostgreSQL, as the pipeline's port.
-struct PostgresSnapshots: SnapshotStore {
+/// The snapshots of views, read from the app's tables.
+package struct PostgresSnapshots: SnapshotStore {
     private let store: PostgresSnapshotStore
-    private let tables: GatewayTables
+    private let tables: PostgresRowStore.Tables
 
     /// - Parameters:
     ///   - streams: The pool for large views, whose connections are lent for as long as the clients read.
+    ///   - tables: Returns the table of a class in the current schema.
     ///   - unfit: Receives the rows that do not fit their class. The snapshot leaves them out.
-    init(pool: PostgresPool, streams: PostgresPool, tables: GatewayTables, unfit: @escaping PostgresSnapshotStore.ReportUnfit) {
+    package init(
+        pool: PostgresPool, streams: PostgresPool, tables: @escaping PostgresRowStore.Tables,
+        unfit: @escaping PostgresSnapshotStore.ReportUnfit
+    ) {
         store = PostgresSnapshotStore(pool: pool, streams: streams, unfit: unfit)
         self.tables = tables
     }
 
-    func read(
-        _ queries: [SnapshotQuery],
-        begin: @Sendable (SnapshotStart) async throws -> Bool,
-        expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
-        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef], _ inOrder: Bool) async throws -> Void,
-        kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
-        lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
-    ) async throws -> SnapshotStart? {
+    package func read(_ queries: [SnapshotQuery], into sink: some SnapshotSink) async throws -> SnapshotStart? {
         let parts = Mutex<[SnapshotPart]>([])
-        let result = try await store.read(
-            choose: { identity in
-                let start = SnapshotStart(identity)
+        var expect: (@Sendable (UInt64) async throws -> Void)?
+        if sink.needsEstimate { expect = { try await sink.expect($0) } }
+        return try await store.read(
+            choose: { [tables] start in
                 let chosen = try queries.indices.flatMap { try SnapshotPart.parts(of: queries[$0], $0, tables, at: start) }
                 parts.withLock { $0 = chosen }
                 return chosen.map(\.selection)
-            }, begin: { try await begin(SnapshotStart($0)) }, expected: expected
+            }, begin: { try await sink.begin($0) }, expected: expect
         ) { number, buffer, refs in
             // The store numbers rows by selection, in the order of `choose`.
             let part = parts.withLock { $0[number] }
             let matching = part.residual.map { program in refs.filter { buffer.withView($0) { program.matches($0) } } } ?? refs
             if matching.isEmpty { return }
             switch part.purpose {
-            case .rows: try await rows(part.query, buffer, matching, part.selection.isInOrder)
-            case .kept: try await kept(part.query, part.keys(matching, buffer))
-            case .lost: try await lost(part.query, part.keys(matching, buffer))
+            case .rows: try await sink.take(matching, of: buffer, query: part.query, isInOrder: part.selection.isInOrder)
+            case .kept: try await sink.take(kept: part.keys(matching, buffer), query: part.query)
+            case .lost: try await sink.take(lost: part.keys(matching, buffer), query: part.query)
             }
         }
-        return result.map { SnapshotStart($0) }
     }
 
-    func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject] {
-        try await store.stored(try tables.shape(of: type.name), keys: keys).mapValues { locked in
+    package func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject] {
+        try await store.stored(try tables(type.name), keys: keys).mapValues { locked in
             StoredObject(
                 row: locked.row, clocks: try locked.clocks.map { try ObjectClocks(encoded: $0) }, rowTime: locked.rowTime,
                 writer: locked.writer, clocksWriter: locked.clocksWriter)
         }
     }
 
-    func source(of type: ObjectType) throws -> String {
-        let shape = try tables.shape(of: type.name)
+    package func source(of type: ObjectType) throws -> String {
+        let shape = try tables(type.name)
         return "\(shape.table) (\(shape.columns.joined(separator: ", ")))"
     }
 
-    func hasSeen(_ witness: HistoryAnchor) async throws -> Bool { try await store.hasSeen(witness) }
+    package func hasSeen(_ witness: HistoryAnchor) async throws -> Bool { try await store.hasSeen(witness) }
 
-    func currentLSN() async throws -> LSN { try await store.currentLSN() }
+    package func currentLSN() async throws -> LSN { try await store.currentLSN() }
 
-    func place() async throws -> (lsn: LSN, point: SnapshotPoint) {
-        let identity = try await store.place()
-        return (identity.lsn, SnapshotStart(identity).point)
-    }
-}
-
-extension SnapshotStart {
-    init(_ identity: SnapshotIdentity) {
-        self.init(snapshot: identity.snapshot, lsn: identity.lsn, cluster: identity.cluster, witness: identity.witness)
+    package func place() async throws -> (lsn: LSN, point: SnapshotPoint) {
+        let start = try await store.place()
+        return (start.lsn, start.point)
     }
 }
 
@@ -93,8 +83,10 @@ private struct SnapshotPart: Sendable {
         return rows.map { buffer.withView($0) { $0.value(key) ?? .null } }
     }
 
-    static func parts(of query: SnapshotQuery, _ index: Int, _ tables: GatewayTables, at start: SnapshotStart) throws -> [SnapshotPart] {
-        let shape = try tables.shape(of: query.type.name)
+    static func parts(
+        of query: SnapshotQuery, _ index: Int, _ tables: PostgresRowStore.Tables, at start: SnapshotStart
+    ) throws -> [SnapshotPart] {
+        let shape = try tables(query.type.name)
         if let first = query.first { return [try SnapshotPart(index, shape, query.predicate, first, tables)] }
         var parts = parts(of: query, index, shape, at: start)
         if let lost = query.lost, let part = part(of: lost, index, shape, at: start) { parts.append(part) }
@@ -183,8 +175,8 @@ private struct SnapshotPart: Sendable {
     /// Creates the part of a query with a limit.
     /// - Throws: `queryUnsupported` if SQL cannot express the condition exactly, or the rules of a class that the order passes through.
     private init(
-        _ index: Int, _ shape: TableShape, _ predicate: Predicate, _ first: ObjectChoice, _ tables: GatewayTables
-    ) throws(SluiceError) {
+        _ index: Int, _ shape: TableShape, _ predicate: Predicate, _ first: ObjectChoice, _ tables: PostgresRowStore.Tables
+    ) throws {
         let split = predicate.split(.postgres) { "\(SQLLayout.row).\(shape.columns[$0])" }
         guard split.residual == nil else {
             // The condition contains the rules, which clients may not see.
@@ -195,7 +187,7 @@ private struct SnapshotPart: Sendable {
         }
         var known = [shape.type.name: SQLTable(name: shape.table, columns: shape.columns)]
         for link in first.links where known[link.target.name] == nil {
-            let linked = try tables.shape(of: link.target.name)
+            let linked = try tables(link.target.name)
             known[link.target.name] = SQLTable(name: linked.table, columns: linked.columns)
         }
         let choice = try first.sql(of: shape.type, where: split.condition, tables: known)

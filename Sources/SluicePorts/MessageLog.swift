@@ -1,7 +1,7 @@
 package import SluiceCore
 
 /// One partition of one topic.
-package struct LogPartition: Hashable, Sendable {
+package struct LogPartition: Hashable, Sendable, Comparable, CustomStringConvertible {
     package var topic: String
     package var partition: Int32
 
@@ -9,6 +9,12 @@ package struct LogPartition: Hashable, Sendable {
         self.topic = topic
         self.partition = partition
     }
+
+    package static func < (lhs: LogPartition, rhs: LogPartition) -> Bool {
+        (lhs.topic, lhs.partition) < (rhs.topic, rhs.partition)
+    }
+
+    package var description: String { "\(topic)[\(partition)]" }
 }
 
 /// A topic that the gateway needs.
@@ -30,11 +36,20 @@ package struct LogBatch: Sendable {
     package struct Entry: Sendable {
         /// The index into `topics`.
         package var topic: Int32
-        /// Byte range of the record's key in `arena`.
         package var partition: Int32
-        /// Byte range of the record's value in `arena`.
+        /// Byte range of the record's key in `arena`.
         package var key: Range<Int>
+        /// Byte range of the record's value in `arena`.
         package var value: Range<Int>
+
+        package init(topic: Int32, partition: Int32, key: Range<Int>, value: Range<Int>) {
+            self.topic = topic
+            self.partition = partition
+            self.key = key
+            self.value = value
+        }
+
+        package var byteCount: Int { key.count + value.count }
     }
 
     package var topics: [String]
@@ -44,19 +59,34 @@ package struct LogBatch: Sendable {
     package init(topics: [String]) { self.topics = topics }
 
     package var isEmpty: Bool { entries.isEmpty }
+    package var count: Int { entries.count }
+    /// The bytes of all records. The arena has more if entries refer only to a part of it. O(entries).
+    package var byteCount: Int { entries.reduce(0) { $0 + $1.byteCount } }
 
     package mutating func removeAll() {
         arena.removeAll(keepingCapacity: true)
         entries.removeAll(keepingCapacity: true)
     }
 
-    package mutating func append(topic: Int, partition: Int32, key: some Collection<UInt8>, value: some Collection<UInt8>) {
-        let keyStart = arena.count
+    /// Appends a record. Change records take this way: it is not generic, so it costs no call per byte in other modules.
+    package mutating func append(topic: Int, partition: Int32, key: [UInt8], value: [UInt8]) {
+        let start = arena.count
         arena.append(contentsOf: key)
-        let valueStart = arena.count
+        let middle = arena.count
         arena.append(contentsOf: value)
-        entries.append(
-            Entry(topic: Int32(topic), partition: partition, key: keyStart..<valueStart, value: valueStart..<arena.count))
+        enter(topic, partition, start, middle)
+    }
+
+    package mutating func append(topic: Int, partition: Int32, key: some Collection<UInt8>, value: some Collection<UInt8>) {
+        let start = arena.count
+        arena.append(contentsOf: key)
+        let middle = arena.count
+        arena.append(contentsOf: value)
+        enter(topic, partition, start, middle)
+    }
+
+    private mutating func enter(_ topic: Int, _ partition: Int32, _ start: Int, _ middle: Int) {
+        entries.append(Entry(topic: Int32(topic), partition: partition, key: start..<middle, value: middle..<arena.count))
     }
 }
 

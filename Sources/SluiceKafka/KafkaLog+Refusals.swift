@@ -1,7 +1,6 @@
 import Logging
 package import SluiceCore
-import SluiceKafka
-package import SluicePipeline
+package import SluicePorts
 
 /// Records that brokers reject, and the causes of failed writes.
 extension KafkaLog {
@@ -39,7 +38,7 @@ extension KafkaLog {
         var failure: SluiceError?
         // Keyed by numbers: a topic name is hashed once per partition, not once per record.
         var ends: [UInt64: (index: Int, end: Int64)] = [:]
-        for (index, answer) in zip(indices, try await producer.offer(Self.records(part))) {
+        for (index, answer) in zip(indices, try await producer.offer(part)) {
             switch answer {
             case .stored(let offset):
                 let entry = batch.entries[index]
@@ -60,7 +59,7 @@ extension KafkaLog {
     package func explain(_ error: SluiceError, of batch: LogBatch) async -> SluiceError {
         // Unreachable brokers cannot answer the admin request.
         guard error.code == .logDelivery, trouble == nil else { return error }
-        let partitions = Set(batch.entries.map { LogPartition(batch.topics[Int($0.topic)], $0.partition).kafka })
+        let partitions = Set(batch.entries.map { LogPartition(batch.topics[Int($0.topic)], $0.partition) })
         do {
             return try await admin.replicaShortage(of: Array(partitions)) ?? error
         } catch {

@@ -1,15 +1,14 @@
 import SluiceCore
 import SluiceMerge
-import SluicePipeline
-import SluicePostgres
+package import SluicePorts
 
-/// The store of external deletes, as the pipeline's port.
-struct PostgresForeignDeletions: ExternalDeleteStore {
+/// The store of external deletes.
+package struct PostgresForeignDeletions: ExternalDeleteStore {
     private let memory: ForeignDeletionMemory
 
-    init(pool: PostgresPool) { memory = ForeignDeletionMemory(pool: pool) }
+    package init(pool: PostgresPool) { memory = ForeignDeletionMemory(pool: pool) }
 
-    func remember(_ deletions: [ExternalDelete]) async throws {
+    package func remember(_ deletions: [ExternalDelete]) async throws {
         try await memory.remember(
             deletions.map { gone in
                 let stamp = WriteStamp(time: HybridTime(milliseconds: gone.commitTime / 1_000), client: .server)

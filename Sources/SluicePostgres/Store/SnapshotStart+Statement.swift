@@ -1,17 +1,7 @@
-package import SluiceCore
+import SluiceCore
+import SluicePorts
 
-/// The identity of a snapshot.
-package struct SnapshotIdentity: Hashable, Sendable {
-    package var snapshot: TransactionSnapshot
-    /// The end of the WAL once the snapshot existed. Everything that the snapshot sees precedes it.
-    package var lsn: LSN
-    /// The server, timeline and database. Transaction numbers are comparable only if this value is equal.
-    package var cluster: String
-    /// The history anchor of the last committed transaction; nil if the server knows none.
-    package var witness: HistoryAnchor?
-}
-
-extension SnapshotIdentity {
+extension SnapshotStart {
     /// SQL of a snapshot with its identity.
     ///
     /// The snapshot is taken when the statement begins. The LSN and the last commit are read while it runs, that is, later. So is

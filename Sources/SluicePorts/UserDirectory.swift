@@ -30,17 +30,6 @@ package struct UserAccount: Hashable, Sendable {
         self.customData = customData
         self.isDisabled = isDisabled
     }
-
-    /// The user's data for rules.
-    package var context: UserContext {
-        UserContext(id: id, type: Self.type(identities), data: data, customData: customData, identities: identities)
-    }
-
-    /// Returns the type for `%%user.type`: `server` for the account of a server key, `normal` otherwise. A user who logs in with a key
-    /// keeps the identities of the account.
-    static func type(_ identities: JSON) -> String {
-        identities.array?.contains { $0["provider_type"]?.string == APIKeys.provider } == true ? "server" : "normal"
-    }
 }
 
 /// The store of accounts and refresh tokens, as the port of authentication.

@@ -1,10 +1,9 @@
 package import Logging
 import SluiceCore
-package import SluiceKafka
-package import SluicePipeline
+package import SluicePorts
 import Synchronization
 
-/// Kafka, as the pipeline's log.
+/// Kafka, as the change log of the port.
 package final class KafkaLog: MessageLog {
     let configuration: KafkaConfiguration
     let admin: KafkaAdmin
@@ -53,18 +52,17 @@ package final class KafkaLog: MessageLog {
 
     package func append(_ batch: LogBatch) async throws -> [LogPartition: Int64] {
         // Not sent again: the caller must first find out which records the deleted topic held.
-        let ends = try await makingAnew(batch.topics) {
+        try await makingAnew(batch.topics) {
             do {
-                return try await self.producer.produce(Self.records(batch))
+                return try await self.producer.produce(batch)
             } catch let error as SluiceError {
                 throw await self.explain(error, of: batch)
             }
         }
-        return Dictionary(uniqueKeysWithValues: ends.map { (LogPartition($0.key), $0.value) })
     }
 
     package func place(_ batch: LogBatch) async throws -> [Int64] {
-        try await makingAnew(batch.topics) { try await self.producer.place(Self.records(batch)) }
+        try await makingAnew(batch.topics) { try await self.producer.place(batch) }
     }
 
     /// Recreates topics that were deleted at run time. The call that noticed it fails nevertheless.
@@ -90,13 +88,6 @@ package final class KafkaLog: MessageLog {
         }
     }
 
-    static func records(_ batch: LogBatch) -> KafkaRecordBatch {
-        let entries = batch.entries.map {
-            KafkaRecordBatch.Entry(topic: $0.topic, partition: $0.partition, key: $0.key, value: $0.value)
-        }
-        return KafkaRecordBatch(topics: batch.topics, entries: entries, bytes: batch.arena)
-    }
-
     package func ends(of partitions: [LogPartition]) async throws -> [LogPartition: Int64] {
         var ends: [LogPartition: Int64] = [:]
         for partition in partitions { ends[partition] = try await marks(of: partition).high }
@@ -114,10 +105,10 @@ package final class KafkaLog: MessageLog {
 
     private func marks(of partition: LogPartition) async throws -> KafkaWatermarks {
         do {
-            return try await admin.watermarks(of: partition.kafka)
+            return try await admin.watermarks(of: partition)
         } catch let error as SluiceError where error.code == .logTopic && upkeep.isKept(partition.topic) {
             try await remake([partition.topic])
-            return try await admin.watermarks(of: partition.kafka)
+            return try await admin.watermarks(of: partition)
         }
     }
 
@@ -170,7 +161,7 @@ private final class KafkaLogReader: LogReader {
     /// The adapter's fetch buffer, reused. Only `next` accesses it, and one task calls `next`.
     private let batch = Mutex(KafkaFetchBatch())
     /// The partitions with a gap that `next` has not reported yet.
-    private let gaps = Mutex<Set<KafkaPartition>>([])
+    private let gaps = Mutex<Set<LogPartition>>([])
     /// Called with the topics missing at the brokers.
     private let missing: @Sendable ([String]) -> Void
 
@@ -181,12 +172,11 @@ private final class KafkaLogReader: LogReader {
 
     func assign(_ partitions: [LogPartition: Int64]) async throws {
         guard !partitions.isEmpty else { return }
-        try await reader.assign(
-            Dictionary(uniqueKeysWithValues: partitions.map { ($0.key.kafka, KafkaStart.at($0.value)) }))
+        try await reader.assign(partitions.mapValues { KafkaStart.at($0) })
     }
 
     func unassign(_ partitions: [LogPartition]) async throws {
-        try await reader.assign([:], removing: Set(partitions.map(\.kafka)))
+        try await reader.assign([:], removing: Set(partitions))
     }
 
     func next(_ fetch: consuming LogFetch, milliseconds: Int) async throws -> LogFetch {
@@ -203,7 +193,7 @@ private final class KafkaLogReader: LogReader {
         for entry in batch.entries {
             fetch.entries.append(
                 .init(
-                    partition: LogPartition(batch.partition(of: entry)), offset: entry.offset, value: entry.value,
+                    partition: batch.partition(of: entry), offset: entry.offset, value: entry.value,
                     contentType: entry.contentType))
         }
         let found = batch.problems.filter { $0.error.code == .logGap }.map(\.partition)
@@ -226,14 +216,9 @@ private final class KafkaLogReader: LogReader {
         guard !gaps.isEmpty else { return false }
         // Before the report: if this fails, the reader ends, and the next reader meets the gap again.
         try await reader.assign(Dictionary(uniqueKeysWithValues: gaps.map { ($0, KafkaStart.beginning) }))
-        fetch.gaps = gaps.map { LogPartition($0) }
+        fetch.gaps = Array(gaps)
         return true
     }
 
     func close() async { await reader.close() }
-}
-
-extension LogPartition {
-    init(_ partition: KafkaPartition) { self.init(partition.topic, partition.partition) }
-    var kafka: KafkaPartition { KafkaPartition(topic, partition) }
 }

@@ -1,5 +1,6 @@
 import DequeModule
 package import SluiceCore
+package import SluicePorts
 import Synchronization
 
 /// The change log of a single gateway without Kafka: a window of the newest records of all topics, in memory.

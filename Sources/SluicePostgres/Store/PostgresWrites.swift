@@ -1,27 +1,26 @@
 import SluiceCore
 import SluiceMerge
-import SluicePipeline
-import SluicePostgres
+package import SluicePorts
 import Synchronization
 
-/// The writes to PostgreSQL, as the pipeline's port.
+/// The writes to PostgreSQL.
 ///
 /// It writes the objects of a changeset in an order that satisfies the foreign keys between the app's tables.
-struct PostgresWrites: WriteStore {
+package struct PostgresWrites: WriteStore {
     private let rows: PostgresRowStore
-    private let tables: GatewayTables
+    private let foreignKeys: @Sendable () -> [ForeignKey]
 
-    init(_ pools: GatewayPools, tables: GatewayTables) {
-        self.tables = tables
-        rows = PostgresRowStore(
-            pool: pools.main, waiting: pools.judged, log: DurableLog(pool: pools.disk), tables: { try tables.shape(of: $0) })
+    /// - Parameter foreignKeys: Returns the foreign keys between the app's tables. Called in each transaction.
+    package init(rows: PostgresRowStore, foreignKeys: @escaping @Sendable () -> [ForeignKey]) {
+        self.rows = rows
+        self.foreignKeys = foreignKeys
     }
 
-    func durable() async throws { try await rows.durable() }
+    package func durable() async throws { try await rows.durable() }
 
-    func transaction(_ request: WriteRequest, _ decide: WriteDecider) async throws -> WriteOutcome {
+    package func transaction(_ request: WriteRequest, _ decide: WriteDecider) async throws -> WriteOutcome {
         let written: ((decision: WriteDecision, compensation: UInt64?), lsn: LSN)
-        let keys = tables.foreignKeys
+        let keys = foreignKeys()
         let attempt = Attempt()
         do {
             switch decide {
@@ -85,12 +84,12 @@ struct PostgresWrites: WriteStore {
         transaction.announce(told.map { (ObjectKey(type: $0.type.name, key: $0.key), $0.times.encoded) })
         for write in keys.isEmpty ? decision.writes : order.indices.map({ decision.writes[$0] }) {
             try transaction.write(
-                write.type.name, key: write.key, write.change.row, clocks: write.clocks.encoded,
+                write.type.name, key: write.key, write.change, clocks: write.clocks.encoded,
                 deleted: write.clocks.isDeleted ? write.clocks.deletion?.lsn : nil)
         }
         let rejected = decision.rejected
         let client = request.origin.client
-        let compensation = rejected.isEmpty ? nil : try transaction.reject(session, client: client, rejected.map(\.record))
+        let compensation = rejected.isEmpty ? nil : try transaction.reject(session, client: client, rejected)
         transaction.finish(request.origin, time: request.time, base: request.base)
         return (decision, compensation)
     }
@@ -165,15 +164,6 @@ extension StoredWrite {
             var row = before
             for (index, value) in values { row?[index] = value }
             return row
-        }
-    }
-
-    fileprivate var row: RowWrite {
-        switch self {
-        case .insert(let row): .insert(row)
-        case .update(let values): .update(values)
-        case .delete: .delete
-        case .nothing: .nothing
         }
     }
 }

@@ -122,7 +122,8 @@ package struct StoredObject: Sendable {
     }
 }
 
-package enum StoredWrite: Sendable {
+/// The change of a row.
+package enum StoredWrite: Hashable, Sendable {
     case insert(Row)
     /// The changed values, by property index.
     case update([Int: Value])

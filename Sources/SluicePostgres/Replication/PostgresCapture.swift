@@ -1,29 +1,32 @@
-import Logging
-import SluiceCore
-import SluicePipeline
-import SluicePostgres
+package import Logging
+package import SluiceCore
+import SluicePorts
 import Synchronization
 
-/// The replication slot, as the pipeline's change source.
-final class PostgresCapture: ChangeSource {
+/// The replication slot, as a change source.
+package final class PostgresCapture: ChangeSource {
     private let conninfo: String
     private let names: ReplicationNames
-    private let tables: GatewayTables
+    private let tables: @Sendable (Schema) -> [TableMapping]
+    private let bounds: RowBounds
     private let pool: PostgresPool
     private let logger: Logger
     private let stream = Mutex<ReplicationStream?>(nil)
 
-    init(
-        conninfo: String, names: ReplicationNames, tables: GatewayTables, pool: PostgresPool, logger: Logger
+    /// - Parameter tables: Returns the tables of a schema's classes.
+    package init(
+        conninfo: String, names: ReplicationNames, tables: @escaping @Sendable (Schema) -> [TableMapping], bounds: RowBounds,
+        pool: PostgresPool, logger: Logger
     ) {
         self.conninfo = conninfo
         self.names = names
         self.tables = tables
+        self.bounds = bounds
         self.pool = pool
         self.logger = logger
     }
 
-    func open(_ schema: Schema) async throws -> LSN {
+    package func open(_ schema: Schema) async throws -> LSN {
         // A slot has one reader, so an old stream must end first.
         await close()
         return try await PostgresFailure.translating {
@@ -32,7 +35,7 @@ final class PostgresCapture: ChangeSource {
             let opened = try await ReplicationStream.open(
                 ReplicationConfiguration(
                     conninfo: conninfo, slot: slot, publications: [names.publication], schema: schema,
-                    tables: TableCatalog(schema: schema, places: tables.places).tables, bounds: tables.bounds))
+                    tables: tables(schema), bounds: bounds))
             stream.withLock { $0 = opened }
             // Read while this stream holds the slot exclusively, and before it confirms anything.
             return try await pool.withConnection { try await ReplicationSlot.state($0, name: slot)?.confirmed } ?? .zero
@@ -42,12 +45,12 @@ final class PostgresCapture: ChangeSource {
     /// Creates the slot if it is missing, and waits for all running write transactions of the server.
     ///
     /// The slot must exist before any session starts. A session with an older snapshot would miss the commits between snapshot and slot.
-    static func ensureSlot(_ slot: String, _ pool: PostgresPool, _ logger: Logger) async throws {
+    package static func ensureSlot(_ slot: String, _ pool: PostgresPool, _ logger: Logger) async throws {
         let made = try await pool.withConnection { try await ReplicationSlot.ensure($0, name: slot) }
         if made.isNew { logger.notice("A replication slot was made.", metadata: ["slot": "\(slot)"]) }
     }
 
-    func next(_ batch: consuming CaptureBatch, milliseconds: Int) async throws -> CaptureBatch {
+    package func next(_ batch: consuming CaptureBatch, milliseconds: Int) async throws -> CaptureBatch {
         guard let stream = stream.withLock({ $0 }) else {
             throw SluiceError(.postgresUnreachable, "The slot \(names.slot) is not open.")
         }
@@ -60,9 +63,9 @@ final class PostgresCapture: ChangeSource {
         return batch
     }
 
-    func confirm(_ lsn: LSN) async throws { stream.withLock { $0 }?.confirm(lsn) }
+    package func confirm(_ lsn: LSN) async throws { stream.withLock { $0 }?.confirm(lsn) }
 
-    func hasSeen(_ witness: HistoryAnchor) async throws -> Bool? {
+    package func hasSeen(_ witness: HistoryAnchor) async throws -> Bool? {
         switch try await PostgresFailure.translating({ try await History.find(witness, pool) }) {
         case .seen: true
         case .unseen: false
@@ -70,9 +73,9 @@ final class PostgresCapture: ChangeSource {
         }
     }
 
-    func latestWriteTime() async throws -> HybridTime { try await ClientStore(pool: pool).latestWriteTime() }
+    package func latestWriteTime() async throws -> HybridTime { try await ClientStore(pool: pool).latestWriteTime() }
 
-    func close() async {
+    package func close() async {
         let stream = self.stream.withLock { stream in
             defer { stream = nil }
             return stream

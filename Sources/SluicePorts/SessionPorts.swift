@@ -92,7 +92,7 @@ package struct ClientFile: Sendable {
     }
 
     /// The last batch whose acknowledgement the client no longer needs. The client resends a batch whose rejections it may have missed.
-    var toldIngest: UInt64 { refusedIngest.map { min($0 - 1, ingest) } ?? ingest }
+    package var toldIngest: UInt64 { refusedIngest.map { min($0 - 1, ingest) } ?? ingest }
 }
 
 /// The part of the database's history that a replica has seen.

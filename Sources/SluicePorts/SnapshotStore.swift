@@ -20,10 +20,10 @@ package struct SnapshotPoint: Hashable, Sendable {
     private static let horizon: UInt64 = 1 << 30
 
     /// Returns a transaction number received from a client; nil for a number that no database assigns.
-    static func transaction(told number: UInt64) -> UInt64? { number <= UInt64(Int64.max) ? number : nil }
+    package static func transaction(told number: UInt64) -> UInt64? { number <= UInt64(Int64.max) ? number : nil }
 
     /// Returns `true` if a transaction is near enough for the numbers in rows to order the two.
-    func isNear(_ other: UInt64) -> Bool { other <= transaction || other - transaction < Self.horizon }
+    package func isNear(_ other: UInt64) -> Bool { other <= transaction || other - transaction < Self.horizon }
 
     /// Returns `true` if a row's transaction number in a snapshot shows if the row was written since this point.
     package func isComparable(at start: SnapshotStart) -> Bool {
@@ -89,12 +89,14 @@ package struct SnapshotQuery: Sendable {
     }
 }
 
-package struct SnapshotStart: Sendable {
+/// The identity of a snapshot.
+package struct SnapshotStart: Hashable, Sendable {
     package var snapshot: TransactionSnapshot
     /// The end of the WAL once the snapshot was taken. Everything that the snapshot sees precedes it.
     package var lsn: LSN
+    /// The server, timeline and database. Transaction numbers are comparable only if this value is equal.
     package var cluster: String
-    /// A transaction that had ended; nil if none is known.
+    /// The last committed transaction, which had ended; nil if none is known.
     package var witness: HistoryAnchor?
 
     package init(snapshot: TransactionSnapshot, lsn: LSN, cluster: String, witness: HistoryAnchor? = nil) {
@@ -118,25 +120,40 @@ package struct SnapshotStart: Sendable {
     }
 }
 
+/// Receives the content of one snapshot. The next chunk is read once the call has returned.
+package protocol SnapshotSink: Sendable {
+    /// Receives the identity of the snapshot, before everything else.
+    /// - Returns: `false` to drop the snapshot.
+    func begin(_ start: SnapshotStart) async throws -> Bool
+    /// `true` if the sink needs an estimate of the row count.
+    var needsEstimate: Bool { get }
+    /// Receives the estimate before the first row. It costs no reading.
+    func expect(_ rows: UInt64) async throws
+    /// Receives a chunk of at most `Limits.bootstrapRows` rows.
+    /// - Parameters:
+    ///   - query: The index of the query.
+    ///   - isInOrder: `true` if the rows follow all others of their query, in key order or all at once. Up to the last of them the
+    ///     reader has every row.
+    func take(_ rows: [RowRef], of buffer: RowBuffer, query: Int, isInOrder: Bool) async throws
+    /// Receives keys of rows that the reader knows or has staged and that are unchanged since.
+    func take(kept keys: [Value], query: Int) async throws
+    /// Receives keys of the rows of `SnapshotQuery.lost`.
+    func take(lost keys: [Value], query: Int) async throws
+}
+
+extension SnapshotSink {
+    package var needsEstimate: Bool { false }
+    package func expect(_ rows: UInt64) async throws {}
+    package func take(kept keys: [Value], query: Int) async throws {}
+    package func take(lost keys: [Value], query: Int) async throws {}
+}
+
 /// The read side of the authority: consistent snapshots of views.
 package protocol SnapshotStore: Sendable {
-    /// Opens one read-only snapshot and passes every query's rows on, in chunks of at most `Limits.bootstrapRows`.
-    ///
-    /// Calls `begin` first with the snapshot's identity. If it returns `false`, the snapshot is dropped and `read` returns nil. Then
-    /// `expected` receives an estimate of the row count that costs no reading; nil requests none. The next chunk is read once the
-    /// callback has returned.
-    ///
-    /// Rows that the reader knows or has staged, and that are unchanged since, may arrive as keys through `kept`. Each row of a query
-    /// arrives exactly once, as a row or as a key. Rows that are `inOrder` follow all others of their query, in key order or all at once.
-    /// Up to the last of them the reader has every row. The keys of the rows of `lost` arrive through `lost`.
-    func read(
-        _ queries: [SnapshotQuery],
-        begin: @Sendable (SnapshotStart) async throws -> Bool,
-        expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
-        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef], _ inOrder: Bool) async throws -> Void,
-        kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
-        lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
-    ) async throws -> SnapshotStart?
+    /// Opens one read-only snapshot and passes every query's rows to `sink`. Each row of a query arrives exactly once, as a row or as a
+    /// key.
+    /// - Returns: The identity of the snapshot; nil if the sink dropped it, or if it misses a transaction that is in the WAL already.
+    func read(_ queries: [SnapshotQuery], into sink: some SnapshotSink) async throws -> SnapshotStart?
     /// Returns the current rows and clocks of some objects. An object with neither is absent. Takes no locks.
     func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject]
     /// Returns a text that identifies the source of a class's rows. If it changes, nothing read before is known any more.
@@ -147,17 +164,4 @@ package protocol SnapshotStore: Sendable {
     func currentLSN() async throws -> LSN
     /// Returns the current end of the WAL and a point before it. Positions are comparable only within one cluster.
     func place() async throws -> (lsn: LSN, point: SnapshotPoint)
-}
-
-extension SnapshotStore {
-    /// Reads queries without known, staged or lost rows and without an estimate.
-    package func read(
-        _ queries: [SnapshotQuery],
-        begin: @Sendable (SnapshotStart) async throws -> Bool,
-        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
-    ) async throws -> SnapshotStart? {
-        try await read(
-            queries, begin: begin, expected: nil, rows: { query, buffer, refs, _ in try await rows(query, buffer, refs) },
-            kept: { _, _ in }, lost: { _, _ in })
-    }
 }

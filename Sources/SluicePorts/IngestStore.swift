@@ -14,6 +14,18 @@ package struct IngestRecord: Sendable {
     package var sender: String?
     /// The error that makes it unreadable, regardless of its class; nil if it may be readable.
     package var problem: SluiceError?
+
+    package init(
+        type: String, bytes: ArraySlice<UInt8>, partition: LogPartition? = nil, offset: Int64? = nil, sender: String? = nil,
+        problem: SluiceError? = nil
+    ) {
+        self.type = type
+        self.bytes = bytes
+        self.partition = partition
+        self.offset = offset
+        self.sender = sender
+        self.problem = problem
+    }
 }
 
 /// Accepted objects of one class for its table.
@@ -33,6 +45,12 @@ package struct RejectedObject: Sendable {
     package var record: IngestRecord
     package var code: ErrorCode
     package var reason: String
+
+    package init(record: IngestRecord, code: ErrorCode, reason: String) {
+        self.record = record
+        self.code = code
+        self.reason = reason
+    }
 }
 
 /// The decisions about a run of records of one topic.
@@ -43,6 +61,13 @@ package struct IngestOutcome: Sendable {
     /// The accepted objects, at most one element for each class.
     package var accepted: [AcceptedObjects]
     package var refused: [RejectedObject]
+
+    package init(topic: String, offsets: [Int32: Range<Int64>], accepted: [AcceptedObjects], refused: [RejectedObject] = []) {
+        self.topic = topic
+        self.offsets = offsets
+        self.accepted = accepted
+        self.refused = refused
+    }
 }
 
 /// The result of one ingest commit, as counts of objects.

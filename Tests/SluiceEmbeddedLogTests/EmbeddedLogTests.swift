@@ -1,7 +1,7 @@
 import SluiceCore
+import SluiceEmbeddedLog
+import SluicePorts
 import Testing
-
-@testable import SluicePipeline
 
 @Suite struct `The embedded log` {
     private func batch(_ topic: String, _ values: [(partition: Int32, value: [UInt8])]) -> LogBatch {
