@@ -29,6 +29,7 @@ test: setup lint
 	dev/check-compose
 	dev/check-context
 	dev/check-servers
+	dev/check-groups
 	dev/run-tests $(if $(FILTER),--filter '$(FILTER)')
 
 soak: setup
