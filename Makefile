@@ -33,7 +33,7 @@ test: setup lint
 	dev/run-tests $(if $(FILTER),--filter '$(FILTER)')
 
 soak: setup
-	SLUICE_SOAK=1 SLUICE_TEST_PROCESSES=1 dev/run-tests --filter 'SimulationTests|SluiceGatewayTests.OracleTests'
+	SLUICE_SOAK=1 SLUICE_TEST_PROCESSES=1 dev/run-tests --filter 'SimulationTests|OracleTests|JSONRowReaderTests'
 	SLUICE_SOAK=1 dev/run-tests --filter 'EndToEndTests.CausalTests'
 	SLUICE_SOAK=1 dev/run-tests --filter 'EndToEndTests.IngestFaultTests'
 

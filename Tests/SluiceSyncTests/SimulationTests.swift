@@ -33,7 +33,7 @@ import Testing
 
     private static let clock = SimulationClock(of: batches.count)
 
-    @Test(arguments: seeds(3)) func `long runs end as short ones`(seed: UInt64) throws {
+    @Test(arguments: seeds(1, soak: 20)) func `long runs end as short ones`(seed: UInt64) throws {
         let problems = try Self.run(seed, steps: 3_000)
         #expect(problems.isEmpty, "SLUICE_SEED=\(seed) dev/run-tests --filter SimulationTests runs it again")
     }
