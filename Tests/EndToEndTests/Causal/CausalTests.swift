@@ -8,8 +8,8 @@ import Testing
 /// networks fail. What they have seen must be causally consistent and atomic, and in the end all have what PostgreSQL has.
 ///
 /// `SLUICE_CAUSAL_SEED` runs one seed, `SLUICE_CAUSAL_RUNS` so many new ones instead of one, and `SLUICE_SOAK=1` fifty, of a minute each.
-/// `SLUICE_CAUSAL_FAULTS=partitions` has partitions alone instead of everything that can fail. `SLUICE_KILL_SEED` and `SLUICE_KILL_RUNS` are
-/// those of the runs in which gateways are killed.
+/// `SLUICE_CAUSAL_FAULTS=partitions` has partitions alone instead of everything that can fail. `SLUICE_KILL_SEED` and `SLUICE_KILL_RUNS`
+/// are those of the runs in which gateways are killed.
 @Suite(.serialized, .timeLimit(.minutes(120))) struct CausalTests {
     static let environment = ProcessInfo.processInfo.environment
     private static var faults: [RegisterDevice.Fault] {
