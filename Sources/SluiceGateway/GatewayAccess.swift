@@ -15,7 +15,8 @@ struct GatewayAccess: Sendable {
     let sealer: KeySealer
 
     static func open(
-        pool: PostgresPool, app: AppConfiguration, isDevelopment: Bool, environment: any Environment, logger: Logger
+        pool: PostgresPool, app: AppConfiguration, isDevelopment: Bool, passwordCost: PasswordHasher.Cost,
+        environment: any Environment, logger: Logger
     ) async throws -> GatewayAccess {
         let store = TokenStore(pool: pool)
         let tokens = try await AccessTokens(
@@ -29,7 +30,7 @@ struct GatewayAccess: Sendable {
             directory: directory, tokens: tokens,
             settings: .init(
                 providers: providers, refreshTokenLifetime: Int64(app.refreshTokenLifetime), exemptsLoopback: isDevelopment),
-            environment: environment,
+            passwords: PasswordHasher(cost: passwordCost), environment: environment,
             changed: { _, _ in await watch.look() })
         return GatewayAccess(
             users: users, keys: APIKeys(directory: APIKeyStore(pool: pool), users: users),

@@ -76,6 +76,8 @@ package struct GatewayConfiguration: Sendable {
     package var kafkaSettings: KafkaSettings
     package var network: Network
     package var admin = Admin()
+    /// The cost of the hashes of new passwords. A stored hash has its own.
+    package var passwordCost = PasswordHasher.Cost.standard
     package var plugins: Plugins
     /// `true` to learn the schema from clients and to allow everything that no rule denies. Not for production.
     package var isDevelopment: Bool

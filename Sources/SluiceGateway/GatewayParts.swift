@@ -104,7 +104,8 @@ struct GatewayParts: Sendable {
         try await generations.start(schema.current())
         let rules = PluginRules(generations: generations, authority: schema)
         let access = try await GatewayAccess.open(
-            pool: pool, app: app, isDevelopment: configuration.isDevelopment, environment: environment, logger: logger)
+            pool: pool, app: app, isDevelopment: configuration.isDevelopment, passwordCost: configuration.passwordCost,
+            environment: environment, logger: logger)
         let metrics = outside.metrics
         metrics.show(generations.missing)
         let readiness = Readiness()

@@ -206,7 +206,7 @@ import Testing
             let user = try #require(try await store.find(id: "u1"))
             #expect(user.passwordHash == "new" && user.customData == ["k": .null])
             try await store.delete(id: "u1")
-            let error = await #expect(throws: SluiceError.self) { try await store.setData(id: "u1", ["k": 1]) }
+            let error = await #expect(throws: SluiceError.self) { try await store.setCustomData(id: "u1", ["k": 1]) }
             #expect(error?.code == .userNotFound)
         }
     }

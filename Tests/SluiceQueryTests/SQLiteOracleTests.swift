@@ -6,7 +6,7 @@ import Testing
 /// SQLite executing the generated SQL, against the tree and the compiled evaluation. One seed at a time, since there are
 /// tests beside it that cannot wait.
 @Suite(.serialized) struct SQLiteOracleTests {
-    @Test(arguments: seeds(4))
+    @Test(arguments: seeds(1, soak: 40))
     func `SQLite and what is left over select what the tree accepts`(_ seed: UInt64) throws {
         var oracle = SQLOracle(try SQLiteOracle())
         try oracle.run(seed: seed, pairs: 15_000)

@@ -144,7 +144,8 @@ enum DevelopmentUsers {
 
     private static func prepare(_ pool: PostgresPool, _ app: AppConfiguration) async throws -> [User] {
         let access = try await GatewayAccess.open(
-            pool: pool, app: app, isDevelopment: true, environment: SystemEnvironment(), logger: ProcessLogger.make())
+            pool: pool, app: app, isDevelopment: true, passwordCost: .stored, environment: SystemEnvironment(),
+            logger: ProcessLogger.make())
         var users: [User] = []
         for email in DevelopmentProcess.emails {
             let name = "development:\(email)"

@@ -51,7 +51,6 @@ package struct UserStore: Sendable {
     ///
     /// - Throws: `userNotFound`, as all changes below.
     package func setPassword(id: String, hash: String) async throws { try await set("password_hash", .text(hash), of: id) }
-    package func setData(id: String, _ data: JSON) async throws { try await set("data", .text(data.text), of: id) }
     package func setCustomData(id: String, _ data: JSON) async throws { try await set("custom_data", .text(data.text), of: id) }
     package func setIdentities(id: String, _ identities: JSON) async throws { try await set("identities", .text(identities.text), of: id) }
 
