@@ -146,6 +146,11 @@ let package = Package(
             swiftSettings: common + server
         ),
 
+        // Layer 5: the server of development and tests, on the adapter of PostgreSQL
+        .target(
+            name: "SluiceDevServer", dependencies: ["SluiceCore", "SluicePostgres"], swiftSettings: adapter + server
+        ),
+
         // Layer 5: what the project is for
         .target(
             name: "SluicePipeline",
@@ -182,7 +187,7 @@ let package = Package(
             name: "SluiceGateway",
             dependencies: [
                 "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch",
-                "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluicePluginHost", "SluiceNet", "SluiceCompression",
+                "SluicePipeline", "SluicePostgres", "SluiceDevServer", "SluiceKafka", "SluicePluginHost", "SluiceNet", "SluiceCompression",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 nio("NIOCore"),
@@ -257,7 +262,10 @@ let package = Package(
             dependencies: ["SluiceCore", "SluiceWire", .product(name: "SwiftProtobuf", package: "swift-protobuf")]),
         tests(
             "SluicePostgres",
-            dependencies: ["SluiceCore", "SluiceQuery", "SluicePostgres", .product(name: "Logging", package: "swift-log")]),
+            dependencies: [
+                "SluiceCore", "SluiceDevServer", "SluiceQuery", "SluicePostgres", .product(name: "Logging", package: "swift-log"),
+            ]),
+        tests("SluiceDevServer", dependencies: ["SluiceCore", "SluiceDevServer", "SluicePostgres"]),
         tests("SluiceKafka", dependencies: ["SluiceCore", "SluiceKafka", "CRdKafka", .product(name: "Logging", package: "swift-log")]),
         // The plugin host on a kernel that lacks a part of the sandbox.
         .executableTarget(name: "old-kernel", dependencies: ["CSluiceSandbox"], path: "Tests/Programs/OldKernel"),
@@ -314,7 +322,7 @@ let package = Package(
         tests(
             "SluiceGateway",
             dependencies: [
-                "SluiceCompression", "SluiceCore", "SluiceGateway", "SluiceKafka", "SluiceNet", "SluicePipeline",
+                "SluiceCompression", "SluiceCore", "SluiceDevServer", "SluiceGateway", "SluiceKafka", "SluiceNet", "SluicePipeline",
                 "SluiceMerge", "SluicePluginHost", "SluicePostgres", "SluiceQuery",
                 "SluiceReplica", "SluiceSync", "SluiceWire",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
@@ -327,7 +335,8 @@ let package = Package(
         tests(
             "EndToEnd",
             dependencies: [
-                "AirportOpsModels", "AirportOpsScene", "RealmSwift", "SluiceCore", "SluiceKafka", "SluicePostgres", "register-client",
+                "AirportOpsModels", "AirportOpsScene", "RealmSwift", "SluiceCore", "SluiceDevServer", "SluiceKafka", "SluicePostgres",
+                "register-client",
                 .product(name: "Logging", package: "swift-log"),
             ]),
     ],
