@@ -178,6 +178,11 @@ let package = Package(
             swiftSettings: common + server
         ),
 
+        // Layer 5: the server of development and tests, on the adapter of PostgreSQL
+        .target(
+            name: "SluiceDevServer", dependencies: ["SluiceCore", "SluicePostgres"], swiftSettings: adapter + server
+        ),
+
         // Layer 6: what the project is for
         .target(
             name: "SluicePipeline",
@@ -211,8 +216,8 @@ let package = Package(
             name: "SluiceGateway",
             dependencies: [
                 "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
-                "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost", "SluiceNet",
-                "SluiceCompression",
+                "SluicePipeline", "SluicePostgres", "SluiceDevServer", "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost",
+                "SluiceNet", "SluiceCompression",
                 gatewayLibrary("Hummingbird", of: "hummingbird"),
                 gatewayLibrary("HTTPTypes", of: "swift-http-types"),
                 nio("NIOCore"),
@@ -287,9 +292,10 @@ let package = Package(
         tests(
             "SluicePostgres",
             dependencies: [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluicePostgres",
+                "SluiceCore", "SluiceDevServer", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluicePostgres",
                 .product(name: "Logging", package: "swift-log"),
             ]),
+        tests("SluiceDevServer", dependencies: ["SluiceCore", "SluiceDevServer", "SluicePostgres"]),
         tests("SluicePorts", dependencies: ["SluiceCore", "SluicePorts"]),
         tests(
             "SluiceKafka",
@@ -356,8 +362,8 @@ let package = Package(
         tests(
             "SluiceGateway",
             dependencies: [
-                "SluiceCompression", "SluiceCore", "SluiceEmbeddedLog", "SluiceGateway", "SluiceKafka", "SluiceNet", "SluicePipeline",
-                "SluiceMerge", "SluicePluginHost", "SluicePorts", "SluicePostgres", "SluiceQuery",
+                "SluiceCompression", "SluiceCore", "SluiceDevServer", "SluiceEmbeddedLog", "SluiceGateway", "SluiceKafka", "SluiceNet",
+                "SluicePipeline", "SluiceMerge", "SluicePluginHost", "SluicePorts", "SluicePostgres", "SluiceQuery",
                 "SluiceReplica", "SluiceSync", "SluiceWire",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 gatewayLibrary("Hummingbird", of: "hummingbird"), gatewayLibrary("HTTPTypes", of: "swift-http-types"),
@@ -369,8 +375,8 @@ let package = Package(
         tests(
             "EndToEnd",
             dependencies: [
-                "AirportOpsModels", "AirportOpsScene", "RealmSwift", "SluiceCore", "SluiceKafka", "SluicePorts", "SluicePostgres",
-                "register-client",
+                "AirportOpsModels", "AirportOpsScene", "RealmSwift", "SluiceCore", "SluiceDevServer", "SluiceKafka", "SluicePorts",
+                "SluicePostgres", "register-client",
                 .product(name: "Logging", package: "swift-log"),
             ]),
     ],

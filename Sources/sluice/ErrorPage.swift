@@ -17,7 +17,7 @@ enum ErrorPage {
             Every error of the product has a code and a name of this table; logs, HTTP answers and the client protocol carry both. The
             message of an error names the value at fault; where an error has a fix of its own, that stands in place of the general one below.
 
-            This page is made by `dev/generate-errors` from `Sources/SluiceCore/ErrorCode.swift`; `sluice errors` prints it.
+            This page is made by `dev/generate-errors` from `Sources/SluiceCore/Errors/ErrorCode.swift`; `sluice errors` prints it.
 
             | code | name |
             |---|---|

@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceDevServer
 import SluicePorts
 import SluicePostgres
 import Synchronization

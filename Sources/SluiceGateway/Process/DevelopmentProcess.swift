@@ -1,5 +1,6 @@
 import FoundationEssentials
 package import SluiceCore
+import SluiceDevServer
 package import SluiceNet
 import SluicePorts
 import SluicePostgres

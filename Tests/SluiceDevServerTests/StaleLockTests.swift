@@ -1,8 +1,9 @@
 import Foundation
 import SluiceCore
+import SluicePostgres
 import Testing
 
-@testable import SluicePostgres
+@testable import SluiceDevServer
 
 @Suite(.timeLimit(.minutes(1))) struct `A folder that another server works in` {
     @Test func `is waited for no longer than the bound, whatever the deadline`() async throws {

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePostgres
 
 /// The role and the database of a gateway in a private server.
 ///

@@ -1,5 +1,6 @@
 import Dispatch
 import SluiceCore
+import SluicePostgres
 import Synchronization
 
 #if canImport(Glibc)
@@ -41,16 +42,12 @@ final class ChildProcess: Sendable {
         let child = ChildProcess()
         try await withCheckedThrowingContinuation { (started: CheckedContinuation<Void, any Error>) in
             let box = unsafe Unmanaged.passRetained(ChildOrder(child: child, command: command, started: started))
-            var attributes = pthread_attr_t()
-            unsafe pthread_attr_init(&attributes)
-            unsafe pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
             #if canImport(Darwin)
                 var thread: pthread_t?
             #else
                 var thread = pthread_t()
             #endif
-            let failed = unsafe pthread_create(&thread, &attributes, childThread, box.toOpaque())
-            unsafe pthread_attr_destroy(&attributes)
+            let failed = unsafe pthread_create(&thread, nil, childThread, box.toOpaque())
             if failed != 0 {
                 unsafe box.release()
                 started.resume(throwing: PostgresFailure(.internalError, "No thread could be made for “\(command.arguments[0])”."))
@@ -131,7 +128,11 @@ private final class ChildOrder: Sendable {
         self.started = started
     }
 
-    func run() { child.run(command, started) }
+    func run() {
+        // Nothing joins the thread.
+        pthread_detach(pthread_self())
+        child.run(command, started)
+    }
 }
 
 #if canImport(Darwin)

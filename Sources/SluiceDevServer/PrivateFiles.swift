@@ -1,5 +1,6 @@
 import FoundationEssentials
 import SluiceCore
+import SluicePostgres
 
 #if canImport(Glibc)
     import Glibc
