@@ -187,7 +187,7 @@ let package = Package(
             name: "SluiceGateway",
             dependencies: [
                 "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch",
-                "SluicePipeline", "SluicePostgres", "SluiceDevServer", "SluiceKafka", "SluicePluginHost", "SluiceNet", "SluiceCompression",
+                "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluicePluginHost", "SluiceNet", "SluiceCompression",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 nio("NIOCore"),
@@ -205,13 +205,22 @@ let package = Package(
             swiftSettings: common
         ),
 
-        // Layer 7
+        // Layer 7: what the commands do, the programs, and the name that apps import
+        .target(
+            name: "SluiceTools",
+            dependencies: [
+                "SluiceCore", "SluiceQuery", "SluiceWire", "SluiceCompression", "SluicePostgres", "SluicePluginHost", "SluiceNet",
+                "SluiceDevServer", "SluiceGateway", "SluiceSync",
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: common + server
+        ),
         .executableTarget(
             name: "sluice",
             dependencies: [
-                "SluiceCore", "SluiceGateway", "SluiceSync", "SluiceWire", "SluiceCompression",
+                "SluiceCore", "SluiceGateway", "SluiceTools",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
             ],
             swiftSettings: common + server
         ),
@@ -330,8 +339,9 @@ let package = Package(
                 .product(name: "JWTKit", package: "jwt-kit"), .product(name: "Logging", package: "swift-log"), nio("NIOCore"),
                 nio("NIOPosix"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"), .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"), "SluiceSDK", "register-client",
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"), "SluiceSDK", "SluiceTools", "register-client",
             ]),
+        tests("SluiceTools", dependencies: ["SluiceCore", "SluiceGateway", "SluiceQuery", "SluiceTools"]),
         tests(
             "EndToEnd",
             dependencies: [

@@ -4,6 +4,7 @@ import SluiceCore
 import SluiceGateway
 import SluiceKafka
 import SluicePipeline
+import SluiceTools
 import SluiceWire
 import Testing
 

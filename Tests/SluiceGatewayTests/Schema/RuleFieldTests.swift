@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import SluiceCore
 import SluiceGateway
+import SluiceTools
 import Testing
 
 /// Rules that name a field which the class lacks, where an operator meets them.
