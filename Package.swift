@@ -216,7 +216,7 @@ let package = Package(
             name: "SluiceGateway",
             dependencies: [
                 "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
-                "SluicePipeline", "SluicePostgres", "SluiceDevServer", "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost",
+                "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost",
                 "SluiceNet", "SluiceCompression",
                 gatewayLibrary("Hummingbird", of: "hummingbird"),
                 gatewayLibrary("HTTPTypes", of: "swift-http-types"),
@@ -235,13 +235,22 @@ let package = Package(
             swiftSettings: common
         ),
 
-        // Layer 8
+        // Layer 8: what the commands do, the programs, and the name that apps import
+        .target(
+            name: "SluiceTools",
+            dependencies: [
+                "SluiceCore", "SluiceQuery", "SluiceWire", "SluiceCompression", "SluicePorts", "SluicePostgres", "SluicePluginHost",
+                "SluiceNet", "SluiceDevServer", "SluiceGateway", "SluiceSync",
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: common + server
+        ),
         .executableTarget(
             name: "sluice",
             dependencies: [
-                "SluiceCore", "SluiceGateway", "SluiceSync", "SluiceWire", "SluiceCompression",
+                "SluiceCore", "SluiceGateway", "SluiceTools",
                 gatewayLibrary("ArgumentParser", of: "swift-argument-parser"),
-                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
             ],
             swiftSettings: common + server
         ),
@@ -370,8 +379,10 @@ let package = Package(
                 gatewayLibrary("JWTKit", of: "jwt-kit"), .product(name: "Logging", package: "swift-log"), nio("NIOCore"),
                 nio("NIOPosix"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"), gatewayLibrary("Crypto", of: "swift-crypto"),
-                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"), "SluiceSDK", "register-client",
+                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"), "SluiceSDK", "SluiceTools",
+                "register-client",
             ]),
+        tests("SluiceTools", dependencies: ["SluiceCore", "SluiceGateway", "SluiceQuery", "SluiceTools"]),
         tests(
             "EndToEnd",
             dependencies: [

@@ -1,11 +1,11 @@
-import Logging
-import SluiceCore
+package import Logging
+package import SluiceCore
 import SluicePorts
-import SluicePostgres
+package import SluicePostgres
 
 /// The authentication of a gateway: accounts, tokens, API keys, and the watch for changed users.
-struct GatewayAccess: Sendable {
-    let users: UserService
+package struct GatewayAccess: Sendable {
+    package let users: UserService
     /// The API keys that programs log in with.
     let keys: APIKeys
     let authenticator: AccountAuthenticator
@@ -14,7 +14,7 @@ struct GatewayAccess: Sendable {
     /// Seals the client view records and resume offers that clients store for the app's gateways.
     let sealer: KeySealer
 
-    static func open(
+    package static func open(
         pool: PostgresPool, app: AppConfiguration, isDevelopment: Bool, passwordCost: PasswordHasher.Cost,
         environment: any Environment, logger: Logger
     ) async throws -> GatewayAccess {

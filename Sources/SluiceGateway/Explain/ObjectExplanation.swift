@@ -1,4 +1,4 @@
-import SluiceCore
+package import SluiceCore
 import SluicePipeline
 import SluicePorts
 import SluicePostgres
@@ -187,5 +187,19 @@ struct ObjectExplanation: Sendable {
             JSON.Member("because", .array(reasons.map { .string($0) })),
         ]
         return .object(head + facts)
+    }
+}
+
+extension Value {
+    /// The primary key as `sluice query run` prints it and `sluice why` reads it. Strings are unquoted and integers decimal. ObjectIds and
+    /// UUIDs use lower-case hexadecimal digits.
+    package var keyText: String {
+        switch self {
+        case .string(let text): text
+        case .int(let number): "\(number)"
+        case .objectId(let id): id.description
+        case .uuid(let id): id.description
+        default: ExtendedJSON.json(self).text
+        }
     }
 }

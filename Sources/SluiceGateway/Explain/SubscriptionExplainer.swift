@@ -1,4 +1,4 @@
-import SluiceCore
+package import SluiceCore
 import SluicePipeline
 import SluicePorts
 import SluiceQuery
@@ -18,20 +18,22 @@ struct SubscriptionExplainer: Sendable {
     /// - Throws: `userNotFound`, `unknownType`, or the error that rejects the subscription.
     func explain(user name: String, type: String, query text: String) async throws -> SubscriptionExplanation {
         let app = services.authority.current()
-        let tool = try QueryTool(schema: app.schema, type: type)
+        let model = try app.schema.requireType(type)
         let account = try await users.account(calledOrMailed: name)
-        let asked = try tool.check(text, app.fields)
+        try Subscription.checkSize(ofSet: [text])
+        let asked = try Subscription.check(
+            type: model, query: try Query.parse(text), arguments: [], in: app.schema, fields: app.fields)
         let plan = try await services.rules.openSession(user: account.context, types: [type])[type]
-        let seen = asked.hiding(plan.hidden(of: tool.type))
+        let seen = asked.hiding(plan.hidden(of: model))
         let question = [(type, asked.canonicalText)]
         let narrowed = try await services.rules.checkSubscription(user: account.context, queries: question).first ?? "TRUEPREDICATE"
-        let cut = Predicate.and(seen, try Query.parse(narrowed).predicate(on: tool.type, in: app.schema))
-        let whole = Predicate.and(cut, try Query.parse(plan.read).predicate(on: tool.type, in: app.schema))
+        let cut = Predicate.and(seen, try Query.parse(narrowed).predicate(on: model, in: app.schema))
+        let whole = Predicate.and(cut, try Query.parse(plan.read).predicate(on: model, in: app.schema))
         var explanation = SubscriptionExplanation(
-            user: account.email ?? account.id, type: tool.type, asked: asked.canonicalText, plan: plan, narrowed: narrowed,
-            whole: whole.canonicalText, sql: QuerySQL(try tool.bind(whole.canonicalText), .postgres),
-            entries: whole.indexForm(indexedProperty: app.fields.indexedProperty(of: tool.type)), indexed: app.fields.indexed)
-        (explanation.expected, explanation.counted) = try await count(whole, tool.type)
+            user: account.email ?? account.id, type: model, asked: asked.canonicalText, plan: plan, narrowed: narrowed,
+            whole: whole.canonicalText, sql: QuerySQL(try Query.parse(whole.canonicalText).bind(to: model, in: app.schema), .postgres),
+            entries: whole.indexForm(indexedProperty: app.fields.indexedProperty(of: model)), indexed: app.fields.indexed)
+        (explanation.expected, explanation.counted) = try await count(whole, model)
         return explanation
     }
 
@@ -158,5 +160,18 @@ struct SubscriptionExplanation: Sendable {
             "rows": ["expected": .int(Int64(expected)), "counted": counted.map { .int(Int64($0)) } ?? .null],
             "cost": .string(cost.rawValue), "text": .array(lines.map { .string($0) }),
         ]
+    }
+}
+
+extension Schema {
+    /// Returns the class of a name.
+    ///
+    /// - Throws: `unknownType` with the nearest name, or all names.
+    package func requireType(_ name: String) throws(SluiceError) -> ObjectType {
+        if let type = self[name] { return type }
+        let near = Suggestion.nearest(to: name, in: types.map(\.name))
+        throw SluiceError(
+            .unknownType, "The schema has no class '\(name)'.",
+            fix: near.map { "Did you mean '\($0)'?" } ?? "It has \(types.map(\.name).joined(separator: ", ")).")
     }
 }

@@ -5,6 +5,7 @@ import SluiceGateway
 import SluiceKafka
 import SluicePipeline
 import SluicePostgres
+import SluiceTools
 import TestSupport
 import Testing
 

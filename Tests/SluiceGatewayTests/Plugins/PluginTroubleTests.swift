@@ -4,6 +4,7 @@ import SluiceCore
 import SluiceGateway
 import SluiceKafka
 import SluicePorts
+import SluiceTools
 import SluiceWire
 import Testing
 

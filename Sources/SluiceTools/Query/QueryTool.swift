@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceGateway
 package import SluiceQuery
 
 /// The operations of `sluice query` on one class of a schema, without the output.
@@ -9,13 +10,7 @@ package struct QueryTool: Sendable {
 
     /// - Throws: `unknownType`.
     package init(schema: Schema, type name: String, arguments: [Value] = []) throws(SluiceError) {
-        guard let type = schema[name] else {
-            let near = Suggestion.nearest(to: name, in: schema.types.map(\.name))
-            throw SluiceError(
-                .unknownType, "The schema has no class '\(name)'.",
-                fix: near.map { "Did you mean '\($0)'?" } ?? "It has \(schema.types.map(\.name).joined(separator: ", ")).")
-        }
-        (self.schema, self.type, self.arguments) = (schema, type, arguments)
+        (self.schema, self.type, self.arguments) = (schema, try schema.requireType(name), arguments)
     }
 
     /// Returns the canonical text of a query. Names and types are not checked.
@@ -64,20 +59,6 @@ package struct QueryTool: Sendable {
         }
         let all = type.properties.filter { $0.isEligible || schema.isPoint($0) }.map(\.name).filter { !QueryableFields.isReserved($0) }
         return QueryableFields(byType: [type.name: Set(queryable ?? all)], indexed: indexed)
-    }
-}
-
-/// The form in which `sluice query run` prints a key. Strings are unquoted and integers decimal. ObjectIds and UUIDs use lower-case
-/// hexadecimal digits.
-extension Value {
-    package var keyText: String {
-        switch self {
-        case .string(let text): text
-        case .int(let number): "\(number)"
-        case .objectId(let id): id.description
-        case .uuid(let id): id.description
-        default: ExtendedJSON.json(self).text
-        }
     }
 }
 

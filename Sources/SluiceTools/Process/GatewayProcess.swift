@@ -1,9 +1,6 @@
 import Logging
-package import SluiceCore
-
-#if canImport(Glibc)
-    import Glibc
-#endif
+import SluiceCore
+package import SluiceGateway
 
 /// The command `sluice serve` after its options: logging, the ready line, and signals.
 package enum GatewayProcess {
@@ -33,22 +30,4 @@ enum ProcessLogger {
         logger.logLevel = ProcessEnvironment()["SLUICE_LOG"].flatMap { Logger.Level(rawValue: $0) } ?? .info
         return logger
     }
-}
-
-package enum StandardError {
-    package static func write(_ text: String) { text.withCString { _ = Glibc.write(2, $0, strlen($0)) } }
-}
-
-package enum StandardOutput {
-    /// Writes one line of JSON with a single call of `write`.
-    package static func line(_ json: JSON) {
-        let text = json.text + "\n"
-        text.withCString { _ = Glibc.write(1, $0, strlen($0)) }
-    }
-}
-
-/// The environment variables of the process.
-package struct ProcessEnvironment: Sendable {
-    package init() {}
-    package subscript(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 }

@@ -43,3 +43,17 @@ package struct LineWriter {
         throw SluiceError(.internalError, "Standard output cannot be written: \(String(cString: strerror(errno))).")
     }
 }
+
+/// Writes text for people.
+package enum StandardError {
+    package static func write(_ text: String) { text.withCString { _ = Glibc.write(2, $0, strlen($0)) } }
+}
+
+/// Writes single lines of JSON, such as the ready line.
+package enum StandardOutput {
+    /// Writes one line of JSON with a single call of `write`.
+    package static func line(_ json: JSON) {
+        let text = json.text + "\n"
+        text.withCString { _ = Glibc.write(1, $0, strlen($0)) }
+    }
+}

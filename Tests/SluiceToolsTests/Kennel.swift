@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceGateway
+import SluiceTools
 import Testing
 
 /// A schema and rows with everything that `sluice query` reads.

@@ -1,28 +1,33 @@
-import Foundation
-import SluiceCore
+package import Foundation
+package import SluiceCore
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
 #endif
 
 /// A client of a gateway's HTTP interface, over TCP or a Unix socket.
-struct GatewayClient {
-    let url: String
+package struct GatewayClient: Sendable {
+    package let url: String
     /// The token for requests without an `Authorization` header.
-    var adminToken: String?
+    private let adminToken: String?
 
-    static let socketScheme = "unix:"
+    package static let socketScheme = "unix:"
+
+    package init(url: String, adminToken: String? = nil) {
+        self.url = url
+        self.adminToken = adminToken
+    }
 
     /// The path of the Unix socket; nil if the URL is an HTTP address.
     private var socket: String? { url.hasPrefix(Self.socketScheme) ? String(url.dropFirst(Self.socketScheme.count)) : nil }
     private var base: String { socket == nil ? url : "http://localhost" }
 
-    struct Answer {
-        var status: Int
-        var json: JSON
+    package struct Answer: Sendable {
+        package var status: Int
+        package var json: JSON
 
         /// The error that the gateway reported; `badRequest` if the body holds no known code.
-        var error: SluiceError {
+        package var error: SluiceError {
             let code = json["code"]?.int.flatMap { UInt16(exactly: $0) }.flatMap { ErrorCode(rawValue: $0) } ?? .badRequest
             return SluiceError(code, json["error"]?.string ?? "The gateway answered with status \(status).", fix: json["fix"]?.string)
         }
@@ -32,7 +37,7 @@ struct GatewayClient {
     ///
     /// - Returns: An access token.
     /// - Throws: The gateway's error if the answer has no token.
-    func login(app: String, provider: String, _ credentials: JSON) async throws -> String {
+    package func login(app: String, provider: String, _ credentials: JSON) async throws -> String {
         let path = "/api/client/v2.0/app/\(app)/auth/providers/\(provider)/login"
         let answer = try await post(path, Data(credentials.utf8), contentType: "application/json", token: nil, attempts: 1)
         guard let token = answer.json["access_token"]?.string else { throw answer.error }
@@ -40,7 +45,7 @@ struct GatewayClient {
     }
 
     /// Sends a GET request, without retries, and parses the body as JSON. A body that is not JSON becomes `null`.
-    func get(_ path: String, _ parameters: [String: String]) async throws -> Answer {
+    package func get(_ path: String, _ parameters: [String: String]) async throws -> Answer {
         var components = URLComponents(string: base + path)
         components?.queryItems = parameters.sorted { $0.key < $1.key }.map { URLQueryItem(name: $0.key, value: $0.value) }
         guard let address = components?.url else { throw SluiceError(.configInvalid, "\(url) is not an address.") }
@@ -51,7 +56,7 @@ struct GatewayClient {
     /// - Parameter attempts: The attempts over TCP, at least one. The client retries connection errors, 5xx, and 409 or 429 with
     ///   `Retry-After`. It pauses for half a second, or for `Retry-After` clamped to 1...30 s. A Unix socket has one attempt.
     /// - Throws: The last error if every attempt failed.
-    func post(
+    package func post(
         _ path: String, _ body: Data, contentType: String, token: String?, _ headers: [String: String] = [:], attempts: Int
     ) async throws -> Answer {
         guard let address = URL(string: base + path) else { throw SluiceError(.configInvalid, "\(url) is not an address.") }

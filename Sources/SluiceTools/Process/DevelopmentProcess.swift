@@ -1,6 +1,7 @@
 import FoundationEssentials
-package import SluiceCore
+import SluiceCore
 import SluiceDevServer
+package import SluiceGateway
 package import SluiceNet
 import SluicePorts
 import SluicePostgres
@@ -161,22 +162,4 @@ enum DevelopmentUsers {
         }
         return users
     }
-}
-
-extension AppConfiguration {
-    /// Loads an app directory. The error's message lists all problems.
-    package static func load(_ path: String) throws(SluiceError) -> AppConfiguration {
-        do {
-            return try AppDirectory.load(at: path)
-        } catch {
-            throw SluiceError(error.summary.code, error.problems.map(\.description).joined(separator: "\n"), fix: "")
-        }
-    }
-
-    /// An app without a directory. The first client adds its classes.
-    static let development = AppConfiguration(
-        appID: "dev", name: "dev", schema: Schema([]), tables: [:], partitions: [:], queryableFields: QueryableFields(),
-        authProviders: [AuthProvider(type: "anon-user", isEnabled: true), AuthProvider(type: "local-userpass", isEnabled: true)],
-        customUserData: nil, values: [:], environmentTag: "", refreshTokenLifetime: 60 * 86_400, isDevelopmentMode: true,
-        isSyncEnabled: true, isRecoveryAllowed: true, files: [:], notes: [])
 }

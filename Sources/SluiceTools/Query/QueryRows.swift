@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceGateway
 package import SluiceQuery
 
 /// Reads the rows for a query: one object of extended JSON per line.
@@ -73,11 +74,7 @@ package struct QueryRows {
     private func type(of json: JSON?) throws(SluiceError) -> ObjectType {
         guard let json else { return type }
         guard let name = json.string else { throw SluiceError(.wrongValueType, "'_class' must be a text.") }
-        if let type = schema[name] { return type }
-        let near = Suggestion.nearest(to: name, in: schema.types.map(\.name))
-        throw SluiceError(
-            .unknownType, "The schema has no class '\(name)'.",
-            fix: near.map { "Did you mean '\($0)'?" } ?? "It has \(schema.types.map(\.name).joined(separator: ", ")).")
+        return try schema.requireType(name)
     }
 
     private func value(_ json: JSON, _ type: ObjectType, _ property: Property) throws(SluiceError) -> Value {

@@ -1,7 +1,7 @@
 import Logging
 import SluiceCore
+import SluiceGateway
 import SluicePluginHost
-import SluicePostgres
 
 /// Checks the roles of an app directory against its schema without a gateway, for `sluice schema`.
 ///
@@ -41,13 +41,5 @@ struct RuleCheck {
         if let path = try RuleFiles(directory: nil).rolesPlugin(app) { return path }
         let name = InstalledFiles.file(ofPlugin: "AppServicesRules")
         return app.plugins.contains { $0.isShipped && $0.file == name } ? InstalledFiles.plugin("AppServicesRules") : nil
-    }
-}
-
-extension CustomDataTable {
-    /// Returns the columns of the app's table for custom data; nil if it names none, or it does not exist.
-    func columns(of app: AppConfiguration) async throws -> [String]? {
-        guard let custom = app.customUserData else { return nil }
-        return try await columns(schema: custom.table.schema, table: custom.table.name, userID: custom.userIDField)
     }
 }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 package import SluiceCore
+import SluiceGateway
 import SluicePluginHost
 
 /// The `plugins.json` of an app directory, for changes: `sluice plugin add`.
@@ -12,23 +13,7 @@ package struct PluginList: Sendable {
     /// - Throws: The first problem, with file and line.
     package init(of directory: String) throws(SluiceError) {
         self.directory = directory
-        let path = "\(directory)/\(PluginListReader.file)"
-        guard FileManager.default.fileExists(atPath: path) else {
-            entries = []
-            return
-        }
-        let problems = ProblemList()
-        guard let text = AppDirectory.text(of: path, named: PluginListReader.file, problems) else {
-            throw problems.problems.first?.error ?? SluiceError(.configInvalid, "\(path) is no file.")
-        }
-        do throws(JSON.Mistake) {
-            let json = try JSON.located(Array(text.utf8))
-            _ = PluginListReader(list: problems).read(ConfigNode(file: PluginListReader.file, json: json, list: problems))
-            entries = json["plugins"]?.array ?? []
-        } catch {
-            throw SluiceError(.badJSON, "\(path):\(error.line):\(error.column): this is no JSON: \(error.problem).")
-        }
-        if let problem = problems.problems.first { throw problem.error }
+        entries = try PluginListReader.entries(of: directory)
     }
 
     /// Returns the SHA-256 of a file, in the form of the list.

@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluiceGateway
 package import SluiceQuery
 
 /// The static properties of a query: canonical text, tree, SQL and index form.

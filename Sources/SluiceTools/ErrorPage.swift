@@ -2,7 +2,7 @@ import SluiceCore
 
 /// The table of error codes as a page (docs/errors.md). `dev/generate-errors` compiles this file with the table alone, so it must not use
 /// any other type.
-enum ErrorPage {
+package enum ErrorPage {
     /// The sections of the page, by range of codes. The client's codes start at 950, after those of the configuration.
     private static let groups: [(range: Range<UInt16>, title: String)] = [
         (100..<200, "Connection"), (200..<300, "Session"), (300..<400, "Query language"), (400..<500, "HTTP and users"),
@@ -10,7 +10,7 @@ enum ErrorPage {
         (950..<1000, "The client"),
     ]
 
-    static var markdown: String {
+    package static var markdown: String {
         var text = """
             # Errors
 

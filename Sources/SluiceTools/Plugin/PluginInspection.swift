@@ -1,5 +1,6 @@
 import Logging
 package import SluiceCore
+package import SluiceGateway
 import SluicePluginHost
 
 /// Loads plugins without a gateway, for `sluice plugin check` and `sluice plugin list`.

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceGateway
+import SluiceTools
 import Testing
 
 struct QueryToolTests {

@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluiceGateway
 package import SluicePostgres
 
 /// Compares an app directory with a database and applies the differences: `sluice schema`.
