@@ -93,7 +93,7 @@ let package = Package(
         shared(
             "SluicePostgres", ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "CLibPQ"] + log, settings: adapter),
         shared("SluiceKafka", ["SluiceCore", "SluicePorts", "CRdKafka"] + log, settings: adapter),
-        shared("SluiceEmbeddedLog", ["SluiceCore", "SluicePorts"]),
+        shared("SluiceEmbeddedLog", ["SluiceCore", "SluicePorts"] + of("swift-collections", "DequeModule")),
         shared("SluiceCompression", ["SluiceCore", "CZlib", "CZstd"], settings: adapter),
         shared("SluicePluginHost", ["SluiceCore", "CSluicePlugin", "CSluiceSandbox"] + log, settings: adapter),
         shared(
