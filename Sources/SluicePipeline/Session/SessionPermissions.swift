@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluicePorts
 import SluiceQuery
 
 /// A session's permissions, with their predicates bound to the classes of a schema.
