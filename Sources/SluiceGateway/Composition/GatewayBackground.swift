@@ -1,6 +1,8 @@
 import ServiceLifecycle
 import SluiceCore
+import SluiceKafka
 import SluicePipeline
+import SluicePorts
 import SluicePostgres
 
 /// The background services of a gateway. They start in the order of these functions and end in the opposite one.

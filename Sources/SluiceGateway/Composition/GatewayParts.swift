@@ -1,6 +1,7 @@
 import Logging
 import ServiceLifecycle
 import SluiceCore
+import SluiceKafka
 import SluicePipeline
 import SluicePostgres
 
