@@ -16,7 +16,8 @@ private struct ListHistory {
     init(_ random: SplitMix64, hasInside: Bool) {
         self.random = random
         self.hasInside = hasInside
-        isDevice = hasInside && self.random.chance(30)
+        let chance = self.random.chance(30)
+        isDevice = hasInside && chance
         let elements = (0..<self.random.below(6)).map { Value.string(["a", "b", "c"][$0 % 3]) }
         together = ObjectState(values: ["list": .list(elements)], clocks: ObjectClocks())
         together.clocks.properties[8] = PropertyClock(stamp: WriteStamp(time: .zero, client: .server))
