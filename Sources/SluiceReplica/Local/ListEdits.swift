@@ -1,11 +1,10 @@
-import SluiceCore
-import SluiceReplica
+package import SluiceCore
 
 /// Edits of a list as changes of single elements, so that concurrent edits of other elements survive the merge.
-enum ListEdits {
+package enum ListEdits {
     /// Replaces a range with new elements: sets the common part, then removes or inserts the rest.
     /// - Parameter isAll: `true` if the range covers the whole list. Clearing a list also removes elements that others insert concurrently.
-    static func replacing(_ range: Range<Int>, with new: [Value], isAll: Bool) -> [ShownEdit.Change] {
+    package static func replacing(_ range: Range<Int>, with new: [Value], isAll: Bool) -> [ShownEdit.Change] {
         if isAll, new.isEmpty { return [.clear(.list)] }
         let kept = min(range.count, new.count)
         var changes = (0..<kept).map { ShownEdit.Change.setElement(range.lowerBound + $0, new[$0]) }
@@ -17,7 +16,7 @@ enum ListEdits {
 
     /// The moves that bring the elements into an order. The longest ascending run stays in place, so the number of moves is minimal.
     /// - Parameter order: The element's old index, by new index.
-    static func moves(to order: [Int]) -> [ShownEdit.Change] {
+    package static func moves(to order: [Int]) -> [ShownEdit.Change] {
         let staying = longestAscending(order)
         var now = Array(order.indices)
         var changes: [ShownEdit.Change] = []
@@ -31,6 +30,24 @@ enum ListEdits {
             if from != to { changes.append(.move(from: from, to: to)) }
         }
         return changes
+    }
+
+    /// The moves of one element to an index of the list without it, as `moves(to:)` finds them. O(1).
+    package static func move(from: Int, to: Int) -> [ShownEdit.Change] {
+        // Of two neighbors, the second one moves.
+        from == to ? [] : abs(from - to) == 1 ? [.move(from: max(from, to), to: min(from, to))] : [.move(from: from, to: to)]
+    }
+
+    /// The moves that exchange two elements, as `moves(to:)` finds them. O(1).
+    package static func swap(_ one: Int, _ other: Int) -> [ShownEdit.Change] {
+        let (low, high) = (min(one, other), max(one, other))
+        switch high - low {
+        case 0: return []
+        case 1: return [.move(from: high, to: low)]
+        // The first of the three stays.
+        case 2: return [.move(from: high, to: low), .move(from: high, to: low + 1)]
+        default: return [.move(from: high, to: low), .move(from: low + 1, to: high)]
+        }
     }
 
     /// The members of a longest ascending subsequence. O(n log n).
