@@ -113,7 +113,7 @@ let package = Package(
         // Layer 0: forms of values, shared by the product and its plugins
         .target(name: "SluiceValues", swiftSettings: common),
 
-        // Layer 1: words everybody uses
+        // Layer 1: the words of every other layer
         .target(name: "SluiceCore", dependencies: ["SluiceValues"], swiftSettings: common),
         .target(name: "SluicePluginKit", dependencies: ["SluiceValues", "CSluicePlugin"], swiftSettings: adapter),
 

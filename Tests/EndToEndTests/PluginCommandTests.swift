@@ -10,7 +10,7 @@ import Testing
         let manifest = try String(contentsOf: root.appendingPathComponent("Package.swift"), encoding: .utf8)
         let lines = manifest.split(separator: "\n", omittingEmptySubsequences: false)
         let start = try #require(lines.firstIndex { $0.hasPrefix("let package = Package(") })
-        let targets = ["CSluicePlugin", "SluicePluginKit"]
+        let targets = ["CSluicePlugin", "SluiceValues", "SluicePluginKit"]
         func line(_ beginning: String) throws -> Substring {
             try #require(lines.first { $0.drop { $0 == " " }.hasPrefix(beginning) }, "Package.swift has no line \(beginning)")
         }
