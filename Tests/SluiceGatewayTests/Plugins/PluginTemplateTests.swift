@@ -47,7 +47,7 @@ import Testing
             """
             swiftc -swift-version 6 -enable-testing -emit-library -emit-module -module-name OwnThings \(kit) -o libOwnThings.so \
             -Xlinker -z -Xlinker defs -Xlinker --version-script=exports.map Sources/OwnThings/*.swift \
-            \(Built.folder)/SluicePluginKit.build/*.o \(Built.folder)/CSluicePlugin.build/*.o
+            \(Built.folder)/SluicePluginKit.build/*.o \(Built.folder)/SluiceValues.build/*.o \(Built.folder)/CSluicePlugin.build/*.o
             swiftc -swift-version 6 -typecheck -module-name OwnThingsTests \(kit) -I . Tests/OwnThingsTests/*.swift \
             -plugin-path "$(dirname "$(readlink -f "$(which swiftc)")")/../lib/swift/host/plugins/testing"
             swift package dump-package >/dev/null
