@@ -231,7 +231,7 @@ let package = Package(
         ),
         .target(
             name: "SluiceSDK",
-            dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceReplica", "SluiceSync"],
+            dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", "SluiceSync"],
             swiftSettings: common
         ),
 
@@ -363,7 +363,7 @@ let package = Package(
             swiftSettings: [.swiftLanguageMode(.v6)]),
         tests(
             "SluiceSDK",
-            dependencies: ["SluiceSDK", "RealmSwift", "SluiceCore", "SluiceMerge", "SluiceReplica", "app-at-top-level"]),
+            dependencies: ["SluiceSDK", "RealmSwift", "SluiceCore", "SluiceMerge", "SluiceReplica", "SluiceSync", "app-at-top-level"]),
         // A device of the causal test, and one in a process of its own.
         .executableTarget(
             name: "register-client", dependencies: ["RealmSwift"], path: "Tests/Programs/RegisterClient",
