@@ -122,12 +122,18 @@ let package = Package(
                 + of("hummingbird", "Hummingbird") + of("swift-http-types", "HTTPTypes") + of("swift-nio", "NIOCore")
                 + of("swift-service-lifecycle", "ServiceLifecycle") + of("jwt-kit", "JWTKit")
                 + of("swift-crypto", "Crypto", "CryptoExtras")),
-        shared("SluiceSDK", ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceReplica", "SluiceSync"]),
+        shared("SluiceSDK", ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", "SluiceSync"]),
         shared("RealmSwift", ["SluiceSDK"]),
+        shared("SluiceDevServer", ["SluiceCore", "SluicePostgres"], settings: adapter),
+        shared(
+            "SluiceTools",
+            [
+                "SluiceCore", "SluiceQuery", "SluiceWire", "SluiceCompression", "SluicePorts", "SluicePostgres", "SluicePluginHost",
+                "SluiceNet", "SluiceDevServer", "SluiceGateway", "SluiceSync",
+            ] + log + of("swift-protobuf", "SwiftProtobuf")),
         .executableTarget(
             name: "sluice",
-            dependencies: ["SluiceCompression", "SluiceCore", "SluiceGateway", "SluiceSync", "SluiceWire"]
-                + of("swift-argument-parser", "ArgumentParser") + of("swift-protobuf", "SwiftProtobuf"),
+            dependencies: ["SluiceCore", "SluiceGateway", "SluiceTools"] + of("swift-argument-parser", "ArgumentParser"),
             path: "Shared/sluice",
             swiftSettings: common
         ),
