@@ -1,11 +1,11 @@
 # make demo    starts everything and plays New York's departures of 2013 through it; KEEP=1 leaves it running
 # make test    everything that a change must pass; FILTER=… runs the tests whose Target.Suite/name matches
 # make hostile 12,000 sockets that never authenticate against a gateway with 200 sessions; prints latencies and memory
-# make soak    random apps, simulated networks and killed sinks for an hour or more; what fails names its seed
+# make soak    the long plays in full: random apps, simulated networks, killed gateways and sinks; hours; what fails names its seed
 # make asan    hostile plugins with AddressSanitizer
 # make bench   the benchmarks, in release mode; ARGS=… goes to them
 # make fuzz    the query language under libFuzzer; SECONDS=60 unless given
-# make lint    format, layers, quoting of SQL and the English of comments and pages; make format writes the format
+# make lint    format, layers, dependencies of an app, quoting of SQL and the English of comments and pages; make format writes the format
 # make image   builds the image without a container engine and serves from it; needs root and Debian
 
 SHELL := /bin/bash
@@ -29,14 +29,13 @@ test: setup lint
 	dev/check-compose
 	dev/check-context
 	dev/check-servers
-	dev/with-servers --postgres --kafka --in-memory dev/run-tests $(if $(FILTER),--filter '$(FILTER)')
+	dev/check-groups
+	dev/run-tests $(if $(FILTER),--filter '$(FILTER)')
 
 soak: setup
-	SLUICE_ORACLE_RUNS=5000 SLUICE_ORACLE_WIDTH=3 SLUICE_LEAK_RUNS=300 SLUICE_SIMULATION_RUNS=100000 dev/with-servers --postgres --kafka --in-memory \
-		dev/run-tests --filter 'SluiceGatewayTests.OracleTests|SimulationTests'
-	SLUICE_CAUSAL_RUNS=50 SLUICE_KILL_RUNS=50 dev/with-servers --postgres --kafka --in-memory \
-		dev/run-tests --filter 'EndToEndTests.CausalTests'
-	SLUICE_INGEST_RECORDS=500000 dev/with-servers --postgres --kafka --in-memory dev/run-tests --filter 'EndToEndTests.IngestFaultTests'
+	SLUICE_SOAK=1 SLUICE_TEST_PROCESSES=1 dev/run-tests --filter 'SimulationTests|OracleTests|JSONRowReaderTests'
+	SLUICE_SOAK=1 dev/run-tests --filter 'EndToEndTests.CausalTests'
+	SLUICE_SOAK=1 dev/run-tests --filter 'EndToEndTests.IngestFaultTests'
 
 hostile: setup
 	for product in sluice sluice-plugin-host AppServicesRules; do swift build -c release --product $$product; done
@@ -54,6 +53,7 @@ fuzz:
 
 lint:
 	dev/check-layers
+	dev/check-traits
 	dev/check-quoting
 	dev/check-prose
 	$(swift_files) | xargs -0 swift format lint --strict --parallel --configuration .swift-format

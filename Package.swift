@@ -28,15 +28,24 @@ let server: [SwiftSetting] = [
 
 func nio(_ name: String) -> Target.Dependency { .product(name: name, package: "swift-nio") }
 
+/// A library that only the gateway, the programs and the tests use. An app that embeds the SDK with `traits: []` neither resolves nor builds
+/// its package (docs/decisions/0016-traits.md).
+func gatewayLibrary(_ name: String, of package: String) -> Target.Dependency {
+    .product(name: name, package: package, condition: .when(traits: ["Gateway"]))
+}
+
+/// A library of the system that only the gateway uses. SwiftPM looks for it even if the app builds no target that links it.
+func gatewayLibrary(_ name: String) -> Target.Dependency { .target(name: name, condition: .when(traits: ["Gateway"])) }
+
 /// A symbol that is missing is an error of the build. With a sanitizer (`dev/asan`) its functions come from the program that loads the plugin.
 let complete = Context.environment["SLUICE_ASAN"] == nil ? ["-Xlinker", "-z", "-Xlinker", "defs"] : []
 
 /// A rule plugin: a shared library that exports its entry and nothing else.
-func plugin(_ name: String, dependencies: [Target.Dependency]) -> Target {
+func plugin(_ name: String, dependencies: [Target.Dependency], folder: String = "Plugins") -> Target {
     .target(
         name: name,
         dependencies: dependencies,
-        path: "Plugins/\(name)",
+        path: "\(folder)/\(name)",
         exclude: ["README.md"],
         swiftSettings: common,
         linkerSettings: [
@@ -44,6 +53,9 @@ func plugin(_ name: String, dependencies: [Target.Dependency]) -> Target {
         ]
     )
 }
+
+/// The plugins of the tests. SwiftPM links a library only if it is a product. dev/run-tests sets the variable, so no app sees them.
+let testPlugins = Context.environment["SLUICE_TEST_PLUGINS"] == nil ? [] : ["FaultyC", "OtherVersionC"]
 
 func tests(_ name: String, dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: "\(name)Tests", dependencies: dependencies + ["TestSupport"], swiftSettings: common)
@@ -65,11 +77,11 @@ let package = Package(
         .library(name: "AuditTrail", type: .dynamic, targets: ["AuditTrail"]),
         .library(name: "FreezeC", type: .dynamic, targets: ["FreezeC"]),
         .library(name: "DenyAllC", type: .dynamic, targets: ["DenyAllC"]),
-        .library(name: "FaultyC", type: .dynamic, targets: ["FaultyC"]),
-        .library(name: "OtherVersionC", type: .dynamic, targets: ["OtherVersionC"]),
-        .library(name: "EarlierVersionC", type: .dynamic, targets: ["EarlierVersionC"]),
-        .library(name: "OlderMinorC", type: .dynamic, targets: ["OlderMinorC"]),
         .executable(name: "airport-ops", targets: ["AirportOps"]),
+    ] + testPlugins.map { .library(name: $0, type: .dynamic, targets: [$0]) },
+    traits: [
+        .default(enabledTraits: ["Gateway"]),
+        .trait(name: "Gateway", description: "The dependencies of the gateway, the command line and the tests."),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -92,13 +104,18 @@ let package = Package(
         .systemLibrary(name: "CRdKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
+        // Without pkg-config, which would find another SQLite than the SDK's on a Mac with Homebrew.
+        .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CSluicePlugin"),
         .target(name: "CSluiceSandbox"),
-        .target(name: "CSluiceVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
+        .target(name: "CSluiceVFS", dependencies: ["CSQLite"], linkerSettings: [.linkedLibrary("sqlite3")]),
 
-        // Layer 1: words everybody uses
-        .target(name: "SluiceCore", swiftSettings: common),
-        .target(name: "SluicePluginKit", dependencies: ["CSluicePlugin"], swiftSettings: adapter),
+        // Layer 0: forms of values, shared by the product and its plugins
+        .target(name: "SluiceValues", swiftSettings: common),
+
+        // Layer 1: the words of every other layer
+        .target(name: "SluiceCore", dependencies: ["SluiceValues"], swiftSettings: common),
+        .target(name: "SluicePluginKit", dependencies: ["SluiceValues", "CSluicePlugin"], swiftSettings: adapter),
 
         // Layer 2: pure algorithms
         .target(name: "SluiceQuery", dependencies: ["SluiceCore"], swiftSettings: common),
@@ -113,17 +130,32 @@ let package = Package(
         // Layer 3
         .target(name: "SluiceMatch", dependencies: ["SluiceCore", "SluiceQuery"], swiftSettings: common),
 
-        // Layer 4: adapters, one outside system each
-        .target(name: "SluiceCompression", dependencies: ["SluiceCore", "CZlib", "CZstd"], swiftSettings: adapter + server),
+        // Layer 4: the ports of the pipeline and the values that cross them
+        .target(
+            name: "SluicePorts", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire"], swiftSettings: common + server
+        ),
+
+        // Layer 5: adapters, one outside system each
+        .target(
+            name: "SluiceCompression", dependencies: ["SluiceCore", gatewayLibrary("CZlib"), gatewayLibrary("CZstd")],
+            swiftSettings: adapter + server),
         .target(
             name: "SluicePostgres",
-            dependencies: ["SluiceCore", "CLibPQ", .product(name: "Logging", package: "swift-log")],
+            dependencies: [
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", gatewayLibrary("CLibPQ"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: adapter + server
         ),
         .target(
             name: "SluiceKafka",
-            dependencies: ["SluiceCore", "CRdKafka", .product(name: "Logging", package: "swift-log")],
+            dependencies: ["SluiceCore", "SluicePorts", gatewayLibrary("CRdKafka"), .product(name: "Logging", package: "swift-log")],
             swiftSettings: adapter + server
+        ),
+        .target(
+            name: "SluiceEmbeddedLog",
+            dependencies: ["SluiceCore", "SluicePorts", .product(name: "DequeModule", package: "swift-collections")],
+            swiftSettings: common + server
         ),
         .target(
             name: "SluicePluginHost",
@@ -136,21 +168,26 @@ let package = Package(
                 "SluiceCore",
                 nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOFoundationCompat"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HummingbirdCore", package: "hummingbird"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                gatewayLibrary("NIOHTTPTypesHTTP1", of: "swift-nio-extras"),
+                gatewayLibrary("HTTPTypes", of: "swift-http-types"),
+                gatewayLibrary("Hummingbird", of: "hummingbird"),
+                gatewayLibrary("HummingbirdCore", of: "hummingbird"),
+                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: common + server
         ),
 
-        // Layer 5: what the project is for
+        // Layer 5: the server of development and tests, on the adapter of PostgreSQL
+        .target(
+            name: "SluiceDevServer", dependencies: ["SluiceCore", "SluicePostgres"], swiftSettings: adapter + server
+        ),
+
+        // Layer 6: what the project is for
         .target(
             name: "SluicePipeline",
             dependencies: [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch",
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "Logging", package: "swift-log"),
@@ -159,10 +196,7 @@ let package = Package(
         ),
         .target(
             name: "SluiceReplica",
-            dependencies: [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", "CSluiceVFS",
-                .product(name: "GRDBSQLite", package: "GRDB.swift"),
-            ],
+            dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "CSQLite", "CSluiceVFS"],
             swiftSettings: common
         ),
         .target(
@@ -177,36 +211,46 @@ let package = Package(
             swiftSettings: common
         ),
 
-        // Layer 6
+        // Layer 7
         .target(
             name: "SluiceGateway",
             dependencies: [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch",
-                "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluicePluginHost", "SluiceNet", "SluiceCompression",
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
+                "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost",
+                "SluiceNet", "SluiceCompression",
+                gatewayLibrary("Hummingbird", of: "hummingbird"),
+                gatewayLibrary("HTTPTypes", of: "swift-http-types"),
                 nio("NIOCore"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "JWTKit", package: "jwt-kit"),
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "CryptoExtras", package: "swift-crypto"),
+                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"),
+                gatewayLibrary("JWTKit", of: "jwt-kit"),
+                gatewayLibrary("Crypto", of: "swift-crypto"),
+                gatewayLibrary("CryptoExtras", of: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: common + server
         ),
         .target(
             name: "SluiceSDK",
-            dependencies: ["SluiceCore", "SluiceQuery", "SluiceReplica", "SluiceSync"],
+            dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", "SluiceSync"],
             swiftSettings: common
         ),
 
-        // Layer 7
+        // Layer 8: what the commands do, the programs, and the name that apps import
+        .target(
+            name: "SluiceTools",
+            dependencies: [
+                "SluiceCore", "SluiceQuery", "SluiceWire", "SluiceCompression", "SluicePorts", "SluicePostgres", "SluicePluginHost",
+                "SluiceNet", "SluiceDevServer", "SluiceGateway", "SluiceSync",
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: common + server
+        ),
         .executableTarget(
             name: "sluice",
             dependencies: [
-                "SluiceCore", "SluiceGateway", "SluiceSync", "SluiceWire", "SluiceCompression",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+                "SluiceCore", "SluiceGateway", "SluiceTools",
+                gatewayLibrary("ArgumentParser", of: "swift-argument-parser"),
             ],
             swiftSettings: common + server
         ),
@@ -216,18 +260,16 @@ let package = Package(
         .target(name: "RealmSwift", dependencies: ["SluiceSDK"], swiftSettings: common),
 
         // Plugins: everybody's way in, ours included
-        plugin("AppServicesRules", dependencies: ["SluicePluginKit"]),
+        plugin("AppServicesRules", dependencies: ["SluicePluginKit", "SluiceValues"]),
         plugin("WeatherIngest", dependencies: ["SluicePluginKit"]),
         plugin("RateLimits", dependencies: ["SluicePluginKit"]),
         plugin("FieldRedaction", dependencies: ["SluicePluginKit"]),
         plugin("AuditTrail", dependencies: ["SluicePluginKit"]),
         plugin("FreezeC", dependencies: ["CSluicePlugin"]),
         plugin("DenyAllC", dependencies: ["CSluicePlugin"]),
-        // What the tests of the plugin host need: one that misbehaves on demand, those of another ABI, one of an older one.
-        plugin("FaultyC", dependencies: ["CSluicePlugin"]),
-        plugin("OtherVersionC", dependencies: ["CSluicePlugin"]),
-        plugin("EarlierVersionC", dependencies: ["CSluicePlugin"]),
-        plugin("OlderMinorC", dependencies: ["CSluicePlugin"]),
+        // What the tests of the plugin host need: one that misbehaves on demand, and one of another major version of the ABI.
+        plugin("FaultyC", dependencies: ["CSluicePlugin"], folder: "Tests/Plugins"),
+        plugin("OtherVersionC", dependencies: ["CSluicePlugin"], folder: "Tests/Plugins"),
 
         // The demo: an app's models, the scene with its servers, and the program
         .target(
@@ -247,7 +289,8 @@ let package = Package(
         ),
 
         // Tests, one target per room
-        .target(name: "TestSupport", dependencies: ["SluiceCore", "SluiceQuery"], path: "Tests/Support", swiftSettings: common),
+        .target(
+            name: "TestSupport", dependencies: ["SluiceCore", "SluiceQuery", "CSQLite"], path: "Tests/Support", swiftSettings: common),
         tests("SluiceCore", dependencies: ["SluiceCore"]),
         tests("SluiceQuery", dependencies: ["SluiceCore", "SluiceQuery"]),
         tests("SluiceMatch", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMatch"]),
@@ -257,8 +300,18 @@ let package = Package(
             dependencies: ["SluiceCore", "SluiceWire", .product(name: "SwiftProtobuf", package: "swift-protobuf")]),
         tests(
             "SluicePostgres",
-            dependencies: ["SluiceCore", "SluiceQuery", "SluicePostgres", .product(name: "Logging", package: "swift-log")]),
-        tests("SluiceKafka", dependencies: ["SluiceCore", "SluiceKafka", "CRdKafka", .product(name: "Logging", package: "swift-log")]),
+            dependencies: [
+                "SluiceCore", "SluiceDevServer", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluicePostgres",
+                .product(name: "Logging", package: "swift-log"),
+            ]),
+        tests("SluiceDevServer", dependencies: ["SluiceCore", "SluiceDevServer", "SluicePostgres"]),
+        tests("SluicePorts", dependencies: ["SluiceCore", "SluicePorts"]),
+        tests(
+            "SluiceKafka",
+            dependencies: [
+                "SluiceCore", "SluiceKafka", "SluicePorts", gatewayLibrary("CRdKafka"), .product(name: "Logging", package: "swift-log"),
+            ]),
+        tests("SluiceEmbeddedLog", dependencies: ["SluiceCore", "SluiceEmbeddedLog", "SluicePorts"]),
         // The plugin host on a kernel that lacks a part of the sandbox.
         .executableTarget(name: "old-kernel", dependencies: ["CSluiceSandbox"], path: "Tests/Programs/OldKernel"),
         tests(
@@ -278,11 +331,15 @@ let package = Package(
             "SluiceNet",
             dependencies: [
                 "SluiceCore", "SluiceNet", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
-                .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                gatewayLibrary("Hummingbird", of: "hummingbird"), gatewayLibrary("HTTPTypes", of: "swift-http-types"),
+                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"),
                 .product(name: "Logging", package: "swift-log"),
             ]),
-        tests("SluicePipeline", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePipeline"]),
+        tests(
+            "SluicePipeline",
+            dependencies: [
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePorts", "SluiceEmbeddedLog", "SluicePipeline",
+            ]),
         // The other process in tests of files that several share, and the one that is killed.
         .executableTarget(
             name: "replica-writer", dependencies: ["SluiceCore", "SluiceReplica"], path: "Tests/Programs/ReplicaWriter",
@@ -291,12 +348,12 @@ let package = Package(
             "SluiceReplica",
             dependencies: [
                 "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", "replica-writer",
-                .product(name: "GRDB", package: "GRDB.swift"),
+                gatewayLibrary("GRDB", of: "GRDB.swift"),
             ]),
         tests(
             "SluiceSync",
             dependencies: [
-                "SluiceCore", "SluiceMerge", "SluicePipeline", "SluiceReplica", "SluiceSync", "SluiceWire", nio("NIOCore"),
+                "SluiceCore", "SluiceMerge", "SluicePipeline", "SluicePorts", "SluiceReplica", "SluiceSync", "SluiceWire", nio("NIOCore"),
                 nio("NIOEmbedded"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
                 .product(name: "Logging", package: "swift-log"),
             ]),
@@ -306,7 +363,7 @@ let package = Package(
             swiftSettings: [.swiftLanguageMode(.v6)]),
         tests(
             "SluiceSDK",
-            dependencies: ["SluiceSDK", "RealmSwift", "SluiceCore", "SluiceMerge", "SluiceReplica", "app-at-top-level"]),
+            dependencies: ["SluiceSDK", "RealmSwift", "SluiceCore", "SluiceMerge", "SluiceReplica", "SluiceSync", "app-at-top-level"]),
         // A device of the causal test, and one in a process of its own.
         .executableTarget(
             name: "register-client", dependencies: ["RealmSwift"], path: "Tests/Programs/RegisterClient",
@@ -314,20 +371,23 @@ let package = Package(
         tests(
             "SluiceGateway",
             dependencies: [
-                "SluiceCompression", "SluiceCore", "SluiceGateway", "SluiceKafka", "SluiceNet", "SluicePipeline",
-                "SluiceMerge", "SluicePluginHost", "SluicePostgres", "SluiceQuery",
+                "SluiceCompression", "SluiceCore", "SluiceDevServer", "SluiceEmbeddedLog", "SluiceGateway", "SluiceKafka", "SluiceNet",
+                "SluicePipeline", "SluiceMerge", "SluicePluginHost", "SluicePorts", "SluicePostgres", "SluiceQuery",
                 "SluiceReplica", "SluiceSync", "SluiceWire",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
-                .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "JWTKit", package: "jwt-kit"), .product(name: "Logging", package: "swift-log"), nio("NIOCore"),
+                gatewayLibrary("Hummingbird", of: "hummingbird"), gatewayLibrary("HTTPTypes", of: "swift-http-types"),
+                gatewayLibrary("JWTKit", of: "jwt-kit"), .product(name: "Logging", package: "swift-log"), nio("NIOCore"),
                 nio("NIOPosix"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"), .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"), "SluiceSDK", "register-client",
+                .product(name: "NIOSSL", package: "swift-nio-ssl"), gatewayLibrary("Crypto", of: "swift-crypto"),
+                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"), "SluiceSDK", "SluiceTools",
+                "register-client",
             ]),
+        tests("SluiceTools", dependencies: ["SluiceCore", "SluiceGateway", "SluiceQuery", "SluiceTools"]),
         tests(
             "EndToEnd",
             dependencies: [
-                "AirportOpsModels", "AirportOpsScene", "RealmSwift", "SluiceCore", "SluiceKafka", "SluicePostgres", "register-client",
+                "AirportOpsModels", "AirportOpsScene", "RealmSwift", "SluiceCore", "SluiceDevServer", "SluiceKafka", "SluicePorts",
+                "SluicePostgres", "register-client",
                 .product(name: "Logging", package: "swift-log"),
             ]),
     ],

@@ -29,7 +29,7 @@ func shared(
 func plugin(_ name: String, rules: String? = nil) -> Target {
     .target(
         name: name,
-        dependencies: ["SluicePluginKit"] + (rules.map { [.target(name: $0)] } ?? []),
+        dependencies: ["SluicePluginKit", "SluiceValues"] + (rules.map { [.target(name: $0)] } ?? []),
         path: rules == nil ? "Plugins/\(name)" : "Sources/\(name)",
         exclude: rules == nil ? ["README.md"] : [],
         swiftSettings: common,
@@ -58,7 +58,6 @@ let package = Package(
         .library(name: "AppServicesRules", type: .dynamic, targets: ["AppServicesRules"]),
         .library(name: "RateLimits", type: .dynamic, targets: ["RateLimits"]),
         .library(name: "BenchRows", type: .dynamic, targets: ["BenchRows"]),
-        .library(name: "BenchJSON", type: .dynamic, targets: ["BenchJSON"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -70,26 +69,31 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
         .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
-        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     ],
     targets: [
         .systemLibrary(name: "CLibPQ", path: "Shared/CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CRdKafka", path: "Shared/CRdKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
         .systemLibrary(name: "CZlib", path: "Shared/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CZstd", path: "Shared/CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
+        .systemLibrary(name: "CSQLite", path: "Shared/CSQLite", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CSluicePlugin", path: "Shared/CSluicePlugin"),
         .target(name: "CSluiceSandbox", path: "Shared/CSluiceSandbox"),
-        .target(name: "CSluiceVFS", path: "Shared/CSluiceVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
-        shared("SluiceCore", []),
-        shared("SluicePluginKit", ["CSluicePlugin"], settings: adapter),
+        .target(name: "CSluiceVFS", dependencies: ["CSQLite"], path: "Shared/CSluiceVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
+        shared("SluiceValues", []),
+        shared("SluiceCore", ["SluiceValues"]),
+        shared("SluicePluginKit", ["SluiceValues", "CSluicePlugin"], settings: adapter),
         shared("SluiceQuery", ["SluiceCore"]),
         shared("SluiceMerge", ["SluiceCore"]),
         shared("SluiceWire", ["SluiceCore"] + of("swift-protobuf", "SwiftProtobuf"), exclude: ["Protos"]),
         shared("SluiceMatch", ["SluiceCore", "SluiceQuery"]),
-        shared("SluicePostgres", ["SluiceCore", "CLibPQ"] + log, settings: adapter),
-        shared("SluiceKafka", ["SluiceCore", "CRdKafka"] + log, settings: adapter),
+        shared("SluicePorts", ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire"]),
+        shared(
+            "SluicePostgres", ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "CLibPQ"] + log, settings: adapter),
+        shared("SluiceKafka", ["SluiceCore", "SluicePorts", "CRdKafka"] + log, settings: adapter),
+        shared("SluiceEmbeddedLog", ["SluiceCore", "SluicePorts"] + of("swift-collections", "DequeModule")),
         shared("SluiceCompression", ["SluiceCore", "CZlib", "CZstd"], settings: adapter),
         shared("SluicePluginHost", ["SluiceCore", "CSluicePlugin", "CSluiceSandbox"] + log, settings: adapter),
         shared(
@@ -100,27 +104,36 @@ let package = Package(
                 + of("hummingbird", "Hummingbird", "HummingbirdCore") + of("swift-service-lifecycle", "ServiceLifecycle")),
         shared(
             "SluicePipeline",
-            ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch"] + of("swift-protobuf", "SwiftProtobuf") + log),
-        shared("SluiceReplica", ["SluiceCore", "SluiceQuery", "SluiceMerge", "CSluiceVFS"] + of("GRDB.swift", "GRDBSQLite")),
+            ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts"] + log
+                + of("swift-protobuf", "SwiftProtobuf") + of("swift-collections", "DequeModule")),
+        shared("SluiceReplica", ["SluiceCore", "SluiceQuery", "SluiceMerge", "CSQLite", "CSluiceVFS"]),
         shared(
             "SluiceSync",
             ["SluiceCore", "SluiceReplica", "SluiceWire"] + log
-                + of("swift-nio", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSocket") + of("swift-nio-ssl", "NIOSSL")),
+                + of("swift-nio", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSocket") + of("swift-nio-ssl", "NIOSSL")
+                + of("swift-collections", "DequeModule")),
         shared(
             "SluiceGateway",
             [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch",
-                "SluiceCompression", "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluicePluginHost", "SluiceNet",
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
+                "SluiceCompression", "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost",
+                "SluiceNet",
             ] + log
                 + of("hummingbird", "Hummingbird") + of("swift-http-types", "HTTPTypes") + of("swift-nio", "NIOCore")
                 + of("swift-service-lifecycle", "ServiceLifecycle") + of("jwt-kit", "JWTKit")
                 + of("swift-crypto", "Crypto", "CryptoExtras")),
-        shared("SluiceSDK", ["SluiceCore", "SluiceQuery", "SluiceReplica", "SluiceSync"]),
+        shared("SluiceSDK", ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", "SluiceSync"]),
         shared("RealmSwift", ["SluiceSDK"]),
+        shared("SluiceDevServer", ["SluiceCore", "SluicePostgres"], settings: adapter),
+        shared(
+            "SluiceTools",
+            [
+                "SluiceCore", "SluiceQuery", "SluiceWire", "SluiceCompression", "SluicePorts", "SluicePostgres", "SluicePluginHost",
+                "SluiceNet", "SluiceDevServer", "SluiceGateway", "SluiceSync",
+            ] + log + of("swift-protobuf", "SwiftProtobuf")),
         .executableTarget(
             name: "sluice",
-            dependencies: ["SluiceCompression", "SluiceCore", "SluiceGateway", "SluiceSync", "SluiceWire"]
-                + of("swift-argument-parser", "ArgumentParser") + of("swift-protobuf", "SwiftProtobuf"),
+            dependencies: ["SluiceCore", "SluiceGateway", "SluiceTools"] + of("swift-argument-parser", "ArgumentParser"),
             path: "Shared/sluice",
             swiftSettings: common
         ),
@@ -131,7 +144,6 @@ let package = Package(
         plugin("RateLimits"),
         .target(name: "BenchRules", dependencies: ["SluicePluginKit"], swiftSettings: common),
         plugin("BenchRows", rules: "BenchRules"),
-        plugin("BenchJSON", rules: "BenchRules"),
         // The references, in C.
         limit("wsload"),
         limit("wsrv"),
@@ -141,13 +153,12 @@ let package = Package(
         .executableTarget(
             name: "SluiceBench",
             dependencies: [
-                "SluiceCore", "SluiceGateway", "SluiceMatch", "SluiceQuery", "SluicePostgres", "SluicePluginHost", "SluiceWire", "SluiceReplica",
-                "SluiceSync",
-                "RealmSwift",
+                "SluiceCore", "SluiceGateway", "SluiceMatch", "SluiceQuery", "SluicePorts", "SluicePostgres", "SluicePluginHost",
+                "SluiceWire", "SluiceReplica", "SluiceSync", "RealmSwift", "CSQLite",
             ]
                 + log
                 + of("swift-argument-parser", "ArgumentParser")
-                + of("swift-protobuf", "SwiftProtobuf") + of("GRDB.swift", "GRDB"),
+                + of("swift-protobuf", "SwiftProtobuf"),
             swiftSettings: common
         ),
     ],

@@ -1,4 +1,5 @@
 import SluicePluginKit
+import SluiceValues
 
 /// Values and names in the query language.
 enum QueryLiteral {
@@ -34,7 +35,7 @@ enum QueryLiteral {
 
     /// Returns a string literal. The language has no escapes, so text that would need one is base64.
     static func quoted(_ text: String) -> String {
-        text.utf8.allSatisfy(isPlain) ? "\"\(text)\"" : "B64\"\(Base64Text.encode(text.utf8))\""
+        text.utf8.allSatisfy(isPlain) ? "\"\(text)\"" : "B64\"\(Base64.encode(Array(text.utf8)))\""
     }
 
     private static func isPlain(_ byte: UInt8) -> Bool {

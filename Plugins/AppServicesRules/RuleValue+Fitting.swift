@@ -1,4 +1,5 @@
 import SluicePluginKit
+import SluiceValues
 
 // Custom data that the admin API sets, provider data and values are plain JSON, which writes an ObjectId, a UUID or a date as text. A
 // comparison converts such text to the field's type. Text without the form of that type remains text, which equals no such value.
@@ -11,8 +12,7 @@ extension RuleValue {
         // Twelve characters are also an ObjectId, but more often a word. They need an explicit %stringToOid.
         case ("objectId", .string(let text)) where text.utf8.count == 24: RuleValue(objectIdText: text) ?? self
         case ("uuid", .string(let text)): RuleValue(uuidText: text) ?? self
-        case ("date", .string(let text)):
-            DateText.read(.string(text)).map { .date(seconds: $0.seconds, nanoseconds: $0.nanoseconds) } ?? self
+        case ("date", .string(let text)): Timestamp(iso8601: text).map { RuleValue($0) } ?? self
         case ("int", .decimal(let digits)), ("double", .decimal(let digits)), ("float", .decimal(let digits)):
             Self.number(digits) ?? self
         default: self

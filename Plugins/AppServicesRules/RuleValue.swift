@@ -1,4 +1,5 @@
 import SluicePluginKit
+import SluiceValues
 
 /// A value as rules compare it: JSON with the types that extended JSON adds.
 enum RuleValue {
@@ -40,49 +41,38 @@ enum RuleValue {
         guard let members = value.members, members.count == 1, let key = members.first?.key, let content = members.first?.value else {
             return nil
         }
-        switch (key, content) {
-        case ("$oid", .string(let text)):
-            guard let id = RuleValue(objectIdText: text) else { return nil }
-            self = id
-        case ("$uuid", .string(let text)):
-            guard let id = RuleValue(uuidText: text) else { return nil }
-            self = id
-        case ("$numberInt", .string(let text)), ("$numberLong", .string(let text)):
-            guard let number = Int64(text) else { return nil }
-            self = .int(number)
-        case ("$numberDouble", .string(let text)):
-            guard let number = Double(text) else { return nil }
-            self = .double(number)
-        case ("$numberDecimal", .string(let text)):
-            guard DecimalDigits(text) != nil else { return nil }
-            self = .decimal(text)
-        case ("$date", _):
-            guard let date = DateText.read(content) else { return nil }
-            self = .date(seconds: date.seconds, nanoseconds: date.nanoseconds)
-        case ("$binary", _):
-            guard let base64 = content["base64"]?.string, Base64Text.isValid(base64) else { return nil }
-            self = .binary(base64)
-        default: return nil
+        // A decimal of a rule may have more digits than one of the store. Comparisons round it, as queries do.
+        if key == "$numberDecimal" {
+            guard let digits = content.string, Decimal128(ruleDigits: digits) != nil else { return nil }
+            self = .decimal(digits)
+            return
+        }
+        switch ExtendedForm(value) {
+        case .int(let number): self = .int(number)
+        case .double(let number): self = .double(number)
+        case .binary(let bytes): self = .binary(Base64.encode(bytes))
+        case .timestamp(let time): self = RuleValue(time)
+        case .objectId(let id): self = .objectId(id.description)
+        case .uuid(let id): self = .uuid(id.description)
+        case .decimal, .link, nil: return nil
         }
     }
 
+    init(_ time: Timestamp) { self = .date(seconds: time.seconds, nanoseconds: Int64(time.nanoseconds)) }
+
     init?(objectIdText text: String) {
-        let digits = text.lowercased()
-        if digits.utf8.count == 24, digits.utf8.allSatisfy(\.isHexDigit) {
-            self = .objectId(digits)
+        if let id = ObjectIdentifierBytes(hex: text) {
+            self = .objectId(id.description)
         } else if text.utf8.count == 12 {
-            let hex = Array("0123456789abcdef")
-            self = .objectId(String(text.utf8.flatMap { [hex[Int($0 >> 4)], hex[Int($0 & 15)]] }))
+            self = .objectId(Hex.encode(text.utf8))
         } else {
             return nil
         }
     }
 
     init?(uuidText text: String) {
-        let digits = text.lowercased()
-        let parts = digits.split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.map(\.utf8.count) == [8, 4, 4, 4, 12], parts.allSatisfy({ $0.utf8.allSatisfy(\.isHexDigit) }) else { return nil }
-        self = .uuid(digits)
+        guard let id = UUIDBytes(text) else { return nil }
+        self = .uuid(id.description)
     }
 
     /// `true` if two values are equal. Numbers compare by value, and NaN equals nothing.
@@ -157,38 +147,5 @@ extension RuleValue: Hashable {
         case .list(let v): hasher.combine(v)
         case .object(let v): hasher.combine(v)
         }
-    }
-}
-
-extension UInt8 {
-    var isHexDigit: Bool {
-        switch self {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "A")...UInt8(ascii: "F"): true
-        default: false
-        }
-    }
-}
-
-/// Base64 text.
-enum Base64Text {
-    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-
-    static func encode(_ bytes: some Collection<UInt8>) -> String {
-        var text: [UInt8] = []
-        var rest = Array(bytes)[...]
-        while !rest.isEmpty {
-            let group = rest.prefix(3)
-            rest = rest.dropFirst(3)
-            let bits = group.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } << UInt32(8 * (3 - group.count))
-            for index in 0..<4 {
-                text.append(index <= group.count ? alphabet[Int(bits >> UInt32(18 - 6 * index)) & 63] : UInt8(ascii: "="))
-            }
-        }
-        return String(decoding: text, as: UTF8.self)
-    }
-
-    static func isValid(_ text: String) -> Bool {
-        let padding = text.utf8.reversed().prefix { $0 == UInt8(ascii: "=") }.count
-        return text.utf8.count.isMultiple(of: 4) && padding <= 2 && text.utf8.dropLast(padding).allSatisfy(alphabet.contains)
     }
 }

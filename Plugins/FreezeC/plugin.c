@@ -3,7 +3,7 @@
  * reading goes on:
  *     {"types": ["Order"], "except_users": ["6650f0c2a9…"]}
  * With "closed_field", a field of true and false, nobody may change or delete those of their objects in which it is true: that
- * takes a look at each write, which comes as rows (`check_write_rows`).
+ * takes a look at each write, which comes as rows (`check_write`).
  * The gateway has checked the configuration's form (`config_schema`), and its JSON is compact: so a list of texts begins after
  * `"name":[` and ends before `]`, since no text of ours has a bracket or an escape in it; one that has is refused.
  */
@@ -20,7 +20,6 @@ struct list {
 };
 
 struct state {
-    int says_grants; /* whether the gateway knows the word */
     struct list types, except, closed; /* closed: the field's name, if one is given */
 };
 
@@ -108,7 +107,7 @@ static void drop(struct state *state) {
 }
 
 static sluice_status configure(void *opaque, sluice_text input, const sluice_sink *answer) {
-    struct state *state = opaque, next = {state->says_grants, {0}, {0}, {0}};
+    struct state *state = opaque, next = {{0}, {0}, {0}};
     const char *end = input.data + input.length;
     /* The plugin's own configuration comes last. */
     const char *config = input.data ? find_last(input.data, end, "\"config\":") : NULL;
@@ -142,7 +141,7 @@ static void put_type(const struct state *state, const sluice_sink *answer, const
                                    : ":{\"read\":\"TRUEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":true,"
                                      "\"role\":\"not frozen\"");
     /* It only takes away: where nobody else allows anything, nothing is allowed. */
-    put_text(answer, state->says_grants ? ",\"grants\":false}" : "}");
+    put_text(answer, ",\"grants\":false}");
 }
 
 /* The input is {"user":{"id":"…",…},"types":["…",…]}: the id is the first text, the types come last. */
@@ -180,7 +179,7 @@ static int is_closed(const struct state *state, const sluice_write *write) {
     return sluice_row_bool(&write->before, column, &closed) && closed;
 }
 
-static sluice_status check_write_rows(void *opaque, const sluice_writes *writes, const sluice_sink *answer) {
+static sluice_status check_write(void *opaque, const sluice_writes *writes, const sluice_sink *answer) {
     const struct state *state = opaque;
     if (!state->closed.is_given || has_plain(&state->except, writes->user_id)) {
         put_text(answer, "{\"writes\":\"allow\"}");
@@ -199,9 +198,8 @@ static sluice_status check_write_rows(void *opaque, const sluice_writes *writes,
 
 sluice_status sluice_plugin_entry(const sluice_host *host, sluice_plugin *plugin, const sluice_sink *answer) {
     struct state *state = calloc(1, sizeof *state);
-    (void)answer;
+    (void)host, (void)answer;
     if (!state) return SLUICE_FAILED;
-    state->says_grants = host->abi_minor >= 6;
     plugin->size = sizeof *plugin;
     plugin->abi_major = SLUICE_PLUGIN_ABI_MAJOR;
     plugin->abi_minor = SLUICE_PLUGIN_ABI_MINOR;
@@ -213,6 +211,6 @@ sluice_status sluice_plugin_entry(const sluice_host *host, sluice_plugin *plugin
                                  "\"closed_field\":{\"type\":\"text\",\"help\":\"Objects in which it is true are frozen, not whole types.\"}}");
     plugin->configure = configure;
     plugin->open_session = open_session;
-    plugin->check_write_rows = check_write_rows;
+    plugin->check_write = check_write;
     return SLUICE_OK;
 }

@@ -1,3 +1,5 @@
+package import SluiceValues
+
 /// The user of a session, as rules see it.
 package struct UserContext: Hashable, Sendable {
     package var id: String

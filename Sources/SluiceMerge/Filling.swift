@@ -44,7 +44,7 @@ private struct Filling {
     private func fill(elements: inout [Value], _ type: ObjectType, _ clock: inout PropertyClock) -> Bool {
         var list = clock.list(of: elements.count)
         var isChanged = false
-        for (index, element) in list.elements(.present).enumerated() {
+        for (index, element) in list.elements.enumerated() {
             guard case .dictionary(var fields) = elements[index] else { continue }
             let place = list.places[element.first]
             var inner = place.value?.clock ?? PropertyClock(stamp: place.stamp)

@@ -22,17 +22,18 @@ struct EditMerge {
             value = .null
             defer { value = .dictionary(fields) }
             return try descend(rest, into: key, &fields, &clock)
-        case (.element(let reference), .list(var elements)):
+        case (.element(let reference), .list(let elements)):
+            let list = OpenList.open(elements, &clock.contents, by: writer)
             value = .null
-            defer { value = .list(elements) }
-            return try descend(rest, into: reference, &elements, &clock)
+            defer { list.close(&value, &clock.contents) }
+            return try descend(rest, into: reference, list)
         default: return .lost
         }
     }
 
     // MARK: Keys
 
-    private func descend(
+    func descend(
         _ rest: ArraySlice<EditStep>, into key: String, _ fields: inout [String: Value], _ clock: inout PropertyClock
     ) throws(SluiceError) -> Merge.Outcome {
         let isNew = fields[key] == nil
@@ -71,61 +72,33 @@ struct EditMerge {
 
     // MARK: Elements
 
-    private func descend(
-        _ rest: ArraySlice<EditStep>, into reference: ElementRef, _ elements: inout [Value], _ clock: inout PropertyClock
+    func descend(
+        _ rest: ArraySlice<EditStep>, into reference: ElementRef, _ list: OpenList
     ) throws(SluiceError) -> Merge.Outcome {
-        var list = clock.list(of: elements.count)
-        if rest.isEmpty, let size = edit.priorSize { try list.checkSize(size, by: writer) }
-        guard let found = try list.find(reference, elements, by: writer) else { return .lost }
-        let present = list.presentIndex(of: found.first)
-        if rest.isEmpty, edit.action == .remove {
-            // Also recorded for a removed element: a point of view sees only some of the removals.
-            list.places[found.first].removals.append(ListClock.Removal(client: writer.stamp.client, lsn: writer.now))
-            if let present { list.places[found.first].remember(elements[present], until: writer.now) }
-            clock.contents = .list(list)
-            guard let present else { return .same }
-            elements.remove(at: present)
-            return .changed
-        }
-        if rest.isEmpty, case .move(let after, let tag) = edit.action {
-            // A repeated move is already in the list.
-            if list.index(of: ListClock.ID(client: writer.stamp.client, tag: tag)) != nil { return .same }
-            let order = list.elements(.present).map(\.first)
-            let behind = try list.anchor(after, elements, by: writer)
-            list.add(
-                stamp: writer.stamp, tag: tag, element: list.places[found.first].id, lsn: writer.now, behind: behind, eyes: eyes)
-            clock.contents = .list(list)
-            return reorder(&elements, from: order, list)
-        }
+        if rest.isEmpty, let size = edit.priorSize { try list.checkSize(size) }
+        guard let found = try list.find(reference) else { return .lost }
+        if rest.isEmpty, case .remove = edit.action { return list.remove(found.first) }
+        if rest.isEmpty, case .move(let after, let tag) = edit.action { return try list.move(found.first, behind: after, tag) }
         // A removed element is neither restored nor changed (CR-12).
-        guard let present else { return .lost }
-        var inner = list.places[found.first].value?.clock ?? PropertyClock(stamp: list.places[found.first].stamp)
-        let before = elements[present]
-        let outcome = try descend(rest, &elements[present], &inner)
+        guard list.presentPlace(of: found.first) != nil else { return .lost }
+        var inner = list.clock(of: found.first)
+        let hash = list.originalHash(of: found.first)
+        let outcome = try descend(rest, &list.values[found.first], &inner)
         if outcome == .lost { return .lost }
-        list.places[found.first].remember(before, until: writer.now)
-        list.places[found.first].value = Contents.Entry(clock: inner, lsn: writer.now)
-        clock.contents = .list(list)
+        list.change(found.first, hash, inner)
         return outcome
     }
 
-    private var eyes: ListClock.Eyes { .writer(writer.base, writer.stamp.client) }
-
-    /// Puts the values in the order after a move. The move has added exactly one place to the list.
-    private func reorder(_ elements: inout [Value], from before: [Int], _ list: ListClock) -> Merge.Outcome {
-        guard let added = list.places.firstIndex(where: { $0.stamp == writer.stamp && $0.tag == moveTag }) else { return .same }
-        let old = Dictionary(uniqueKeysWithValues: before.enumerated().map { ($1 >= added ? $1 + 1 : $1, $0) })
-        let moved = list.elements(.present).compactMap { old[$0.first] }
-        if moved == Array(before.indices) { return .same }
-        elements = moved.map { elements[$0] }
-        return .changed
+    func insert(
+        _ new: Value, behind after: ElementRef?, _ tag: UInt64, into list: OpenList
+    ) throws(SluiceError) -> Merge.Outcome {
+        if let size = edit.priorSize { try list.checkSize(size) }
+        return try list.insert(new, behind: after, tag)
     }
-
-    private var moveTag: UInt64? { if case .move(_, let tag) = edit.action { tag } else { nil } }
 
     // MARK: Places
 
-    private func perform(_ value: inout Value, _ clock: inout PropertyClock) throws(SluiceError) -> Merge.Outcome {
+    func perform(_ value: inout Value, _ clock: inout PropertyClock) throws(SluiceError) -> Merge.Outcome {
         switch edit.action {
         case .set(let new, let isDefault): return Merge.set(&value, to: new, isDefault: isDefault, writer, &clock)
         case .add(let amount): return Merge.add(amount, to: &value, writer.stamp, &clock)
@@ -183,20 +156,13 @@ struct EditMerge {
     private func insert(
         _ new: Value, behind after: ElementRef?, _ tag: UInt64, _ value: inout Value, _ clock: inout PropertyClock
     ) throws(SluiceError) -> Merge.Outcome {
-        guard case .list(var elements) = value, clock.reset?.admits(writer) ?? true else { return .lost }
-        var list = clock.list(of: elements.count)
-        if let size = edit.priorSize { try list.checkSize(size, by: writer) }
-        // A repeated insertion is already in the list.
-        if list.index(of: ListClock.ID(client: writer.stamp.client, tag: tag)) != nil { return .same }
-        let behind = try list.anchor(after, elements, by: writer)
-        list.add(stamp: writer.stamp, tag: tag, element: nil, lsn: writer.now, behind: behind, eyes: eyes)
-        let id = ListClock.ID(client: writer.stamp.client, tag: tag)
-        let index = list.index(of: id).flatMap { list.presentIndex(of: $0) } ?? elements.count
-        elements.insert(new, at: min(index, elements.count))
-        clock.contents = .list(list)
-        clock.makeExplicit()
-        value = .list(elements)
-        return .changed
+        guard case .list(let elements) = value, clock.reset?.admits(writer) ?? true else { return .lost }
+        let list = OpenList.open(elements, &clock.contents, by: writer)
+        value = .null
+        defer { list.close(&value, &clock.contents) }
+        let outcome = try insert(new, behind: after, tag, into: list)
+        if outcome == .changed { clock.makeExplicit() }
+        return outcome
     }
 
     /// Inserts or removes a member of a set. Of changes to equal members, the later one counts (CR-19).
@@ -236,7 +202,7 @@ extension PropertyClock {
 
     /// Turns a default into an explicit value of time zero. A change inside a value is no default, but does not count as a set of the
     /// value.
-    fileprivate mutating func makeExplicit() {
+    mutating func makeExplicit() {
         guard isDefault else { return }
         isDefault = false
         stamp = .zero
@@ -248,14 +214,8 @@ extension PropertyClock {
 
     /// Returns the clock of a list of `count` elements. If the stored clock has another count, it returns a new one without history.
     func list(of count: Int) -> ListClock {
-        if case .list(let list)? = contents, list.elements(.present).count == count { return list }
+        if case .list(let list)? = contents, list.elements.count == count { return list }
         return ListClock(count: count)
-    }
-}
-
-extension ListClock.Place {
-    mutating func remember(_ value: Value, until lsn: LSN) {
-        if original == nil { original = ListClock.Original(hash: ValueHash(value), until: lsn) }
     }
 }
 

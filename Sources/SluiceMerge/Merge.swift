@@ -111,11 +111,7 @@ package enum Merge {
         for (name, amount) in change.counters {
             try work.on(name) { _, value, clock throws(SluiceError) in add(amount, to: &value, writer.stamp, &clock) }
         }
-        for edit in change.edits {
-            try work.on(edit.property) { _, value, clock throws(SluiceError) in
-                try EditMerge(edit: edit, writer: writer).apply(to: &value, &clock)
-            }
-        }
+        for edit in change.edits { try work.perform(edit, by: writer) }
         return work.finish(&state)
     }
 
@@ -127,6 +123,10 @@ package enum Merge {
         var touched: Set<String> = []
         var changed: Set<String> = []
         var isSuperseded = false
+        /// The properties that edits have opened.
+        private var open: [String: OpenProperty] = [:]
+        /// The last of them: a property is often edited many times in a row.
+        private var last: (name: String, property: OpenProperty)?
 
         init(state: ObjectState, type: ObjectType, seen: [String: ValueHash]) {
             self.state = state
@@ -144,14 +144,40 @@ package enum Merge {
             let met = clock.meet(seen[name])
             let outcome = try body(property, &value, &clock)
             clock.part(met)
-            touched.insert(name)
-            if outcome == .changed { changed.insert(name) }
-            isSuperseded = isSuperseded || outcome == .lost
+            note(outcome, of: name)
             state.values?[name] = value
             state.clocks.properties[property.id] = clock
         }
 
+        private mutating func note(_ outcome: Outcome, of name: String) {
+            touched.insert(name)
+            if outcome == .changed { changed.insert(name) }
+            isSuperseded = isSuperseded || outcome == .lost
+        }
+
+        /// Applies an edit. All edits follow the values and counters, which need the property closed.
+        mutating func perform(_ edit: Edit, by writer: WriteContext) throws(SluiceError) {
+            let name = edit.property
+            guard let target = opened(name) else { return }
+            note(try target.apply(edit, by: writer, seen: seen[name]), of: name)
+        }
+
+        private mutating func opened(_ name: String) -> OpenProperty? {
+            if let last, last.name == name { return last.property }
+            guard let known = open[name] ?? type[name].map({ state.open($0) }) else { return nil }
+            open[name] = known
+            last = (name, known)
+            return known
+        }
+
         mutating func finish(_ result: inout ObjectState) -> MergeEffect {
+            last = nil
+            for (name, property) in open {
+                guard let id = type[name]?.id else { continue }
+                let (value, clock) = property.closed()
+                state.values?[name] = value
+                state.clocks.properties[id] = clock
+            }
             for name in touched {
                 guard let id = type[name]?.id else { continue }
                 state.clocks.properties[id]?.valueHash = ValueHash(state.values?[name] ?? .null)

@@ -2,11 +2,10 @@ package import SluiceCore
 
 /// The stored form: about nine bytes for a property and ten for each different stamp.
 ///
-/// Version byte 3, flag byte, stamp table, then creation, deletion and properties, which name stamps by their index in the table. Counts,
-/// numbers and indices are LEB128. Hashes, times and LSNs of deletions are eight bytes, little-endian. Version 1 has no contents. Version 2
-/// has no SQL writes except those that the server's stamp implies.
+/// Version byte 1, flag byte, stamp table, then creation, deletion and properties, which name stamps by their index in the table. Counts,
+/// numbers and indices are LEB128. Hashes, times and LSNs of deletions are eight bytes, little-endian.
 extension ObjectClocks {
-    private static let version: UInt8 = 3
+    private static let version: UInt8 = 1
 
     private enum Flag {
         static let created: UInt8 = 1
@@ -33,14 +32,14 @@ extension ObjectClocks {
         return writer.bytes
     }
 
-    /// - Throws: `internalError` if the bytes are damaged or of a later version.
+    /// - Throws: `internalError` if the bytes are damaged or of another version.
     package init(encoded bytes: [UInt8]) throws(SluiceError) {
         var reader = ClockReader(bytes: bytes)
         let version = try reader.byte()
-        guard (1...ObjectClocks.version).contains(version) else {
+        guard version == ObjectClocks.version else {
             throw SluiceError(
-                .internalError, "The clocks of an object have version \(version), this release knows \(ObjectClocks.version).",
-                fix: "Run the release that wrote them, or a newer one.")
+                .internalError, "The clocks of an object have version \(version), this release needs \(ObjectClocks.version).",
+                fix: "Run the release that wrote them.")
         }
         let flags = try reader.byte()
         try reader.readTable()

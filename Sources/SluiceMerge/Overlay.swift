@@ -56,6 +56,13 @@ package enum Overlay {
     }
 }
 
+extension WriteContext {
+    /// The context of the open transaction's edits: later than everything that the device has seen, as `PendingChange.init(underWay:)`.
+    package static func underWay(by client: ClientID) -> WriteContext {
+        WriteContext(stamp: WriteStamp(time: HybridTime(rawValue: .max), client: client), base: LSN(rawValue: .max - 1), now: .max)
+    }
+}
+
 // MARK: What is shown by itself
 
 extension Overlay {

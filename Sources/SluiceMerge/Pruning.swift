@@ -42,7 +42,7 @@ extension ListClock {
     fileprivate func pruned(below horizon: LSN) -> ListClock? {
         // All writers know the whole list, so it needs no history.
         if places.allSatisfy({ $0.isOld(below: horizon) }) { return nil }
-        if places.count - elements(.present).count > ListClock.rememberedPlaces { return nil }
+        if places.count - elements.count > ListClock.rememberedPlaces { return nil }
         var pruned = self
         for index in pruned.places.indices {
             guard let value = pruned.places[index].value else { continue }
@@ -57,7 +57,7 @@ extension ListClock {
     /// Drops the unused places that all writers know. The order of the others is unchanged. Each old place becomes the child of the one
     /// before. A younger child of an old place keeps its gap.
     private mutating func dropOld(below horizon: LSN) {
-        let present = elements(.present)
+        let present = elements
         var standing = Set(present.map { places[$0.place].id })
         let byElement = Dictionary(grouping: places.indices) { places[$0].first }
         for element in present where element.first != element.place {

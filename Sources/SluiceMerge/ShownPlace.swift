@@ -18,9 +18,17 @@ package struct ShownPlace: Sendable {
         guard let values = state.values else { return nil }
         value = values[property.name] ?? .null
         clock = state.clocks.properties[property.id] ?? .unwritten
+        if !enter(steps) { return nil }
+    }
+
+    init(_ path: [EditStep], _ value: Value, _ clock: PropertyClock) { (self.path, self.value, self.clock) = (path, value, clock) }
+
+    /// - Returns: false when one of the steps leads to nothing.
+    mutating func enter(_ steps: some Sequence<ShownStep>) -> Bool {
         for step in steps {
-            guard enter(step) else { return nil }
+            guard enter(step) else { return false }
         }
+        return true
     }
 
     /// - Returns: `false` if there is no such place. A missing key of a dictionary gives null.
@@ -34,7 +42,7 @@ package struct ShownPlace: Sendable {
             path.append(.element(element(index) ?? .seen(index)))
             let list = clock.list(of: elements.count)
             value = elements[index]
-            clock = list.places[list.elements(.present)[index].first].value?.clock ?? PropertyClock(stamp: .zero)
+            clock = list.places[list.elements[index].first].value?.clock ?? PropertyClock(stamp: .zero)
         default: return false
         }
         return true
@@ -44,10 +52,17 @@ package struct ShownPlace: Sendable {
     package func element(_ index: Int) -> ElementRef? {
         guard case .list(let elements) = value, elements.indices.contains(index) else { return nil }
         let list = clock.list(of: elements.count)
-        let place = list.places[list.elements(.present)[index].first]
-        var hash = ValueHash(elements[index])
-        // The device's own changes have no position. Below them, the server may have another value than the shown one.
-        if let original = place.original, original.until == LSN.max || place.value?.lsn == LSN.max { hash = original.hash }
+        let place = list.places[list.elements[index].first]
+        let hash = place.serverHash ?? ValueHash(elements[index])
         return place.stamp.client == .server ? .listed(Int(place.tag), hash) : .own(place.tag, index: index, hash)
+    }
+}
+
+extension ListClock.Place {
+    /// The hash of the server's value, by which a device names the element. `nil` if that is the shown value.
+    var serverHash: ValueHash? {
+        // The device's own changes have no position. Below them, the server may have another value than the shown one.
+        guard let original, original.until == LSN.max || value?.lsn == LSN.max else { return nil }
+        return original.hash
     }
 }

@@ -103,7 +103,7 @@ extension ListClock {
     /// A device names an element by its place in the list that it was sent, so the order of insertions and moves is left out.
     fileprivate var sent: ListClock? {
         guard places.contains(where: { $0.value != nil }) else { return nil }
-        let present = elements(.present)
+        let present = elements
         guard present.count <= WriteTimes.sentEntries else { return nil }
         var list = ListClock(count: present.count)
         for (index, element) in present.enumerated() {

@@ -8,22 +8,9 @@ package enum Hook: UInt8, CaseIterable, Sendable {
     case checkWrite = 4
     case ingest = 5
     case userChanged = 6
-    /// `checkWrite` with the writes as rows, preferred over `checkWrite`.
-    case checkWriteRows = 7
-    /// `ingest` with the objects as rows, preferred over `ingest`.
-    case ingestRows = 8
 
-    /// The logical hook, regardless of the form of its input. Deadlines and metrics are keyed by it.
-    package var question: Hook {
-        switch self {
-        case .checkWriteRows: .checkWrite
-        case .ingestRows: .ingest
-        default: self
-        }
-    }
-
-    /// `true` if its input is a `RowFrame`.
-    package var takesRows: Bool { question != self }
+    /// `true` if its input is a `RowFrame`, and JSON otherwise.
+    package var takesRows: Bool { self == .checkWrite || self == .ingest }
 
     /// The name in sluice_plugin.h.
     package var name: String {
@@ -35,8 +22,6 @@ package enum Hook: UInt8, CaseIterable, Sendable {
         case .checkWrite: "check_write"
         case .ingest: "ingest"
         case .userChanged: "user_changed"
-        case .checkWriteRows: "check_write_rows"
-        case .ingestRows: "ingest_rows"
         }
     }
 }
@@ -72,11 +57,7 @@ package struct PluginInfo: Hashable, Sendable {
     package var name: String
     package var version: String
     package var hooks: Set<Hook>
-    /// The hook for write checks, preferably with rows; nil if the plugin has none.
-    package var writeHook: Hook? { [.checkWriteRows, .checkWrite].first { hooks.contains($0) } }
-    /// The hook for asymmetric objects, preferably with rows; nil if the plugin has none.
-    package var ingestHook: Hook? { [.ingestRows, .ingest].first { hooks.contains($0) } }
-    package var checksWrites: Bool { writeHook != nil }
+    package var checksWrites: Bool { hooks.contains(.checkWrite) }
     /// The declared schema of its configuration (`ConfigSchema`); nil if undeclared.
     package var configSchema: String?
     /// The missing parts of the sandbox: `seccomp`, `landlock`, `privileges` if the kernel lacks them; `process` for a plugin in process.

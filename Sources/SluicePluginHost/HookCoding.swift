@@ -11,7 +11,7 @@ package struct TypeQuery: Hashable, Sendable {
     }
 }
 
-/// Converts between the gateway's types and the JSON of sluice_plugin.h.
+/// Converts between the gateway's types and the JSON of sluice_plugin.h. Writes and objects are rows (`RowFrame`).
 /// Answers are decoded strictly, because an unknown key may be a misspelt restriction.
 enum HookCoding {
     static func json(_ user: UserContext) -> JSON {
@@ -22,42 +22,6 @@ enum HookCoding {
     }
 
     static func json(_ query: TypeQuery) -> JSON { ["type": .string(query.type), "query": .string(query.query)] }
-
-    static func json(_ write: ProposedWrite) -> JSON {
-        [
-            "type": .string(write.type.name), "operation": .string(name(write.operation)),
-            "before": write.before.map { json($0, write.type) } ?? .null, "after": write.after.map { json($0, write.type) } ?? .null,
-        ]
-    }
-
-    /// Returns the input of a write check, as JSON or rows.
-    static func input(_ hook: Hook, _ user: UserContext, _ writes: [ProposedWrite]) -> [UInt8] {
-        if hook == .checkWriteRows { return RowFrame.encode(user, writes) }
-        let input: JSON = ["user": json(user), "writes": .array(writes.map { json($0) })]
-        return input.utf8
-    }
-
-    /// Returns the input of an ingest call for some of the objects, as JSON or rows.
-    static func input(_ hook: Hook, _ objects: ObjectRows, _ indices: [Int]) -> [UInt8] {
-        if hook == .ingestRows { return RowFrame.encode(objects, indices) }
-        let input: JSON = [
-            "type": .string(objects.type.name), "objects": .array(indices.map { ExtendedJSON.json(objects.values($0)) }),
-        ]
-        return input.utf8
-    }
-
-    static func json(_ row: Row, _ type: ObjectType) -> JSON {
-        let values = type.properties.indices.compactMap { index in row[index].map { (type.properties[index].name, $0) } }
-        return ExtendedJSON.json(Dictionary(values, uniquingKeysWith: { first, _ in first }))
-    }
-
-    private static func name(_ operation: Operation) -> String {
-        switch operation {
-        case .insert: "insert"
-        case .update: "update"
-        case .delete: "delete"
-        }
-    }
 
     // MARK: Answers
 
@@ -143,7 +107,7 @@ enum HookCoding {
                 fields: try faulty(answer, json["fields"], of: write.type, at: "\(place).fields"))
         case "amend":
             guard let type = schema[write.type.name], write.operation != .delete else {
-                throw answer.bad("\(place) amends a \(name(write.operation)) of \(write.type.name)")
+                throw answer.bad("\(place) amends a \(write.operation) of \(write.type.name)")
             }
             return .amend(try amendments(answer, json["set"], type: type, schema: schema, at: "\(place).set"))
         default: throw answer.bad("\(place).verdict is not allow, deny or amend")
@@ -301,9 +265,9 @@ struct Answer {
         return bool
     }
 
-    /// Returns `true` if the answer is one word for all verdicts. Only hooks with rows may answer so.
+    /// Returns `true` if the answer is one word for all verdicts.
     func isOne(_ word: String, for key: String) throws(SluiceError) -> Bool {
-        guard hook.takesRows, json[key]?.string == word else { return false }
+        guard json[key]?.string == word else { return false }
         try allow([key, "records"], in: json, at: "the answer")
         return true
     }

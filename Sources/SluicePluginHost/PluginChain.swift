@@ -173,14 +173,13 @@ package final class PluginChain: Sendable {
     /// - Returns: a verdict for each write. A failure denies all of them; its code and message are for operators.
     package func checkWrites(user: UserContext, writes: [ProposedWrite], schema: Schema) async -> [WriteVerdict] {
         var review = WriteReview(writes: writes)
-        for link in links(where: \.checksWrites) where !review.undecided.isEmpty {
+        for link in links(with: .checkWrite) where !review.undecided.isEmpty {
             let open = review.undecided
             let asked = open.map { review.writes[$0] }
             do throws(SluiceError) {
-                let hook = link.info.writeHook ?? .checkWrite
                 for part in WriteReview.parts(of: asked) {
                     let writes = Array(asked[part])
-                    let answer = try await ask(link, hook, HookCoding.input(hook, user, writes), parts: writes.count)
+                    let answer = try await ask(link, .checkWrite, RowFrame.encode(user, writes), parts: writes.count)
                     let verdicts = try read(link) { () throws(SluiceError) in
                         try HookCoding.writeVerdicts(answer, writes: writes, schema: schema)
                     }
@@ -197,17 +196,16 @@ package final class PluginChain: Sendable {
     }
 
     /// `true` if any plugin decides about asymmetric objects.
-    package var judgesIngest: Bool { !links(where: { $0.ingestHook != nil }).isEmpty }
+    package var judgesIngest: Bool { !links(with: .ingest).isEmpty }
 
     /// Asks about asymmetric objects of one class. A plugin sees earlier plugins' transformations.
     /// - Returns: a verdict for each object.
     /// - Throws: a failure. No object is decided then, and the caller must retry later.
     package func ingest(_ objects: ObjectRows, schema: Schema) async throws(SluiceError) -> [IngestVerdict] {
         var review = IngestReview(objects: objects)
-        for link in links(where: { $0.ingestHook != nil }) where review.goesOn {
+        for link in links(with: .ingest) where review.goesOn {
             let open = review.undecided
-            let hook = link.info.ingestHook ?? .ingest
-            let answer = try await ask(link, hook, HookCoding.input(hook, review.objects, open), parts: open.count)
+            let answer = try await ask(link, .ingest, RowFrame.encode(review.objects, open), parts: open.count)
             let verdicts = try read(link) { () throws(SluiceError) in
                 try HookCoding.ingestVerdicts(answer, count: open.count, type: objects.type, schema: schema)
             }
@@ -240,9 +238,8 @@ package final class PluginChain: Sendable {
         }
     }
 
-    private func links(with hook: Hook) -> [Link] { links { $0.hooks.contains(hook) } }
     // Copy the links and release the lock, since calls suspend.
-    private func links(where has: (PluginInfo) -> Bool) -> [Link] { state.withLock { $0.links.filter { has($0.info) } } }
+    private func links(with hook: Hook) -> [Link] { state.withLock { $0.links.filter { $0.info.hooks.contains(hook) } } }
 
     private func ask(
         _ link: Link, _ hook: Hook, _ input: JSON, parts: Int = 1, budget: CallBudget? = nil

@@ -75,19 +75,19 @@ package struct PluginConformance: Sendable {
                     return try await checkSubscription(types.map { TypeQuery(type: $0, query: "TRUEPREDICATE") })
                 })
         }
-        for hook in writeHooks {
+        if info.hooks.contains(.checkWrite) {
             probes.append(
-                Probe(name: "\(hook.name) of none, and of an insert, an update and a delete of each type") {
-                    _ = try await checkWrites(hook, [])
-                    return try await checkWrites(hook, writes)
+                Probe(name: "check_write of none, and of an insert, an update and a delete of each type") {
+                    _ = try await checkWrites([])
+                    return try await checkWrites(writes)
                 })
         }
-        for hook in ingestHooks {
+        if info.hooks.contains(.ingest) {
             probes.append(
-                Probe(name: "\(hook.name) of nothing and of one object of each type") {
+                Probe(name: "ingest of nothing and of one object of each type") {
                     for type in asymmetric {
-                        _ = try await ingest(hook, type, count: 0)
-                        _ = try await ingest(hook, type, count: 1)
+                        _ = try await ingest(type, count: 0)
+                        _ = try await ingest(type, count: 1)
                     }
                     return ""
                 })
@@ -104,17 +104,17 @@ package struct PluginConformance: Sendable {
         if info.hooks.contains(.openSession) {
             probes.append(Probe(name: "open_session decides the same twice") { try await repeats(.openSession, openSessionInput(types)) })
         }
-        for hook in writeHooks {
+        if info.hooks.contains(.checkWrite) {
             probes.append(
-                Probe(name: "\(hook.name) of \(Self.largeBatch) writes") {
+                Probe(name: "check_write of \(Self.largeBatch) writes") {
                     guard let write = writes.first else { return "the app has no type" }
-                    return try await checkWrites(hook, Array(repeating: write, count: Self.largeBatch))
+                    return try await checkWrites(Array(repeating: write, count: Self.largeBatch))
                 })
         }
-        for hook in ingestHooks {
+        if info.hooks.contains(.ingest) {
             probes.append(
-                Probe(name: "\(hook.name) of \(Self.largeBatch) objects") {
-                    for type in asymmetric { _ = try await ingest(hook, type, count: Self.largeBatch) }
+                Probe(name: "ingest of \(Self.largeBatch) objects") {
+                    for type in asymmetric { _ = try await ingest(type, count: Self.largeBatch) }
                     return ""
                 })
         }
@@ -172,23 +172,18 @@ package struct PluginConformance: Sendable {
         return ""
     }
 
-    /// The plugin's hooks for writes, in both forms.
-    private var writeHooks: [Hook] { [.checkWrite, .checkWriteRows].filter { info.hooks.contains($0) } }
-    /// The plugin's hooks for asymmetric objects, in both forms.
-    private var ingestHooks: [Hook] { [.ingest, .ingestRows].filter { info.hooks.contains($0) } }
-
-    private func checkWrites(_ hook: Hook, _ writes: [ProposedWrite]) async throws -> String {
-        let answer = try await host.call(hook, HookCoding.input(hook, Self.user, writes), parts: writes.count)
+    private func checkWrites(_ writes: [ProposedWrite]) async throws -> String {
+        let answer = try await host.call(.checkWrite, RowFrame.encode(Self.user, writes), parts: writes.count)
         guard answer.status == .ok else { return try Self.note(answer) }
-        _ = try HookCoding.writeVerdicts(try Answer(answer, plugin: info.name, hook: hook), writes: writes, schema: schema)
+        _ = try HookCoding.writeVerdicts(try Answer(answer, plugin: info.name, hook: .checkWrite), writes: writes, schema: schema)
         return ""
     }
 
-    private func ingest(_ hook: Hook, _ type: ObjectType, count: Int) async throws -> String {
+    private func ingest(_ type: ObjectType, count: Int) async throws -> String {
         let objects = ObjectRows(type: type, values: Array(repeating: Self.values(of: type), count: count))
-        let answer = try await host.call(hook, HookCoding.input(hook, objects, Array(0..<count)), parts: count)
+        let answer = try await host.call(.ingest, RowFrame.encode(objects, Array(0..<count)), parts: count)
         guard answer.status == .ok else { return try Self.note(answer) }
-        _ = try HookCoding.ingestVerdicts(try Answer(answer, plugin: info.name, hook: hook), count: count, type: type, schema: schema)
+        _ = try HookCoding.ingestVerdicts(try Answer(answer, plugin: info.name, hook: .ingest), count: count, type: type, schema: schema)
         return ""
     }
 

@@ -1,9 +1,9 @@
-import CSluicePlugin
+package import CSluicePlugin
 import Glibc
-import SluiceCore
+package import SluiceCore
 
 /// Opens plugins.
-enum PluginLoader {
+package enum PluginLoader {
     /// Opens the library, calls its entry once and checks the table. The library stays loaded for the life of the process.
     /// - Parameters:
     ///   - library: The descriptor of the file. Its number must be unique among the libraries of the process.
@@ -19,9 +19,7 @@ enum PluginLoader {
         unsafe table.abi_minor = UInt32(SLUICE_PLUGIN_ABI_MINOR)
         let collector = AnswerCollector()
         let status = unsafe collector.withSink { sink in unsafe entry(host, &table, sink) }
-        guard unsafe table.abi_major == UInt32(SLUICE_PLUGIN_ABI_MAJOR) else {
-            throw unsafe mismatch(path, table)
-        }
+        if let error = unsafe mismatch(path, major: table.abi_major, minor: table.abi_minor) { throw error }
         guard status == SLUICE_OK else {
             let reason = String(decoding: collector.bytes, as: UTF8.self)
             throw SluiceError(.pluginRefused, "\(path) refused to start: \(reason.isEmpty ? "it gives no reason" : reason)")
@@ -29,14 +27,14 @@ enum PluginLoader {
         return unsafe LoadedPlugin(path: path, table: table)
     }
 
-    /// Returns an error that names the side to upgrade.
-    private static func mismatch(_ path: String, _ table: sluice_plugin) -> SluiceError {
-        let found = unsafe "\(table.abi_major).\(table.abi_minor)"
-        let isNewer = unsafe table.abi_major > UInt32(SLUICE_PLUGIN_ABI_MAJOR)
-        let remedy = isNewer ? "the gateway is to be upgraded" : "the plugin is to be built with this release's sluice_plugin.h"
-        let ours = "\(SLUICE_PLUGIN_ABI_MAJOR).\(SLUICE_PLUGIN_ABI_MINOR)"
+    /// Returns an error that names the side to upgrade, or nil if the plugin has the gateway's major version.
+    package static func mismatch(_ path: String, major: UInt32, minor: UInt32) -> SluiceError? {
+        let ours = UInt32(SLUICE_PLUGIN_ABI_MAJOR)
+        guard major != ours else { return nil }
+        let remedy = major > ours ? "the gateway is to be upgraded" : "the plugin is to be built with this release's sluice_plugin.h"
         return SluiceError(
-            .pluginABIMismatch, "\(path) is built for version \(found) of the plugin interface; this is \(ours): \(remedy)")
+            .pluginABIMismatch,
+            "\(path) is built for version \(major).\(minor) of the plugin interface; this is \(ours).\(SLUICE_PLUGIN_ABI_MINOR): \(remedy)")
     }
 
     private typealias Entry =
@@ -69,8 +67,7 @@ final class LoadedPlugin {
     private let table: sluice_plugin
 
     fileprivate init(path: String, table: sluice_plugin) {
-        var table = unsafe table
-        unsafe Self.cut(&table)
+        let table = unsafe table.declared
         unsafe self.table = table
         let name = unsafe table.name.string
         let file = path.split(separator: "/").last.map(String.init) ?? path
@@ -121,10 +118,8 @@ final class LoadedPlugin {
         case .configure: unsafe table.configure
         case .openSession: unsafe table.open_session
         case .checkSubscription: unsafe table.check_subscription
-        case .checkWrite: unsafe table.check_write
-        case .ingest: unsafe table.ingest
         case .userChanged: unsafe table.user_changed
-        case .checkWriteRows, .ingestRows: nil
+        case .checkWrite, .ingest: nil
         }
     }
 
@@ -133,18 +128,23 @@ final class LoadedPlugin {
 
     private static func rowsFunction(_ hook: Hook, of table: sluice_plugin) -> RowsFunction? {
         switch hook {
-        case .checkWriteRows: unsafe table.check_write_rows
-        case .ingestRows: unsafe table.ingest_rows
-        case .load, .configure, .openSession, .checkSubscription, .checkWrite, .ingest, .userChanged: nil
+        case .checkWrite: unsafe table.check_write
+        case .ingest: unsafe table.ingest
+        case .load, .configure, .openSession, .checkSubscription, .userChanged: nil
         }
     }
+}
 
-    /// Clears the part of the table beyond its declared size, which the plugin has not set.
-    private static func cut(_ table: inout sluice_plugin) {
-        let size = unsafe Int(table.size)
+extension sluice_plugin {
+    /// The table with the part beyond its declared size cleared. The plugin has not set that part.
+    package var declared: sluice_plugin {
+        var table = unsafe self
+        let declared = unsafe Int(size)
         unsafe withUnsafeMutableBytes(of: &table) { bytes in
-            for offset in min(max(size, 16), bytes.count)..<bytes.count { unsafe bytes[offset] = 0 }
+            // The size and the version are always there.
+            for offset in min(max(declared, 16), bytes.count)..<bytes.count { unsafe bytes[offset] = 0 }
         }
+        return unsafe table
     }
 }
 

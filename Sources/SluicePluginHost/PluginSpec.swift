@@ -79,11 +79,11 @@ extension PluginSpec {
     package func budget(_ hook: Hook, parts: Int, bytes: Int) -> CallBudget {
         let usual =
             switch hook {
-            case .checkWrite, .checkWriteRows, .ingest, .ingestRows: Limits.pluginWriteNanoseconds
+            case .checkWrite, .ingest: Limits.pluginWriteNanoseconds
             case .load, .configure, .openSession, .checkSubscription, .userChanged: Limits.pluginSessionNanoseconds
             }
         let parts = UInt64(max(1, parts, bytes / PluginLimits.partBytes))
-        let one = deadlines[hook.question] ?? deadline ?? usual
+        let one = deadlines[hook] ?? deadline ?? usual
         let processor = min(one * parts, max(one, PluginLimits.batchNanoseconds))
         return CallBudget(processor: processor, work: stall + processor, patience: wait + processor)
     }
@@ -99,8 +99,7 @@ package enum PluginLimits {
     /// The maximum size of one message to or from the host process, in bytes.
     /// A larger call fails with `limitsExceeded`; a larger answer is a failure of the plugin.
     package static let messageBytes = 32 << 20
-    /// The size of the images of one check_write call, in bytes of log records; JSON may take six times as many. More writes need another
-    /// call.
+    /// The size of the images of one check_write call, in bytes of log records. More writes need another call.
     package static let writeBytes = 4 << 20
     /// The maximum processor time of one call with several parts, in nanoseconds.
     package static let batchNanoseconds: UInt64 = 2_000_000_000

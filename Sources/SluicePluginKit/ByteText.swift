@@ -1,3 +1,5 @@
+import SluiceValues
+
 /// A text that equals another one if both have the same bytes.
 ///
 /// Swift's `String` equals every canonically equivalent text: a Kelvin sign equals a "K", an "é" of one code point one of two. PostgreSQL
@@ -9,14 +11,9 @@ public struct ByteText: Hashable, Sendable, CustomStringConvertible, Expressible
     public init(_ text: String) { self.text = text }
     public init(stringLiteral text: String) { self.text = text }
 
-    public static func == (lhs: ByteText, rhs: ByteText) -> Bool {
-        lhs.text.utf8.count == rhs.text.utf8.count && lhs.text.utf8.elementsEqual(rhs.text.utf8)
-    }
+    public static func == (lhs: ByteText, rhs: ByteText) -> Bool { lhs.text.hasSameBytes(as: rhs.text) }
 
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(text.utf8.count)
-        for byte in text.utf8 { hasher.combine(byte) }
-    }
+    public func hash(into hasher: inout Hasher) { text.hashBytes(into: &hasher) }
 
     public var description: String { text }
 }

@@ -1,4 +1,5 @@
 import CSluicePlugin
+import SluiceValues
 
 /// Reads cells in place. The host has checked that offsets and lengths are within the arena.
 @safe struct CellReader {
@@ -23,14 +24,14 @@ import CSluicePlugin
         case SLUICE_TAG_NULL: .null
         case SLUICE_TAG_BOOL: .bool(cell.bits != 0)
         case SLUICE_TAG_INT: .int(Int64(bitPattern: cell.bits))
-        case SLUICE_TAG_FLOAT: ExtendedForm.number(cell.float)
-        case SLUICE_TAG_DOUBLE: ExtendedForm.number(Double(bitPattern: cell.bits))
+        case SLUICE_TAG_FLOAT: ExtendedForm.json(ExtendedForm.shortest(cell.float))
+        case SLUICE_TAG_DOUBLE: ExtendedForm.json(Double(bitPattern: cell.bits))
         case SLUICE_TAG_DECIMAL: ["$numberDecimal": .string(text(cell))]
         case SLUICE_TAG_STRING: .string(text(cell))
-        case SLUICE_TAG_BINARY: unsafe ["$binary": ["base64": .string(ExtendedForm.base64(unsafe bytes(cell))), "subType": "00"]]
-        case SLUICE_TAG_DATE: ["$date": ExtendedForm.date(cell.seconds, cell.nanoseconds)]
-        case SLUICE_TAG_OBJECT_ID: ["$oid": .string(ExtendedForm.hex(cell.objectId))]
-        case SLUICE_TAG_UUID: unsafe ["$uuid": .string(ExtendedForm.uuid(unsafe bytes(cell)))]
+        case SLUICE_TAG_BINARY: ExtendedForm.json(base64: unsafe Base64.encode(unsafe bytes(cell)))
+        case SLUICE_TAG_DATE: ExtendedForm.timestamp(Timestamp(seconds: cell.seconds, nanoseconds: cell.nanoseconds)).json
+        case SLUICE_TAG_OBJECT_ID: ExtendedForm.objectId(ObjectIdentifierBytes(high: cell.bits, low: cell.length)).json
+        case SLUICE_TAG_UUID: unsafe ExtendedForm.uuid(UUIDBytes(bytes: unsafe bytes(cell))).json
         case SLUICE_TAG_LIST: .array((0..<Int(cell.length)).map { inside(cell, $0) })
         case SLUICE_TAG_DICTIONARY: dictionary(cell)
         case SLUICE_TAG_LINK: ["$ref": inside(cell, 0), "$id": inside(cell, 1)]
@@ -68,9 +69,4 @@ extension sluice_cell {
     var float: Float { Float(bitPattern: UInt32(truncatingIfNeeded: bits)) }
     var seconds: Int64 { Int64(bitPattern: bits) }
     var nanoseconds: Int32 { Int32(bitPattern: length) }
-
-    var objectId: [UInt8] {
-        stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: bits >> UInt64($0)) }
-            + stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: length >> UInt32($0)) }
-    }
 }

@@ -69,36 +69,20 @@ extension PluginQuery {
     var value: PluginValue { ["type": .string(type), "query": .string(query)] }
 }
 
-extension PluginWrite {
-    init(_ value: PluginValue) throws(MalformedInput) {
-        func object(_ key: String) -> PluginRow? { value[key].flatMap { $0.isNull ? nil : PluginRow($0) } }
-        self.init(
-            type: try value.text("type"), operation: try value.text("operation"), before: object("before"),
-            after: object("after"))
-    }
-}
-
 extension TypeRules {
-    /// Returns the rules for a gateway of this minor version, which rejects unknown keys.
-    func value(hostMinor: UInt32) -> PluginValue {
+    var value: PluginValue {
         func fields(_ names: Set<String>?) -> PluginValue { names.map { .array($0.sorted().map { .string($0) }) } ?? .null }
         var value: PluginValue = [
             "read": .string(read), "write": .string(write), "insert": .bool(insert), "delete": .bool(delete),
             "readable_fields": fields(readableFields), "writable_fields": fields(writableFields),
             "role": .string(role), "check_write": .bool(checkWrite),
         ]
-        if !grants, hostMinor >= 6 { value.set("grants", to: false) }
+        if !grants { value.set("grants", to: false) }
         return value
     }
 }
 
 extension WriteVerdict {
-    /// Returns the verdict for a gateway of this minor version, which rejects unknown keys.
-    func known(to hostMinor: UInt32) -> WriteVerdict {
-        guard case .deny(let reason, let rule, let fields) = self else { return self }
-        return .deny(reason: reason, rule: hostMinor >= 3 ? rule : nil, fields: hostMinor >= 5 ? fields : [])
-    }
-
     var value: PluginValue {
         switch self {
         case .allow: ["verdict": "allow"]
@@ -113,14 +97,6 @@ extension WriteVerdict {
 }
 
 extension IngestVerdict {
-    /// Returns the verdict for a gateway of this minor version, which rejects unknown keys.
-    func known(to hostMinor: UInt32, of object: PluginRow) -> IngestVerdict {
-        guard case .amend(let set) = self, hostMinor < 6 else { return self }
-        var whole = object.value
-        for member in set.members ?? [] { whole.set(member.key, to: member.value) }
-        return .transform(whole)
-    }
-
     var value: PluginValue {
         switch self {
         case .accept: ["verdict": "accept"]

@@ -120,7 +120,7 @@ public struct TypeRules: Hashable, Sendable {
     /// `true` if `WriteRules.checkWrites` checks writes to the class. Default: `false`.
     public var checkWrite: Bool
     /// `true` if these rules permit access by themselves. `false` for a plugin that only narrows the access that others permit. Without a
-    /// plugin that grants a class, access to it is denied. Gateways before interface 1.6 do not receive it. Default: `true`.
+    /// plugin that grants a class, access to it is denied. Default: `true`.
     public var grants: Bool
 
     public init(
@@ -178,8 +178,7 @@ public struct PluginWrite: Hashable, Sendable {
 public enum WriteVerdict: Hashable, Sendable {
     case allow
     /// Denied. The user receives the reason. The rule is for operators alone, after the plugin's name: the part of the plugin that decided,
-    /// such as a role and a clause. The fields are the properties at fault, which apps read from the error. Gateways before interface 1.3
-    /// do not receive the rule, those before 1.5 not the fields.
+    /// such as a role and a clause. The fields are the properties at fault, which apps read from the error.
     case deny(reason: String, rule: String? = nil, fields: [String] = [])
     /// Allowed with these members set. The value is an object.
     case amend(PluginValue)

@@ -46,7 +46,7 @@ func openSessionHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer
     unsafe run(state, input, answer) { instance, input in
         let plan = try hook(instance, (any SessionRules).self)
             .openSession(user: try PluginUser(input["user"]), types: try input.names("types"))
-        let types = plan.sorted { $0.key < $1.key }.map { PluginValue.Member($0.key, $0.value.value(hostMinor: instance.hostMinor)) }
+        let types = plan.sorted { $0.key < $1.key }.map { PluginValue.Member($0.key, $0.value.value) }
         return ["types": .object(types)]
     }
 }
@@ -62,19 +62,12 @@ func checkSubscriptionHook(
     }
 }
 
-func checkWriteHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
-    unsafe run(state, input, answer) { instance, input in
-        let writes = try input.list("writes").map { try PluginWrite($0) }
-        return try check(writes, by: try PluginUser(input["user"]), instance).value(hostMinor: instance.hostMinor)
-    }
-}
-
-func checkWriteRowsHook(
+func checkWriteHook(
     state: UnsafeMutableRawPointer?, writes: UnsafePointer<sluice_writes>, answer: UnsafePointer<sluice_sink>
 ) -> sluice_status {
     unsafe run(state, answer) { instance in
         let answer = try unsafe lend(writes) { batch in try unsafe check(writes, in: batch, instance) }
-        return answer.allowsAll ? .object([.init("writes", "allow")]) : answer.value(hostMinor: instance.hostMinor)
+        return answer.allowsAll ? .object([.init("writes", "allow")]) : answer.value
     }
 }
 
@@ -91,10 +84,7 @@ private func lend<R>(_ writes: UnsafePointer<sluice_writes>, _ body: (RowBatch) 
 @inline(never)
 private func check(_ writes: UnsafePointer<sluice_writes>, in batch: RowBatch, _ instance: Instance) throws -> WriteAnswer {
     let user = unsafe try instance.user(unsafe UnsafeRawBufferPointer(start: writes.pointee.user.data, count: writes.pointee.user.length))
-    return try check(unsafe instance.writes(writes, in: batch), by: user, instance)
-}
-
-private func check(_ writes: [PluginWrite], by user: PluginUser, _ instance: Instance) throws -> WriteAnswer {
+    let writes = unsafe instance.writes(writes, in: batch)
     let verdicts = try hook(instance, (any WriteRules).self).checkWrites(user: user, writes: writes)
     let kept = try (instance.plugin as? any RecordingWriteRules)?.records(user: user, writes: writes, verdicts: verdicts) ?? []
     return WriteAnswer(verdicts: verdicts, records: kept, isWhole: verdicts.count == writes.count)
@@ -109,22 +99,14 @@ private struct WriteAnswer {
 
     var allowsAll: Bool { isWhole && records.isEmpty && verdicts.allSatisfy { $0 == .allow } }
 
-    /// Returns the answer for a gateway of this minor version.
-    func value(hostMinor: UInt32) -> PluginValue {
-        var members = [PluginValue.Member("writes", .array(verdicts.map { $0.known(to: hostMinor).value }))]
+    var value: PluginValue {
+        var members = [PluginValue.Member("writes", .array(verdicts.map(\.value)))]
         if !records.isEmpty { members.append(.init("records", .array(records.map(\.value)))) }
         return .object(members)
     }
 }
 
-func ingestHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
-    unsafe run(state, input, answer) { instance, input in
-        let objects = try input.list("objects").map { PluginRow($0) }
-        return try ingest(objects, of: try input.text("type"), instance).value
-    }
-}
-
-func ingestRowsHook(
+func ingestHook(
     state: UnsafeMutableRawPointer?, objects: UnsafePointer<sluice_writes>, answer: UnsafePointer<sluice_sink>
 ) -> sluice_status {
     unsafe run(state, answer) { instance in
@@ -138,14 +120,9 @@ func ingestRowsHook(
 private func ingest(_ objects: UnsafePointer<sluice_writes>, in batch: RowBatch, _ instance: Instance) throws -> IngestAnswer {
     guard unsafe objects.pointee.type_count > 0 else { throw MalformedInput(member: "type") }
     let type = unsafe String(decoding: sluice_type_at(objects, 0).pointee.name.bytes, as: UTF8.self)
-    return try ingest(unsafe instance.writes(objects, in: batch).compactMap(\.after), of: type, instance)
-}
-
-private func ingest(_ objects: [PluginRow], of type: String, _ instance: Instance) throws -> IngestAnswer {
+    let objects = unsafe instance.writes(objects, in: batch).compactMap(\.after)
     let verdicts = try hook(instance, (any IngestRules).self).ingest(type: type, objects: objects)
-    // The gateway reports a wrong number of verdicts, so excess ones pass unchanged.
-    let known = verdicts.enumerated().map { $0 < objects.count ? $1.known(to: instance.hostMinor, of: objects[$0]) : $1 }
-    return IngestAnswer(verdicts: known, isWhole: verdicts.count == objects.count)
+    return IngestAnswer(verdicts: verdicts, isWhole: verdicts.count == objects.count)
 }
 
 /// A plugin's answer to a batch of asymmetric objects.

@@ -3,44 +3,26 @@ import CSluicePlugin
 /// The services that the gateway offers to a plugin. All except `count` are available only during a hook, on the hook's thread. `count` is
 /// available at any time on any thread.
 ///
-/// A plugin receives it by conforming to `AsksGateway`. Gateways before interface 1.2 offer none of it (`isAvailable`).
+/// A plugin receives it by conforming to `AsksGateway`.
 public struct PluginGateway: Sendable {
-    /// `true` if the gateway offers these services.
-    public let isAvailable: Bool
-    private let find: @Sendable (String) throws -> PluginValue?
-    private let parse: @Sendable (String, String) throws -> String
-    private let add: @Sendable (String, UInt64) -> Void
+    private let table: HostTable
 
     /// Returns a user's custom data, or nil if there is no such user. It takes a fraction of a millisecond or more, which does not count as
     /// the plugin's own time.
-    /// - Throws: `PluginFailure` if the data are unavailable, outside of a hook, and if `isAvailable` is `false`.
-    public func customData(of user: String) throws -> PluginValue? { try find(user) }
+    /// - Throws: `PluginFailure` if the data are unavailable, and outside of a hook.
+    public func customData(of user: String) throws -> PluginValue? { try table.customData(of: user) }
 
     /// Checks a predicate against the query language and the app's schema. It takes as long as `customData(of:)`.
     /// - Returns: The canonical text of the predicate.
     /// - Throws: `PluginDenial` with the error in the predicate. `PluginFailure` as in `customData(of:)`.
-    public func canonical(_ predicate: String, on type: String) throws -> String { try parse(type, predicate) }
+    public func canonical(_ predicate: String, on type: String) throws -> String { try table.canonical(predicate, on: type) }
 
-    /// Adds to the metric `sluice_plugin_counts_total{name="PLUGIN.name"}`. It does nothing if `isAvailable` is `false`.
+    /// Adds to the metric `sluice_plugin_counts_total{name="PLUGIN.name"}`.
     /// - Parameter name: 1 to 64 characters of a-z, 0-9 and _. A plugin may use 32 names.
-    public func count(_ name: String, by amount: UInt64 = 1) { add(name, amount) }
+    public func count(_ name: String, by amount: UInt64 = 1) { table.count(name, amount) }
 
     /// - Parameter host: A table that lives as long as the process.
-    init(host: UnsafePointer<sluice_host>) {
-        isAvailable = unsafe Int(host.pointee.size) >= MemoryLayout<sluice_host>.size
-        guard isAvailable else {
-            find = { _ in throw PluginFailure(Self.tooOld) }
-            parse = { _, _ in throw PluginFailure(Self.tooOld) }
-            add = { _, _ in }
-            return
-        }
-        let table = unsafe HostTable(host: host)
-        find = { user in try table.customData(of: user) }
-        parse = { type, predicate in try table.canonical(predicate, on: type) }
-        add = { name, amount in table.count(name, amount) }
-    }
-
-    private static let tooOld = "the gateway is to be upgraded: it has version 1.1 or older of the plugin interface, and cannot be asked"
+    init(host: UnsafePointer<sluice_host>) { table = unsafe HostTable(host: host) }
 }
 
 @safe

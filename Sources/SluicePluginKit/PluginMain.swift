@@ -12,12 +12,8 @@ public func sluice_plugin_entry(
 /// The object behind a `PluginExport`.
 private final class Exported {
     let type: any RulePlugin.Type
-    let minor: UInt32
 
-    init(type: any RulePlugin.Type, minor: UInt32) {
-        self.type = type
-        self.minor = minor
-    }
+    init(type: any RulePlugin.Type) { self.type = type }
 }
 
 /// Converts a `RulePlugin` to a library that the gateway loads. A plugin exports itself in one line, anywhere in its module:
@@ -27,10 +23,8 @@ private final class Exported {
 /// The kit defines the entry that the gateway calls, `sluice_plugin_entry`, which calls that function for the type.
 public enum PluginMain {
     /// Returns the value for `sluice_plugin_type` to return.
-    /// - Parameter minor: The minor version of the interface that the plugin declares. Newer hooks are omitted. Default: the kit's own
-    ///   version.
-    public static func export(_ type: (some RulePlugin).Type, minor: UInt32 = UInt32(SLUICE_PLUGIN_ABI_MINOR)) -> PluginExport {
-        unsafe PluginExport(Unmanaged.passRetained(Exported(type: type, minor: minor)).toOpaque())
+    public static func export(_ type: (some RulePlugin).Type) -> PluginExport {
+        unsafe PluginExport(Unmanaged.passRetained(Exported(type: type)).toOpaque())
     }
 
     fileprivate static func enter(
@@ -43,13 +37,13 @@ public enum PluginMain {
             return SLUICE_FAILED
         }
         let exported = unsafe Unmanaged<Exported>.fromOpaque(export).takeRetainedValue()
-        return unsafe register(exported.type, minor: exported.minor, host, plugin, answer)
+        return unsafe register(exported.type, host, plugin, answer)
     }
 
     /// Fills the table with the hooks that the type implements.
     package static func register(
-        _ type: (some RulePlugin).Type, minor: UInt32 = UInt32(SLUICE_PLUGIN_ABI_MINOR), _ host: UnsafePointer<sluice_host>,
-        _ plugin: UnsafeMutablePointer<sluice_plugin>, _ answer: UnsafePointer<sluice_sink>
+        _ type: (some RulePlugin).Type, _ host: UnsafePointer<sluice_host>, _ plugin: UnsafeMutablePointer<sluice_plugin>,
+        _ answer: UnsafePointer<sluice_sink>
     ) -> sluice_status {
         let major = UInt32(SLUICE_PLUGIN_ABI_MAJOR)
         guard unsafe host.pointee.abi_major == major else {
@@ -62,25 +56,19 @@ public enum PluginMain {
         var table = unsafe sluice_plugin()
         unsafe table.size = UInt32(MemoryLayout<sluice_plugin>.size)
         unsafe table.abi_major = major
-        unsafe table.abi_minor = minor
+        unsafe table.abi_minor = UInt32(SLUICE_PLUGIN_ABI_MINOR)
         // Never released, because a plugin is never unloaded.
-        unsafe table.state = Unmanaged.passRetained(Instance(instance, hostMinor: host.pointee.abi_minor)).toOpaque()
+        unsafe table.state = Unmanaged.passRetained(Instance(instance)).toOpaque()
         unsafe table.name = lasting(type.name)
         unsafe table.version = lasting(type.version)
         if let keys = type.configKeys { unsafe table.config_schema = lasting(ConfigKey.json(keys).json) }
         unsafe table.configure = configureHook
         if instance is any SessionRules { unsafe table.open_session = openSessionHook }
         if instance is any SubscriptionRules { unsafe table.check_subscription = checkSubscriptionHook }
-        if instance is any WriteRules {
-            unsafe table.check_write = checkWriteHook
-            if minor >= 4 { unsafe table.check_write_rows = checkWriteRowsHook }
-        }
-        if instance is any IngestRules {
-            unsafe table.ingest = ingestHook
-            if minor >= 6 { unsafe table.ingest_rows = ingestRowsHook }
-        }
+        if instance is any WriteRules { unsafe table.check_write = checkWriteHook }
+        if instance is any IngestRules { unsafe table.ingest = ingestHook }
         if instance is any UserChangeRules { unsafe table.user_changed = userChangedHook }
-        // A host of an older minor version has a shorter table, so only its part is written.
+        // The host's table may have another size, so only the part that both know is written.
         let room = unsafe min(Int(plugin.pointee.size), MemoryLayout<sluice_plugin>.size)
         unsafe withUnsafeBytes(of: table) { bytes in
             unsafe UnsafeMutableRawPointer(plugin).copyMemory(from: bytes.baseAddress!, byteCount: room)
@@ -99,16 +87,11 @@ public enum PluginMain {
 /// The owner of a plugin behind the opaque pointer of the interface.
 final class Instance {
     let plugin: any RulePlugin
-    /// The gateway's minor version of the interface.
-    let hostMinor: UInt32
     private var tables = ColumnTables()
     /// The last writer and their JSON. Batches of one session have the same user, so decoding is rare.
     private var lastUser: (json: [UInt8], user: PluginUser)?
 
-    init(_ plugin: any RulePlugin, hostMinor: UInt32) {
-        self.plugin = plugin
-        self.hostMinor = hostMinor
-    }
+    init(_ plugin: any RulePlugin) { self.plugin = plugin }
 
     func user(_ json: UnsafeRawBufferPointer) throws -> PluginUser {
         if let lastUser, unsafe lastUser.json.elementsEqual(json) { return lastUser.user }

@@ -1,4 +1,5 @@
 import CSluicePlugin
+public import SluiceValues
 
 /// An object before or after a write, or one that is ingested.
 ///
@@ -6,7 +7,7 @@ import CSluicePlugin
 /// beyond the hook, which copies the batch.
 public struct PluginRow: Sendable {
     enum Storage: Sendable {
-        /// An object from an older gateway (before 1.4, for ingested objects before 1.6) or from a test.
+        /// An object of a test, before `TestedRows` puts it into cells.
         case value(PluginValue)
         case cells(RowBatch, ColumnTable, start: Int)
     }
@@ -72,7 +73,7 @@ public struct PluginRow: Sendable {
             return cell(name) { _, cell in
                 switch sluice_tag(rawValue: UInt32(cell.tag)) {
                 case SLUICE_TAG_INT: Double(Int64(bitPattern: cell.bits))
-                case SLUICE_TAG_FLOAT: ExtendedForm.double(cell.float)
+                case SLUICE_TAG_FLOAT: ExtendedForm.shortest(cell.float)
                 case SLUICE_TAG_DOUBLE: Double(bitPattern: cell.bits)
                 default: nil
                 }

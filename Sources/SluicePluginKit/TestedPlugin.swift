@@ -69,7 +69,7 @@ public final class TestedPlugin {
 
     /// - Returns: One verdict for each write, and the records.
     public func checkWrites(_ user: PluginUser, _ writes: [PluginWrite]) throws -> (verdicts: [WriteVerdict], records: [PluginRecord]) {
-        guard let function = unsafe table.check_write_rows else { throw PluginFailure(Self.lacking) }
+        guard let function = unsafe table.check_write else { throw PluginFailure(Self.lacking) }
         let answer = try unsafe TestedRows(writes, schema: schema).lend(user) { batch in
             unsafe Self.result { unsafe function(table.state, batch, $0) }
         }.get()
@@ -81,7 +81,7 @@ public final class TestedPlugin {
 
     /// - Returns: One verdict for each object.
     public func ingest(type: String, _ objects: [PluginRow]) throws -> [IngestVerdict] {
-        guard let function = unsafe table.ingest_rows else { throw PluginFailure(Self.lacking) }
+        guard let function = unsafe table.ingest else { throw PluginFailure(Self.lacking) }
         let inserts = objects.map { PluginWrite(type: type, operation: "insert", before: nil, after: $0) }
         let answer = try unsafe TestedRows(inserts, of: type, schema: schema).lend(nil) { batch in
             unsafe Self.result { unsafe function(table.state, batch, $0) }

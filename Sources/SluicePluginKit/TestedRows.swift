@@ -1,9 +1,10 @@
-import CSluicePlugin
+package import CSluicePlugin
+import SluiceValues
 
 /// The writes of a test in the form in which a gateway passes them.
 ///
 /// A value has the type that its extended JSON denotes. A class has the columns of the app's schema and any others of its objects.
-struct TestedRows {
+package struct TestedRows {
     private struct TypeEntry {
         var name: String
         var columns: [String]
@@ -15,7 +16,7 @@ struct TestedRows {
     private var records: [(type: Int, operation: sluice_operation, before: Int?, after: Int?)] = []
 
     /// - Parameter type: A class to include even without objects.
-    init(_ writes: [PluginWrite], of type: String? = nil, schema: [String: PluginObjectType]) {
+    package init(_ writes: [PluginWrite], of type: String? = nil, schema: [String: PluginObjectType]) {
         for name in (type.map { [$0] } ?? []) + writes.map(\.type) where !types.contains(where: { $0.name == name }) {
             let objects = writes.filter { $0.type == name }.flatMap { [$0.before, $0.after] }.compactMap { $0?.value.members }
             let known = schema[name]?.properties.keys.map { $0 } ?? []
@@ -55,26 +56,22 @@ struct TestedRows {
         case .string(let v): cell(SLUICE_TAG_STRING, content: v.utf8, at: place)
         case .array(let elements): cells(SLUICE_TAG_LIST, elements, at: place)
         case .object(let members):
-            if let value = ExtendedForm.read(members) { return put(value, at: place) }
+            if let form = ExtendedForm(value) { return put(form, at: place) }
             let sorted = members.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
             cells(SLUICE_TAG_DICTIONARY, sorted.flatMap { [.string($0.key), $0.value] }, at: place)
         }
     }
 
-    private mutating func put(_ value: ExtendedForm.Value, at place: Int) {
-        switch value {
+    private mutating func put(_ form: ExtendedForm, at place: Int) {
+        switch form {
         case .int(let v): put(PluginValue.int(v), at: place)
         case .double(let v): put(PluginValue.double(v), at: place)
-        case .decimal(let v): cell(SLUICE_TAG_DECIMAL, content: v.utf8, at: place)
+        case .decimal(let v): cell(SLUICE_TAG_DECIMAL, content: v.description.utf8, at: place)
         case .binary(let v): cell(SLUICE_TAG_BINARY, content: v, at: place)
-        case .date(let seconds, let nanoseconds):
-            cell(SLUICE_TAG_DATE, length: UInt32(bitPattern: nanoseconds), bits: UInt64(bitPattern: seconds), at: place)
-        case .objectId(let v):
-            let (high, low) = (
-                v.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }, v.dropFirst(8).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-            )
-            cell(SLUICE_TAG_OBJECT_ID, length: low, bits: high, at: place)
-        case .uuid(let v): cell(SLUICE_TAG_UUID, content: v, at: place)
+        case .timestamp(let v):
+            cell(SLUICE_TAG_DATE, length: UInt32(bitPattern: v.nanoseconds), bits: UInt64(bitPattern: v.seconds), at: place)
+        case .objectId(let v): cell(SLUICE_TAG_OBJECT_ID, length: v.low, bits: v.high, at: place)
+        case .uuid(let v): cell(SLUICE_TAG_UUID, content: v.bytes, at: place)
         case .link(let type, let key): cells(SLUICE_TAG_LINK, [.string(type), key], at: place)
         }
     }
@@ -102,7 +99,7 @@ struct TestedRows {
 
     /// Lends the writes to `body`, as a host does. The memory is invalid afterwards.
     /// - Parameter user: Nil if the hook receives no user.
-    func lend<R>(_ user: PluginUser?, _ body: (UnsafePointer<sluice_writes>) -> R) -> R {
+    package func lend<R>(_ user: PluginUser?, _ body: (UnsafePointer<sluice_writes>) -> R) -> R {
         let loan = Loan()
         let base = unsafe loan.copy(arena)
         let entries = unsafe loan.array(

@@ -1,7 +1,7 @@
 import ArgumentParser
-import Foundation
 import SluiceCore
 import SluiceGateway
+import SluiceTools
 
 /// The options that secure a gateway's admin port.
 struct AdminOptions: ParsableArguments {
@@ -58,26 +58,10 @@ struct AdminTokenCommand: AsyncParsableCommand {
     func run() async throws {
         try await reporting {
             let token = try AdminToken.make(name: name, role: role)
-            if let addTo { try append(token.line, to: addTo) }
+            if let addTo { try AdminTokenFile.append(token.line, to: addTo) }
             StandardError.write("sluice: the line of the gateway's token file\(addTo == nil ? " is" : ", added,"): \(token.line)\n")
             print(token.secret ?? "")
         }
-    }
-
-    private func append(_ line: String, to path: String) throws {
-        let manager = FileManager.default
-        if !manager.fileExists(atPath: path) {
-            _ = manager.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o600])
-        }
-        guard let text = try? String(contentsOfFile: path, encoding: .utf8), let file = FileHandle(forWritingAtPath: path) else {
-            throw SluiceError(.configInvalid, "The file \(path) cannot be written.", fix: "Name another with --add-to.")
-        }
-        let begin = text.isEmpty || text.hasSuffix("\n") ? "" : "\n"
-        // The gateway rejects two tokens of one name, so the command checks the result before it writes.
-        _ = try AdminTokens.parse(text + begin + line, of: path)
-        try file.seekToEnd()
-        try file.write(contentsOf: Data("\(begin)\(line)\n".utf8))
-        try file.close()
     }
 }
 

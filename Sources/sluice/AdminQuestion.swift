@@ -1,5 +1,6 @@
 import ArgumentParser
 import SluiceCore
+import SluiceTools
 
 /// The options of a command that sends a question about a user to the admin port.
 struct AdminQuestion: ParsableArguments {

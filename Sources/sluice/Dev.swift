@@ -1,6 +1,7 @@
 import ArgumentParser
 import SluiceCore
 import SluiceGateway
+import SluiceTools
 
 struct Dev: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,4 +1,5 @@
 import ArgumentParser
+import SluiceTools
 
 struct Errors: ParsableCommand {
     static let configuration = CommandConfiguration(

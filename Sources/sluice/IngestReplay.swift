@@ -1,7 +1,6 @@
 import ArgumentParser
-import Foundation
 import SluiceCore
-import SluiceGateway
+import SluiceTools
 
 struct IngestReplay: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -27,48 +26,11 @@ struct IngestReplay: AsyncParsableCommand {
 
     func run() async throws {
         try await reporting {
-            let client = try target.client()
-            if list { try await show(client) } else { try await send(client) }
+            let replay = IngestReplayer(type: type, code: code, ids: id, client: try target.client())
+            if list { return try await replay.list { print($0.text) } }
+            let (sent, refused) = try await replay.send()
+            StandardError.write("\(sent) sent again, \(refused) refused\n")
+            if refused > 0 { throw ExitCode(3) }
         }
-    }
-
-    private func show(_ client: GatewayClient) async throws {
-        var after: Int64 = 0
-        while true {
-            var query = ["after": String(after), "limit": "1000"]
-            if let type { query["type"] = type }
-            if let code { query["code"] = String(code) }
-            let answer = try await client.get("/admin/v1/ingest/rejected", query)
-            guard let rows = answer.json["rows"]?.array else { throw answer.error }
-            guard let last = rows.last?["id"]?.int else { return }
-            for row in rows where id.isEmpty || row["id"]?.int.map({ id.contains(Int($0)) }) == true { print(row.text) }
-            after = last
-        }
-    }
-
-    private func send(_ client: GatewayClient) async throws {
-        var (after, sent, refused) = (Int64(0), Int64(0), 0)
-        var through: Int64?
-        while true {
-            var members = [JSON.Member("after", .int(after))]
-            if let through { members.append(JSON.Member("through", .int(through))) }
-            if let type { members.append(JSON.Member("type", .string(type))) }
-            if let code { members.append(JSON.Member("code", .int(Int64(code)))) }
-            if !id.isEmpty { members.append(JSON.Member("ids", .array(id.map { .int(Int64($0)) }))) }
-            let answer = try await client.post(
-                "/admin/v1/ingest/replay", Data(JSON.object(members).text.utf8), contentType: "application/json", token: nil, attempts: 1)
-            guard let count = answer.json["sent"]?.int else { throw answer.error }
-            sent += count
-            for refusal in answer.json["refused"]?.array ?? [] {
-                refused += 1
-                StandardError.write("\(refusal["id"]?.int ?? 0): \(refusal["error"]?.string ?? "refused")\n")
-            }
-            guard let last = answer.json["last"]?.int else { break }
-            after = last
-            // The bound ends the loop: objects that are rejected again have later ids.
-            through = answer.json["through"]?.int
-        }
-        StandardError.write("\(sent) sent again, \(refused) refused\n")
-        if refused > 0 { throw ExitCode(3) }
     }
 }

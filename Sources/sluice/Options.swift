@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import SluiceCore
 import SluiceGateway
+import SluiceTools
 
 /// The options for an app and its database.
 struct AppOptions: ParsableArguments {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 import SluiceCore
-import SluiceGateway
+import SluiceTools
 
 struct PluginCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -61,18 +61,9 @@ struct PluginCheck: AsyncParsableCommand {
 
     func run() async throws {
         try await reporting {
-            let report = try await PluginInspection.check(file, directory: app, config: try config.map(Self.json))
+            let report = try await PluginInspection.check(file, directory: app, config: try config.map(PluginConfigFile.json))
             print(json ? report.json.text : report.text)
             if !report.isFit { throw ExitCode(1) }
-        }
-    }
-
-    static func json(_ path: String) throws(SluiceError) -> (json: JSON, file: String) {
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw SluiceError(.configMissing, "\(path) cannot be read.")
-        }
-        do throws(JSON.Mistake) { return (try JSON.located(Array(data)), path) } catch {
-            throw SluiceError(.badJSON, "\(path):\(error.line):\(error.column): this is no JSON: \(error.problem).")
         }
     }
 }
@@ -100,13 +91,8 @@ struct PluginAdd: AsyncParsableCommand {
 
     func run() async throws {
         try await reporting {
-            let config = try config.map(PluginCheck.json)
-            let key = try sign.map { path throws(SluiceError) in
-                guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
-                    throw SluiceError(.configMissing, "The key \(path) cannot be read.")
-                }
-                return text
-            }
+            let config = try config.map(PluginConfigFile.json)
+            let key = try sign.map(PluginConfigFile.key)
             var list = try PluginList(of: app)
             print(try list.add(file, signedWith: key, config: config?.json).indented)
         }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import SluiceCore
 import SluiceGateway
+import SluiceTools
 
 struct QueryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,6 +1,7 @@
 import ArgumentParser
 import SluiceCore
 import SluiceGateway
+import SluiceTools
 
 /// The options for the schema, the class and the arguments of a query.
 struct QuerySubject: ParsableArguments {

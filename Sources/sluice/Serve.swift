@@ -1,6 +1,7 @@
 import ArgumentParser
 import SluiceCore
 import SluiceGateway
+import SluiceTools
 
 struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,5 +1,4 @@
 import ArgumentParser
-import SluiceGateway
 
 @main
 struct Sluice: AsyncParsableCommand {

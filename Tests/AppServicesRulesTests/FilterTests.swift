@@ -46,7 +46,7 @@ import Testing
         #expect(text == query)
         // The gateway takes it as it is.
         let type = try #require(App.schema["Task"])
-        _ = try Query.parse(text).bind(to: type)
+        _ = try Query.parse(text).predicate(on: type, in: App.schema)
     }
 
     @Test(
@@ -56,7 +56,7 @@ import Testing
         ] as [(String, String?)])
     func `a user's text cannot become query language`(text: String, literal: String?) async throws {
         let query = try await App.query(#"{"team": "%%user.custom_data.team"}"#, for: user("ann", #"{"team": "\#(text)"}"#))
-        let parsed = try Query.parse(query).bind(to: try #require(App.schema["Task"]))
+        let parsed = try Query.parse(query).predicate(on: try #require(App.schema["Task"]), in: App.schema)
         let decoded = try JSON.parse("\"\(text)\"").string ?? ""
         #expect(parsed.bound == .test(.property(2), Test(.equal, .string(decoded))))
         if let literal {
@@ -174,7 +174,7 @@ import Testing
         (#"{"name": "a", "apply_when": "yes"}"#, "an expression is true, false or an object"),
         (#"{"apply_when": true}"#, #"needs a "name""#), (#"{"name": "a"}"#, #"lacks "apply_when""#),
         (#"{"name": "a", "apply_when": true}, {"name": "a", "apply_when": true}"#, "two roles are called \"a\""),
-        (#"{"name": "a", "apply_when": true, "apply_when": false}"#, "stands twice"),
+        (#"{"name": "a", "apply_when": true, "apply_when": false}"#, "is given twice"),
     ])
     func `name the place and the fix`(role: String, text: String) async {
         let message = await refusal(role)

@@ -59,7 +59,7 @@ import Testing
             let name = random.pick(["size", "ratio", "weight", "account", "extra"])
             let filter = #"{"\#(name)": \#(Self.condition(&random))}"#
             let query = try await App.query(filter)
-            let predicate = try Query.parse(query).bind(to: App.task)
+            let predicate = try Query.parse(query).predicate(on: App.task, in: App.schema)
             let values = (0..<20).map { _ in Self.value(of: name, &random) }
             let app = App(
                 roles: """

@@ -75,12 +75,12 @@ import Testing
 
     @Test(arguments: seeds(3)) func `insert comes to what the filter comes to, as a query and in SQL`(seed: UInt64) async throws {
         var random = SplitMix64(seed: seed)
-        let library = try #require(SQLiteLibrary())
+        let library = try SQLiteLibrary()
         for _ in 0..<40 {
             let name = random.pick(["owner_id", "collaborators"])
             let filter = #"{"\#(name)": \#(Self.condition(&random))}"#
             let query = try await App.query(filter)
-            let predicate = try Query.parse(query).bind(to: App.task)
+            let predicate = try Query.parse(query).predicate(on: App.task, in: App.schema)
             let values = (0..<20).map { _ -> Value in
                 let texts = (0..<(1 + random.below(2))).map { _ in Value.string(random.pick(Self.texts)) }
                 return name == "collaborators" ? .list(texts) : texts[0]

@@ -119,7 +119,7 @@ import Testing
         let plain = App.filters(read: "true", write: "true", more: #", "fields": {"title": {"immutable": false}}"#)
         #expect(try await !plain.task(for: user("ann")).checkWrite)
         let reader = App.filters(read: "true", write: "true", more: #", "write": false, "check_write": true"#)
-        #expect(await reader.refusal?.contains("stands twice") == true)
+        #expect(await reader.refusal?.contains("is given twice") == true)
     }
 
     @Test func `deny where no role applies any more`() async throws {

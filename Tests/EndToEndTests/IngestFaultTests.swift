@@ -5,11 +5,11 @@ import Testing
 /// Records come by all three ways while gateways, which are the sinks too, and plugin hosts are killed with SIGKILL and the broker is
 /// restarted: what was accepted is in the table once, what the rules refused is among the refused once.
 ///
-/// `SLUICE_INGEST_RECORDS` sends so many to the broker of all tests, with a fault for every 5 000 of them. `SLUICE_INGEST_SEED` draws the same faults again, not the same
-/// moments: these are processes.
+/// `SLUICE_INGEST_RECORDS` sends so many to the broker of all tests, with a fault for every 5 000 of them, and `SLUICE_SOAK=1` 500,000.
+/// `SLUICE_INGEST_SEED` draws the same faults again, not the same moments: these are processes.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct IngestFaultTests {
     private static let environment = ProcessInfo.processInfo.environment
-    private static let records = environment["SLUICE_INGEST_RECORDS"].flatMap { Int($0) }
+    private static let records = environment["SLUICE_INGEST_RECORDS"].flatMap { Int($0) } ?? (isSoak ? 500_000 : nil)
     private static let seed = environment["SLUICE_INGEST_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
 
     @Test(arguments: [seed]) func `every record is written once or refused once, whatever is killed`(seed: UInt64) async throws {

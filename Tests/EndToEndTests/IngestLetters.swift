@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import SluiceCore
 import SluiceKafka
+import SluicePorts
 
 extension IngestField {
     /// What the dead-letter topic was told, read until it has every letter of the table, and then until nothing more comes: the record's
@@ -11,7 +12,7 @@ extension IngestField {
             KafkaConfiguration(bootstrapServers: kafka, clientID: "letters"),
             logger: Logger(label: "letters") { _ in SwiftLogNoOpLogHandler() })
         do {
-            try await reader.assign([KafkaPartition("\(app).ingest-rejected", 0): .beginning])
+            try await reader.assign([LogPartition("\(app).ingest-rejected", 0): .beginning])
             var told: [Int: String] = [:]
             var batch = KafkaFetchBatch()
             let deadline = ContinuousClock.now + .seconds(120)

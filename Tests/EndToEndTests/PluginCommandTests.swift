@@ -10,7 +10,7 @@ import Testing
         let manifest = try String(contentsOf: root.appendingPathComponent("Package.swift"), encoding: .utf8)
         let lines = manifest.split(separator: "\n", omittingEmptySubsequences: false)
         let start = try #require(lines.firstIndex { $0.hasPrefix("let package = Package(") })
-        let targets = ["CSluicePlugin", "SluicePluginKit"]
+        let targets = ["CSluicePlugin", "SluiceValues", "SluicePluginKit"]
         func line(_ beginning: String) throws -> Substring {
             try #require(lines.first { $0.drop { $0 == " " }.hasPrefix(beginning) }, "Package.swift has no line \(beginning)")
         }
@@ -82,7 +82,7 @@ import Testing
         let lines = await list.remainingLines() ?? []
         #expect(lines.contains { $0.hasPrefix("libAppServicesRules.so: AppServicesRules 1.0") }, "\(lines)")
         #expect(
-            lines.contains { $0.hasPrefix("plugins/OpenShops/libOpenShops.so: OpenShops 0.1: check_write_rows, configure, open_session") },
+            lines.contains { $0.hasPrefix("plugins/OpenShops/libOpenShops.so: OpenShops 0.1: check_write, configure, open_session") },
             "\(lines)")
 
         // A file that is another now is named, and the exit code tells.

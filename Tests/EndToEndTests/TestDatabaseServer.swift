@@ -1,5 +1,5 @@
 import Foundation
-import SluicePostgres
+import SluiceDevServer
 import Synchronization
 import TestSupport
 import Testing

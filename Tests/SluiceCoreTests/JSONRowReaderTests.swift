@@ -34,7 +34,7 @@ import Testing
         return buffer.withView(row) { Row($0) }
     }
 
-    @Test(arguments: seeds(40)) func `reads what the slow way reads, or leaves it to that`(seed: UInt64) {
+    @Test(arguments: seeds(10, soak: 200)) func `reads what the slow way reads, or leaves it to that`(seed: UInt64) {
         var generator = SplitMix64(seed: seed)
         var reader = JSONRowReader(Self.event, in: Self.schema)
         var buffer = RowBuffer()

@@ -107,6 +107,25 @@ import Testing
         #expect(code.name.allSatisfy { $0.isLowercase || $0 == "-" })
     }
 
+    @Test(arguments: ErrorRecovery.allCases) func `every recovery is that of a code`(recovery: ErrorRecovery) {
+        #expect(recovery.advice.hasSuffix("."))
+        #expect(ErrorCode.allCases.contains { $0.recovery == recovery })
+    }
+
+    @Test func `failures of plugins and of PostgreSQL end by themselves`() {
+        let plugins = ErrorCode.allCases.filter(\.isPluginFailure)
+        #expect(plugins == [.pluginCrashed, .pluginTimeout, .pluginBadAnswer, .pluginUnavailable, .pluginFailed])
+        let postgres = ErrorCode.allCases.filter(\.isPostgresFailure)
+        #expect(postgres == [.postgresUnreachable, .timeout])
+        for code in plugins + postgres { #expect(code.isTemporary && code.isRetriable, "\(code)") }
+    }
+
+    @Test func `a retry helps after an outage or a repair, and not after a refusal`() {
+        for code: ErrorCode in [.logUnreachable, .slotBusy, .connectionFailed] { #expect(code.isTemporary && code.isRetriable, "\(code)") }
+        for code: ErrorCode in [.internalError, .logTopic, .pluginMissing] { #expect(!code.isTemporary && code.isRetriable, "\(code)") }
+        for code: ErrorCode in [.pluginRefused, .badChangeset, .tokenExpired, .badClientFile] { #expect(!code.isRetriable, "\(code)") }
+    }
+
     @Test func `names are unique`() {
         #expect(Set(ErrorCode.allCases.map(\.name)).count == ErrorCode.allCases.count)
         #expect(ErrorCode.badJSON.name == "bad-json" && ErrorCode.pluginABIMismatch.name == "plugin-abi-mismatch")

@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluiceKafka
+import SluicePorts
 import TestSupport
 import Testing
 
@@ -47,8 +48,8 @@ struct BrokerTests {
         try await withTopic("marks", partitions: 2) { configuration, topic, admin in
             #expect(try await admin.watermarks(ofTopic: topic) == [KafkaWatermarks(low: 0, high: 0), KafkaWatermarks(low: 0, high: 0)])
             let ends = try await withProducer(configuration) { try await $0.produce(numbered(topic, partitions: 2, count: 25)) }
-            #expect(ends == [KafkaPartition(topic, 0): 25, KafkaPartition(topic, 1): 25])
-            #expect(try await admin.watermarks(of: KafkaPartition(topic, 1)) == KafkaWatermarks(low: 0, high: 25))
+            #expect(ends == [LogPartition(topic, 0): 25, LogPartition(topic, 1): 25])
+            #expect(try await admin.watermarks(of: LogPartition(topic, 1)) == KafkaWatermarks(low: 0, high: 25))
         }
     }
 
@@ -58,21 +59,17 @@ struct BrokerTests {
             configuration.compression = compression
             let seed = UInt64.random(in: .min ... .max)
             var random = SplitMix64(seed: seed)
-            var batch = KafkaRecordBatch()
-            let index = batch.index(ofTopic: topic)
+            var batch = LogBatch(topics: [topic])
             var written: [[UInt8]] = []
             for _ in 0..<300 {
                 let value = (0..<Int.random(in: 0..<2_000, using: &random)).map { _ in UInt8.random(in: 0...7, using: &random) }
                 written.append(value)
-                batch.append(topic: index, partition: 0) { bytes in
-                    bytes += [1, 2, 3] + value
-                    return 3
-                }
+                batch.append(topic: 0, partition: 0, key: [1, 2, 3], value: value)
             }
             _ = try await withProducer(configuration) { try await $0.produce(batch) }
             var seen: [[UInt8]] = []
             try await withReader(configuration) { reader in
-                try await reader.assign([KafkaPartition(topic, 0): .at(0)])
+                try await reader.assign([LogPartition(topic, 0): .at(0)])
                 var fetched = KafkaFetchBatch()
                 let start = ContinuousClock.now
                 while seen.count < written.count, .now - start < .seconds(60) {
@@ -106,7 +103,7 @@ struct BrokerTests {
             let high = try await admin.watermarks(ofTopic: topic).map(\.high).reduce(0, +)
             #expect(high == Int64(senders * each))
             let records = try await withReader(configuration) { reader in
-                try await reader.assign(Dictionary(uniqueKeysWithValues: (0..<4).map { (KafkaPartition(topic, $0), .beginning) }))
+                try await reader.assign(Dictionary(uniqueKeysWithValues: (0..<4).map { (LogPartition(topic, $0), .beginning) }))
                 return try await read(reader, count: senders * each)
             }
             // One sender's records are in its order, none lost and none twice.
@@ -120,7 +117,7 @@ struct BrokerTests {
     @Test func `a waiting reader gets a new record at once`() async throws {
         try await withTopic("latency", partitions: 1) { configuration, topic, _ in
             try await withReader(configuration) { reader in
-                try await reader.assign([KafkaPartition(topic, 0): .at(0)])
+                try await reader.assign([LogPartition(topic, 0): .at(0)])
                 try await withProducer(configuration) { producer in
                     try await producer.warm(topics: [topic])
                     var worst = Duration.zero

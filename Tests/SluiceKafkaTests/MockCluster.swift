@@ -1,6 +1,7 @@
 import CRdKafka
 import SluiceCore
 import SluiceKafka
+import SluicePorts
 
 /// librdkafka's in-process brokers, for errors that a real one cannot be asked for.
 // Sendable because: the mock cluster's functions lock inside; the pointers never change.
@@ -69,7 +70,7 @@ extension MockCluster {
     func setError(of topic: String, _ error: rd_kafka_resp_err_t) { rd_kafka_mock_topic_set_error(cluster, topic, error) }
 
     /// Moves a partition to a broker; -1 leaves it without a leader.
-    func setLeader(of partition: KafkaPartition, to broker: Int32) {
+    func setLeader(of partition: LogPartition, to broker: Int32) {
         rd_kafka_mock_partition_set_leader(cluster, partition.topic, partition.partition, broker)
     }
 }

@@ -1,6 +1,7 @@
 import CRdKafka
 import SluiceCore
 import SluiceKafka
+import SluicePorts
 import Testing
 
 private let passing = [
@@ -30,7 +31,7 @@ struct `A topic that is new` {
         try await withAdmin(cluster.configuration) { admin in
             // More often than the library asks by itself.
             cluster.failNext(.listOffsets, [rd_kafka_resp_err_t](repeating: error, count: 12))
-            let (one, all) = (try await admin.watermarks(of: KafkaPartition("a", 1)), try await admin.watermarks(ofTopic: "a"))
+            let (one, all) = (try await admin.watermarks(of: LogPartition("a", 1)), try await admin.watermarks(ofTopic: "a"))
             #expect(one == KafkaWatermarks(low: 0, high: 0))
             #expect(all.count == 3)
         }
@@ -53,8 +54,8 @@ struct `A topic that is new` {
 
     @Test func `is waited for until all its partitions have leaders`() async throws {
         let cluster = try cluster()
-        cluster.setLeader(of: KafkaPartition("a", 2), to: -1)
-        let mended = soon { cluster.setLeader(of: KafkaPartition("a", 2), to: 2) }
+        cluster.setLeader(of: LogPartition("a", 2), to: -1)
+        let mended = soon { cluster.setLeader(of: LogPartition("a", 2), to: 2) }
         let count = try await withAdmin(cluster.configuration) { try await $0.partitionCount(of: "a") }
         #expect(count == 3)
         await mended.value
@@ -65,7 +66,7 @@ struct `A topic that is new` {
         var configuration = cluster.configuration
         configuration.requestTimeout = .milliseconds(500)
         try await withAdmin(configuration) { admin in
-            cluster.setLeader(of: KafkaPartition("a", 2), to: -1)
+            cluster.setLeader(of: LogPartition("a", 2), to: -1)
             let leaderless = await failure { _ = try await admin.partitionCount(of: "a") }
             #expect(leaderless?.code == .logTopic && leaderless?.message.contains("no leader") == true, "\(String(describing: leaderless))")
             cluster.setError(of: "a", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
@@ -85,7 +86,7 @@ struct `A topic that is new` {
             try await producer.warm(topics: ["a"])
             cluster.failNext(.produce, [rd_kafka_resp_err_t](repeating: error, count: 6))
             let ends = try await producer.produce(numbered("a", partitions: 3, count: 10))
-            #expect(ends == Dictionary(uniqueKeysWithValues: (0..<3).map { (KafkaPartition("a", $0), 10) }))
+            #expect(ends == Dictionary(uniqueKeysWithValues: (0..<3).map { (LogPartition("a", $0), 10) }))
         }
     }
 
@@ -95,12 +96,12 @@ struct `A topic that is new` {
         let cluster = try cluster()
         try await withReader(cluster.configuration) { reader in
             cluster.failNext(.fetch, [rd_kafka_resp_err_t](repeating: error, count: 6))
-            try await reader.assign(Dictionary(uniqueKeysWithValues: (0..<3).map { (KafkaPartition("a", $0), .at(0)) }))
+            try await reader.assign(Dictionary(uniqueKeysWithValues: (0..<3).map { (LogPartition("a", $0), .at(0)) }))
             try await withProducer(cluster.configuration) { producer in
                 _ = try await producer.produce(numbered("a", partitions: 3, count: 10))
                 #expect(try await read(reader, count: 30).count == 30)
                 for broker in Int32(1)...3 {
-                    for partition in Int32(0)..<3 { cluster.setLeader(of: KafkaPartition("a", partition), to: broker) }
+                    for partition in Int32(0)..<3 { cluster.setLeader(of: LogPartition("a", partition), to: broker) }
                     _ = try await producer.produce(numbered("a", partitions: 3, count: 10))
                     #expect(try await read(reader, count: 30).count == 30)
                 }

@@ -1,6 +1,7 @@
 import CRdKafka
 import SluiceCore
 import SluiceKafka
+import SluicePorts
 import Testing
 
 @Suite(.timeLimit(.minutes(2)))
@@ -14,24 +15,23 @@ struct ProducerTests {
                 try await producer.produce(numbered("a", partitions: 1, count: 5))
             )
         }
-        #expect(first == [KafkaPartition("a", 0): 10, KafkaPartition("a", 1): 10, KafkaPartition("a", 2): 10])
-        #expect(second == [KafkaPartition("a", 0): 15])
+        #expect(first == [LogPartition("a", 0): 10, LogPartition("a", 1): 10, LogPartition("a", 2): 10])
+        #expect(second == [LogPartition("a", 0): 15])
     }
 
     @Test func `keeps the order of a batch that mixes topics`() async throws {
         let cluster = try MockCluster()
         cluster.createTopic("left", partitions: 1)
         cluster.createTopic("right", partitions: 1)
-        var batch = KafkaRecordBatch()
-        let (left, right) = (batch.index(ofTopic: "left"), batch.index(ofTopic: "right"))
+        var batch = LogBatch(topics: ["left", "right"])
         for ordinal in 0..<100 {
-            batch.append(topic: ordinal % 3 == 0 ? left : right, partition: 0, key: "k".utf8, value: "\(ordinal)".utf8)
+            batch.append(topic: ordinal % 3 == 0 ? 0 : 1, partition: 0, key: "k".utf8, value: "\(ordinal)".utf8)
         }
         let records = try await withProducer(cluster.configuration) { producer in
             let ends = try await producer.produce(batch)
-            #expect(ends == [KafkaPartition("left", 0): 34, KafkaPartition("right", 0): 66])
+            #expect(ends == [LogPartition("left", 0): 34, LogPartition("right", 0): 66])
             return try await withReader(cluster.configuration) { reader in
-                try await reader.assign([KafkaPartition("left", 0): .beginning, KafkaPartition("right", 0): .beginning])
+                try await reader.assign([LogPartition("left", 0): .beginning, LogPartition("right", 0): .beginning])
                 return try await read(reader, count: 100)
             }
         }
@@ -41,7 +41,7 @@ struct ProducerTests {
 
     @Test func `an empty batch is acknowledged at once`() async throws {
         let cluster = try MockCluster()
-        let ends = try await withProducer(cluster.configuration) { try await $0.produce(KafkaRecordBatch()) }
+        let ends = try await withProducer(cluster.configuration) { try await $0.produce(LogBatch(topics: [])) }
         #expect(ends.isEmpty)
     }
 
@@ -60,7 +60,7 @@ struct ProducerTests {
                 _ = try await producer.produce(numbered("a", partitions: 2, count: 50, from: round * 50))
             }
             return try await withReader(cluster.configuration) { reader in
-                try await reader.assign([KafkaPartition("a", 0): .beginning, KafkaPartition("a", 1): .beginning])
+                try await reader.assign([LogPartition("a", 0): .beginning, LogPartition("a", 1): .beginning])
                 return try await read(reader, count: 500)
             }
         }
@@ -78,7 +78,7 @@ struct ProducerTests {
             #expect(error?.code == .logDelivery)
             #expect(error?.message.contains("a[0]") == true)
             let ends = try await producer.produce(numbered("a", partitions: 1, count: 1))
-            #expect(ends == [KafkaPartition("a", 0): 1])
+            #expect(ends == [LogPartition("a", 0): 1])
         }
     }
 
@@ -100,9 +100,8 @@ struct ProducerTests {
         cluster.createTopic("a", partitions: 1)
         try await withProducer(cluster.configuration) { producer in
             try await producer.warm(topics: ["a"])
-            var batch = KafkaRecordBatch()
-            let topic = batch.index(ofTopic: "a")
-            batch.append(topic: topic, partition: 7, key: "k".utf8, value: "v".utf8)
+            var batch = LogBatch(topics: ["a"])
+            batch.append(topic: 0, partition: 7, key: "k".utf8, value: "v".utf8)
             let error = await failure { _ = try await producer.produce(batch) }
             #expect(error?.code == .logTopic)
             #expect(error?.message.contains("a[7]") == true)
@@ -123,7 +122,7 @@ struct ProducerTests {
             }
         }
         let records = try await withReader(cluster.configuration) { reader in
-            try await reader.assign(Dictionary(uniqueKeysWithValues: (0..<7).map { (KafkaPartition("a", $0), .beginning) }))
+            try await reader.assign(Dictionary(uniqueKeysWithValues: (0..<7).map { (LogPartition("a", $0), .beginning) }))
             return try await read(reader, count: keys.count)
         }
         #expect(Set(records.map(\.key)) == Set(keys))
@@ -138,9 +137,9 @@ struct ProducerTests {
         var configuration = cluster.configuration
         configuration.producerBytes = 1_000
         configuration.deliveryTimeout = .seconds(3)
-        let batch = KafkaRecordBatch(
-            topics: ["a"], entries: [.init(topic: 0, partition: 0, key: 0..<2, value: 600..<608)],
-            bytes: [UInt8](repeating: 1, count: 900))
+        var batch = LogBatch(topics: ["a"])
+        batch.entries = [.init(topic: 0, partition: 0, key: 0..<2, value: 600..<608)]
+        batch.arena = [UInt8](repeating: 1, count: 900)
         try await withProducer(configuration) { producer in
             try await producer.warm(topics: ["a"])
             // What a batch took comes back with its answers.
@@ -222,7 +221,7 @@ struct ProducerTests {
         let delivery = try await producer.begin(numbered("a", partitions: 1, count: 2_000))
         await producer.close()
         let ends = try await delivery.acknowledged()
-        #expect(ends == [KafkaPartition("a", 0): 2_000])
+        #expect(ends == [LogPartition("a", 0): 2_000])
     }
 
     @Test func `settings that durability hangs on are refused, wrong ones are named`() {

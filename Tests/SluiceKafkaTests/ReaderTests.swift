@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceKafka
+import SluicePorts
 import Testing
 
 @Suite(.timeLimit(.minutes(2)))
@@ -14,8 +15,8 @@ struct ReaderTests {
     @Test func `reads each partition from the offset given`() async throws {
         let cluster = try await filled(2, count: 20)
         let records = try await withReader(cluster.configuration) { reader in
-            try await reader.assign([KafkaPartition("a", 0): .at(5), KafkaPartition("a", 1): .at(18)])
-            #expect(reader.assignment == [KafkaPartition("a", 0), KafkaPartition("a", 1)])
+            try await reader.assign([LogPartition("a", 0): .at(5), LogPartition("a", 1): .at(18)])
+            #expect(reader.assignment == [LogPartition("a", 0), LogPartition("a", 1)])
             return try await read(reader, count: 17)
         }
         #expect(records.filter { $0.partition.partition == 0 }.map(\.value) == (5..<20).map(String.init))
@@ -26,13 +27,13 @@ struct ReaderTests {
     @Test func `partitions come, move and go without disturbing the others`() async throws {
         let cluster = try await filled(3, count: 10)
         try await withReader(cluster.configuration) { reader in
-            try await reader.assign([KafkaPartition("a", 0): .beginning])
+            try await reader.assign([LogPartition("a", 0): .beginning])
             #expect(try await read(reader, count: 10).allSatisfy { $0.partition.partition == 0 })
-            try await reader.assign([KafkaPartition("a", 1): .at(7)])
+            try await reader.assign([LogPartition("a", 1): .at(7)])
             #expect(try await read(reader, count: 3).map(\.offset) == [7, 8, 9])
-            try await reader.assign([KafkaPartition("a", 0): .at(8)], removing: [KafkaPartition("a", 1)])
+            try await reader.assign([LogPartition("a", 0): .at(8)], removing: [LogPartition("a", 1)])
             #expect(try await read(reader, count: 2).map(\.partition.partition) == [0, 0])
-            try await reader.assign([:], removing: [KafkaPartition("a", 0), KafkaPartition("a", 2)])
+            try await reader.assign([:], removing: [LogPartition("a", 0), LogPartition("a", 2)])
             #expect(reader.assignment.isEmpty)
         }
     }
@@ -40,9 +41,9 @@ struct ReaderTests {
     @Test func `nothing of a removed partition is handed over afterwards`() async throws {
         let cluster = try await filled(2, count: 5_000)
         try await withReader(cluster.configuration) { reader in
-            try await reader.assign([KafkaPartition("a", 0): .beginning, KafkaPartition("a", 1): .beginning])
+            try await reader.assign([LogPartition("a", 0): .beginning, LogPartition("a", 1): .beginning])
             _ = try await read(reader, count: 1)
-            try await reader.assign([KafkaPartition("a", 1): .at(4_990)], removing: [KafkaPartition("a", 0)])
+            try await reader.assign([LogPartition("a", 1): .at(4_990)], removing: [LogPartition("a", 0)])
             let records = try await read(reader, count: 10)
             #expect(records.map(\.offset) == Array(4_990..<5_000))
             #expect(records.allSatisfy { $0.partition.partition == 1 })
@@ -52,7 +53,7 @@ struct ReaderTests {
     @Test func `an offset that the log does not have is a gap of that partition alone`() async throws {
         let cluster = try await filled(2, count: 10)
         try await withReader(cluster.configuration) { reader in
-            try await reader.assign([KafkaPartition("a", 0): .at(1_000), KafkaPartition("a", 1): .beginning])
+            try await reader.assign([LogPartition("a", 0): .at(1_000), LogPartition("a", 1): .beginning])
             var batch = KafkaFetchBatch()
             var problems: [KafkaFetchBatch.Problem] = []
             var records = 0
@@ -62,11 +63,11 @@ struct ReaderTests {
                 problems += batch.problems
                 records += batch.count
             }
-            #expect(problems.map(\.partition) == [KafkaPartition("a", 0)])
+            #expect(problems.map(\.partition) == [LogPartition("a", 0)])
             #expect(problems.map(\.error.code) == [.logGap])
             #expect(records == 10)
-            #expect(reader.assignment == [KafkaPartition("a", 1)])
-            try await reader.assign([KafkaPartition("a", 0): .at(9)])
+            #expect(reader.assignment == [LogPartition("a", 1)])
+            try await reader.assign([LogPartition("a", 0): .at(9)])
             #expect(try await read(reader, count: 1).map(\.offset) == [9])
         }
     }
@@ -74,7 +75,7 @@ struct ReaderTests {
     @Test func `brokers that go away are a state, and reading goes on when they are back`() async throws {
         let cluster = try await filled(1, count: 3)
         try await withReader(cluster.configuration) { reader in
-            try await reader.assign([KafkaPartition("a", 0): .beginning])
+            try await reader.assign([LogPartition("a", 0): .beginning])
             #expect(try await read(reader, count: 3).count == 3)
             cluster.setDown(true)
             var batch = KafkaFetchBatch()
@@ -100,7 +101,7 @@ struct ReaderTests {
         var configuration = cluster.configuration
         configuration.readerBytes = 4_096
         try await withReader(configuration) { reader in
-            try await reader.assign([KafkaPartition("a", 0): .beginning])
+            try await reader.assign([LogPartition("a", 0): .beginning])
             var batch = KafkaFetchBatch()
             var offsets: [Int64] = []
             var largest = 0
@@ -121,10 +122,10 @@ struct ReaderTests {
         var configuration = cluster.configuration
         configuration.readerBytes = 512
         try await withReader(configuration) { reader in
-            try await reader.assign([KafkaPartition("a", 0): .beginning])
+            try await reader.assign([LogPartition("a", 0): .beginning])
             let deadline = ContinuousClock.now + .seconds(60)
             while reader.waiting < 512, .now < deadline { try await Task.sleep(for: .milliseconds(1)) }
-            try await reader.assign([KafkaPartition("a", 1): .beginning], removing: [KafkaPartition("a", 0)])
+            try await reader.assign([LogPartition("a", 1): .beginning], removing: [LogPartition("a", 0)])
             let records = try await read(reader, count: 10)
             #expect(records.count >= 10 && records.allSatisfy { $0.partition.partition == 1 })
         }
@@ -133,7 +134,7 @@ struct ReaderTests {
     @Test func `waiting ends at the time-out, by cancellation and by closing`() async throws {
         let cluster = try await filled(1, count: 1)
         let reader = try KafkaReader(cluster.configuration, logger: quiet)
-        try await reader.assign([KafkaPartition("a", 0): .end])
+        try await reader.assign([LogPartition("a", 0): .end])
         var batch = KafkaFetchBatch()
         let start = ContinuousClock.now
         try await reader.next(into: &batch, timeout: .milliseconds(30))
@@ -162,9 +163,9 @@ struct ReaderTests {
     @Test func `an impossible partition or offset is refused by name`() async throws {
         let cluster = try MockCluster()
         try await withReader(cluster.configuration) { reader in
-            let negative = await failure { try await reader.assign([KafkaPartition("a", -1): .beginning]) }
+            let negative = await failure { try await reader.assign([LogPartition("a", -1): .beginning]) }
             #expect(negative?.message.contains("a[-1]") == true)
-            let offset = await failure { try await reader.assign([KafkaPartition("a", 0): .at(-2)]) }
+            let offset = await failure { try await reader.assign([LogPartition("a", 0): .at(-2)]) }
             #expect(offset?.message.contains("-2") == true)
             #expect(reader.assignment.isEmpty)
         }

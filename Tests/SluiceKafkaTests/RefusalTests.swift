@@ -1,6 +1,7 @@
 import CRdKafka
 import SluiceCore
 import SluiceKafka
+import SluicePorts
 import TestSupport
 import Testing
 
@@ -8,13 +9,12 @@ import Testing
 @Suite(.timeLimit(.minutes(3)))
 struct `Refusals of brokers` {
     /// A batch with values of the given sizes, which no compression makes smaller.
-    private static func batch(_ topic: String, _ sizes: [(partition: Int32, bytes: Int)], seed: UInt64) -> KafkaRecordBatch {
+    private static func batch(_ topic: String, _ sizes: [(partition: Int32, bytes: Int)], seed: UInt64) -> LogBatch {
         var random = SplitMix64(seed: seed)
-        var batch = KafkaRecordBatch()
-        let index = batch.index(ofTopic: topic)
+        var batch = LogBatch(topics: [topic])
         for (partition, bytes) in sizes {
             let value = (0..<bytes).map { _ in UInt8(truncatingIfNeeded: random.next()) }
-            batch.append(topic: index, partition: partition, key: "k".utf8, value: value)
+            batch.append(topic: 0, partition: partition, key: "k".utf8, value: value)
         }
         return batch
     }
@@ -41,7 +41,7 @@ struct `Refusals of brokers` {
                 }
                 let small = sizes.filter { $0.bytes < 50_000 }
                 for partition in Int32(0)..<2 {
-                    let mark = try await admin.watermarks(of: KafkaPartition(topic, partition))
+                    let mark = try await admin.watermarks(of: LogPartition(topic, partition))
                     #expect(mark.high == Int64(small.count { $0.partition == partition }), "seed \(seed)")
                 }
             }
@@ -111,8 +111,8 @@ struct `Refusals of brokers` {
                 KafkaTopic(topics[1], partitions: 2, settings: ["min.insync.replicas": "2", "max.message.bytes": "123456"]),
             ])
             for topic in topics { _ = try await admin.partitionCount(of: topic, isExpected: true) }
-            #expect(try await admin.replicaShortage(of: [KafkaPartition(topics[0], 0), KafkaPartition(topics[0], 1)]) == nil)
-            let shortage = try await admin.replicaShortage(of: topics.map { KafkaPartition($0, 1) })
+            #expect(try await admin.replicaShortage(of: [LogPartition(topics[0], 0), LogPartition(topics[0], 1)]) == nil)
+            let shortage = try await admin.replicaShortage(of: topics.map { LogPartition($0, 1) })
             #expect(
                 shortage?.code == .logReplicas && shortage?.message.contains("\(topics[1])[1]") == true, "\(String(describing: shortage))")
             #expect(shortage?.message.contains("1 of the 2") == true && shortage?.fix?.contains("min.insync.replicas") == true)

@@ -2,6 +2,7 @@ import CRdKafka
 import Foundation
 import SluiceCore
 import SluiceKafka
+import SluicePorts
 import Testing
 
 @Suite struct `Settings of Kafka's clients` {
@@ -87,7 +88,7 @@ import Testing
             parsing: "linger.ms=2\nbatch.size=1000\ncompression.type=none\nfetch.min.bytes=1\nqueued.min.messages=10", file: "kafka.conf")
         _ = try await withProducer(configuration) { try await $0.produce(numbered("a", partitions: 1, count: 3)) }
         try await withReader(configuration) { reader in
-            try await reader.assign([KafkaPartition("a", 0): .at(0)])
+            try await reader.assign([LogPartition("a", 0): .at(0)])
             #expect(try await read(reader, count: 3).map(\.value) == ["0", "1", "2"])
         }
     }

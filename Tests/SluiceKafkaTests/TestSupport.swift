@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import SluiceCore
 import SluiceKafka
+import SluicePorts
 
 let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
@@ -58,7 +59,7 @@ func withAdmin<Result>(_ configuration: KafkaConfiguration, _ body: (KafkaAdmin)
 }
 
 struct ReadRecord: Hashable {
-    var partition: KafkaPartition
+    var partition: LogPartition
     var offset: Int64
     var key: String
     var value: String
@@ -83,12 +84,11 @@ func read(_ reader: KafkaReader, count: Int) async throws -> [ReadRecord] {
 }
 
 /// A batch of `count` records per partition whose values are the ordinal in the partition.
-func numbered(_ topic: String, partitions: Int32, count: Int, from first: Int = 0) -> KafkaRecordBatch {
-    var batch = KafkaRecordBatch()
-    let index = batch.index(ofTopic: topic)
+func numbered(_ topic: String, partitions: Int32, count: Int, from first: Int = 0) -> LogBatch {
+    var batch = LogBatch(topics: [topic])
     for ordinal in first..<first + count {
         for partition in 0..<partitions {
-            batch.append(topic: index, partition: partition, key: "p\(partition)".utf8, value: "\(ordinal)".utf8)
+            batch.append(topic: 0, partition: partition, key: "p\(partition)".utf8, value: "\(ordinal)".utf8)
         }
     }
     return batch

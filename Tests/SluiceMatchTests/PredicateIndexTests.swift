@@ -27,6 +27,7 @@ struct PredicateIndexTests {
                 Property(id: 3, name: "level", type: .double),
             ]),
     ]
+    private static let schema = Schema(types)
     private static let stores: [String?] = ["s1", "s2", "s12345678901234567890", "s1234567890123456789", "", nil, "🦄"]
     private static let oids = (0..<3).map { ObjectIdentifierBytes(high: 1, low: $0) }
 
@@ -114,7 +115,8 @@ struct PredicateIndexTests {
             case 0...4:
                 let type = random.below(3)
                 let text = PredicateIndexTests.query(type, &random)
-                let predicate = try Query.parse(text).bind(to: PredicateIndexTests.types[type])
+                let predicate = try Query.parse(text).predicate(
+                    on: PredicateIndexTests.types[type], in: PredicateIndexTests.schema)
                 index.add(subscriber: subscriber, type: type, entries: predicate.indexForm(indexedProperty: indexed[type]))
                 oracle[subscriber, default: [:]][type, default: []].append(predicate)
             case 5:
@@ -149,7 +151,7 @@ struct PredicateIndexTests {
             "(priority > 2 AND status == 'open') AND store IN {'s1', 's3'}",
         ]
         for (id, text) in texts.enumerated() {
-            let entries = try Query.parse(text).bind(to: type).indexForm(indexedProperty: 1)
+            let entries = try Query.parse(text).predicate(on: type, in: PredicateIndexTests.schema).indexForm(indexedProperty: 1)
             index.add(subscriber: UInt32(id), type: 0, entries: entries)
         }
         #expect(index.entryCount == 4)
@@ -160,7 +162,7 @@ struct PredicateIndexTests {
     func `a row that moves from one key of a subscription to another is an update`() throws {
         let type = PredicateIndexTests.types[0]
         var index = PredicateIndex(indexedProperties: [1, nil, 1])
-        let query = try Query.parse("store IN {'s1', 's2'}").bind(to: type)
+        let query = try Query.parse("store IN {'s1', 's2'}").predicate(on: type, in: PredicateIndexTests.schema)
         index.add(subscriber: 3, type: 0, entries: query.indexForm(indexedProperty: 1))
         func row(_ store: String) -> Row { Row([.int(1), .string(store), .int(0), .string(""), .list([]), .int(0)]) }
         var result = MatchResult()
@@ -186,7 +188,7 @@ struct PredicateIndexTests {
         var random = SplitMix64(seed: 9)
         let forms = try (0..<200).map { number in
             let text = "store == 'k\(number % 37)' AND priority > \(number % 11) AND status == 'x\(number % 7)'"
-            return try Query.parse(text).bind(to: type).indexForm(indexedProperty: 1)
+            return try Query.parse(text).predicate(on: type, in: PredicateIndexTests.schema).indexForm(indexedProperty: 1)
         }
         var sizes: [Int] = []
         for _ in 0..<30 {
@@ -204,7 +206,7 @@ struct PredicateIndexTests {
     func `types that appear later can be subscribed to`() throws {
         let type = PredicateIndexTests.types[1]
         var index = PredicateIndex(indexedProperties: [1])
-        let entries = try Query.parse("TRUEPREDICATE").bind(to: type).indexForm(indexedProperty: nil)
+        let entries = try Query.parse("TRUEPREDICATE").predicate(on: type, in: PredicateIndexTests.schema).indexForm(indexedProperty: nil)
         index.add(subscriber: 0, type: 1, entries: entries)
         #expect(!index.hasSubscribers(type: 1))
         index.setIndexedProperties([1, nil])

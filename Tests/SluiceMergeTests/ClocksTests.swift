@@ -51,7 +51,7 @@ import Testing
 
     @Test func `a huge count does not make memory`() {
         #expect(throws: SluiceError.self) { try ObjectClocks(encoded: [1, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F]) }
-        #expect(throws: SluiceError.self) { try ObjectClocks(encoded: [4, 0, 0, 0]) }
+        #expect(throws: SluiceError.self) { try ObjectClocks(encoded: [2, 0, 0, 0]) }
         #expect(throws: SluiceError.self) { try ObjectClocks(encoded: []) }
     }
 

@@ -1,8 +1,19 @@
+import HTTPTypes
 import NIOCore
 import SluiceCore
 import SluiceNet
 import TestSupport
 import Testing
+
+@Suite struct ErrorStatusTests {
+    @Test(arguments: ErrorCode.allCases) func `a status blames the client only if a retry cannot help`(code: ErrorCode) {
+        switch code.httpStatus.code {
+        case 408, 429, 500...: break
+        default: #expect(!code.isRetriable)
+        }
+        if [429, 503, 504].contains(code.httpStatus.code) { #expect(code.isRetriable) }
+    }
+}
 
 @Suite(.timeLimit(.minutes(1)))
 struct HTTPTests {

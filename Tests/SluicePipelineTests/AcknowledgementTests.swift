@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceWire
 import Synchronization
 import Testing

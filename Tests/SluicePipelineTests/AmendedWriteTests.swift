@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceQuery
 import Synchronization
 import Testing
@@ -51,10 +52,11 @@ private final class WrittenKeys: WriteStore {
         let store = WrittenKeys()
         let committer = Committer(store: store, rules: Annotating(bytes: note), environment: SystemEnvironment())
         let plan = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", role: "clerk", checkWrite: true)
+        let schema = AppSchema(version: 1, schema: Schema([type]), fields: QueryableFields(), isDevelopment: false)
         let writer = Committer.Writer(
-            client: ClientID(rawValue: 7), session: 1, user: UserContext(id: "ann"), plan: SessionPlan(types: ["Order": plan]),
-            view: View(version: 1, types: [TypeView(type: 0, predicate: .true(type), mask: nil)], partitions: []),
-            schema: AppSchema(version: 1, schema: Schema([type]), fields: QueryableFields(), isDevelopment: false), compensation: 0,
+            client: ClientID(rawValue: 7), session: 1, user: UserContext(id: "ann"),
+            permissions: SessionPermissions(SessionPlan(types: ["Order": plan]), schema: schema),
+            view: View(version: 1, types: [TypeView(type: 0, predicate: .true(type), mask: nil)], partitions: []), compensation: 0,
             seen: ClientViewHistory())
         let change = ObjectChange(
             object: ObjectKey(type: "Order", key: .string("k")), kind: .create,

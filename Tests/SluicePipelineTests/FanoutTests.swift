@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test func `how late the writes can be of a row that comes into its view, and not of new rows or those that it has`() async throws {
-        let predicate = try Query.parse("size > 2").bind(to: OrderAuthority.type)
+        let predicate = try Query.parse("size > 2").predicate(on: OrderAuthority.type, in: Schema([OrderAuthority.type]))
         let view = View(version: 1, types: [TypeView(type: 0, predicate: predicate, mask: nil)], partitions: [])
         _ = await fanout.add(channel, view: view, staged: false)
         let latest = HybridTime(milliseconds: 9)

@@ -1,6 +1,8 @@
 import Logging
 import SluiceCore
+import SluiceEmbeddedLog
 import SluicePipeline
+import SluicePorts
 import Synchronization
 import TestSupport
 import Testing

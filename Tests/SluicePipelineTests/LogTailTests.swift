@@ -1,4 +1,6 @@
 import SluiceCore
+import SluiceEmbeddedLog
+import SluicePorts
 import SluiceQuery
 import SluiceWire
 import TestSupport

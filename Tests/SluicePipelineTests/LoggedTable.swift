@@ -1,4 +1,6 @@
 import SluiceCore
+import SluiceEmbeddedLog
+import SluicePorts
 import SluiceQuery
 import SluiceWire
 import TestSupport
@@ -89,7 +91,7 @@ struct LoggedTable {
     // MARK: Views
 
     static func view(_ text: String, _ partitions: [LogPartition] = all) throws -> View {
-        let predicate = try Query.parse(text).bind(to: type)
+        let predicate = try Query.parse(text).predicate(on: type, in: schema)
         return View(version: 1, types: [TypeView(type: 0, predicate: predicate, mask: nil)], partitions: partitions)
     }
 

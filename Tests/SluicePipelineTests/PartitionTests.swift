@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceQuery
 import SluiceWire
 import TestSupport
@@ -80,9 +81,10 @@ import Testing
     /// What a session reads of the log for its queries.
     private static func view(_ queries: [(String, String)], read: String = "TRUEPREDICATE") async throws -> View {
         let plan = TypePlan(read: read, write: "TRUEPREDICATE", role: "clerk")
+        let permissions = SessionPermissions(
+            SessionPlan(types: ["Order": plan, "Note": .open, "Price": .open]), schema: Authority().current())
         let builder = ViewBuilder(
-            services: SessionFixture.services(authority: Authority(), layout: layout), user: nil,
-            plan: SessionPlan(types: ["Order": plan, "Note": .open, "Price": .open]), clientTypes: [])
+            services: SessionFixture.services(authority: Authority(), layout: layout), user: nil, permissions: permissions, clientTypes: [])
         var set = PBSubscribe()
         set.version = 1
         set.queries = queries.map { type, text in

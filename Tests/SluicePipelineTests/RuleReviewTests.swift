@@ -1,5 +1,6 @@
 import Dispatch
 import SluiceCore
+import SluicePorts
 import SluiceQuery
 import SluiceWire
 import Synchronization
@@ -129,7 +130,9 @@ private final class NotedRules: Rules {
             (query.type, query.text) = ("Order", text)
             return query
         }
-        _ = try await ViewBuilder(services: SessionFixture.services(rules: rules), user: ann, plan: plan, clientTypes: []).build(set)
+        let services = SessionFixture.services(rules: rules)
+        let permissions = SessionPermissions(plan, schema: services.authority.current())
+        _ = try await ViewBuilder(services: services, user: ann, permissions: permissions, clientTypes: []).build(set)
     }
 
     /// However a device spells it.
@@ -268,16 +271,10 @@ private final class OrderTable: SnapshotStore {
 
     func insert(_ key: String, size: Int64) { orders.withLock { $0[key] = size } }
 
-    func read(
-        _ queries: [SnapshotQuery], begin: @Sendable (SnapshotStart) async throws -> Bool,
-        expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
-        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef], _ inOrder: Bool) async throws -> Void,
-        kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
-        lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
-    ) async throws -> SnapshotStart? {
+    func read(_ queries: [SnapshotQuery], into sink: some SnapshotSink) async throws -> SnapshotStart? {
         let start = SnapshotStart(snapshot: TransactionSnapshot(xmin: 100, xmax: 111, running: []), lsn: .zero, cluster: "c")
-        guard try await begin(start) else { return nil }
-        try await expected?(0)
+        guard try await sink.begin(start) else { return nil }
+        if sink.needsEstimate { try await sink.expect(0) }
         let all = orders.withLock { $0.sorted { $0.key < $1.key } }
         for (number, query) in queries.enumerated() {
             var buffer = RowBuffer()
@@ -290,8 +287,9 @@ private final class OrderTable: SnapshotStore {
                     gone.append(.string(key))
                 }
             }
-            try await rows(number, buffer, Array(found.prefix(query.first?.limit ?? found.count)), false)
-            if !gone.isEmpty { try await lost(number, gone) }
+            let first = Array(found.prefix(query.first?.limit ?? found.count))
+            try await sink.take(first, of: buffer, query: number, isInOrder: false)
+            if !gone.isEmpty { try await sink.take(lost: gone, query: number) }
         }
         return start
     }

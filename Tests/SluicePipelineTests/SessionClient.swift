@@ -1,4 +1,6 @@
 import SluiceCore
+import SluiceEmbeddedLog
+import SluicePorts
 import SluiceWire
 
 @testable import SluicePipeline

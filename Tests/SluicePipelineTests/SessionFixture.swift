@@ -1,5 +1,7 @@
 import Logging
 import SluiceCore
+import SluiceEmbeddedLog
+import SluicePorts
 import SluiceWire
 import Synchronization
 
@@ -78,19 +80,13 @@ final class EmptyTables: SnapshotStore {
 
     init(blind: Int = 0, wait: @escaping @Sendable () async -> Void = {}) { (self.blind, self.wait) = (blind, wait) }
 
-    func read(
-        _ queries: [SnapshotQuery], begin: @Sendable (SnapshotStart) async throws -> Bool,
-        expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
-        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef], _ inOrder: Bool) async throws -> Void,
-        kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
-        lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
-    ) async throws -> SnapshotStart? {
+    func read(_ queries: [SnapshotQuery], into sink: some SnapshotSink) async throws -> SnapshotStart? {
         await wait()
         let number = taken.add(1, ordering: .relaxed).newValue
         let start = SnapshotStart(
             snapshot: TransactionSnapshot(xmin: 100, xmax: 111, running: number <= blind ? [110] : []), lsn: .zero, cluster: "c")
-        guard try await begin(start) else { return nil }
-        try await expected?(0)
+        guard try await sink.begin(start) else { return nil }
+        if sink.needsEstimate { try await sink.expect(0) }
         return start
     }
 

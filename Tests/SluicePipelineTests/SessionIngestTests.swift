@@ -1,5 +1,7 @@
 import Logging
 import SluiceCore
+import SluiceEmbeddedLog
+import SluicePorts
 import SluiceWire
 import Synchronization
 import Testing

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceQuery
 import Testing
 
@@ -38,10 +39,12 @@ import Testing
         let schema = AppSchema(
             version: 1, schema: Schema([type]), fields: QueryableFields(byType: ["Order": ["store", "size"]], indexed: "store"),
             isDevelopment: false)
-        let types = try view.map { [TypeView(type: 0, predicate: try Query.parse($0).bind(to: type), mask: nil)] } ?? []
+        let types = try view.map { text in
+            [TypeView(type: 0, predicate: try Query.parse(text).predicate(on: type, in: schema.schema), mask: nil)]
+        }
         let check = WriteCheck(
-            plan: SessionPlan(types: ["Order": plan]), view: View(version: 1, types: types, partitions: []), schema: schema,
-            types: ["Order"])
+            permissions: SessionPermissions(SessionPlan(types: ["Order": plan]), schema: schema),
+            view: View(version: 1, types: types ?? [], partitions: []), types: ["Order"])
         let changed = Set(type.properties.indices.filter { (before?[$0] ?? .null) != (after?[$0] ?? .null) && $0 != 0 })
         let refusal = check.refusal(
             IntendedWrite(

@@ -34,7 +34,7 @@ import Testing
     func `end a hook of writes that loops after 5 ms for each write, two seconds in all`(count: Int, milliseconds: Int) async throws {
         try await withChain([unhurried]) { chain in
             let verdicts = await chain.checkWrites(user: user("somebody"), writes: writes(count, "do-loop"), schema: schema)
-            let reason = "libFaultyC.so used more than \(milliseconds) ms of processor time for check_write_rows"
+            let reason = "libFaultyC.so used more than \(milliseconds) ms of processor time for check_write"
             let denial = WriteVerdict.undecided(SluiceError(.pluginTimeout, reason))
             #expect(verdicts.count == count && verdicts.allSatisfy { $0 == denial }, "\(verdicts.prefix(1))")
             #expect(await chain.checkWrites(user: user("somebody"), writes: writes(2, "a"), schema: schema) == [.allow, .allow])
@@ -65,7 +65,7 @@ import Testing
             #expect(error?.code == .pluginTimeout)
             #expect(error?.message == "libFaultyC.so slept for more than 50 ms in open_session")
             let verdicts = await chain.checkWrites(user: user("somebody"), writes: writes(2, word), schema: schema)
-            let reason = "libFaultyC.so slept for more than 10 ms in check_write_rows"
+            let reason = "libFaultyC.so slept for more than 10 ms in check_write"
             #expect(verdicts.allSatisfy { $0 == .undecided(SluiceError(.pluginTimeout, reason)) }, "\(verdicts)")
             #expect(await answers(chain))
         }

@@ -1,5 +1,6 @@
 import CSluicePlugin
 import Foundation
+import SluicePluginHost
 import Testing
 
 /// A plugin that is built once is loaded for years: docs/plugin-abi.md says where everything is, and there it stays.
@@ -34,8 +35,7 @@ import Testing
             guard let header = table.first else { continue }
             for column in header.indices.dropLast() where header[column] == "`\(type)`" && ["at", "32 bits"].contains(header[column + 1]) {
                 for row in table.dropFirst(2) where row.count > column + 1 {
-                    // Versions are in parentheses.
-                    let numbers = numbers(in: row[column + 1].replacing(/\(.*\)/, with: ""))
+                    let numbers = numbers(in: row[column + 1])
                     if row[column] == "its size" { found["its size"] = numbers.first }
                     for (name, number) in zip(names(in: row[column]), numbers) { found[name] = number }
                 }
@@ -65,11 +65,23 @@ import Testing
                     sluice_plugin.self,
                     [
                         "size": \.size, "abi_major": \.abi_major, "abi_minor": \.abi_minor, "reserved": \.reserved, "state": \.state,
-                        "name": \.name, "version": \.version, "configure": \.configure, "open_session": \.open_session,
-                        "check_subscription": \.check_subscription, "check_write": \.check_write, "ingest": \.ingest,
-                        "user_changed": \.user_changed, "config_schema": \.config_schema, "check_write_rows": \.check_write_rows,
-                        "ingest_rows": \.ingest_rows,
+                        "name": \.name, "version": \.version, "config_schema": \.config_schema, "configure": \.configure,
+                        "open_session": \.open_session, "check_subscription": \.check_subscription, "check_write": \.check_write,
+                        "ingest": \.ingest, "user_changed": \.user_changed,
                     ]))
+    }
+
+    /// A later minor version appends members, which the plugins of this one do not set.
+    @Test func `a table without the members beyond its size`() throws {
+        var table = sluice_plugin()
+        withUnsafeMutableBytes(of: &table) { _ = $0.initializeMemory(as: UInt8.self, repeating: 0x55) }
+        table.size = UInt32(try #require(MemoryLayout<sluice_plugin>.offset(of: \.check_write)))
+        #expect(table.declared.open_session != nil && table.declared.check_subscription != nil)
+        #expect(table.declared.check_write == nil && table.declared.ingest == nil && table.declared.user_changed == nil)
+        table.size = 0
+        #expect(table.declared.abi_major == 0x5555_5555 && table.declared.state == nil && table.declared.configure == nil)
+        table.size = .max
+        #expect(table.declared.user_changed != nil)
     }
 
     @Test func `the small types and their constants`() {

@@ -6,7 +6,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What reaches a plugin as rows, beside the JSON that it would have got.
+/// The rows that reach a plugin, compared with the values' extended JSON.
 @Suite struct `Writes and objects as rows` {
     /// Keeps what it is asked about, as it reads it within the hook and beyond.
     private final class Reader: WriteRules, IngestRules {
@@ -41,7 +41,7 @@ import Testing
             let host = UnsafeMutablePointer<sluice_host>.allocate(capacity: 1)
             host.initialize(
                 to: sluice_host(
-                    size: UInt32(MemoryLayout<sluice_host>.size), abi_major: 1, abi_minor: 4, reserved: 0, context: nil,
+                    size: UInt32(MemoryLayout<sluice_host>.size), abi_major: 1, abi_minor: 0, reserved: 0, context: nil,
                     log: { _, _, _ in },
                     count: { _, _, _ in SLUICE_FAILED }, custom_data: { _, _, _ in SLUICE_FAILED },
                     parse_predicate: { _, _, _, _ in SLUICE_FAILED }))
@@ -52,14 +52,14 @@ import Testing
 
         func seen(_ user: UserContext, _ writes: [ProposedWrite]) throws -> Reader.Seen {
             var sink = sluice_sink(context: nil, write: { _, _ in })
-            let status = RowFrame.withWrites(in: RowFrame.encode(user, writes)) { table.check_write_rows!(table.state, $0, &sink) }
+            let status = RowFrame.withWrites(in: RowFrame.encode(user, writes)) { table.check_write!(table.state, $0, &sink) }
             #expect(status == SLUICE_OK)
             return try #require(Reader.seen.withLock { $0.removeValue(forKey: user.id) })
         }
 
         func ingested(_ objects: ObjectRows, _ indices: [Int]) throws -> [PluginRow] {
             var sink = sluice_sink(context: nil, write: { _, _ in })
-            let status = RowFrame.withWrites(in: RowFrame.encode(objects, indices)) { table.ingest_rows!(table.state, $0, &sink) }
+            let status = RowFrame.withWrites(in: RowFrame.encode(objects, indices)) { table.ingest!(table.state, $0, &sink) }
             #expect(status == SLUICE_OK)
             return try #require(Reader.ingested.withLock { $0.removeValue(forKey: objects.type.name) })
         }
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    /// Field by field, as rows and as what the JSON of an older gateway would have been.
+    /// Compares field by field, as a row of cells and as extended JSON.
     private static func compare(_ row: PluginRow, _ value: PluginValue, _ type: ObjectType, _ seed: UInt64) {
         let plain = PluginRow(value)
         for name in type.properties.map(\.name) + ["no such field"] {

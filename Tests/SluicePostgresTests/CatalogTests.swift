@@ -48,7 +48,7 @@ private func item(_ properties: Property...) -> TableCatalog {
             let misfits = try await catalog.check(connection).map(\.message)
             #expect(misfits == [])
             #expect(try await catalog.create(connection) == [])
-            try await CompanionSchema.migrate(connection)
+            try await CompanionSchema.create(connection)
             #expect(try await catalog.plan(connection).statements == [#"ALTER TABLE "app data"."Every Thing" REPLICA IDENTITY FULL"#])
             try await catalog.apply(connection) { _ in }
             #expect(try await catalog.plan(connection).statements == [])

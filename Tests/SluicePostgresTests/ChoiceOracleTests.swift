@@ -155,7 +155,7 @@ private struct ChoiceWorld {
     func sql(_ type: ObjectType, _ text: String, _ choice: ObjectChoice) throws -> (text: String, parameters: [SQLParameter]) {
         let tables = SQLOracle<PostgresOracle>.layout(schema, .postgres).tables
         guard let readable = readable[type.name], let table = tables[type.name] else { return ("", []) }
-        let condition = Predicate.and(try Query.parse(text).bind(to: type), readable)
+        let condition = Predicate.and(try Query.parse(text).predicate(on: type, in: schema), readable)
             .split(.postgres) { "\(SQLLayout.row).\(table.columns[$0])" }.condition
         let sql = try choice.sql(of: type, where: condition, tables: tables)
         return (

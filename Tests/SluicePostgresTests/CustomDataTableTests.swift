@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test func `are written anew where an older release followed the table`() async throws {
+    @Test func `are written anew where other triggers followed the table`() async throws {
         try await Self.with { fixture, follower in
             try await Self.script(
                 fixture,

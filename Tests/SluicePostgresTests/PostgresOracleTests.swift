@@ -7,7 +7,7 @@ import Testing
 /// PostgreSQL executing the generated SQL, against the tree and the compiled evaluation. One seed at a time, since there are
 /// tests beside it that cannot wait.
 @Suite(.serialized) struct PostgresOracleTests {
-    @Test(arguments: seeds(4))
+    @Test(arguments: seeds(1, soak: 40))
     func `PostgreSQL and what is left over select what the tree accepts`(_ seed: UInt64) async throws {
         let oracle = try await TestPostgres.withConnection { connection in
             try await connection.withSession { session in

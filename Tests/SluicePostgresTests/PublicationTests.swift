@@ -12,7 +12,7 @@ private func catalog(_ types: ObjectType...) -> TableCatalog { TableCatalog(sche
 @Suite struct `What is published` {
     private static func with(_ body: (PostgresConnection) async throws -> Void) async throws {
         try await TestPostgres.withConnection { (connection) async throws in
-            try await CompanionSchema.migrate(connection)
+            try await CompanionSchema.create(connection)
             try await body(connection)
         }
     }
@@ -84,7 +84,7 @@ private func catalog(_ types: ObjectType...) -> TableCatalog { TableCatalog(sche
         }
     }
 
-    @Test func `is known since when a table is what it is, and what an earlier release published is known for long`() async throws {
+    @Test func `is known since when a table is what it is, and a published table without a record is known for long`() async throws {
         try await Self.with { connection in
             func since() async throws -> Int64 { try await connection.query("SELECT since FROM sluice.published_table").int(0, 0) ?? -1 }
             _ = try await catalog(item).create(connection)

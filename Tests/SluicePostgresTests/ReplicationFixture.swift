@@ -20,7 +20,7 @@ struct ReplicationFixture: Sendable {
         try await TestPostgres.withDatabase { conninfo in
             let connection = try await PostgresConnection.connect(conninfo)
             let catalog = TableCatalog(schema: Schema(types))
-            try await CompanionSchema.migrate(connection)
+            try await CompanionSchema.create(connection)
             _ = try await catalog.create(connection)
             let names = ReplicationNames(app: "test_\(UInt64.random(in: .min ... .max))")
             _ = try await Publication.ensure(connection, name: names.publication, tables: catalog.tables)

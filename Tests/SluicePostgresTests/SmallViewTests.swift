@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import Synchronization
 import Testing
 
@@ -29,7 +30,7 @@ import Testing
         return (keys.withLock { $0 }, identity?.snapshot)
     }
 
-    private typealias View = @Sendable (SnapshotIdentity) throws -> [SnapshotSelection]
+    private typealias View = @Sendable (SnapshotStart) throws -> [SnapshotSelection]
 
     /// Reads views that all had to wait for a connection: the first on their own, a snapshot each, and these together.
     private static func together(
@@ -66,7 +67,7 @@ import Testing
         try await StoreFixture.with { fixture in
             _ = try await fixture.sql("INSERT INTO \"Reading\" SELECT g, 's', g FROM generate_series(1, 20) g")
             let views = (0..<12).map { number in
-                { @Sendable (_: SnapshotIdentity) throws in [try Self.above(number), try Self.above(18)] }
+                { @Sendable (_: SnapshotStart) throws in [try Self.above(number), try Self.above(18)] }
             }
             let results = try await untilSeen {
                 let results = try await Self.together(fixture, views, at: Self.once).map { try $0.get() }

@@ -1,5 +1,7 @@
 import Foundation
 import SluiceCore
+import SluiceDevServer
+import SluicePorts
 import SluicePostgres
 import Synchronization
 import Testing
@@ -27,7 +29,7 @@ import Testing
         #expect(try await other.query("SELECT count(*) FROM \"Item\"").int(0, 0) == inserts.done.load(ordering: .relaxed))
         let attempts = Atomic<Int>(0)
         let store = PostgresSnapshotStore(pool: pool)
-        func read() async throws -> SnapshotIdentity? {
+        func read() async throws -> SnapshotStart? {
             try await store.read(
                 choose: { _ in
                     attempts.add(1, ordering: .relaxed)

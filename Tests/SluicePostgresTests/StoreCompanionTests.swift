@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluicePostgres
 import Testing
 
@@ -9,8 +10,8 @@ import Testing
                 for _ in 0..<4 {
                     group.addTask {
                         let connection = try await PostgresConnection.connect(conninfo)
-                        try await CompanionSchema.migrate(connection)
-                        try await CompanionSchema.migrate(connection)
+                        try await CompanionSchema.create(connection)
+                        try await CompanionSchema.create(connection)
                         await connection.close()
                     }
                 }
@@ -23,12 +24,14 @@ import Testing
         }
     }
 
-    @Test func `of a newer release is refused`() async throws {
+    @Test(arguments: ["0", "19", "999", "odd"]) func `of another version is refused`(version: String) async throws {
         try await TestPostgres.withConnection { connection in
-            try await CompanionSchema.migrate(connection)
-            try await connection.script("UPDATE sluice.meta SET value = '999'")
-            let error = await #expect(throws: SluiceError.self) { try await CompanionSchema.migrate(connection) }
+            try await CompanionSchema.create(connection)
+            try await connection.execute("UPDATE sluice.meta SET value = $1", [.text(version)])
+            let error = await #expect(throws: SluiceError.self) { try await CompanionSchema.create(connection) }
             #expect(error?.code == .configInvalid)
+            #expect(error?.message == "The schema sluice has version \(version), this release needs version \(CompanionSchema.version).")
+            #expect(error?.fix == "Run the release that created the schema, or name a database without it.")
             await connection.close()
         }
     }
@@ -68,7 +71,8 @@ import Testing
             let store = ClientStore(pool: fixture.pool)
             let file = try await store.allot(user: "ann", secret: [1])
             try await fixture.pool.withConnection { connection in
-                try await connection.script("UPDATE sluice.client SET last_changeset = -1, last_ingest = -9, session = -5")
+                try await connection.script("UPDATE sluice.client SET last_changeset = -1, session = -5")
+                try await connection.script("INSERT INTO sluice.ingest_number SELECT id, -9 FROM sluice.client")
                 try await connection.script("INSERT INTO sluice.app_schema (version, definition) VALUES (-1, '{}')")
             }
             let opened = try await store.open(id: file.id, secret: [1], user: "ann")
@@ -167,7 +171,7 @@ import Testing
     @Test func `are found by id, e-mail and identity`() async throws {
         try await StoreFixture.with { fixture in
             let store = UserStore(pool: fixture.pool)
-            let user = UserRecord(
+            let user = UserAccount(
                 id: "u1", email: "Ann@example.org", passwordHash: "h", provider: "local-userpass",
                 identities: [["id": "ext", "provider_type": "local-userpass"]], data: ["a": 1], customData: ["team": ["x", "y"]])
             try await store.create(user)
@@ -183,11 +187,11 @@ import Testing
     @Test func `have unique e-mails`() async throws {
         try await StoreFixture.with { fixture in
             let store = UserStore(pool: fixture.pool)
-            try await store.create(UserRecord(id: "u1", email: "a@b.c", provider: "local-userpass"))
-            try await store.create(UserRecord(id: "u2", provider: "anon-user"))
-            try await store.create(UserRecord(id: "u3", provider: "anon-user"))
+            try await store.create(UserAccount(id: "u1", email: "a@b.c", provider: "local-userpass"))
+            try await store.create(UserAccount(id: "u2", provider: "anon-user"))
+            try await store.create(UserAccount(id: "u3", provider: "anon-user"))
             let error = await #expect(throws: SluiceError.self) {
-                try await store.create(UserRecord(id: "u4", email: "a@b.c", provider: "local-userpass"))
+                try await store.create(UserAccount(id: "u4", email: "a@b.c", provider: "local-userpass"))
             }
             #expect(error == SluiceError(.nameInUse, "The name a@b.c is in use."))
         }
@@ -196,13 +200,13 @@ import Testing
     @Test func `change, and are missed when they are gone`() async throws {
         try await StoreFixture.with { fixture in
             let store = UserStore(pool: fixture.pool)
-            try await store.create(UserRecord(id: "u1", provider: "anon-user"))
+            try await store.create(UserAccount(id: "u1", provider: "anon-user"))
             try await store.setPassword(id: "u1", hash: "new")
             try await store.setCustomData(id: "u1", ["k": .null])
             let user = try #require(try await store.find(id: "u1"))
             #expect(user.passwordHash == "new" && user.customData == ["k": .null])
             try await store.delete(id: "u1")
-            let error = await #expect(throws: SluiceError.self) { try await store.setData(id: "u1", ["k": 1]) }
+            let error = await #expect(throws: SluiceError.self) { try await store.setCustomData(id: "u1", ["k": 1]) }
             #expect(error?.code == .userNotFound)
         }
     }
@@ -212,7 +216,7 @@ import Testing
             let (users, tokens, changes) = (
                 UserStore(pool: fixture.pool), TokenStore(pool: fixture.pool), UserChangeStore(pool: fixture.pool)
             )
-            for id in ["ann", "bob", "cleo"] { try await users.create(UserRecord(id: id, provider: "anon-user", customData: ["n": 1])) }
+            for id in ["ann", "bob", "cleo"] { try await users.create(UserAccount(id: id, provider: "anon-user", customData: ["n": 1])) }
             #expect(try await changes.last() == 0)
             try await users.setCustomData(id: "ann", ["n": 1])
             try await users.setPassword(id: "ann", hash: "new")
@@ -236,7 +240,7 @@ import Testing
     @Test func `refresh tokens end by time, revocation and the user's end`() async throws {
         try await StoreFixture.with { fixture in
             let (users, tokens) = (UserStore(pool: fixture.pool), TokenStore(pool: fixture.pool))
-            for id in ["ann", "bob"] { try await users.create(UserRecord(id: id, provider: "anon-user")) }
+            for id in ["ann", "bob"] { try await users.create(UserAccount(id: id, provider: "anon-user")) }
             try await tokens.add(hash: [1], user: "ann", expires: 10_000)
             try await tokens.add(hash: [2], user: "ann", expires: 10_000)
             try await tokens.add(hash: [3], user: "bob", expires: 10_000)

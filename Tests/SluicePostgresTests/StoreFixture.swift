@@ -58,7 +58,7 @@ final class StoreFixture: Sendable {
         try await TestPostgres.withDatabase { conninfo in
             let pool = PostgresPool(conninfo, size: 4)
             try await pool.withConnection { connection in
-                try await CompanionSchema.migrate(connection)
+                try await CompanionSchema.create(connection)
                 for type in schema.types { try await connection.script(try shape(type.name).definition) }
             }
             let outcome: Result<R, any Error>

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluicePostgres
 import TestSupport
 import Testing
@@ -15,17 +16,17 @@ import Testing
     private func reading(_ values: Value...) -> IngestRow {
         IngestRow(
             type: "Reading", row: Row(values),
-            source: IngestSource(type: "Sent", bytes: Array(ExtendedJSON.json(values[0]).text.utf8), offset: 7))
+            record: IngestRecord(type: "Sent", bytes: Array(ExtendedJSON.json(values[0]).text.utf8)[...], offset: 7))
     }
 
     @Test func `writes rows and offset together, and repeats nothing`() async throws {
         try await StoreFixture.with { fixture in
             let store = store(fixture)
             #expect(try await store.offsets(topic: "t", partitions: [0, 1]) == [0: 0, 1: 0])
-            let first = try await store.commit(IngestBatch(topic: "t", partition: 1, offsets: 0..<100, accepted: readings(0..<100)))
+            let first = try await store.commit(IngestOutcome(topic: "t", partition: 1, offsets: 0..<100, accepted: readings(0..<100)))
             #expect(first.written == 100 && first.refused == 0)
             // The same keys again, in later records.
-            let second = try await store.commit(IngestBatch(topic: "t", partition: 1, offsets: 100..<150, accepted: readings(90..<140)))
+            let second = try await store.commit(IngestOutcome(topic: "t", partition: 1, offsets: 100..<150, accepted: readings(90..<140)))
             #expect(second.written == 40)
             #expect(try await store.offsets(topic: "t", partitions: [0, 1]) == [0: 0, 1: 150])
             #expect(try await fixture.sql("SELECT count(*), sum(value) FROM \"Reading\"")[0, 0] == "140")
@@ -35,10 +36,10 @@ import Testing
     @Test func `stops a stale sink by name and writes nothing of it`() async throws {
         try await StoreFixture.with { fixture in
             let store = store(fixture)
-            try await store.commit(IngestBatch(topic: "t", partition: 0, offsets: 0..<10, accepted: readings(0..<10)))
+            try await store.commit(IngestOutcome(topic: "t", partition: 0, offsets: 0..<10, accepted: readings(0..<10)))
             for offsets in [Int64(0)..<20, 5..<20, 11..<20] {
                 let error = await #expect(throws: SluiceError.self) {
-                    try await store.commit(IngestBatch(topic: "t", partition: 0, offsets: offsets, accepted: readings(50..<60)))
+                    try await store.commit(IngestOutcome(topic: "t", partition: 0, offsets: offsets, accepted: readings(50..<60)))
                 }
                 #expect(error?.code == .badMessageOrder)
             }
@@ -49,7 +50,9 @@ import Testing
     @Test func `of two sinks with one offset exactly one gets through`() async throws {
         try await StoreFixture.with { fixture in
             let store = store(fixture)
-            let batches = (0..<4).map { IngestBatch(topic: "t", partition: 0, offsets: 0..<10, accepted: readings($0 * 10..<$0 * 10 + 10)) }
+            let batches = (0..<4).map {
+                IngestOutcome(topic: "t", partition: 0, offsets: 0..<10, accepted: readings($0 * 10..<$0 * 10 + 10))
+            }
             let winners = await withTaskGroup(of: Bool.self) { group in
                 for batch in batches { group.addTask { (try? await store.commit(batch)) != nil } }
                 return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
@@ -68,10 +71,10 @@ import Testing
             accepted.append(reading(.int(100), .string("nul\0"), .null))
             accepted.append(reading(.int(101), .string("s"), .double(1)))
             accepted.append(reading(.int(102), .null, .null))
-            let source = IngestSource(type: "Reading", bytes: Array("{\0".utf8))
-            let refused = StoredRejectedObject(source: source, code: .ingestMalformed, reason: "not JSON \0")
+            let record = IngestRecord(type: "Reading", bytes: Array("{\0".utf8)[...])
+            let refused = RejectedObject(record: record, code: .ingestMalformed, reason: "not JSON \0")
             let outcome = try await store.commit(
-                IngestBatch(topic: "t", partition: 3, offsets: 0..<40, accepted: accepted, refused: [refused]))
+                IngestOutcome(topic: "t", partition: 3, offsets: 0..<40, accepted: accepted, refused: [refused]))
             #expect(outcome.written == 20 && outcome.refused == 13)
             let kept = try await fixture.sql(
                 "SELECT code, reason, object, source, bytes, log_offset, type FROM sluice.ingest_rejected ORDER BY id")
@@ -105,20 +108,20 @@ import Testing
             let store = store(fixture)
             let large = reading(.int(100), .string(Self.incompressible(6_000)), .null)
             let first = try await store.commit(
-                IngestBatch(topic: "t", partition: 0, offsets: 0..<31, accepted: readings(0..<30) + [large]))
+                IngestOutcome(topic: "t", partition: 0, offsets: 0..<31, accepted: readings(0..<30) + [large]))
             #expect(first.written == 29 && first.refused == 2)
             let kept = try await fixture.sql("SELECT object, reason FROM sluice.ingest_rejected ORDER BY object")
             #expect(kept.column(0) == ["100", "6"] && kept[0, 1]?.contains("54000") == true && kept[1, 1]?.contains("42P01") == true)
             // Alone it may be the table that is at fault.
             await #expect(throws: SluiceError.self) {
                 try await store.commit(
-                    IngestBatch(topic: "t", partition: 0, offsets: 31..<32, accepted: [reading(.int(200), .string("s"), .double(3))]))
+                    IngestOutcome(topic: "t", partition: 0, offsets: 31..<32, accepted: [reading(.int(200), .string("s"), .double(3))]))
             }
             #expect(try await store.offsets(topic: "t", partitions: [0]) == [0: 31])
             // What no row can be put into refuses none.
             _ = try await fixture.sql("ALTER TABLE \"Reading\" DROP COLUMN value CASCADE")
             await #expect(throws: SluiceError.self) {
-                try await store.commit(IngestBatch(topic: "t", partition: 0, offsets: 31..<731, accepted: readings(300..<1_000)))
+                try await store.commit(IngestOutcome(topic: "t", partition: 0, offsets: 31..<731, accepted: readings(300..<1_000)))
             }
             #expect(try await fixture.sql("SELECT count(*) FROM sluice.ingest_rejected").int(0, 0) == 2)
         }
@@ -135,12 +138,12 @@ import Testing
             // Readings are written before stores.
             let bergen = IngestRow(
                 type: "Store", row: Row([.objectId(ObjectIdentifierBytes(high: 1, low: 1)), .string("Bergen")]),
-                source: IngestSource(type: "Store", bytes: []))
+                record: IngestRecord(type: "Store", bytes: []))
             let first = try await store.commit(
-                IngestBatch(topic: "t", partition: 0, offsets: 0..<11, accepted: readings(0..<10, sensor: "Bergen") + [bergen]))
+                IngestOutcome(topic: "t", partition: 0, offsets: 0..<11, accepted: readings(0..<10, sensor: "Bergen") + [bergen]))
             #expect(first.written == 11 && first.refused == 0)
             let accepted = readings([10], sensor: "Ys") + readings(11..<40, sensor: "Bergen")
-            let second = try await store.commit(IngestBatch(topic: "t", partition: 0, offsets: 11..<41, accepted: accepted))
+            let second = try await store.commit(IngestOutcome(topic: "t", partition: 0, offsets: 11..<41, accepted: accepted))
             #expect(second.written == 29 && second.refused == 1)
             let kept = try await fixture.sql("SELECT object, reason FROM sluice.ingest_rejected")
             #expect(kept.column(0) == ["10"] && kept[0, 1]?.contains("foreign key") == true)
@@ -159,7 +162,7 @@ import Testing
                 """)
             let store = store(fixture)
             let accepted = readings(0..<40, sensor: "bad") + readings(40..<100)
-            let outcome = try await store.commit(IngestBatch(topic: "t", partition: 0, offsets: 0..<100, accepted: accepted))
+            let outcome = try await store.commit(IngestOutcome(topic: "t", partition: 0, offsets: 0..<100, accepted: accepted))
             #expect(outcome.written == 60 && outcome.refused == 40)
             #expect(try await fixture.sql("SELECT count(*), min(_id) FROM \"Reading\"").int(0, 1) == 40)
         }
@@ -172,7 +175,7 @@ import Testing
             // Of connections that begin now.
             let pool = PostgresPool(fixture.conninfo, size: 2)
             let store = PostgresIngestStore(pool: pool, conninfo: fixture.conninfo, tables: StoreFixture.shape)
-            let batch = IngestBatch(topic: "t", partition: 0, offsets: 0..<6, accepted: readings(0..<6))
+            let batch = IngestOutcome(topic: "t", partition: 0, offsets: 0..<6, accepted: readings(0..<6))
             try await fixture.pool.withConnection { other in
                 try await other.script("BEGIN; INSERT INTO \"Reading\" VALUES (5, 'theirs', 0)")
                 let error = await #expect(throws: SluiceError.self) { try await store.commit(batch) }
@@ -190,17 +193,21 @@ import Testing
         try await StoreFixture.with { fixture in
             let store = store(fixture)
             _ = try await fixture.sql("ALTER TABLE \"Reading\" ADD CHECK (value < 30)")
-            try await store.commit(IngestBatch(topic: "t", partition: 1, offsets: 0..<5, accepted: readings(0..<5)))
-            let bad = StoredRejectedObject(
-                source: IngestSource(type: "Reading", bytes: [], origin: "t/4", offset: 3), code: .ingestMalformed, reason: "no")
+            try await store.commit(IngestOutcome(topic: "t", partition: 1, offsets: 0..<5, accepted: readings(0..<5)))
+            let bad = RejectedObject(
+                record: IngestRecord(type: "Reading", bytes: [], partition: LogPartition("t", 4), offset: 3), code: .ingestMalformed,
+                reason: "no")
             let objects = readings(5..<65)
             var flat = RowBuffer()
             let rows = objects.map { flat.append($0.row) }
-            func batch(_ offsets: [Int32: Range<Int64>]) -> IngestBatch {
-                let accepted = IngestRows(type: "Reading", buffer: flat, rows: rows) {
-                    IngestSource(type: "Sent", bytes: Array("object \($0)".utf8), origin: "t/\($0)")
+            func batch(_ offsets: [Int32: Range<Int64>]) -> IngestOutcome {
+                var accepted = AcceptedObjects(ObjectType(name: "Reading", properties: [], primaryKey: nil))
+                accepted.buffer = flat
+                accepted.rows = rows
+                accepted.records = rows.indices.map {
+                    IngestRecord(type: "Sent", bytes: Array("object \($0)".utf8)[...], partition: LogPartition("t", Int32($0)))
                 }
-                return IngestBatch(topic: "t", offsets: offsets, accepted: [accepted], refused: [bad])
+                return IngestOutcome(topic: "t", offsets: offsets, accepted: [accepted], refused: [bad])
             }
             for stale in [[1: 5..<9, 4: 3..<9], [1: 4..<9, 4: 0..<9]] as [[Int32: Range<Int64>]] {
                 await #expect(throws: SluiceError.self) { try await store.commit(batch(stale)) }
@@ -224,7 +231,7 @@ import Testing
             var generator = SplitMix64(seed: seed)
             let rows = (0..<50).map { _ in randomItem(&generator) }
             let outcome = try await store(fixture).insert(
-                rows.map { IngestRow(type: "Item", row: $0, source: IngestSource(type: "Item", bytes: [])) })
+                rows.map { IngestRow(type: "Item", row: $0, record: IngestRecord(type: "Item", bytes: [])) })
             #expect(outcome.written == 50 && outcome.refused == 0, "seed \(seed)")
             let loaded = try await fixture.rows.transaction { try $0.load($1, "Item", keys: rows.compactMap { $0[0] }) }.result
             for row in rows { #expect(loaded[row[0] ?? .null]?.row == row, "seed \(seed)") }

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluicePostgres
 import Synchronization
 import TestSupport
@@ -266,7 +267,7 @@ private final class Gate: Sendable {
                 """)
             let error = await #expect(throws: SluiceError.self) {
                 try await fixture.write(client, changeset: 2) {
-                    let write: RowWrite =
+                    let write: StoredWrite =
                         switch event {
                         case "INSERT": .insert(Row([key, .string("Bergen")]))
                         case "UPDATE": .update([1: .string("Oslo")])
@@ -422,7 +423,7 @@ private final class Gate: Sendable {
             let store = WriteRejectionStore(pool: fixture.pool)
             let client = try await ClientStore(pool: fixture.pool).allot(user: "ann", secret: []).id
             let key = Value.uuid(UUIDBytes(high: 1, low: 2))
-            let write = StoredWriteRejection(
+            let write = WriteRejection(
                 changeset: 4, object: ObjectKey(type: "Item", key: key), code: .compensatingWrite, reason: "no\0", rule: "the view",
                 values: ["name": .string("nul \0"), "made": .timestamp(Timestamp(seconds: 5)), "n": .int(.max)])
             let first = try await fixture.rows.transaction { try $0.reject($1, client: client, [write, write]) }.result

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluicePostgres
 import Testing
 
@@ -23,7 +24,7 @@ import Testing
                 objects.map { key, days in
                     IngestRow(
                         type: "Weather", row: Row([.int(key), .timestamp(Timestamp(seconds: noon + days * 86_400))]),
-                        source: IngestSource(type: "Weather", bytes: []))
+                        record: IngestRecord(type: "Weather", bytes: []))
                 })
         }
 

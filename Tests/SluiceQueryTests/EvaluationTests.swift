@@ -15,7 +15,7 @@ struct EvaluationTests {
         var bound = 0
         for _ in 0..<150 {
             let text = writer.query()
-            guard let predicate = try? Query.parse(text).bind(to: Samples.type) else { continue }
+            guard let predicate = try? Query.parse(text).predicate(on: Samples.type, in: Samples.schema) else { continue }
             bound += 1
             let program = predicate.compile()
             for ref in refs {
@@ -27,6 +27,32 @@ struct EvaluationTests {
             }
         }
         #expect(bound > 100, "seed \(seed): the writer's queries should mostly be valid")
+    }
+
+    /// The reference evaluates the bound condition itself, with constants as they are written and quantifiers over sequences.
+    @Test(arguments: seeds(5))
+    func `a lowered condition decides like the bound one on random rows`(_ seed: UInt64) throws {
+        var writer = QueryWriter(random: SplitMix64(seed: seed), names: EvaluationTests.names + ["friend"])
+        let graph = MemoryGraph(schema: Samples.schema, rows: [])
+        var buffer = RowBuffer()
+        let rows = (0..<60).map { _ in Samples.row(&writer.random) }
+        let stored = rows.map { buffer.append($0) }
+        var (lowered, positive) = (0, 0)
+        for _ in 0..<150 {
+            let text = writer.query()
+            guard let query = try? Query.parse(text).bind(to: Samples.type, in: Samples.schema) else { continue }
+            guard let predicate = query.predicate else { continue }
+            lowered += 1
+            #expect(try Query.parse(text).predicate(on: Samples.type, in: Samples.schema) == predicate, "seed \(seed): \(text)")
+            let program = predicate.compile()
+            for (row, view) in zip(rows, stored) {
+                let expected = query.matches(row, key: row[0] ?? .null, in: graph)
+                if expected { positive += 1 }
+                #expect(predicate.matches(row) == expected, "seed \(seed): \(text) lowered to \(predicate.canonicalText) on \(row)")
+                #expect(buffer.withView(view) { program.matches($0) } == expected, "seed \(seed): \(text) compiled, on \(row)")
+            }
+        }
+        #expect(lowered > 100 && positive > 500, "seed \(seed): \(lowered) conditions lowered, \(positive) rows selected")
     }
 
     @Test(arguments: seeds(5))
@@ -47,8 +73,8 @@ struct EvaluationTests {
         var writer = QueryWriter(random: SplitMix64(seed: seed), names: names + ["friend"])
         for _ in 0..<300 {
             let text = writer.query()
-            guard let predicate = try? Query.parse(text).bind(to: Samples.type) else { continue }
-            let again = try Query.parse(predicate.canonicalText).bind(to: Samples.type)
+            guard let predicate = try? Query.parse(text).predicate(on: Samples.type, in: Samples.schema) else { continue }
+            let again = try Query.parse(predicate.canonicalText).predicate(on: Samples.type, in: Samples.schema)
             #expect(again == predicate, "seed \(seed): \(text) became \(predicate.canonicalText)")
         }
     }
@@ -62,7 +88,7 @@ struct EvaluationTests {
         var keyed = 0
         for _ in 0..<150 {
             let text = writer.query()
-            guard let predicate = try? Query.parse(text).bind(to: Samples.type) else { continue }
+            guard let predicate = try? Query.parse(text).predicate(on: Samples.type, in: Samples.schema) else { continue }
             let entries = predicate.indexForm(indexedProperty: store)
             keyed += entries.count { $0.key != nil }
             for row in rows {
@@ -88,7 +114,7 @@ struct EvaluationTests {
         for _ in 0..<2_000 {
             let text = (0..<random.below(12)).map { _ in random.pick(pieces) }.joined()
             do throws(SluiceError) {
-                _ = try Query.parse(text).bind(to: Samples.type)
+                _ = try Query.parse(text).predicate(on: Samples.type, in: Samples.schema)
                 parsed += 1
             } catch {
                 #expect((300...315).contains(error.code.rawValue), "seed \(seed): \(text)")

@@ -5,7 +5,7 @@ import Testing
 
 /// The compiled evaluation of the whole language against the plain one, over random schemas, rows and queries.
 struct GraphOracleTests {
-    @Test(arguments: seeds(4))
+    @Test(arguments: seeds(1, soak: 40))
     func `the compiled query decides like the tree, on random schemas, rows and queries`(_ seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         var pairs = 0

@@ -8,7 +8,7 @@ struct HidingTests {
     private func hiding(_ names: [String], _ text: String) throws -> String {
         let hidden = Set(names.compactMap { Samples.type.index(of: $0) })
         #expect(hidden.count == names.count)
-        return try Query.parse(text).bind(to: Samples.type).hiding(hidden).canonicalText
+        return try Query.parse(text).predicate(on: Samples.type, in: Samples.schema).hiding(hidden).canonicalText
     }
 
     @Test func `what is hidden counts as null`() throws {
@@ -37,7 +37,7 @@ struct HidingTests {
         var (checks, differences) = (0, 0)
         for _ in 0..<150 {
             let text = writer.query()
-            guard let predicate = try? Query.parse(text).bind(to: type) else { continue }
+            guard let predicate = try? Query.parse(text).predicate(on: type, in: Samples.schema) else { continue }
             let hidden = Set(type.properties.indices.filter { _ in writer.random.chance(30) })
             let cut = predicate.hiding(hidden)
             #expect(cut.properties.isDisjoint(with: hidden), "seed \(seed): \(text)")

@@ -6,7 +6,7 @@ import Testing
 /// How a condition is split by the indexed property.
 struct IndexFormTests {
     private func form(_ text: String, _ property: String? = "store") throws -> [String] {
-        let predicate = try Query.parse(text).bind(to: Samples.type)
+        let predicate = try Query.parse(text).predicate(on: Samples.type, in: Samples.schema)
         let entries = predicate.indexForm(indexedProperty: property.flatMap { Samples.type.index(of: $0) })
         return entries.map { entry in
             let key: String
@@ -50,7 +50,7 @@ struct IndexFormTests {
     @Test
     func `conditions written in another order have the same residual and program`() throws {
         func entry(_ text: String) throws -> IndexEntry {
-            try #require(try Query.parse(text).bind(to: Samples.type).indexForm(indexedProperty: 10).first)
+            try #require(try Query.parse(text).predicate(on: Samples.type, in: Samples.schema).indexForm(indexedProperty: 10).first)
         }
         let one = try entry("store == 'a' AND (number > 1 OR flag == true) AND name == 'x' AND name == 'x'")
         let other = try entry("name == \"x\" && store = 'a' && (flag == TRUE or number > 1)")
@@ -62,7 +62,8 @@ struct IndexFormTests {
     func `a condition that would multiply is kept whole under its keys`() throws {
         let keys = (0..<1_000).map { "(store == 's\($0)' AND number == \($0))" }.joined(separator: " OR ")
         let rest = (0..<1_000).map { "other != \($0)" }.joined(separator: " AND ")
-        let entries = try Query.parse("(\(keys)) AND \(rest)").bind(to: Samples.type).indexForm(indexedProperty: 10)
+        let whole = try Query.parse("(\(keys)) AND \(rest)").predicate(on: Samples.type, in: Samples.schema)
+        let entries = whole.indexForm(indexedProperty: 10)
         #expect(entries.count == 1_000)
         #expect(Set(entries.map(\.program)).count == 1)
     }
@@ -82,7 +83,7 @@ struct IndexFormTests {
     func `conditions of one meaning have one normal form`(_ pair: (String, String)) throws {
         func normal(_ text: String) throws -> IndexEntry? {
             let text = text.replacing("TRUE_", with: "TRUEPREDICATE").replacing("FALSE_", with: "FALSEPREDICATE")
-            return try Query.parse(text).bind(to: Samples.type).indexForm(indexedProperty: nil).first
+            return try Query.parse(text).predicate(on: Samples.type, in: Samples.schema).indexForm(indexedProperty: nil).first
         }
         let (one, other) = (try normal(pair.0), try normal(pair.1))
         #expect(one != nil)
@@ -97,7 +98,7 @@ struct IndexFormTests {
     ])
     func `conditions of different meaning do not`(_ pair: (String, String)) throws {
         func normal(_ text: String) throws -> IndexEntry? {
-            try Query.parse(text).bind(to: Samples.type).indexForm(indexedProperty: nil).first
+            try Query.parse(text).predicate(on: Samples.type, in: Samples.schema).indexForm(indexedProperty: nil).first
         }
         #expect(try normal(pair.0) != normal(pair.1))
     }
@@ -108,7 +109,7 @@ struct IndexFormTests {
         var shuffler = SplitMix64(seed: seed ^ 1)
         for _ in 0..<150 {
             let text = writer.query()
-            guard let predicate = try? Query.parse(text).bind(to: Samples.type) else { continue }
+            guard let predicate = try? Query.parse(text).predicate(on: Samples.type, in: Samples.schema) else { continue }
             let normal = Predicate(type: Samples.type, bound: predicate.bound.normalized)
             #expect(normal.bound.normalized == normal.bound, "seed \(seed): \(text)")
             #expect(shuffled(predicate.bound, &shuffler).normalized == normal.bound, "seed \(seed): \(text)")
@@ -138,7 +139,8 @@ struct IndexFormTests {
             let text =
                 store % 2 == 0
                 ? "store == '\(store)' AND number > 3 AND flag == true" : "flag = TRUE && (3 < number && '\(store)' == store)"
-            let entries = try Query.parse(text).bind(to: Samples.type).indexForm(indexedProperty: 10, sharing: &table)
+            let predicate = try Query.parse(text).predicate(on: Samples.type, in: Samples.schema)
+            let entries = predicate.indexForm(indexedProperty: 10, sharing: &table)
             #expect(entries.count == 1)
         }
         #expect(table.count == 1)
@@ -148,7 +150,7 @@ struct IndexFormTests {
     func `nested conjunctions do not multiply beyond one budget for the whole query`() throws {
         var text = (0..<40).map { "(store == 's\($0)' AND number == \($0))" }.joined(separator: " OR ")
         for level in 0..<30 { text = "((\(text)) AND (other > \(level) OR ratio > \(level).5)) OR (store == 'x\(level)' AND number == 1)" }
-        let entries = try Query.parse(text).bind(to: Samples.type).indexForm(indexedProperty: 10)
+        let entries = try Query.parse(text).predicate(on: Samples.type, in: Samples.schema).indexForm(indexedProperty: 10)
         #expect(entries.allSatisfy { $0.key != nil })
         #expect(Set(entries.map(\.residual)).reduce(0) { $0 + $1.leafCount } < 20_000)
     }
@@ -157,7 +159,7 @@ struct IndexFormTests {
     func `long constants are not copied for every key`() throws {
         let keys = (0..<500).map { "(store == 's\($0)' AND number == \($0))" }.joined(separator: " OR ")
         let text = "(\(keys)) AND name != '\(String(repeating: "x", count: 100_000))'"
-        let entries = try Query.parse(text).bind(to: Samples.type).indexForm(indexedProperty: 10)
+        let entries = try Query.parse(text).predicate(on: Samples.type, in: Samples.schema).indexForm(indexedProperty: 10)
         #expect(entries.count == 500)
         #expect(Set(entries.map(\.program)).count == 1)
     }

@@ -22,7 +22,7 @@ import Testing
     ]
 
     private static func link(_ readable: String) throws -> ObjectChoice.Link {
-        ObjectChoice.Link(property: 2, target: owner, readable: try Query.parse(readable).bind(to: owner))
+        ObjectChoice.Link(property: 2, target: owner, readable: try Query.parse(readable).predicate(on: owner, in: Schema([owner])))
     }
 
     @Test func `own properties need no join, and numbers have NaN before them`() throws {

@@ -23,7 +23,7 @@ struct QueryErrorCodeTests {
         .queryArgument: { try bind("number == $0") },
         .queryShape: { try bind("place GEOWITHIN geoCircle([0, 0], -1.0)") },
         .queryNotQueryable: { try check("other == 1") },
-        .queryUnsupported: { try check("name.x == 1") },
+        .queryUnsupported: { try check("'abc' CONTAINS name") },
         .queryIndexedFieldMissing: { try check("number == 1", indexed: "store") },
         .queryAsymmetric: { try check("number == 1", kind: .asymmetric) },
         .queryTooLarge: { try check("name LIKE '" + String(repeating: "*", count: Limits.patternBytes + 1) + "'") },

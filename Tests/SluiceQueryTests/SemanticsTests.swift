@@ -8,7 +8,7 @@ struct SemanticsTests {
     private static let names: [String?] = ["Ann", "Abe", "Zoe", "Zora", "Zoé", "🦄 x", nil, ""]
 
     private func count(_ text: String, _ rows: [[String: Value]]) throws -> Int {
-        let predicate = try Query.parse(text).bind(to: Samples.type)
+        let predicate = try Query.parse(text).predicate(on: Samples.type, in: Samples.schema)
         let program = predicate.compile()
         var buffer = RowBuffer()
         var count = 0
@@ -99,7 +99,7 @@ struct SemanticsTests {
 
     @Test
     func `a row that is older than a property reads null there`() throws {
-        let predicate = try Query.parse("other == null AND number == 1").bind(to: Samples.type)
+        let predicate = try Query.parse("other == null AND number == 1").predicate(on: Samples.type, in: Samples.schema)
         var buffer = RowBuffer()
         let ref = buffer.append(Row([.objectId(Samples.ids[0]), .null, .int(1)]))
         buffer.withView(ref) { row in

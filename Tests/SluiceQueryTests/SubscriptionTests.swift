@@ -33,7 +33,7 @@ struct SubscriptionTests {
         "place GEOWITHIN geoPolygon({[0, 0], [4, 0], [4, 4], [0, 0]}, {[1, 1], [2, 1], [2, 2], [1, 1]})",
     ])
     func `what subscriptions have is accepted`(_ text: String) throws {
-        #expect(try check(text) == Query.parse(text).bind(to: Samples.type))
+        #expect(try check(text) == Query.parse(text).predicate(on: Samples.type, in: Samples.schema))
     }
 
     /// Every construct of rql.md section 6 that subscriptions do not have: its code, what the text names, and the column.

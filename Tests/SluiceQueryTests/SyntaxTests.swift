@@ -90,14 +90,16 @@ struct SyntaxTests {
 
     @Test
     func `every byte survives printing as a binary literal`() throws {
-        let type = Samples.type
+        func bind(_ text: String, _ arguments: [Value] = []) throws -> Predicate {
+            try Query.parse(text).predicate(on: Samples.type, in: Samples.schema, arguments: arguments)
+        }
         for byte in UInt8.min...UInt8.max {
-            let predicate = try Query.parse("data == $0").bind(to: type, arguments: [.binary([byte, 0x41])])
-            #expect(try Query.parse(predicate.canonicalText).bind(to: type) == predicate)
+            let predicate = try bind("data == $0", [.binary([byte, 0x41])])
+            #expect(try bind(predicate.canonicalText) == predicate)
         }
         for scalar in (0..<0x250).compactMap({ Unicode.Scalar($0) }) {
-            let predicate = try Query.parse("name == $0").bind(to: type, arguments: [.string("a\(scalar)")])
-            #expect(try Query.parse(predicate.canonicalText).bind(to: type) == predicate)
+            let predicate = try bind("name == $0", [.string("a\(scalar)")])
+            #expect(try bind(predicate.canonicalText) == predicate)
         }
     }
 
@@ -217,7 +219,7 @@ struct SyntaxTests {
             #expect(again == query && again.canonicalText == query.canonicalText, "\(text): \(query.canonicalText)")
         }
         let type = ObjectType(name: "T", properties: [Property(id: 1, name: "_id", type: .int), Property(id: 2, name: name, type: .int)])
-        let predicate = try Query.parse("`\(name)` == 1").bind(to: type)
+        let predicate = try Query.parse("`\(name)` == 1").predicate(on: type, in: Schema([type]))
         #expect(predicate.matches([name: .int(1)]) && !predicate.matches([name: .int(2)]))
     }
 }

@@ -21,7 +21,7 @@ struct WorstCaseTests {
         _ = query.canonicalText
         guard let predicate = try? Subscription.check(type: Samples.type, query: query, in: Samples.schema, fields: WorstCaseTests.fields)
         else {
-            _ = try? query.bind(to: Samples.type)
+            _ = try? query.predicate(on: Samples.type, in: Samples.schema)
             return
         }
         _ = predicate.indexForm(indexedProperty: 10)
@@ -67,7 +67,7 @@ struct WorstCaseTests {
     func `an unknown name of any length is refused without looking for near ones too long`() throws {
         for text in ["n\(String(repeating: "a", count: 200_000)) == 1", "n\(String(repeating: "\u{301}\u{316}", count: 60_000)) == 1"] {
             let query = try Query.parse(text)
-            let error = #expect(throws: SluiceError.self) { try query.bind(to: Samples.type) }
+            let error = #expect(throws: SluiceError.self) { try query.predicate(on: Samples.type, in: Samples.schema) }
             #expect(error?.code == .queryUnknownProperty)
         }
     }

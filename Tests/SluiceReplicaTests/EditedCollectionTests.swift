@@ -49,7 +49,7 @@ import Testing
                 for index in 0..<count {
                     let list = try #require(try transaction.editedCollection(type: 0, key: key, property: property))
                     let range = round == 0 ? index..<index : index..<index + 1
-                    list.replace(range, with: [property == 1 ? .string("element") : .int(Int64(1 + round))])
+                    try list.replace(range, with: [property == 1 ? .string("element") : .int(Int64(1 + round))])
                 }
             }
             try transaction.commit()
@@ -73,7 +73,7 @@ import Testing
                 let before = transaction.boundBytes
                 for index in 0..<1_000 {
                     let list = try #require(try transaction.editedCollection(type: 0, key: .int(1), property: 2))
-                    list.replace(index..<index, with: [.int(1)])
+                    try list.replace(index..<index, with: [.int(1)])
                     try transaction.create(type: 0, key: .int(Int64(10 + index)), values: [:])
                     try transaction.set(type: 0, key: .int(1), property: 5, .int(Int64(index)))
                     #expect(try transaction.store.rowWithoutEdits(type: 0, key: .int(1))?[5] == .int(Int64(index)))
@@ -205,7 +205,7 @@ import Testing
         let range = low..<(isRemoval || isSetting ? low + 1 : low)
         elements.replaceSubrange(range, with: isRemoval ? [] : [new])
         if let list = try transaction.editedCollection(type: 0, key: key, property: property) {
-            return list.replace(range, with: isRemoval ? [] : [new])
+            return try list.replace(range, with: isRemoval ? [] : [new])
         }
         let change: ShownEdit.Change = isRemoval ? .removeElement(low) : isSetting ? .setElement(low, new) : .insert(new, at: low)
         try transaction.set(type: 0, key: key, property: property, .list(elements), by: ShownEdit([change]))
@@ -216,7 +216,7 @@ import Testing
     ) throws {
         let new = Value.int(Int64(random.below(9)))
         marks.insert(new)
-        if let set = try transaction.editedCollection(type: 0, key: key, property: 3) { return set.insert(member: new) }
+        if let set = try transaction.editedCollection(type: 0, key: key, property: 3) { return try set.insert(member: new) }
         try transaction.set(type: 0, key: key, property: 3, .set(Array(marks)), by: ShownEdit([.setInsert(new)]))
     }
 
@@ -225,7 +225,7 @@ import Testing
     ) throws {
         let (name, new) = ("k\(random.below(4))", random.chance(70) ? Value.int(Int64(random.below(9))) : nil)
         scores[name] = new
-        if let map = try transaction.editedCollection(type: 0, key: key, property: 4) { return map.set(new, forKey: name) }
+        if let map = try transaction.editedCollection(type: 0, key: key, property: 4) { return try map.set(new, forKey: name) }
         let change: ShownEdit.Change = new.map { .setKey(name, $0) } ?? .removeKey(name)
         try transaction.set(type: 0, key: key, property: 4, .dictionary(scores), by: ShownEdit([change]))
     }

@@ -30,7 +30,7 @@ struct QuerySplitTests {
             // Tests beside this one wait for servers with deadlines.
             await Task.yield()
             let text = writer.query()
-            guard let predicate = try? Query.parse(text).bind(to: Samples.type) else { continue }
+            guard let predicate = try? Query.parse(text).predicate(on: Samples.type, in: Samples.schema) else { continue }
             let query = try ReplicaQuery(type: 0, in: replica.schema).narrowed(by: text)
             let found = try query.run(on: store)
             let graph = MemoryGraph(schema: replica.schema, rows: stored.map { ("Sample", $0) })
@@ -43,7 +43,7 @@ struct QuerySplitTests {
 
     @Test
     func `of a condition on a list and a number SQLite takes the number`() throws {
-        let predicate = try Query.parse("number > 3 AND ANY tags == 'a' AND price == 1").bind(to: Samples.type)
+        let predicate = try Query.parse("number > 3 AND ANY tags == 'a' AND price == 1").predicate(on: Samples.type, in: Samples.schema)
         let split = predicate.split(.sqlite)
         #expect(split.condition.text == "(\"number\" > ?1 AND \"price\" IS NOT NULL)")
         #expect(split.residual?.canonicalText == "ANY tags == \"a\" and price == 1")

@@ -17,7 +17,7 @@ import Testing
     @Test(arguments: seeds(3)) func `keeps each name and each text as it is`(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         for _ in 0..<60 {
-            let library = try #require(SQLiteLibrary())
+            let library = try SQLiteLibrary()
             let (table, column, value) = (Self.text(&random), Self.text(&random), Self.text(&random))
             try library.run("CREATE TABLE \(SQLQuote.identifier(table)) (\(SQLQuote.identifier(column)) TEXT)")
             #expect(try library.rows("SELECT name FROM sqlite_master WHERE type = 'table'") == [[.string(table)]], "seed \(seed)")

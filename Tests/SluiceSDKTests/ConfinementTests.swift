@@ -51,8 +51,9 @@ import Testing
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/bash")
         // The C modules of what the module is made of: the compiler looks for them when it reads it.
-        let maps =
-            #"$(printf -- '-Xcc -fmodule-map-file=%s ' *.build/module.modulemap ../../checkouts/*/Sources/*/{,include/}module.modulemap)"#
+        let files =
+            "*.build/module.modulemap ../../../Sources/CSQLite/module.modulemap ../../checkouts/*/Sources/*/{,include/}module.modulemap"
+        let maps = "$(printf -- '-Xcc -fmodule-map-file=%s ' \(files))"
         let command = "shopt -s nullglob; swiftc -swift-version 6 -emit-sil -o /dev/null -I Modules \(maps) '\(file.path)' 2>&1"
         process.arguments = ["-c", command]
         process.currentDirectoryURL = built

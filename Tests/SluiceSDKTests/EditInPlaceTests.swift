@@ -9,7 +9,13 @@ import Testing
 
     init() throws { folder = try TemporaryFolder() }
 
-    private func open() throws -> Realm { try Realm(configuration: folder.configuration([Crowd.self])) }
+    private func open(isSynced: Bool = false) throws -> Realm {
+        guard isSynced else { return try Realm(configuration: folder.configuration([Crowd.self])) }
+        let realm = try Realm(configuration: try folder.synced([Crowd.self]))
+        let subscriptions = realm.subscriptions
+        subscriptions.update({ subscriptions.append(QuerySubscription<Crowd>()) }, onComplete: nil)
+        return realm
+    }
 
     /// A crowd as the test has it.
     private struct Model: Equatable {
@@ -19,9 +25,10 @@ import Testing
         var map: [String: Int] = [:]
     }
 
-    @Test(arguments: seeds(4)) func `what is read within the transaction and after it is what was done`(seed: UInt64) throws {
+    @Test(arguments: seeds(4), [false, true])
+    func `what is read within the transaction and after it is what was done`(seed: UInt64, isSynced: Bool) throws {
         var random = SplitMix64(seed: seed)
-        let realm = try open()
+        let realm = try open(isSynced: isSynced)
         try realm.write { for id in 0..<4 { realm.create(Crowd.self, value: ["_id": id]) } }
         var (models, others) = ([0: Model(), 1: Model()], Set([2, 3]))
         for _ in 0..<12 {

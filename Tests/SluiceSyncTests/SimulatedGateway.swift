@@ -167,6 +167,7 @@ struct SimulatedGateway {
         welcome.changeset = clients[client]?.changeset ?? 0
         welcome.changesetTime = clients[client]?.changesetTime ?? 0
         welcome.ingest = clients[client]?.ingest ?? 0
+        welcome.ingestTaken = welcome.ingest
         welcome.time = wall
         send(id, .welcome(welcome))
         for open in clients[client]?.compensations ?? [] {

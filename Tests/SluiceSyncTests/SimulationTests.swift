@@ -4,11 +4,12 @@ import TestSupport
 import Testing
 
 /// Clients, network, disks and clocks, all from one seed. `SLUICE_SIMULATION_SEED=1234 dev/run-tests --filter SimulationTests`
-/// runs one seed again, `SLUICE_SIMULATION_RUNS=50000` so many. That each check can fail, `SimulationDefectTests` shows.
+/// runs one seed again, `SLUICE_SIMULATION_RUNS=50000` so many, and `SLUICE_SOAK=1` 100,000. That each check can fail,
+/// `SimulationDefectTests` shows.
 @Suite struct SimulationTests {
     static let environment = ProcessInfo.processInfo.environment
     static let replayed = environment["SLUICE_SIMULATION_SEED"].flatMap { UInt64($0) }
-    static let runs = environment["SLUICE_SIMULATION_RUNS"].flatMap { Int($0) } ?? 5_000
+    static let runs = TestSupport.runs("SIMULATION", usually: 1_000, soak: 100_000)
     static let steps = 300
     /// Each stands for so many seeds in a row, from its multiple on.
     static let batch = 100
@@ -32,7 +33,7 @@ import Testing
 
     private static let clock = SimulationClock(of: batches.count)
 
-    @Test(arguments: seeds(3)) func `long runs end as short ones`(seed: UInt64) throws {
+    @Test(arguments: seeds(1, soak: 20)) func `long runs end as short ones`(seed: UInt64) throws {
         let problems = try Self.run(seed, steps: 3_000)
         #expect(problems.isEmpty, "SLUICE_SEED=\(seed) dev/run-tests --filter SimulationTests runs it again")
     }

@@ -24,8 +24,20 @@ package struct SplitMix64: RandomNumberGenerator, Sendable {
     package mutating func pick<T>(_ values: [T]) -> T { values[below(values.count)] }
 }
 
+/// Returns the number of runs of a long play: `SLUICE_<name>_RUNS` if it is set, `soak` with `SLUICE_SOAK`, and `usually` otherwise.
+package func runs(_ name: String, usually: Int, soak: Int) -> Int {
+    let environment = ProcessInfo.processInfo.environment
+    if let given = environment["SLUICE_\(name)_RUNS"].flatMap({ Int($0) }) { return given }
+    return isSoak ? soak : usually
+}
+
+/// `true` if `SLUICE_SOAK` asks for the long plays in full, as `make soak` does.
+package var isSoak: Bool { ProcessInfo.processInfo.environment["SLUICE_SOAK"].map { !["", "0"].contains($0) } ?? false }
+
 /// The seeds of a property test: three that every run has, and new ones; with `SLUICE_SEED` in the environment that one alone.
-package func seeds(_ count: Int) -> [UInt64] {
+///
+/// - Parameter soak: The number of new ones with `SLUICE_SOAK`, if it is another.
+package func seeds(_ count: Int, soak: Int? = nil) -> [UInt64] {
     if let seed = ProcessInfo.processInfo.environment["SLUICE_SEED"].flatMap({ UInt64($0) }) { return [seed] }
-    return [1, 2, 3] + (0..<count).map { _ in UInt64.random(in: .min ... .max) }
+    return [1, 2, 3] + (0..<(isSoak ? soak ?? count : count)).map { _ in UInt64.random(in: .min ... .max) }
 }

@@ -43,7 +43,7 @@ struct MatchBenchmark {
             let stores = subscriptions / perStore
             for number in 0..<subscriptions {
                 let text = "store == \(number / perStore) AND quantity > \(number % perStore * 20)"
-                let predicate = try Query.parse(text).bind(to: QueryBenchmark.type)
+                let predicate = try Query.parse(text).predicate(on: QueryBenchmark.type, in: QueryBenchmark.schema)
                 index.add(subscriber: UInt32(number), type: 0, entries: predicate.indexForm(indexedProperty: 1))
                 if subscriptions <= 1_000 { programs.append(predicate.compile()) }
             }

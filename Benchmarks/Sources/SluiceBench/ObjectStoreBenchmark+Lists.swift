@@ -13,8 +13,25 @@ extension ObjectStoreBenchmark {
 
     func listConfiguration(_ path: URL) -> Realm.Configuration { Realm.Configuration(fileURL: path, objectTypes: [Tally.self]) }
 
-    /// Measures list edits from the begin of the write to the end of its commit.
-    func lists(_ realm: Realm, _ report: inout Report) throws {
+    /// Opens a synced Realm without a server. Its uploads wait.
+    func syncedLists(_ folder: URL) throws -> Realm {
+        let users = folder.appendingPathComponent("lists")
+        try FileManager.default.createDirectory(at: users, withIntermediateDirectories: true)
+        let stored = #"{"users":[{"id":"u1","provider":"anon-user","access_token":"a.b.c","refresh_token":"r"}],"current":"u1"}"#
+        try stored.write(to: users.appendingPathComponent("users.json"), atomically: true, encoding: .utf8)
+        // Nothing listens on the discard port.
+        let app = App(id: "lists", configuration: AppConfiguration(baseURL: "http://127.0.0.1:9", storageDirectory: folder))
+        guard let user = app.currentUser else { throw BenchFailure("The stored user was not found in \(users.path).") }
+        var configuration = user.flexibleSyncConfiguration()
+        configuration.objectTypes = [Tally.self]
+        let realm = try Realm(configuration: configuration)
+        let subscriptions = realm.subscriptions
+        subscriptions.update({ subscriptions.append(QuerySubscription<Tally>(name: "all")) }, onComplete: nil)
+        return realm
+    }
+
+    /// Measures list edits from the begin of the write to the end of its commit. The object exists before, so a synced Realm uploads each edit.
+    func lists(_ realm: Realm, of kind: String, _ report: inout Report) throws {
         let edits = ObjectStoreBenchmark.edits
         var (appends, sets): ([Double], [Double]) = ([], [])
         for round in 0...rounds {
@@ -32,8 +49,8 @@ extension ObjectStoreBenchmark {
             }
         }
         // The first round is a warm-up.
-        add("10,000 appends to a list in one write", Array(appends.dropFirst()).median, core: 4e-3, &report)
-        add("10,000 elements of a list set in one write", Array(sets.dropFirst()).median, core: 3e-3, &report)
+        add("10,000 appends to a list of a \(kind) Realm in one write", Array(appends.dropFirst()).median, core: 4e-3, &report)
+        add("10,000 elements of a list of a \(kind) Realm set in one write", Array(sets.dropFirst()).median, core: 3e-3, &report)
     }
 
     /// Measures access by index. Each access uses a new result.

@@ -1,5 +1,5 @@
 import Foundation
-import GRDBSQLite
+import CSQLite
 
 /// The reference of `ObjectStoreBenchmark`: SQLite's C interface with prepared statements, on a table like the class's.
 final class SQLiteReference {

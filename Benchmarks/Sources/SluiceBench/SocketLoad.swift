@@ -1,6 +1,7 @@
 import Foundation
 import RealmSwift
 import SluiceGateway
+import SluicePorts
 import SluicePostgres
 import SluiceWire
 import SwiftProtobuf
@@ -79,10 +80,7 @@ final class SocketLoad {
         var made: [String] = []
         for number in 0..<count {
             let account = UserAccount(id: "65a0" + String(format: "%020x", number), provider: "anon-user")
-            try await UserStore(pool: pool).create(
-                UserRecord(
-                    id: account.id, email: nil, passwordHash: nil, provider: account.provider, identities: account.identities,
-                    data: account.data, customData: account.customData))
+            try await UserStore(pool: pool).create(account)
             made.append(try await tokens.access(for: account))
         }
         await pool.close()

@@ -4,12 +4,11 @@
  * A plugin is a shared library that exports one function, sluice_plugin_entry. It is called once, gives back a table of
  * functions, and is never unloaded. The functions are called on one thread at a time per plugin. All text is UTF-8 with a
  * length and need not end in a zero. All memory that a caller passes is valid during the call only; what a plugin
- * answers it hands over through sluice_answer, which copies.
+ * answers it hands over through a sluice_sink, which copies.
  *
  * Structured arguments and answers are JSON, because they are few: once per session, per subscription set, or per batch. Writes
- * and asymmetric objects come as rows that are read where they lie, to plugins that have check_write_rows and ingest_rows.
- * Per change and per subscriber nothing is called: rules answer with predicates in the query language, which the gateway
- * evaluates itself.
+ * and asymmetric objects are rows that are read in place (sluice_rows.h). Per change and per subscriber nothing is called: rules
+ * answer with predicates in the query language, which the gateway evaluates itself.
  *
  * By default a plugin runs in a process of its own that the gateway supervises: a crash or a hang there costs the calls in
  * flight, which are denied, and nothing else.
@@ -20,15 +19,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sluice_rows.h" /* sluice_text, and the rows of check_write_rows and ingest_rows */
+#include "sluice_rows.h" /* sluice_text, and the rows of check_write and ingest */
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* The version of this interface. A plugin with another major number is refused with error plugin-abi-mismatch (501). */
+/*
+ * The version of this interface. A plugin with another major number is refused with error plugin-abi-mismatch (501). A later minor
+ * number only appends members to the tables, which carry their size.
+ */
 #define SLUICE_PLUGIN_ABI_MAJOR 1u
-#define SLUICE_PLUGIN_ABI_MINOR 6u
+#define SLUICE_PLUGIN_ABI_MINOR 0u
 
 /* Results of a hook. Anything else counts as SLUICE_FAILED. */
 typedef enum sluice_status {
@@ -61,8 +63,8 @@ typedef struct sluice_host {
     void (*_Nonnull log)(void *_Nullable context, sluice_log_level level, sluice_text message);
 
     /*
-     * Since 1.2: there when `size` reaches beyond them. Misuse is answered with SLUICE_FAILED and what is wrong, and does no harm: a
-     * context that is not the host's, a text that is too long, a question outside of a hook or on another thread than the hook's.
+     * Misuse of the following is answered with SLUICE_FAILED and the reason, and does no harm: a context that is not the host's, a text
+     * that is too long, a question outside of a hook or on another thread than the hook's.
      */
 
     /* Adds to the counter sluice_plugin_counts_total{name="PLUGIN.name"}. `name`: 1 to 64 of a-z, 0-9 and _. From any thread. */
@@ -96,6 +98,15 @@ typedef struct sluice_plugin {
     sluice_text version; /* static */
 
     /*
+     * What "config" may hold, as JSON; static. The gateway checks the configuration against it before `configure`, so that a
+     * misspelt key is an error with its line. Null: anything. "{}": nothing.
+     *     {key: {"type": "bool"|"int"|"number"|"text"|"list"|"map"|"object"|"any", "required": bool (default false),
+     *            "of": as a key (of each element of a list, each value of a map), "keys": as here (of an object),
+     *            "one_of": [text], "min": number, "max": number, "help": text}}
+     */
+    sluice_text config_schema;
+
+    /*
      * configure: called once after loading and again whenever the app directory changes.
      * in:  {"app_id": text, "directory": {relative path: file content as text, ...}, "config": any JSON,
      *       "schema": {Type: {"kind": "top_level"|"embedded"|"asymmetric", "primary_key": text,
@@ -113,7 +124,7 @@ typedef struct sluice_plugin {
      * out: {"types": {Type: {"read": query text, "write": query text, "insert": bool, "delete": bool,
      *                        "readable_fields": null (all) or [name], "writable_fields": null (all) or [name],
      *                        "role": text (for explain), "check_write": bool (default false),
-     *                        "grants": bool (default true; since 1.6)}}}
+     *                        "grants": bool (default true)}}}
      * "grants" false: the plugin only takes away; a type that no plugin grants is denied.
      * A type that is missing in the answer is denied. "FALSEPREDICATE" denies, "TRUEPREDICATE" allows all.
      */
@@ -130,64 +141,33 @@ typedef struct sluice_plugin {
 
     /*
      * check_write: called for the types that asked for it (open_session, "check_write": true), once per changeset, or for each part of
-     * one with more than 4 MiB of images.
-     * in:  {"user": as above, "writes": [{"type": text, "operation": "insert"|"update"|"delete", "before": object or null,
-     *       "after": object or null}]}
-     * out: {"writes": [{"verdict": "allow"} | {"verdict": "deny", "reason": text, "rule": text, "fields": [text]} |
-     *       {"verdict": "amend", "set": object}]}, as many as came in. "reason" is for the user, "rule" (since 1.3) for operators
-     *      alone: what in the plugin decided; "fields" (since 1.5) are the properties at fault, which apps are told. All three may be
-     *      left out. Since 1.1 also "records": [{"stream": text, "key": text or null, "record": any JSON}]: the gateway
-     *      appends them to the topics <app>.records.<stream>, and the writes go on only when it has (see docs/plugin-abi.md).
+     * one with more than 4 MiB of images. The writes and their user are rows (sluice_rows.h).
+     * out: {"writes": "allow"}, which allows all of them, or {"writes": [{"verdict": "allow"} |
+     *       {"verdict": "deny", "reason": text, "rule": text, "fields": [text]} | {"verdict": "amend", "set": object}]}, as many as
+     *      came in. "reason" is for the user, "rule" for operators alone: the part of the plugin that decided; "fields" are the
+     *      properties at fault, which apps are told. All three may be left out. Also
+     *      "records": [{"stream": text, "key": text or null, "record": any JSON}]: the gateway appends them to the topics
+     *      <app>.records.<stream>, and the writes go on only when it has (see docs/plugin-abi.md).
      */
-    sluice_status (*_Nullable check_write)(void *_Nullable state, sluice_text input, const sluice_sink *_Nonnull answer);
+    sluice_status (*_Nullable check_write)(void *_Nullable state, const sluice_writes *_Nonnull writes, const sluice_sink *_Nonnull answer);
 
     /*
-     * ingest: called with batches of asymmetric objects of one type, in order.
-     * in:  {"type": text, "objects": [object, ...]}
-     * out: {"objects": [{"verdict": "accept"} | {"verdict": "accept", "object": object (transformed)} |
-     *       {"verdict": "accept", "set": object (the members to set; since 1.6)} |
+     * ingest: called with batches of asymmetric objects of one type, in order. Each is an insert of the batch's one type with the
+     * object in `after`; user_id, user_type and user are empty texts.
+     * out: {"objects": "accept"}, which accepts all of them as they are, or {"objects": [{"verdict": "accept"} |
+     *       {"verdict": "accept", "object": object (transformed)} | {"verdict": "accept", "set": object (the members to set)} |
      *       {"verdict": "route", "type": text, "object": object} |
-     *       {"verdict": "split", "objects": [{"type": text, "object": object}, ...]} (all of them or none; since 1.1) |
+     *       {"verdict": "split", "objects": [{"type": text, "object": object}, ...]} (all of them or none) |
      *       {"verdict": "drop", "reason": text} | {"verdict": "reject", "reason": text}, ...]}, as many as came in.
      *      "records" as with check_write.
      */
-    sluice_status (*_Nullable ingest)(void *_Nullable state, sluice_text input, const sluice_sink *_Nonnull answer);
+    sluice_status (*_Nullable ingest)(void *_Nullable state, const sluice_writes *_Nonnull objects, const sluice_sink *_Nonnull answer);
 
     /*
      * user_changed: the user's data changed; the gateway calls open_session afterwards for each of the user's sessions.
      * in:  {"user": as above}
      */
     sluice_status (*_Nullable user_changed)(void *_Nullable state, sluice_text input, const sluice_sink *_Nonnull answer);
-
-    /* Since 1.1. */
-
-    /*
-     * What "config" may hold, as JSON; static. The gateway checks the configuration against it before `configure`, so that a
-     * misspelt key is an error with its line. Null: anything. "{}": nothing.
-     *     {key: {"type": "bool"|"int"|"number"|"text"|"list"|"map"|"object"|"any", "required": bool (default false),
-     *            "of": as a key (of each element of a list, each value of a map), "keys": as here (of an object),
-     *            "one_of": [text], "min": number, "max": number, "help": text}}
-     */
-    sluice_text config_schema;
-
-    /* Since 1.4. */
-
-    /*
-     * check_write_rows: check_write with the writes as rows (sluice_rows.h) instead of as JSON. A plugin that has it is called in this
-     * form; it has check_write beside it for gateways before 1.4.
-     * out: as check_write; also {"writes": "allow"}, which allows all of them.
-     */
-    sluice_status (*_Nullable check_write_rows)(void *_Nullable state, const sluice_writes *_Nonnull writes, const sluice_sink *_Nonnull answer);
-
-    /* Since 1.6. */
-
-    /*
-     * ingest_rows: ingest with the objects as rows instead of as JSON. Each is an insert of its one type with the object in `after`;
-     * user_id, user_type and user are empty texts. A plugin that has it is called in this form; it has ingest beside it for gateways
-     * before 1.6.
-     * out: as ingest; also {"objects": "accept"}, which accepts all of them as they are.
-     */
-    sluice_status (*_Nullable ingest_rows)(void *_Nullable state, const sluice_writes *_Nonnull objects, const sluice_sink *_Nonnull answer);
 } sluice_plugin;
 
 /*

@@ -1,6 +1,5 @@
 /*
- * sluice_rows.h: the writes of check_write_rows and the objects of ingest_rows (sluice_plugin.h, since 1.4 and 1.6), and how to read
- * their rows in place.
+ * sluice_rows.h: the writes of check_write and the objects of ingest (sluice_plugin.h), and how to read their rows in place.
  *
  * A row is an array of 16-byte cells, one for each column of its type in the same order, over an arena of bytes that all rows of
  * a batch share. Whatever a pointer here leads to is valid during the call only. The gateway has made all of it and the host has
@@ -98,7 +97,7 @@ typedef struct sluice_writes {
     uint32_t reserved;
     sluice_text user_id;
     sluice_text user_type; /* normal, server or system */
-    sluice_text user;      /* all of the user, as JSON: what check_write has as "user" */
+    sluice_text user;      /* all of the user, as JSON: the "user" of open_session */
     const sluice_type *_Nullable types;
     const sluice_write *_Nullable writes;
     const uint8_t *_Nonnull arena;

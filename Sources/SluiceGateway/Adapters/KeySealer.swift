@@ -1,5 +1,5 @@
 import Crypto
-import SluicePipeline
+import SluicePorts
 
 /// AES-256-GCM (NIST SP 800-38D) with a key that all gateways of an app share. A sealed text is a random nonce of 12 bytes, the
 /// ciphertext, and a tag of 16 bytes.

@@ -2,6 +2,7 @@ import NIOCore
 import SluiceCore
 import SluiceNet
 import SluicePipeline
+import SluicePorts
 import Synchronization
 
 /// A frame in the server's encoding, held by reference so that a copy costs one pointer.

@@ -92,6 +92,13 @@ package struct AppConfiguration: Sendable {
     /// them.
     package var notes: [String]
 
+    /// An app without a directory. The first client adds its classes.
+    package static let development = AppConfiguration(
+        appID: "dev", name: "dev", schema: Schema([]), tables: [:], partitions: [:], queryableFields: QueryableFields(),
+        authProviders: [AuthProvider(type: "anon-user", isEnabled: true), AuthProvider(type: "local-userpass", isEnabled: true)],
+        customUserData: nil, values: [:], environmentTag: "", refreshTokenLifetime: 60 * 86_400, isDevelopmentMode: true,
+        isSyncEnabled: true, isRecoveryAllowed: true, files: [:], notes: [])
+
     package func isEnabled(provider type: String) -> Bool { authProviders.contains { $0.type == type && $0.isEnabled } }
 }
 
@@ -124,5 +131,13 @@ package struct AppDirectoryError: Error, CustomStringConvertible {
         var error = first.error
         if problems.count > 1 { error.message += " (and \(problems.count - 1) more; sluice schema diff lists them)" }
         return error
+    }
+}
+
+extension CustomDataTable {
+    /// Returns the columns of the app's table for custom data; nil if it names none, or it does not exist.
+    package func columns(of app: AppConfiguration) async throws -> [String]? {
+        guard let custom = app.customUserData else { return nil }
+        return try await columns(schema: custom.table.schema, table: custom.table.name, userID: custom.userIDField)
     }
 }

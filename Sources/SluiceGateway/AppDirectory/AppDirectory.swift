@@ -1,5 +1,5 @@
 import FoundationEssentials
-import SluiceCore
+package import SluiceCore
 
 /// Reads an app directory.
 package enum AppDirectory {
@@ -88,5 +88,16 @@ package enum AppDirectory {
             return nil
         }
         return text
+    }
+}
+
+extension AppConfiguration {
+    /// Loads an app directory. The error's message lists all problems.
+    package static func load(_ path: String) throws(SluiceError) -> AppConfiguration {
+        do {
+            return try AppDirectory.load(at: path)
+        } catch {
+            throw SluiceError(error.summary.code, error.problems.map(\.description).joined(separator: "\n"), fix: "")
+        }
     }
 }

@@ -1,10 +1,30 @@
-import SluiceCore
+import FoundationEssentials
+package import SluiceCore
 import SluicePluginHost
 
 /// Reads `plugins.json`: the plugins of an app, the digests of their files, and their configurations.
-struct PluginListReader {
-    static let file = "plugins.json"
+package struct PluginListReader {
+    package static let file = "plugins.json"
     let list: ProblemList
+
+    /// Returns the entries of an app directory's list as they stand in the file. A missing file has none.
+    ///
+    /// - Throws: The first problem, with file and line.
+    package static func entries(of directory: String) throws(SluiceError) -> [JSON] {
+        let path = "\(directory)/\(file)"
+        guard FileManager.default.fileExists(atPath: path) else { return [] }
+        let problems = ProblemList()
+        guard let text = AppDirectory.text(of: path, named: file, problems) else {
+            throw problems.problems.first?.error ?? SluiceError(.configInvalid, "\(path) is no file.")
+        }
+        let json: JSON
+        do throws(JSON.Mistake) { json = try JSON.located(Array(text.utf8)) } catch {
+            throw SluiceError(.badJSON, "\(path):\(error.line):\(error.column): this is no JSON: \(error.problem).")
+        }
+        _ = PluginListReader(list: problems).read(ConfigNode(file: file, json: json, list: problems))
+        if let problem = problems.problems.first { throw problem.error }
+        return json["plugins"]?.array ?? []
+    }
 
     func read(_ node: ConfigNode) -> [AppConfiguration.ListedPlugin] {
         let members = node.members(allowing: ["plugins"])

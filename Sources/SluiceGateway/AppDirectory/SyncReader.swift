@@ -1,4 +1,4 @@
-import SluiceCore
+package import SluiceCore
 import SluiceQuery
 
 /// Reads `sync/config.json`.
@@ -134,7 +134,7 @@ struct SyncReader {
 
 extension QueryableFields {
     /// `true` if a name is a word of the query language, which a queryable field must not have.
-    static func isReserved(_ name: String) -> Bool { reservedInAnyCase.contains(name.lowercased()) || reserved.contains(name) }
+    package static func isReserved(_ name: String) -> Bool { reservedInAnyCase.contains(name.lowercased()) || reserved.contains(name) }
 
     private static let reservedInAnyCase: Set<String> = [
         "and", "asc", "ascending", "beginswith", "between", "contains", "desc", "descending", "distinct", "endswith", "falsepredicate",
@@ -148,7 +148,7 @@ extension QueryableFields {
 
 extension Property {
     /// `true` if the property may be a queryable field: scalars, and lists and sets of them.
-    var isEligible: Bool {
+    package var isEligible: Bool {
         switch type {
         case .embedded, .link: false
         default: collection != .dictionary

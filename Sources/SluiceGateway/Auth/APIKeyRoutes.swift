@@ -2,6 +2,7 @@ package import Hummingbird
 import HTTPTypes
 import SluiceCore
 import SluiceNet
+import SluicePorts
 
 /// The routes for API keys: a user's own under `/api/client/v2.0/auth/api_keys`, as in App Services, and operators' on the admin port.
 ///

@@ -2,6 +2,7 @@ import Crypto
 import FoundationEssentials
 import JWTKit
 package import SluiceCore
+package import SluicePorts
 
 /// The user that a token proves.
 package struct VerifiedToken: Sendable {

@@ -2,6 +2,7 @@ package import Hummingbird
 import HTTPTypes
 import SluiceCore
 import SluiceNet
+import SluicePorts
 
 /// Operators' routes for users, for the admin port only.
 ///

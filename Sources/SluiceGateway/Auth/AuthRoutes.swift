@@ -3,6 +3,7 @@ import HTTPTypes
 import NIOCore
 import SluiceCore
 import SluiceNet
+import SluicePorts
 
 /// The routes of App Services' client API for users, with the paths and JSON shapes that its SDKs expect.
 package struct AuthRoutes: Sendable {

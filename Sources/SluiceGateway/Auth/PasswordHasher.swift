@@ -15,6 +15,9 @@ package final class PasswordHasher: Sendable {
         /// 16 MiB and five passes, one of the settings that OWASP recommends.
         package static let standard = Cost(rounds: 1 << 14, blockSize: 8, parallelism: 5)
 
+        /// For a password that is stored beside its hash, as those of `sluice dev` are: a costly hash would protect nothing.
+        package static let stored = Cost(rounds: 1 << 4, blockSize: 8, parallelism: 1)
+
         package init(rounds: Int, blockSize: Int, parallelism: Int) {
             self.rounds = rounds
             self.blockSize = blockSize

@@ -1,5 +1,6 @@
 import Crypto
 package import SluiceCore
+package import SluicePorts
 
 /// Registers users, logs them in and out, and changes them. It is authentication without HTTP.
 package struct UserService: Sendable {

@@ -1,6 +1,7 @@
 import Logging
 import SluiceCore
 import SluicePipeline
+import SluicePorts
 import SluicePostgres
 import Synchronization
 

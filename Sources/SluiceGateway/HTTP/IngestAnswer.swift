@@ -25,18 +25,18 @@ package enum IngestAnswer {
     }
 
     /// Returns 200 if all records were accepted, 207 if some were, and 422 if none was. A failure of the body or the gateway has its own
-    /// status. It is 207 if records were accepted before and the failure is not temporary.
+    /// status. It is 207 if records were accepted before and a retry cannot help.
     static func status(_ summary: IngestSummary) -> HTTPResponse.Status {
         if let failure = summary.failure {
             let status = failure.code.httpStatus
-            return summary.accepted > 0 && !failure.code.isPassing ? .init(code: 207) : status
+            return summary.accepted > 0 && !failure.code.isRetriable ? .init(code: 207) : status
         }
         return summary.rejected == 0 ? .ok : summary.accepted > 0 ? .init(code: 207) : .unprocessableContent
     }
 
     package static func response(_ summary: IngestSummary) -> Response {
         var response = JSONResponse(json(summary), status: status(summary)).response
-        if let failure = summary.failure, failure.code.isPassing { response.headers[.retryAfter] = String(IngestGate.retryAfter) }
+        if let failure = summary.failure, failure.code.isRetriable { response.headers[.retryAfter] = String(IngestGate.retryAfter) }
         return response
     }
 
@@ -96,9 +96,4 @@ package enum IngestAnswer {
             .init("error", .string(told.message)), .init("fix", .string(told.fix)),
         ]
     }
-}
-
-extension ErrorCode {
-    /// `true` if the error is temporary, so that the same request may succeed later.
-    var isPassing: Bool { httpStatus == .tooManyRequests || httpStatus.code >= 500 }
 }

@@ -5,6 +5,7 @@ import NIOCore
 import SluiceCore
 import SluiceNet
 import SluicePipeline
+import SluicePorts
 
 /// The route `POST /v1/ingest/<Type>`: asymmetric objects as a JSON object, a JSON array, or NDJSON, optionally with gzip or zstd
 /// (docs/ingest.md).
@@ -23,7 +24,7 @@ struct IngestRoutes: Sendable {
         router.post("/v1/ingest/:type") { request, context in
             do {
                 return try await self.take(request, type: try context.parameters.require("type"), proven: { context.senderIsProven() })
-            } catch let error as SluiceError where error.code.isPassing {
+            } catch let error as SluiceError where error.code.isRetriable {
                 throw ErrorResponse(error, retryAfter: IngestGate.retryAfter)
             }
         }
@@ -38,8 +39,10 @@ struct IngestRoutes: Sendable {
             throw ErrorResponse(SluiceError(.ingestUnknownType, "There is no asymmetric type \(name)."), status: .notFound)
         }
         let form = try IngestForm(request)
-        let rights = try await rights(of: user, type)
-        let review = RightsReview(environment: services.environment) { try await self.rights(of: try await self.user(of: sender), type) }
+        let rights = try await rights(of: user, type, schema)
+        let review = RightsReview(environment: services.environment) {
+            try await self.rights(of: try await self.user(of: sender), type, schema)
+        }
         // Authentication precedes the gate: unauthenticated requests must not occupy its places.
         let pass = try gate.enter()
         let lease: IdempotencyKeys.Lease?
@@ -145,9 +148,9 @@ struct IngestRoutes: Sendable {
     }
 
     /// - Throws: `permissionDenied` if the user may not insert, or if the rule is unusable.
-    private func rights(of user: UserContext, _ type: ObjectType) async throws -> IngestRights {
+    private func rights(of user: UserContext, _ type: ObjectType, _ schema: Schema) async throws -> IngestRights {
         let plan = try await services.rules.openSession(user: user, types: [type.name])
-        let rights = IngestRights(plan[type.name], type: type)
+        let rights = IngestRights(plan[type.name], type: type, schema: schema)
         if let unusable = rights.unusable {
             services.logger.warning(
                 "Objects by HTTP are refused, as their rule cannot be used.",

@@ -64,12 +64,12 @@ package struct RightsReview: Sendable {
 
     /// Returns the current rights.
     ///
-    /// - Throws: The error that ends the body, or a temporary error that persisted for `patience`.
+    /// - Throws: The error that ends the body, or a retriable error that persisted for `patience`.
     func answer() async throws -> IngestRights {
         let deadline = environment.monotonicNanoseconds() + Self.patience
         var pause = Self.pauses.lowerBound
         while true {
-            do { return try await ask() } catch let error as SluiceError where error.code.isPassing {
+            do { return try await ask() } catch let error as SluiceError where error.code.isRetriable {
                 guard environment.monotonicNanoseconds() + pause <= deadline, (try? await environment.sleep(nanoseconds: pause)) != nil
                 else { throw error }
                 pause = min(pause * 2, Self.pauses.upperBound)

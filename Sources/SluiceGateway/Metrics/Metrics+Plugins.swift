@@ -4,7 +4,7 @@ extension Metrics {
     /// Returns an observer that records the calls and host restarts of plugins.
     func pluginObserver() -> PluginObserver {
         let hooks = Dictionary(
-            uniqueKeysWithValues: Hook.allCases.filter { $0.question == $0 }.map { hook in
+            uniqueKeysWithValues: Hook.allCases.map { hook in
                 let name = hook.name
                 return (
                     hook,
@@ -14,7 +14,7 @@ extension Metrics {
         let restarts = number(.pluginRestarts)
         return PluginObserver(
             called: { hook, nanoseconds, isFailure in
-                guard let (calls, failures, seconds) = hooks[hook.question] else { return }
+                guard let (calls, failures, seconds) = hooks[hook] else { return }
                 calls.add()
                 if isFailure { failures.add() }
                 seconds.observe(nanoseconds: nanoseconds)

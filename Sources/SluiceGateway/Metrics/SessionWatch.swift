@@ -1,5 +1,5 @@
 import SluiceCore
-import SluicePipeline
+import SluicePorts
 
 /// Records the metrics of sessions.
 struct SessionWatch: SessionObserver {

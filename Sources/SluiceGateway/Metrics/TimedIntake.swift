@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePipeline
+import SluicePorts
 
 /// An intake that measures the time until objects are acknowledged.
 struct TimedIntake: IngestIntake {

@@ -1,8 +1,8 @@
 import FoundationEssentials
-import SluiceCore
+package import SluiceCore
 
 /// The paths of the programs and plugins that ship with the gateway, relative to the running program.
-enum InstalledFiles {
+package enum InstalledFiles {
     private static var folder: String {
         let path = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
         return path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
@@ -11,7 +11,7 @@ enum InstalledFiles {
     /// Returns the path of the plugin host. The environment variable `SLUICE_PLUGIN_HOST` overrides it.
     ///
     /// - Throws: `configMissing` if the file is not executable.
-    static func pluginHost() throws(SluiceError) -> String {
+    package static func pluginHost() throws(SluiceError) -> String {
         let path = ProcessInfo.processInfo.environment["SLUICE_PLUGIN_HOST"] ?? "\(folder)/sluice-plugin-host"
         guard FileManager.default.isExecutableFile(atPath: path) else {
             throw SluiceError(
@@ -22,9 +22,9 @@ enum InstalledFiles {
     }
 
     /// Returns the path of a plugin that ships with the gateway; nil if it is not installed.
-    static func plugin(_ name: String) -> String? { plugin(file: file(ofPlugin: name)) }
+    package static func plugin(_ name: String) -> String? { plugin(file: file(ofPlugin: name)) }
 
-    static func file(ofPlugin name: String) -> String { "lib\(name).so" }
+    package static func file(ofPlugin name: String) -> String { "lib\(name).so" }
 
     static func plugin(file: String) -> String? {
         let places = ["\(folder)/\(file)", "\(folder)/../lib/sluice/plugins/\(file)"]

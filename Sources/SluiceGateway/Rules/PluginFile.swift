@@ -4,15 +4,15 @@ package import SluiceCore
 import SluicePluginHost
 
 /// The bytes of a plugin's file, with the check that the app's owner listed exactly these bytes.
-struct PluginFile: Sendable {
+package struct PluginFile: Sendable {
     let path: String
     private let bytes: [UInt8]
-    let sha256: String
+    package let sha256: String
 
     /// Reads the file. Blocks.
     ///
     /// - Throws: `pluginMissing`.
-    init(_ path: String) throws(SluiceError) {
+    package init(_ path: String) throws(SluiceError) {
         self.path = path
         bytes = try PluginImage.read(path)
         sha256 = Hex.encode(Array(SHA256.hash(data: bytes)))
@@ -45,7 +45,7 @@ struct PluginFile: Sendable {
     ///
     /// - Parameter key: An Ed25519 key as `openssl genpkey -algorithm ed25519` writes it, or its 32 bytes in base64.
     /// - Throws: `configInvalid` if the key is invalid.
-    func signature(by key: String) throws(SluiceError) -> [UInt8] {
+    package func signature(by key: String) throws(SluiceError) -> [UInt8] {
         guard let seed = PluginKey.bytes(of: key, der: PluginKey.privateHeader),
             let signer = try? Curve25519.Signing.PrivateKey(rawRepresentation: seed),
             let signature = try? signer.signature(for: bytes)

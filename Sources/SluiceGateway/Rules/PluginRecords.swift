@@ -1,7 +1,7 @@
 import Logging
 import SluiceCore
-import SluicePipeline
 import SluicePluginHost
+import SluicePorts
 import Synchronization
 
 /// Stores the plugins' records in Kafka.

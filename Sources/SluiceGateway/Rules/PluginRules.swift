@@ -1,6 +1,6 @@
 import SluiceCore
-import SluicePipeline
 import SluicePluginHost
+import SluicePorts
 import SluiceQuery
 
 /// The plugin chain in use, as the pipeline's rules. A class that no plugin grants is denied, except in development mode.

@@ -1,6 +1,6 @@
 import SluiceCore
-import SluicePipeline
 import SluicePluginHost
+import SluicePorts
 import SluicePostgres
 import SluiceQuery
 import Synchronization

@@ -1,16 +1,22 @@
-import SluiceCore
-import SluicePluginHost
+package import SluiceCore
+package import SluicePluginHost
 
 /// Resolves the plugins of an app to files and load settings.
-struct RuleFiles {
+package struct RuleFiles {
     let directory: String?
-    var keys: [PluginKey] = []
-    var inProcess = false
+    let keys: [PluginKey]
+    let inProcess: Bool
+
+    package init(directory: String?, keys: [PluginKey] = [], inProcess: Bool = false) {
+        self.directory = directory
+        self.keys = keys
+        self.inProcess = inProcess
+    }
 
     /// Returns the plugin for roles if the app directory has roles and no list names the plugin.
     ///
     /// - Throws: `pluginMissing` if it is not installed.
-    func rolesPlugin(_ app: AppConfiguration, beside others: [String] = []) throws(SluiceError) -> String? {
+    package func rolesPlugin(_ app: AppConfiguration, beside others: [String] = []) throws(SluiceError) -> String? {
         let hasRules = app.files.keys.contains { $0.hasSuffix("rules.json") || $0.hasSuffix("default_rule.json") }
         let named = (app.plugins.map(\.file) + others).map { $0.split(separator: "/").last.map(String.init) ?? $0 }
         // By the file's own name: a folder of that name may hold other plugins.
@@ -37,7 +43,7 @@ struct RuleFiles {
         return path
     }
 
-    func spec(_ file: PluginFile, _ listed: AppConfiguration.ListedPlugin? = nil) throws(SluiceError) -> PluginSpec {
+    package func spec(_ file: PluginFile, _ listed: AppConfiguration.ListedPlugin? = nil) throws(SluiceError) -> PluginSpec {
         var spec = PluginSpec(
             path: file.path, image: try file.image(), folder: ownFolder(file.path, listed), config: listed?.config ?? .null,
             configFile: PluginListReader.file, mode: inProcess || listed?.isInProcess == true ? .inProcess : .process)
@@ -56,7 +62,7 @@ struct RuleFiles {
     }
 
     /// Loads each plugin separately, in the order of the chain. A failure is part of the result.
-    func each(_ app: AppConfiguration) -> [(name: String, isSigned: Bool, spec: Result<PluginSpec, SluiceError>)] {
+    package func each(_ app: AppConfiguration) -> [(name: String, isSigned: Bool, spec: Result<PluginSpec, SluiceError>)] {
         var all: [(name: String, isSigned: Bool, spec: Result<PluginSpec, SluiceError>)] = []
         do throws(SluiceError) {
             if let rules = try rolesPlugin(app) { all.append((rules, false, .success(try spec(PluginFile(rules))))) }

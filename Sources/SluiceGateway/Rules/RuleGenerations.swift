@@ -1,6 +1,7 @@
 import SluiceCore
 import SluicePipeline
 import SluicePluginHost
+import SluicePorts
 import Synchronization
 
 /// The plugin chain in use, and its replacement while sessions continue.

@@ -1,7 +1,7 @@
 import Logging
 import SluiceCore
-import SluicePipeline
 import SluicePluginHost
+import SluicePorts
 
 /// Reloads edited rules of the app directory and replaced plugin files without a restart.
 ///
@@ -101,9 +101,7 @@ struct RuleWatch: Sendable {
             // Sessions already use the new generation. This wait for old calls delays the next edit, by 75 s at most.
             await generations.retire(before)
             return .inUse(stamps)
-        } catch let error as SluiceError
-            where error.code.isPluginFailure || error.code == .postgresUnreachable || error.code == .timeout
-        {
+        } catch let error as SluiceError where error.code.isPluginFailure || error.code.isPostgresFailure {
             if isNew { metrics.number(.rulesRefused).add() }
             logger.error("The edited rules cannot be used yet; those before stay meanwhile.", metadata: ["error": "\(error)"])
             return .failed

@@ -1,17 +1,17 @@
 import SluiceCore
-import SluicePostgres
+package import SluicePostgres
 import Synchronization
 
 /// The recorded schemas of the app, compared with app directories.
-final class AppliedSchema: Sendable {
+package final class AppliedSchema: Sendable {
     private let store: AppSchemaStore
     /// The newest version that this gateway uses or has tried to adopt.
     private let known = Mutex<UInt64>(0)
 
-    init(store: AppSchemaStore) { self.store = store }
+    package init(store: AppSchemaStore) { self.store = store }
 
     /// Returns the newest recorded schema; nil if there is none.
-    func newest() async throws -> (version: UInt64, record: AppSchemaRecord)? {
+    package func newest() async throws -> (version: UInt64, record: AppSchemaRecord)? {
         guard let (version, definition) = try await store.newest() else { return nil }
         return (version, try AppSchemaRecord(definition))
     }

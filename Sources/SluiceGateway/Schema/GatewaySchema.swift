@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePipeline
+import SluicePorts
 import SluicePostgres
 import Synchronization
 

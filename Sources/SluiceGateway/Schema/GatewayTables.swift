@@ -1,6 +1,6 @@
 import Logging
-import SluiceCore
-import SluicePostgres
+package import SluiceCore
+package import SluicePostgres
 import Synchronization
 
 /// The app's tables: their places, their shapes, and their publication for logical replication, also after a table is recreated.
@@ -124,23 +124,12 @@ final class GatewayTables: Sendable {
 
 extension TableCatalog {
     /// - Parameter places: The tables of classes. Any other class has the table of its name in `public`.
-    init(schema: Schema, places: [String: AppConfiguration.Table], partitions: [String: TimePartitions] = [:]) {
+    package init(schema: Schema, places: [String: AppConfiguration.Table], partitions: [String: TimePartitions] = [:]) {
         let tables = schema.types.filter { $0.kind != .embedded }.map { type in
             TableMapping(
                 type, schema: places[type.name]?.schema ?? "public", table: places[type.name]?.name,
                 partitions: partitions[type.name])
         }
         self.init(schema: schema, tables: tables)
-    }
-}
-
-extension PostgresFailure {
-    /// Runs the body and translates errors of PostgreSQL into `SluiceError`.
-    static func translating<R>(_ body: () async throws -> R) async throws -> R {
-        do {
-            return try await body()
-        } catch {
-            throw forPort(error)
-        }
     }
 }

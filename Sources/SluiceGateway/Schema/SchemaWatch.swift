@@ -1,6 +1,6 @@
 import Logging
 import SluiceCore
-import SluicePipeline
+import SluicePorts
 import SluicePostgres
 import Synchronization
 
@@ -34,7 +34,7 @@ final class SchemaWatch: Sendable {
             try await environment.sleep(nanoseconds: Self.pause)
             do {
                 try await look()
-            } catch let error as SluiceError where error.code == .postgresUnreachable || error.code == .timeout {
+            } catch let error as SluiceError where error.code.isPostgresFailure {
                 logger.debug("The applied schema could not be asked for.", metadata: ["error": "\(error)"])
             } catch let error as SluiceError {
                 logger.error("The applied schema cannot be taken up; it is tried again.", metadata: ["error": "\(error)"])
@@ -57,7 +57,7 @@ final class SchemaWatch: Sendable {
             var trouble: SluiceError?
             do {
                 try await look()
-            } catch let error as SluiceError where error.code != .postgresUnreachable && error.code != .timeout {
+            } catch let error as SluiceError where !error.code.isPostgresFailure {
                 trouble = error
             }
             // The WAL may announce a commit in the instant before queries see it.

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import Synchronization
 
 /// The unsent frames of a bootstrap. A small bootstrap leaves together with its end, in one write.

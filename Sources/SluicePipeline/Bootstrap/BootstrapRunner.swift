@@ -1,6 +1,6 @@
 import SluiceCore
+import SluicePorts
 import SluiceWire
-import Synchronization
 
 /// Runs one bootstrap: stage, snapshot, stream, hand-over.
 ///
@@ -130,38 +130,12 @@ struct BootstrapRunner {
         _ outbox: BootstrapOutbox
     ) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64)? {
         let codecs = queries.map { RowCodec($0.type) }
-        let masks = view.types.map(\.mask)
-        let sent = Counter()
         // Ask before the snapshot begins, so that it sees all of these changesets.
         let taken = await taken()
-        let started = Mutex<SnapshotStart?>(nil)
-        let start = try await snapshots.read(queries) { start in
-            started.withLock { $0 = start }
-            // A transaction may be in the WAL before it becomes visible to snapshots.
-            return await !fanout.contradicts(start.snapshot, at: mark)
-        } expected: { rows in
-            let checkpoint = started.withLock { $0 }.map { progress.begin(view, held: held, at: $0) }
-            outbox.send(BootstrapMessages.begin(version: view.version, rows: rows, checkpoint: checkpoint ?? PBCheckpoint()))
-        } rows: { query, buffer, rows, inOrder in
-            // Only rows in key order make a checkpoint: it means "everything up to this key".
-            let last = inOrder ? rows.last.flatMap { buffer.withView($0) { $0.value(codecs[query].type.primaryKey ?? 0) } } : nil
-            try await send(rows.count, codecs[query], outbox) { number, writer in
-                buffer.withView(rows[number]) { writer.add($0, mask: masks[query]) }
-            } reached: {
-                guard let last, let point = started.withLock({ $0?.point }) else { return [] }
-                return progress.reached(last, of: query, view, held: held, at: point)
-            }
-            sent.add(UInt64(rows.count))
-        } kept: { query, keys in
-            try await send(keys.count, codecs[query], outbox) { number, writer in writer.addKept(keys[number]) }
-            sent.add(UInt64(keys.count))
-        } lost: { query, keys in
-            try await send(keys.count, codecs[query], outbox) { number, writer in writer.addGone(keys[number], reason) }
-            sent.add(UInt64(keys.count))
-        }
-        guard let start else { return nil }
+        let sink = BootstrapSink(runner: self, view: view, held: held, codecs: codecs, reason: reason, mark: mark, outbox: outbox)
+        guard let start = try await snapshots.read(queries, into: sink) else { return nil }
         for (query, codec) in zip(view.types, codecs) { try await sendTimes(query, codec, start, outbox) }
-        return (start, sent.value, taken)
+        return (start, sink.sent, taken)
     }
 
     /// Sends the write times of the rows of pending objects.
@@ -184,7 +158,7 @@ struct BootstrapRunner {
     /// Sends `count` rows or keys in messages of bounded size, then waits until most of them are written.
     /// - Parameter reached: Returns the checkpoint for the last message.
     /// - Throws: `CancellationError` if the channel is closed.
-    private func send(
+    func send(
         _ count: Int, _ codec: RowCodec, _ outbox: BootstrapOutbox, _ add: (Int, inout BootstrapRowsWriter) -> Void,
         reached: () -> [UInt8] = { [] }
     ) async throws {

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceMerge
+import SluicePorts
 import SluiceQuery
 import SluiceWire
 

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceWire
 
 /// Encodes captured changes into log records. Each row is encoded once, here, and clients receive slices of these bytes.

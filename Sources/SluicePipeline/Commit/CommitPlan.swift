@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceMerge
+import SluicePorts
 import Synchronization
 
 /// The outcome of a changeset: the writes to make and the rejected ones.

@@ -1,5 +1,6 @@
 package import SluiceCore
 import SluiceMerge
+package import SluicePorts
 
 /// Commits client changesets: merge, check and write, in one PostgreSQL transaction each.
 ///
@@ -28,12 +29,13 @@ package struct Committer: Sendable {
         /// The session number of the client replica; see `ClientFile`.
         package var session: UInt64
         package var user: UserContext
-        package var plan: SessionPlan
+        package var permissions: SessionPermissions
         package var view: View
-        package var schema: AppSchema
         /// The last compensation that the client has applied.
         package var compensation: UInt64
         package var seen: ClientViewHistory
+
+        var schema: AppSchema { permissions.schema }
     }
 
     /// Returns once everything committed before the call survives a crash and may be acknowledged.
@@ -49,7 +51,7 @@ package struct Committer: Sendable {
         let time = clock.observe(changeset.time, now: environment.wallMilliseconds())
         let work = Work(
             changeset: changeset, time: time, writer: writer, types: types,
-            check: WriteCheck(plan: writer.plan, view: writer.view, schema: writer.schema, types: types, bound: bound))
+            check: WriteCheck(permissions: writer.permissions, view: writer.view, types: types, bound: bound))
         let request = WriteRequest(
             origin: Origin(client: writer.client, changeset: changeset.number, time: time), session: writer.session,
             acknowledged: writer.compensation, time: changeset.time, base: changeset.base, objects: try objects(changeset, writer))

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceQuery
 
 /// A client's write to one object, merged with the stored state.
@@ -54,20 +55,21 @@ struct WriteCheck {
     private let fit: SchemaFit
     private let bound: @Sendable (String) -> RowBound
 
-    /// Binds the rules of `types`. Denies a class whose predicate is invalid or does not fit the schema.
+    /// Collects the rules of `types`. Denies a class whose predicate is invalid or does not fit the schema.
     init(
-        plan: SessionPlan, view: View, schema: AppSchema, types: Set<String>,
+        permissions: SessionPermissions, view: View, types: Set<String>,
         bound: @escaping @Sendable (_ type: String) -> RowBound = { _ in RowBound() }
     ) {
         self.bound = bound
+        let schema = permissions.schema
         fit = SchemaFit(schema: schema.schema)
         for name in types {
             guard let index = schema.schema.index(of: name) else { continue }
             let type = schema.schema.types[index]
-            let rights = plan[name]
+            let rights = permissions[name]
             do throws(SluiceError) {
                 let bound = Bound(
-                    rights: rights, write: try Query.parse(rights.write).bind(to: type),
+                    rights: rights, write: try permissions.write(type),
                     // For a limited query, `writable` is the query without its limit.
                     view: view.writable[index] ?? view.type(index)?.predicate,
                     indexed: schema.fields.indexedProperty(of: type),

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceWire
 
 /// Encodes the changes of one batch for a session's view, with rows and write times copied from the records.

@@ -1,6 +1,7 @@
 package import Logging
 package import SluiceCore
 import SluiceMatch
+package import SluicePorts
 import SluiceQuery
 import SluiceWire
 

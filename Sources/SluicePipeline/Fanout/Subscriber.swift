@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 
 /// A session's view that receives changes, live or staged.
 struct Subscriber {

@@ -1,4 +1,5 @@
 import SluiceCore
+package import SluicePorts
 package import SluiceQuery
 import SluiceWire
 

@@ -1,5 +1,6 @@
 package import Logging
 package import SluiceCore
+package import SluicePorts
 import Synchronization
 
 /// Writes WAL heartbeats while a caller waits for a position.

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceWire
 
 /// Reads the fields of a change record that ordering needs: its position, its predecessor and its transaction.

@@ -1,5 +1,6 @@
 import DequeModule
 package import SluiceCore
+package import SluicePorts
 
 /// A record read from its partition and not yet below the watermark. The bytes are a slice of their fetch.
 package struct PendingRecord: Hashable, Sendable {

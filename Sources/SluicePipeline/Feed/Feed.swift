@@ -1,5 +1,6 @@
 package import Logging
 package import SluiceCore
+package import SluicePorts
 import SluiceWire
 
 /// Reads the partitions that this gateway's sessions need, and delivers their changes once the watermark has passed them.

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceWire
 
 /// The newest progress record, and the announced end of each partition.

@@ -1,5 +1,6 @@
 import DequeModule
 import SluiceCore
+import SluicePorts
 
 /// The records delivered last, for clients that reconnect soon and then need neither Kafka nor the tables.
 ///

@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluicePorts
 
 /// The checks on asymmetric objects before the rules see them.
 package enum IngestCheck {
@@ -12,7 +13,7 @@ package enum IngestCheck {
         for object in objects {
             let name = object.object.type
             if rights[name] == nil, let type = schema.schema[name], type.kind == .asymmetric {
-                rights[name] = IngestRights(plan[name], type: type)
+                rights[name] = IngestRights(plan[name], type: type, schema: schema.schema)
             }
             let json = ExtendedJSON.json(document(object, schema.schema)).utf8
             guard let refusal = refusal(of: object, rights[name]) ?? tooLarge(json, name) else {

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceWire
 
 /// The encoding of an ingest record's value, from its header `content-type`; JSON without one.

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 
 /// The decisions about some records.
 struct IngestDecision: Sendable {

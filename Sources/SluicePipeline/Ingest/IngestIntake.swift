@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluicePorts
 
 /// Accepts asymmetric objects and acknowledges them once they are durable.
 package protocol IngestIntake: Sendable {

@@ -1,5 +1,6 @@
 package import Logging
 import SluiceCore
+package import SluicePorts
 
 /// Stores a device's rejected objects, so that no user input is lost once the device has received the rejection.
 ///

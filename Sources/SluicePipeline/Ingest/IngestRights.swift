@@ -17,12 +17,12 @@ package struct IngestRights: Sendable {
     /// The properties that may not be set, by index.
     private let forbidden: [Int]
 
-    package init(_ plan: TypePlan, type: ObjectType) {
+    package init(_ plan: TypePlan, type: ObjectType, schema: Schema) {
         self.type = type
         role = plan.role
         isGranted = plan.insert && plan.write != TypePlan.denied.write
         do throws(SluiceError) {
-            filter = !isGranted || plan.write == TypePlan.open.write ? nil : try Query.parse(plan.write).bind(to: type)
+            filter = !isGranted || plan.write == TypePlan.open.write ? nil : try Query.parse(plan.write).predicate(on: type, in: schema)
             unusable = nil
         } catch {
             filter = nil

@@ -1,5 +1,6 @@
 package import Logging
 package import SluiceCore
+package import SluicePorts
 import Synchronization
 
 /// Moves the objects of one ingest topic into their table, each exactly once.

@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluicePorts
 import SluiceWire
 
 /// The publisher's state of the change log: the end of each partition and the announced progress. Pure.

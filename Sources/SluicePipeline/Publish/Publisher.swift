@@ -1,5 +1,6 @@
 package import Logging
 package import SluiceCore
+package import SluicePorts
 import SluiceWire
 
 /// Publishes the WAL to the change log: captures, records external deletes, encodes, appends, announces, confirms.

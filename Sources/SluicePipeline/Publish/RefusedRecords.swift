@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 
 /// The records of a batch that the log rejects for good: their reports and their stand-ins.
 ///

@@ -1,5 +1,6 @@
 package import Logging
 package import SluiceCore
+package import SluicePorts
 
 /// Returns the log's changes to reconnecting sessions, so that they read nothing from the tables.
 ///

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import Synchronization
 
 /// The newest session of each client replica on this gateway.

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceWire
 
 /// The rows that a client replica had seen at its positions, derived from its bootstraps.

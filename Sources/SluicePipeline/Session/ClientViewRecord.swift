@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceQuery
 import SluiceWire
 import SwiftProtobuf
@@ -42,7 +43,7 @@ struct ClientViewRecord: Sendable {
         let sealed = SealedCondition(sealer: sealer, user: user, point: point)
         parts = Dictionary(
             message.types.map { part in
-                let known = schema[part.name].flatMap { sealed.open(part.sealedBytes, of: $0) }
+                let known = schema[part.name].flatMap { sealed.open(part.sealedBytes, of: $0, in: schema) }
                 return (
                     part.name,
                     Part(

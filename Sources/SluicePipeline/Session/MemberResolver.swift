@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceQuery
 import Synchronization
 
@@ -17,7 +18,7 @@ struct MemberResolver {
     /// The objects that one query adds to a view.
     struct Members {
         /// The keys of the query's own objects; nil if the query has no limit.
-        var own: [Value]?
+        var own: Set<Value>?
         /// The keys of included objects, by class.
         var included: [Int: Set<Value>] = [:]
         /// The conditions whose changes affect the keys, by class.
@@ -35,7 +36,7 @@ struct MemberResolver {
         }
         let needs = Needs(query.includes.compactMap(\.first), keys: query.first != nil)
         let root = try await read(query.type, query.predicate, query.first, needs)
-        if query.first != nil { members.own = Array(root.keys) }
+        if query.first != nil { members.own = root.keys }
         for path in query.includes { try await follow(path[...], root, &members) }
         return members
     }
@@ -74,14 +75,14 @@ struct MemberResolver {
             let keys = from.links[property] ?? []
             members.included[target, default: []].formUnion(keys)
             if rest.isEmpty { return }
-            let visible = Predicate.and(try Self.keys(Array(keys), of: schema.types[target]), try readable(target))
+            let visible = Predicate.and(try Self.keys(keys, of: schema.types[target]), try readable(target))
             members.watched.append((target, visible))
             try await follow(rest, try await read(target, visible, nil, needs), &members)
         case .backward(let origin, let property):
             let allowed = try readable(origin)
             // Any object of the class may link later, so the watch covers the class.
             members.watched.append((origin, allowed))
-            let visible = Predicate.and(try linking(origin, property, to: Array(from.keys)), allowed)
+            let visible = Predicate.and(linking(origin, property, to: from.keys), allowed)
             var all = needs
             all.keys = true
             let found = try await read(origin, visible, nil, all)
@@ -90,21 +91,18 @@ struct MemberResolver {
         }
     }
 
-    private func linking(_ origin: Int, _ property: Int, to keys: [Value]) throws -> Predicate {
+    private func linking(_ origin: Int, _ property: Int, to keys: Set<Value>) -> Predicate {
         let type = schema.types[origin]
-        guard !keys.isEmpty, case .link(let target) = type.properties[property].type else { return .false(type) }
-        let isMany = type.properties[property].collection != .none
-        return try Query.parse("\(isMany ? "ANY " : "")\(type.properties[property].name) IN $0")
-            .bind(to: type, arguments: [.list(keys.map { .link(type: target, key: $0) })])
+        guard case .link(let target) = type.properties[property].type else { return .false(type) }
+        return .any(of: keys.map { .link(type: target, key: $0) }, in: property, of: type)
     }
 
     /// Returns the condition for the objects with these keys.
     /// - Throws: `queryLimit` for more than `Limits.inListValues` keys.
-    static func keys(_ keys: [Value], of type: ObjectType) throws -> Predicate {
-        guard !keys.isEmpty, let key = type.primaryKey else { return .false(type) }
+    static func keys(_ keys: Set<Value>, of type: ObjectType) throws(SluiceError) -> Predicate {
+        guard let key = type.primaryKey else { return .false(type) }
         guard keys.count <= Limits.inListValues else { throw tooMany(type.name) }
-        // A set has a canonical order, so equal members make equal views.
-        return try Query.parse("\(type.properties[key].name) IN $0").bind(to: type, arguments: [Value.set(keys)])
+        return .any(of: Array(keys), in: key, of: type)
     }
 
     private static func tooMany(_ type: String) -> SluiceError {
@@ -122,20 +120,35 @@ struct MemberResolver {
     /// Reads one snapshot.
     /// - Returns: nil if the snapshot misses a transaction that the fan-out has delivered. The watch would not see it again.
     private func attempt(_ query: SnapshotQuery, _ needs: Needs) async throws -> Found? {
-        let found = Mutex(Found())
-        let (fanout, name) = (fanout, query.type.name)
         guard let key = query.type.primaryKey else { return Found() }
-        let mark = await fanout.mark
-        let start = try await snapshots.read([query]) { start in
-            await !fanout.contradicts(start.snapshot, at: mark)
-        } rows: { _, buffer, rows in
-            let isTooMuch = found.withLock { found in
-                for row in rows { buffer.withView(row) { Self.note($0, key, needs, &found) } }
+        let sink = MemberSink(fanout: fanout, mark: await fanout.mark, type: query.type.name, key: key, needs: needs)
+        return try await snapshots.read([query], into: sink) == nil ? nil : sink.found
+    }
+
+    /// Collects keys and links of the rows of one snapshot.
+    private final class MemberSink: SnapshotSink {
+        private let fanout: Fanout
+        private let mark: DeliveredTransactions.Mark
+        private let type: String
+        private let key: Int
+        private let needs: Needs
+        private let state = Mutex(Found())
+
+        init(fanout: Fanout, mark: DeliveredTransactions.Mark, type: String, key: Int, needs: Needs) {
+            (self.fanout, self.mark, self.type, self.key, self.needs) = (fanout, mark, type, key, needs)
+        }
+
+        var found: Found { state.withLock { $0 } }
+
+        func begin(_ start: SnapshotStart) async throws -> Bool { await !fanout.contradicts(start.snapshot, at: mark) }
+
+        func take(_ rows: [RowRef], of buffer: RowBuffer, query: Int, isInOrder: Bool) async throws {
+            let isTooMuch = state.withLock { found in
+                for row in rows { buffer.withView(row) { MemberResolver.note($0, key, needs, &found) } }
                 return found.isTooMuch
             }
-            if isTooMuch { throw Self.tooMany(name) }
+            if isTooMuch { throw MemberResolver.tooMany(type) }
         }
-        return start == nil ? nil : found.withLock { $0 }
     }
 
     private static func note(_ row: RowView, _ key: Int, _ needs: Needs, _ found: inout Found) {

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import Synchronization
 
 /// A subscriber of the fan-out for the changes that affect a view's members. It only records that a change has passed.

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 
 /// Checks a client's schema against the server's.
 enum SchemaCheck {

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceQuery
 import SluiceWire
 
@@ -22,16 +23,16 @@ struct SealedCondition {
     }
 
     /// Returns the two predicates; nil if the seal is invalid or they no longer fit the class.
-    func open(_ sealed: [UInt8], of type: ObjectType) -> (predicate: Predicate, asked: Predicate)? {
+    func open(_ sealed: [UInt8], of type: ObjectType, in schema: Schema) -> (predicate: Predicate, asked: Predicate)? {
         guard !sealed.isEmpty, let content = sealer.open(sealed, context: context(type.name)), content.count >= 4 else { return nil }
         let length = content.prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
         let texts = content.dropFirst(4)
         guard length <= texts.count, let condition = String(validating: texts.prefix(length), as: UTF8.self),
             let asked = String(validating: texts.dropFirst(length), as: UTF8.self)
         else { return nil }
-        guard let predicate = try? Query.parse(condition).bind(to: type), let wanted = try? Query.parse(asked).bind(to: type) else {
-            return nil
-        }
+        guard let predicate = try? Query.parse(condition).predicate(on: type, in: schema),
+            let wanted = try? Query.parse(asked).predicate(on: type, in: schema)
+        else { return nil }
         return (predicate, wanted)
     }
 

@@ -1,5 +1,6 @@
 import Logging
 import SluiceCore
+import SluicePorts
 import SluiceWire
 
 /// A batch of asymmetric objects that is not acknowledged yet.

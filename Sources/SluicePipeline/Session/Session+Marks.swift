@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceWire
 
 /// Barriers: they notify a client that it has everything committed before its request.

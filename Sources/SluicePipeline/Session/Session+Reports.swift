@@ -1,5 +1,6 @@
 import Logging
 import SluiceCore
+import SluicePorts
 import SluiceWire
 
 /// The errors that a client reports, for operators. The client's own log may be out of reach.

@@ -1,5 +1,6 @@
 import Logging
 import SluiceCore
+import SluicePorts
 import SluiceQuery
 import SluiceWire
 
@@ -83,16 +84,29 @@ extension Session {
         if set.version == 0 { return nil }
         do { return try await build(set) } catch let error as SluiceError where error.code == .pluginRefused {
             logger.info("The rules refuse the subscriptions.", metadata: ["reason": .string(error.operatorText)])
-            return try nothing()
+            return nothing()
         }
     }
 
+    /// Returns the permissions, bound to the current schema.
+    func boundPermissions() -> SessionPermissions {
+        let schema = services.authority.current()
+        // In development mode, the queryable fields change while the classes stay.
+        if var known = bound, known.schema.schema == schema.schema {
+            known.schema = schema
+            return known
+        }
+        let permissions = SessionPermissions(plan, schema: schema)
+        bound = permissions
+        return permissions
+    }
+
     /// Returns a view of the same classes that matches no object.
-    private func nothing() throws -> View {
-        let types = try target.types.map { type in
-            let never = try Query.parse("FALSEPREDICATE").bind(to: type.predicate.type)
-            return TypeView(
-                type: type.type, predicate: never, mask: type.mask, form: type.form, asked: type.asked ?? type.predicate)
+    private func nothing() -> View {
+        let types = target.types.map { type in
+            TypeView(
+                type: type.type, predicate: .false(type.predicate.type), mask: type.mask, form: type.form,
+                asked: type.asked ?? type.predicate)
         }
         return View(version: set.version, types: types, partitions: [])
     }

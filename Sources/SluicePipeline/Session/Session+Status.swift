@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluicePorts
 package import SluiceQuery
 import SluiceWire
 

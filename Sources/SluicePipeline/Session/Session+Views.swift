@@ -1,5 +1,6 @@
 import Logging
 import SluiceCore
+import SluicePorts
 import SluiceWire
 
 /// The view of a session, built from the client's subscription set and the user's permissions, and rebuilt when either changes.
@@ -60,7 +61,8 @@ extension Session {
 
     func build(_ set: PBSubscribe) async throws -> View {
         try await learn(set)
-        return try await ViewBuilder(services: services, user: user?.user, plan: plan, clientTypes: clientTypes).build(set)
+        let permissions = boundPermissions()
+        return try await ViewBuilder(services: services, user: user?.user, permissions: permissions, clientTypes: clientTypes).build(set)
     }
 
     /// Makes the fields of a set queryable, in development mode only, and asks the rules again if fields were added.

@@ -1,5 +1,6 @@
 import Logging
 package import SluiceCore
+package import SluicePorts
 import SluiceWire
 
 /// One client's connection, from Hello to close.
@@ -11,7 +12,14 @@ package actor Session {
     var state = SessionState()
     var user: Authenticated?
     var file: ClientFile?
-    var plan = SessionPlan(types: [:]) { didSet { plans += 1 } }
+    var plan = SessionPlan(types: [:]) {
+        didSet {
+            plans += 1
+            bound = nil
+        }
+    }
+    /// `plan`, bound to the schema of its last use; nil before the first.
+    var bound: SessionPermissions?
     /// The number of times that the rules have returned permissions.
     private(set) var plans = 0
     /// The queryable fields for which the rules were asked.
@@ -269,11 +277,12 @@ package actor Session {
 
     private func upload(_ upload: PBUpload) async throws {
         guard let file, let user else { return }
-        let schema = services.authority.current()
         if upload.compensation > 0 { try await services.clients.acknowledgeCompensations(id: file.id, upTo: upload.compensation) }
-        // All changesets of the message are judged by one permission snapshot and one view.
+        // All changesets of the message are judged by one permission snapshot and one view, as they are after the last suspension.
+        let permissions = boundPermissions()
+        let schema = permissions.schema
         let writer = Committer.Writer(
-            client: file.id, session: file.session, user: user.user, plan: plan, view: writable, schema: schema,
+            client: file.id, session: file.session, user: user.user, permissions: permissions, view: writable,
             compensation: upload.compensation, seen: seen)
         for message in upload.changesets {
             // A session that failed meanwhile writes no more.

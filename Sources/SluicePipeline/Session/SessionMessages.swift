@@ -1,5 +1,6 @@
 import FoundationEssentials
 package import SluiceCore
+import SluicePorts
 import SluiceWire
 import SwiftProtobuf
 
@@ -110,16 +111,13 @@ package enum SessionMessages {
 extension ErrorCode {
     /// The client's action after an error that ends its session.
     var sessionAction: SessionAction {
-        switch self {
-        case .tokenExpired: .refreshUser
-        case .badAuthentication, .userDisabled, .invalidSession: .logOutUser
-        case .badClientFile: .clientReset
-        // One user's writes must not be sent in another's name.
-        case .userMismatch: .clientResetNoRecovery
-        case .unknownMessage, .badSyntax, .limitsExceeded, .helloTooLarge, .wrongProtocolVersion, .badMessageOrder, .badChangeset,
-            .invalidSchemaChange, .unknownType, .unknownProperty, .wrongValueType, .invalidName, .permissionDenied:
-            .applicationBug
-        default: .transient
+        switch recovery {
+        case .refreshToken: .refreshUser
+        case .logIn: .logOutUser
+        case .resetReplica: .clientReset
+        case .resetReplicaWithoutRecovery: .clientResetNoRecovery
+        case .changeApp: .applicationBug
+        case .wait, .repair, .changeInput: .transient
         }
     }
 }

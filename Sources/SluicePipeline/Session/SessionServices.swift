@@ -1,5 +1,6 @@
 package import Logging
 package import SluiceCore
+package import SluicePorts
 
 /// The services shared by all sessions of a gateway.
 package struct SessionServices: Sendable {

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceQuery
 import SluiceWire
 
@@ -6,7 +7,7 @@ import SluiceWire
 struct ViewBuilder {
     let services: SessionServices
     let user: UserContext?
-    let plan: SessionPlan
+    let permissions: SessionPermissions
     /// The classes as the client declares them.
     let clientTypes: [ObjectType]
 
@@ -14,7 +15,7 @@ struct ViewBuilder {
     /// - Throws: a query error, which fails this version only; an error of the rules.
     func build(_ set: PBSubscribe) async throws -> View {
         try Subscription.checkSize(ofSet: set.queries.lazy.map(\.text))
-        let schema = services.authority.current()
+        let schema = permissions.schema
         var predicates: [Int: Predicate] = [:]
         var wanted: [Int: Predicate] = [:]
         // Ask the rules first: a refused set must not cost any reading.
@@ -24,17 +25,17 @@ struct ViewBuilder {
             let (query, index) = (question.query, question.type)
             let type = schema.schema.types[index]
             // Unreadable fields are null in the user's queries too: the set of matching rows must not reveal their values.
-            let asked = question.predicate.hiding(plan[type.name].hidden(of: type))
+            let asked = question.predicate.hiding(permissions[type.name].hidden(of: type))
             let whole = Predicate.and(asked, cut)
             guard MemberQuery.isNeeded(query) else {
                 predicates.join(whole, index)
                 wanted.join(asked, index)
                 continue
             }
-            let allowed = try Self.ruled(plan[type.name].read, type)
+            let allowed = try permissions.read(type)
             let members = try MemberQuery(
                 query, type: index, predicate: .and(whole, allowed), schema: schema.schema,
-                hidden: { type in plan[type.name].hidden(of: type) },
+                hidden: { type in permissions[type.name].hidden(of: type) },
                 readable: resolver(schema.schema, narrowing.included.merging(narrowing.passed) { included, _ in included }).readable)
             try await parts.add(members, whole, resolver(schema.schema, narrowing.included), schema.schema)
         }
@@ -66,35 +67,23 @@ struct ViewBuilder {
         var view = View(
             version: set.version, types: types, partitions: partitions.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) },
             writable: parts.writable, watched: watched)
-        view.ruling = PermissionSnapshot(plan: plan, cuts: narrowing.texts)
+        view.ruling = PermissionSnapshot(plan: permissions.plan, cuts: narrowing.texts)
         return view
     }
 
-    /// Binds a predicate returned by the rules.
-    /// - Throws: the query error's code if the text is no query. Its `detail` has the text and the place, for operators only.
-    private static func ruled(_ text: String, _ type: ObjectType) throws(SluiceError) -> Predicate {
-        do throws(SluiceError) {
-            return try Query.parse(text).bind(to: type)
-        } catch {
-            throw SluiceError(
-                error.code, "The server's rules for class \(type.name) are no query.", fix: "Tell the server's operator.",
-                detail: "\(text): \(error.message)")
-        }
-    }
-
     private func resolver(_ schema: Schema, _ cuts: [Int: Predicate]) -> MemberResolver {
-        let plan = plan
+        let permissions = permissions
         return MemberResolver(
             snapshots: services.snapshots, fanout: services.fanout, environment: services.environment, schema: schema
         ) { index throws(SluiceError) in
-            let readable = try ViewBuilder.ruled(plan[schema.types[index].name].read, schema.types[index])
+            let readable = try permissions.read(schema.types[index])
             return cuts[index].map { .and(readable, $0) } ?? readable
         }
     }
 
     private func typeView(_ index: Int, _ type: ObjectType, _ predicate: Predicate, wanted: Predicate) throws -> TypeView {
-        let allowed = plan[type.name]
-        let readable = Predicate.and(predicate, try Self.ruled(allowed.read, type))
+        let allowed = permissions[type.name]
+        let readable = Predicate.and(predicate, try permissions.read(type))
         let mask = allowed.readableFields.map { _ in
             let hidden = allowed.hidden(of: type)
             return type.properties.indices.map { !hidden.contains($0) }
@@ -142,7 +131,7 @@ struct ViewBuilder {
             let own = try members.own.map { Predicate.and(whole, try MemberResolver.keys($0, of: schema.types[query.type])) }
             readable.append((query.type, own ?? whole, own ?? whole))
             for (type, keys) in members.included.sorted(by: { $0.key < $1.key }) {
-                let predicate = try MemberResolver.keys(Array(keys), of: schema.types[type])
+                let predicate = try MemberResolver.keys(keys, of: schema.types[type])
                 readable.append((type, cuts[type].map { .and(predicate, $0) } ?? predicate, predicate))
                 writable.join(.and(predicate, try resolver.readable(type)), type)
             }
@@ -186,9 +175,11 @@ struct ViewBuilder {
     }
 
     private func narrow(_ questions: [Question], _ schema: Schema) async throws -> Narrowing {
-        func cut(_ text: String, _ type: Int) throws -> Predicate { try Self.ruled(text, schema.types[type]) }
+        func cut(_ text: String, _ type: Int) throws -> Predicate {
+            try SessionPermissions.bind(text, on: schema.types[type], in: schema)
+        }
         guard let user, !questions.isEmpty else {
-            return Narrowing(questions: questions, cuts: try questions.map { try cut("TRUEPREDICATE", $0.type) })
+            return Narrowing(questions: questions, cuts: questions.map { .true(schema.types[$0.type]) })
         }
         let inquiry = try Self.inquiry(questions, schema)
         let texts = try await services.rules.checkSubscription(user: user, queries: inquiry.all)
@@ -227,7 +218,7 @@ struct ViewBuilder {
         var missing: [String: Set<String>] = [:]
         for query in set.queries {
             guard let type = schema.schema[query.type] else { continue }
-            let bound = try Query.parse(query.text).bind(to: type)
+            let bound = try Query.parse(query.text).predicate(on: type, in: schema.schema)
             let names = bound.properties.map { type.properties[$0].name }.filter { !schema.fields.contains($0, of: type.name) }
             missing[type.name, default: []].formUnion(names)
         }

@@ -13,7 +13,7 @@ package struct CustomDataTable: Sendable {
     package static let bytes = 16 << 10
 
     /// The version of the triggers. Triggers of another version are replaced.
-    private static let form = "2"
+    private static let form = "1"
 
     private let pool: PostgresPool
 

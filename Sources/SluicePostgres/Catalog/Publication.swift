@@ -83,7 +83,7 @@ package enum Publication {
                 """)
         }
         try LogGap.write(table, session)
-        // A table that an earlier release published has no record; its rows are those that devices have seen.
+        // A published table without a record counts as valid for ever: its rows are those that devices have seen.
         try session.execute(
             """
             INSERT INTO sluice.published_table AS known (table_name, parts, since)

@@ -40,10 +40,7 @@ package struct PostgresFailure: Error, Hashable, Sendable, CustomStringConvertib
 
     /// `true` if the same work may succeed when it is repeated from its start, on a new connection if this one broke.
     package var isRetriable: Bool {
-        switch code {
-        case .postgresUnreachable, .timeout, .slotBusy: return true
-        default: break
-        }
+        if code.isTemporary { return true }
         guard let sqlState else { return false }
         // 40: serialization failure, deadlock; 08: connection; 53: out of resources; 57P: shutting down or starting;
         // 55P03: lock not available.
@@ -90,5 +87,16 @@ package struct PostgresFailure: Error, Hashable, Sendable, CustomStringConvertib
     /// Returns the error that a port throws: the `SluiceError` of a failure, every other error unchanged.
     package static func forPort(_ error: any Error) -> any Error {
         (error as? PostgresFailure)?.asSluiceError ?? error
+    }
+}
+
+extension PostgresFailure {
+    /// Runs the body and translates errors of PostgreSQL into `SluiceError`.
+    package static func translating<R>(_ body: () async throws -> R) async throws -> R {
+        do {
+            return try await body()
+        } catch {
+            throw forPort(error)
+        }
     }
 }

@@ -216,7 +216,7 @@ enum SocketWait {
 
 extension Duration {
     /// The duration in milliseconds, rounded up: a wait that ended just before its deadline would spin. At most 10⁹.
-    var pollMilliseconds: Int32 {
+    package var pollMilliseconds: Int32 {
         let (seconds, attoseconds) = components
         if seconds > 1_000_000 { return 1_000_000_000 }
         return Int32(max(0, seconds * 1_000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000))

@@ -1,25 +1,8 @@
 import SluiceCore
-
-/// An API key without its secret. The database keeps only the secret's hash.
-package struct APIKeyRecord: Hashable, Sendable {
-    package var id: String
-    package var user: String
-    package var name: String
-    package var isDisabled: Bool
-    /// `true` for a server key, which an operator creates for a program and which has an account of its own.
-    package var isServer: Bool
-
-    package init(id: String, user: String, name: String, isDisabled: Bool = false, isServer: Bool) {
-        self.id = id
-        self.user = user
-        self.name = name
-        self.isDisabled = isDisabled
-        self.isServer = isServer
-    }
-}
+package import SluicePorts
 
 /// API keys (`sluice.api_key`).
-package struct APIKeyStore: Sendable {
+package struct APIKeyStore: APIKeyDirectory {
     private let pool: PostgresPool
     private static let columns = "id, user_id, name, disabled, is_server"
 
@@ -29,7 +12,7 @@ package struct APIKeyStore: Sendable {
     ///
     /// - Parameter most: The maximum number of keys of the user, or of server keys of the app.
     /// - Throws: `limitsExceeded` at the maximum, `nameInUse` if a key with this name exists.
-    package func add(_ key: APIKeyRecord, hash: [UInt8], most: Int) async throws {
+    package func add(_ key: APIKey, hash: [UInt8], most: Int) async throws {
         try await pool.change(.apiKey(key.id), inTransaction: true) { session in
             let scope = key.isServer ? "is_server" : "NOT is_server AND user_id = $1"
             // The advisory lock serializes additions, so that the count still holds at the commit.
@@ -53,12 +36,12 @@ package struct APIKeyStore: Sendable {
     }
 
     /// Returns the key whose secret has this hash, or nil.
-    package func find(hash: [UInt8]) async throws -> APIKeyRecord? {
+    package func find(keyHash hash: [UInt8]) async throws -> APIKey? {
         try await records("hash = $1", [.bytes(hash)]).first
     }
 
     /// Returns the keys of a user, or the server keys if `user` is nil. Ordered by id.
-    package func list(user: String?) async throws -> [APIKeyRecord] {
+    package func keys(of user: String?) async throws -> [APIKey] {
         if let user { return try await records("NOT is_server AND user_id = $1", [.text(user)]) }
         return try await records("is_server", [])
     }
@@ -67,12 +50,12 @@ package struct APIKeyStore: Sendable {
     ///
     /// - Parameter user: The owner of the key; nil for a server key.
     /// - Throws: `apiKeyNotFound` if the owner has no such key.
-    package func setDisabled(id: String, user: String?, _ isDisabled: Bool) async throws {
+    package func setDisabled(key id: String, of user: String?, _ isDisabled: Bool) async throws {
         try await change("UPDATE sluice.api_key SET disabled = \(isDisabled)", id, user)
     }
 
     /// Deletes a key. Parameters and errors are those of `setDisabled`.
-    package func delete(id: String, user: String?) async throws { try await change("DELETE FROM sluice.api_key", id, user) }
+    package func delete(key id: String, of user: String?) async throws { try await change("DELETE FROM sluice.api_key", id, user) }
 
     private func change(_ statement: String, _ id: String, _ user: String?) async throws {
         let scope = user == nil ? "is_server" : "NOT is_server AND user_id = $2"
@@ -82,12 +65,12 @@ package struct APIKeyStore: Sendable {
         }
     }
 
-    private func records(_ condition: String, _ parameters: [PostgresParameter]) async throws -> [APIKeyRecord] {
+    private func records(_ condition: String, _ parameters: [PostgresParameter]) async throws -> [APIKey] {
         try await pool.perform { session in
             let result = try session.query(
                 "SELECT \(Self.columns) FROM sluice.api_key WHERE \(condition) ORDER BY id", parameters, cached: true)
             return (0..<result.count).map { row in
-                APIKeyRecord(
+                APIKey(
                     id: result[row, 0] ?? "", user: result[row, 1] ?? "", name: result[row, 2] ?? "",
                     isDisabled: result.bool(row, 3) ?? true, isServer: result.bool(row, 4) ?? false)
             }

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 
 /// An insertion of many rows of one class.
 ///
@@ -21,9 +22,9 @@ struct BulkInsert: Sendable {
     private static let pieceBytes = 65_536
 
     private let shape: TableShape
-    private let rows: IngestRows
+    private let rows: AcceptedObjects
 
-    init(_ shape: TableShape, _ rows: IngestRows) {
+    init(_ shape: TableShape, _ rows: AcceptedObjects) {
         self.shape = shape
         self.rows = rows
     }
@@ -35,7 +36,7 @@ struct BulkInsert: Sendable {
     /// - Parameter copies: `false` to omit COPY, which fails if keys repeat.
     /// - Returns: The number of new rows, and the statement that inserted them.
     /// - Throws: The first error that does not concern values, if no statement succeeds; errors that a retry may resolve.
-    func run(_ session: PostgresSession, copies: Bool = true, refused: inout [StoredRejectedObject]) throws -> (written: Int, way: Way) {
+    func run(_ session: PostgresSession, copies: Bool = true, refused: inout [RejectedObject]) throws -> (written: Int, way: Way) {
         if copies {
             // COPY cannot skip a row, so any lasting error leads to the INSERT below.
             do { return (try guarded(session) { try copy(session) }, .copy) } catch let failure where Self.isLasting(failure) {}
@@ -52,7 +53,7 @@ struct BulkInsert: Sendable {
         var written = 0
         /// `true` once a statement has succeeded, even if all of its rows existed already.
         var hasTaken = false
-        var refused: [StoredRejectedObject] = []
+        var refused: [RejectedObject] = []
         /// The first error that does not concern values, and the number of such errors.
         var other: PostgresFailure?
         var others = 0
@@ -78,7 +79,7 @@ struct BulkInsert: Sendable {
                 // The row may have waited for another transaction's lock. The caller retries it with the next batch.
                 if failure.isOutOfTime { throw failure }
                 outcome.refused.append(
-                    StoredRejectedObject(source: rows.source(range.lowerBound), code: .ingestRejected, reason: failure.message))
+                    RejectedObject(record: rows.records[range.lowerBound], code: .ingestRejected, reason: failure.message))
                 return
             }
             let middle = range.lowerBound + range.count / 2

@@ -89,7 +89,7 @@ package struct ClientStore: Sendable {
                         position = greatest(position, least($2::pg_lsn, pg_current_wal_insert_lsn()))
                     WHERE id = $1 AND user_id = $3 AND sha256(secret) = sha256($4) AND pg_current_wal_insert_lsn() >= $5::pg_lsn
                         AND coalesce(\(Self.position), 0) <> 1
-                    RETURNING last_changeset, greatest(last_ingest, (SELECT number FROM sluice.ingest_number WHERE client = $1)), session,
+                    RETURNING last_changeset, (SELECT number FROM sluice.ingest_number WHERE client = $1), session,
                         \(Self.position), \(Self.point), last_time, (SELECT min(number) FROM sluice.ingest_answer WHERE client = $1)
                     """,
                     [

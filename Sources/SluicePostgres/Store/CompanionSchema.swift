@@ -1,55 +1,54 @@
 import SluiceCore
 
-/// The schema `sluice`, which holds the gateway's own data. Migrations change no app table.
+/// The schema `sluice`, which holds the gateway's own data. It contains no app table.
 package enum CompanionSchema {
-    /// The schema version that this release writes. Each step adds one version.
-    package static var version: Int { steps.count }
+    /// The version of the schema that this release creates and needs.
+    package static let version = 1
 
-    /// Creates the schema or migrates an older version; does nothing if it is current. Gateways that start at once wait for each
-    /// other, up to 60 s.
+    /// Creates the schema; does nothing if it exists. Gateways that start at once wait for each other, up to 60 s.
     ///
-    /// - Throws: `configInvalid` if a newer release has migrated the schema.
-    package static func migrate(_ connection: PostgresConnection) async throws {
+    /// - Throws: `configInvalid` if the schema has another version.
+    package static func create(_ connection: PostgresConnection) async throws {
         try await connection.withSession { session in
             try session.inTransaction {
-                // Gateways that start at once migrate one after another, in one transaction each.
+                // Gateways that start at once create it one after another, in one transaction each.
                 try session.query("SELECT pg_advisory_xact_lock($1)", [.int(lock)], within: .seconds(60))
                 try session.script(
                     """
                     CREATE SCHEMA IF NOT EXISTS sluice;
                     CREATE TABLE IF NOT EXISTS sluice.meta (key text PRIMARY KEY, value text NOT NULL)
                     """)
-                let found = try session.query("SELECT value FROM sluice.meta WHERE key = 'version'").int(0, 0) ?? 0
-                guard found <= Int64(version) else {
-                    throw SluiceError(
-                        .configInvalid, "The schema sluice has version \(found), this release knows \(version).",
-                        fix: "Run the newer release, or restore an older database.")
-                }
-                for step in steps.dropFirst(Int(found)) {
-                    try session.script(step)
-                    // This table is filled by code, within the same transaction.
-                    if step == EmailForms.table { try EmailForms.migrate(session) }
-                }
-                try session.execute(
-                    "INSERT INTO sluice.meta VALUES ('version', $1) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                    [.int(version)])
+                let found = try session.query("SELECT value FROM sluice.meta WHERE key = 'version'")
+                guard found.isEmpty else { return try check(found[0, 0] ?? "") }
+                try session.script(tables)
+                try session.execute("INSERT INTO sluice.meta VALUES ('version', $1)", [.int(version)])
             }
         }
     }
 
-    /// The advisory lock of migrations: the letters "sluice" as a number. `lock + 1` serializes user changes.
+    private static func check(_ found: String) throws(SluiceError) {
+        guard found != String(version) else { return }
+        throw SluiceError(
+            .configInvalid, "The schema sluice has version \(found), this release needs version \(version).",
+            fix: "Run the release that created the schema, or name a database without it.")
+    }
+
+    /// The advisory lock of the creation: the letters "sluice" as a number. `lock + 1` serializes user changes.
     static let lock: Int64 = 0x736C_7569_6365
 
-    /// Step n migrates version n to n + 1. A released step must never be edited.
-    private static let steps = [
-        core + users + ingest, horizon, session, appSchema, userChange, deadLetters, timePartitions, ingestRequest, refusalRule,
-        refusalObject, refusalCause, deadLettersOnce, changesetTime, deadLetterTurn, publishedTable,
-        ingestAnswer, ingestNumber, adminAudit, EmailForms.table,
-    ]
+    private static let tables = [
+        core, users, ingest, appSchema, userChange, timePartitions, ingestRequest, deadLetterTurn, publishedTable, ingestAnswer, adminAudit,
+    ].joined()
 
     /// Clients, clocks, property numbers and write rejections.
     ///
     /// Keys are the texts of primary keys, compared byte by byte. A class has one type of key, so its texts are unique.
+    ///
+    /// - `client.last_time`: the time of the client's last changeset, by its own clock. It distinguishes two changesets with the same number.
+    /// - `client.session`: the number of times that the client has been opened.
+    /// - `horizon`: deletions below it are forgotten, because each client that counts has seen them.
+    /// - `rejected_write.rule`: the rule that decided, for operators. `cause` and `fields` are for programs; the client receives both again
+    ///   after a reconnection.
     private static let core = """
         DO $$ BEGIN
             IF to_regtype('sluice.objectid') IS NULL THEN
@@ -62,22 +61,28 @@ package enum CompanionSchema {
         );
         CREATE TABLE sluice.client (
             id bigserial PRIMARY KEY, user_id text NOT NULL, secret bytea NOT NULL,
-            last_changeset bigint NOT NULL DEFAULT 0, last_ingest bigint NOT NULL DEFAULT 0,
+            last_changeset bigint NOT NULL DEFAULT 0, last_time bigint NOT NULL DEFAULT 0, session bigint NOT NULL DEFAULT 0,
+            position pg_lsn NOT NULL DEFAULT '0/0',
             created_at timestamptz NOT NULL DEFAULT now(), seen_at timestamptz NOT NULL DEFAULT now()
         );
         CREATE INDEX client_user ON sluice.client (user_id);
+        CREATE TABLE sluice.horizon (lsn pg_lsn NOT NULL, at timestamptz NOT NULL);
+        INSERT INTO sluice.horizon VALUES ('0/0', now());
         CREATE TABLE sluice.row_clock (
             type text COLLATE "C" NOT NULL, key text COLLATE "C" NOT NULL, clocks bytea NOT NULL, deleted_lsn pg_lsn,
             PRIMARY KEY (type, key)
         );
+        CREATE INDEX row_clock_deleted ON sluice.row_clock (deleted_lsn) WHERE deleted_lsn IS NOT NULL;
         CREATE SEQUENCE sluice.compensation;
         CREATE TABLE sluice.rejected_write (
             id bigserial PRIMARY KEY, compensation bigint NOT NULL, client bigint NOT NULL, changeset bigint NOT NULL,
             type text COLLATE "C" NOT NULL, key text COLLATE "C" NOT NULL, key_value jsonb NOT NULL,
             code integer NOT NULL, reason text NOT NULL, values jsonb NOT NULL,
+            rule text, cause text NOT NULL DEFAULT '', fields jsonb NOT NULL DEFAULT '[]',
             at timestamptz NOT NULL DEFAULT now(), acknowledged boolean NOT NULL DEFAULT false
         );
         CREATE INDEX rejected_write_open ON sluice.rejected_write (client, compensation) WHERE NOT acknowledged;
+        CREATE INDEX rejected_write_object ON sluice.rejected_write (type, key, id);
         CREATE TABLE sluice.quarantine (
             type text COLLATE "C" NOT NULL, key text COLLATE "C" NOT NULL, reason text NOT NULL, lsn pg_lsn NOT NULL,
             at timestamptz NOT NULL DEFAULT now(),
@@ -104,6 +109,11 @@ package enum CompanionSchema {
 
         """
 
+    /// The ingest log's position and rejected objects, with the data for sending them again and for the dead-letter topic.
+    ///
+    /// An object that is rejected again unchanged, because its sender received no answer, is the same letter. Unreadable records
+    /// (code 801) are one letter each. A letter that is being sent again (`replayed`) is exempt: its next rejection is a new
+    /// letter. The column `gone` marks a letter that has been sent again and whose row waits until the dead-letter topic has it.
     private static let ingest = """
         CREATE TABLE sluice.ingest_offset (
             topic text COLLATE "C" NOT NULL, partition integer NOT NULL, next_offset bigint NOT NULL,
@@ -111,30 +121,11 @@ package enum CompanionSchema {
         );
         CREATE TABLE sluice.ingest_rejected (
             id bigserial PRIMARY KEY, type text COLLATE "C" NOT NULL, source text NOT NULL, code integer NOT NULL,
-            reason text NOT NULL, object text NOT NULL, at timestamptz NOT NULL DEFAULT now()
+            reason text NOT NULL, object text NOT NULL, at timestamptz NOT NULL DEFAULT now(),
+            log_offset bigint, bytes bytea, published boolean NOT NULL DEFAULT false,
+            replayed boolean NOT NULL DEFAULT false, gone boolean NOT NULL DEFAULT false
         );
-
-        """
-
-    /// The data for sending a rejected object again and for publishing it to the dead-letter topic.
-    private static let deadLetters = """
-        ALTER TABLE sluice.ingest_rejected
-            ADD COLUMN log_offset bigint, ADD COLUMN bytes bytea, ADD COLUMN published boolean NOT NULL DEFAULT false;
         CREATE INDEX ingest_rejected_unpublished ON sluice.ingest_rejected (id) WHERE NOT published;
-
-        """
-
-    /// The uniqueness of dead letters.
-    ///
-    /// An object that is rejected again unchanged, because its sender received no answer, is the same letter. Unreadable records
-    /// (code 801) are one letter each. A letter that is being sent again (`replayed`) is exempt: its next rejection is a new
-    /// letter. The column `gone` marks a letter that has been sent again and whose row waits until the dead-letter topic has it.
-    private static let deadLettersOnce = """
-        ALTER TABLE sluice.ingest_rejected
-            ADD COLUMN replayed boolean NOT NULL DEFAULT false, ADD COLUMN gone boolean NOT NULL DEFAULT false;
-        DELETE FROM sluice.ingest_rejected AS later USING sluice.ingest_rejected AS first
-            WHERE first.type = later.type AND first.id < later.id AND 801 NOT IN (first.code, later.code)
-                AND md5(coalesce(encode(first.bytes, 'hex'), first.object)) = md5(coalesce(encode(later.bytes, 'hex'), later.object));
         CREATE UNIQUE INDEX ingest_rejected_once ON sluice.ingest_rejected (type, md5(coalesce(encode(bytes, 'hex'), object)))
             WHERE NOT replayed AND code <> 801;
 
@@ -146,21 +137,6 @@ package enum CompanionSchema {
             table_name text COLLATE "C" PRIMARY KEY, column_name text NOT NULL, period text NOT NULL CHECK (period IN ('day', 'week', 'month')),
             keep_days integer CHECK (keep_days > 0)
         );
-
-        """
-
-    /// The horizon. Deletions below it are forgotten, because each client that counts has seen them.
-    private static let horizon = """
-        ALTER TABLE sluice.client ADD COLUMN position pg_lsn NOT NULL DEFAULT '0/0';
-        CREATE TABLE sluice.horizon (lsn pg_lsn NOT NULL, at timestamptz NOT NULL);
-        INSERT INTO sluice.horizon VALUES ('0/0', now());
-        CREATE INDEX row_clock_deleted ON sluice.row_clock (deleted_lsn) WHERE deleted_lsn IS NOT NULL;
-
-        """
-
-    /// The number of times that a client has been opened.
-    private static let session = """
-        ALTER TABLE sluice.client ADD COLUMN session bigint NOT NULL DEFAULT 0;
 
         """
 
@@ -223,15 +199,6 @@ package enum CompanionSchema {
 
         """
 
-    /// The rule that decided a write rejection, for operators.
-    private static let refusalRule = "ALTER TABLE sluice.rejected_write ADD COLUMN rule text"
-
-    /// The index of write rejections by object, for `sluice why`.
-    private static let refusalObject = "CREATE INDEX rejected_write_object ON sluice.rejected_write (type, key, id)"
-
-    /// The time of a client's last changeset, by its own clock. It distinguishes two changesets with the same number.
-    private static let changesetTime = "ALTER TABLE sluice.client ADD COLUMN last_time bigint NOT NULL DEFAULT 0"
-
     /// The current turn to publish to the dead-letter topic, and the time until which published letters may still arrive. One row.
     private static let deadLetterTurn = """
         CREATE TABLE sluice.dead_letter_turn (number bigint NOT NULL, until timestamptz NOT NULL);
@@ -241,21 +208,18 @@ package enum CompanionSchema {
 
     /// The tables whose changes are in the WAL: the identifiers of each table and its partitions, and the transaction since which
     /// they are valid.
-    private static let publishedTable =
-        "CREATE TABLE sluice.published_table (table_name text COLLATE \"C\" PRIMARY KEY, parts text NOT NULL, since xid8 NOT NULL)"
+    private static let publishedTable = """
+        CREATE TABLE sluice.published_table (table_name text COLLATE "C" PRIMARY KEY, parts text NOT NULL, since xid8 NOT NULL);
 
-    /// Acknowledgements with rejections, kept while the client may not have received them.
+        """
+
+    /// Acknowledgements with rejections, kept while the client may not have received them, and the highest ingest number of a client that
+    /// has taken effect. The number is no column of `sluice.client`, because changesets lock that row.
     private static let ingestAnswer = """
         CREATE TABLE sluice.ingest_answer (
             client bigint NOT NULL REFERENCES sluice.client ON DELETE CASCADE, number bigint NOT NULL, answer bytea NOT NULL,
             PRIMARY KEY (client, number)
         );
-
-        """
-
-    /// The highest ingest number of a client that has taken effect. Earlier releases kept it in `sluice.client.last_ingest`, in a
-    /// row that changesets lock.
-    private static let ingestNumber = """
         CREATE TABLE sluice.ingest_number (
             client bigint PRIMARY KEY REFERENCES sluice.client ON DELETE CASCADE, number bigint NOT NULL
         );
@@ -269,10 +233,5 @@ package enum CompanionSchema {
             action text NOT NULL, subject text NOT NULL, before jsonb, after jsonb
         );
 
-        """
-
-    /// The cause of a write rejection, for programs, and the fields at fault. The client receives both again after a reconnection.
-    private static let refusalCause = """
-        ALTER TABLE sluice.rejected_write ADD COLUMN cause text NOT NULL DEFAULT '', ADD COLUMN fields jsonb NOT NULL DEFAULT '[]'
         """
 }

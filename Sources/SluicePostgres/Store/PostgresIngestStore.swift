@@ -1,4 +1,5 @@
 import SluiceCore
+package import SluicePorts
 import Synchronization
 
 /// The store of asymmetric objects. Rows and log offsets share one transaction, so that each object is written once.
@@ -39,7 +40,7 @@ package struct PostgresIngestStore: Sendable {
     /// - Throws: `badMessageOrder` if a partition's stored offset is not the first of the batch, because another sink has written.
     ///   Then nothing is written.
     @discardableResult
-    package func commit(_ batch: IngestBatch) async throws -> (written: Int, refused: Int) {
+    package func commit(_ batch: IngestOutcome) async throws -> (written: Int, refused: Int) {
         let inserts = try inserts(of: batch.accepted)
         return try await transact { session in
             // The offsets are locked first: of two sinks, the second waits here and fails before it writes a row.
@@ -59,7 +60,7 @@ package struct PostgresIngestStore: Sendable {
     ///
     /// - Returns: The number of new rows, and the number of objects that PostgreSQL rejected.
     @discardableResult
-    package func insert(_ accepted: [IngestRows], refused: [StoredRejectedObject] = []) async throws -> (written: Int, refused: Int) {
+    package func insert(_ accepted: [AcceptedObjects], refused: [RejectedObject] = []) async throws -> (written: Int, refused: Int) {
         let inserts = try inserts(of: accepted)
         return try await transact { session in try write(inserts, refused, session) }
     }
@@ -87,12 +88,12 @@ package struct PostgresIngestStore: Sendable {
         }
     }
 
-    private func inserts(of accepted: [IngestRows]) throws -> [BulkInsert] {
-        try accepted.filter { !$0.rows.isEmpty }.sorted { $0.type < $1.type }.map { BulkInsert(try tables($0.type), $0) }
+    private func inserts(of accepted: [AcceptedObjects]) throws -> [BulkInsert] {
+        try accepted.filter { !$0.rows.isEmpty }.sorted { $0.type.name < $1.type.name }.map { BulkInsert(try tables($0.type.name), $0) }
     }
 
     private func write(
-        _ inserts: [BulkInsert], _ refused: [StoredRejectedObject], _ session: PostgresSession
+        _ inserts: [BulkInsert], _ refused: [RejectedObject], _ session: PostgresSession
     ) throws -> (written: Int, refused: Int) {
         var kept = refused
         var written = 0
@@ -148,9 +149,9 @@ package struct PostgresIngestStore: Sendable {
         + "ORDER BY partition FOR UPDATE"
 
     /// Stores rejected objects. One that is stored already remains a single letter.
-    private static func keep(_ refused: [StoredRejectedObject], _ session: PostgresSession) throws {
+    private static func keep(_ refused: [RejectedObject], _ session: PostgresSession) throws {
         guard !refused.isEmpty else { return }
-        let texts = refused.map(\.source.text)
+        let texts = refused.map(\.record.text)
         try session.execute(
             """
             INSERT INTO sluice.ingest_rejected (type, source, log_offset, code, reason, object, bytes)
@@ -160,13 +161,13 @@ package struct PostgresIngestStore: Sendable {
             ON CONFLICT DO NOTHING
             """,
             [
-                .text(StoreText.array(refused.map(\.source.origin))),
-                .text(StoreText.array(refused.map { StoreText.printable($0.source.type) })),
-                .text(StoreText.array(refused.map { $0.source.offset.map { String($0) } })),
+                .text(StoreText.array(refused.map(\.record.origin))),
+                .text(StoreText.array(refused.map { StoreText.printable($0.record.type) })),
+                .text(StoreText.array(refused.map { $0.record.offset.map { String($0) } })),
                 .text(StoreText.array(refused.map { String($0.code.rawValue) })),
                 .text(StoreText.array(refused.map { StoreText.printable($0.reason) })),
                 .text(StoreText.array(texts)),
-                .text(StoreText.array(zip(refused, texts).map { $0.source.kept(beside: $1).map { "\\x" + Hex.encode($0) } })),
+                .text(StoreText.array(zip(refused, texts).map { $0.record.kept(beside: $1).map { "\\x" + Hex.encode($0) } })),
             ], cached: true)
     }
 }

@@ -142,13 +142,3 @@ package struct LockedRow: Hashable, Sendable {
         self.rowTime = rowTime
     }
 }
-
-/// The change of a row.
-package enum RowWrite: Hashable, Sendable {
-    case insert(Row)
-    /// The changed properties, by index.
-    case update([Int: Value])
-    case delete
-    /// Only the clocks are written.
-    case nothing
-}

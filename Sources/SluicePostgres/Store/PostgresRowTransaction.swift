@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluicePorts
 import Synchronization
 
 /// The operations inside a transaction of `PostgresRowStore`, on the connection's queue.
@@ -85,7 +86,7 @@ package struct PostgresRowTransaction: Sendable {
     ///
     /// If PostgreSQL rejects the values, the call that runs the statement throws `RowRejection`.
     /// - Parameter deleted: The position that the clocks record for a deleted object; nil if the object exists.
-    package func write(_ type: String, key: Value, _ write: RowWrite, clocks: [UInt8], deleted: LSN? = nil) throws {
+    package func write(_ type: String, key: Value, _ write: StoredWrite, clocks: [UInt8], deleted: LSN? = nil) throws {
         var statement = RowStatement(try tables(type), key)
         statement.clocks(clocks, deleted: deleted)
         switch write {
@@ -112,7 +113,7 @@ package struct PostgresRowTransaction: Sendable {
     /// Stores write rejections, after the queued statements.
     ///
     /// - Returns: The number of the compensating write.
-    package func reject(_ connection: PostgresSession, client: ClientID, _ writes: [StoredWriteRejection]) throws -> UInt64 {
+    package func reject(_ connection: PostgresSession, client: ClientID, _ writes: [WriteRejection]) throws -> UInt64 {
         _ = try run([], connection)
         return try WriteRejectionStore.insert(writes, client: client, connection)
     }

@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluicePorts
 
 /// The read side of the authority: consistent snapshots, read at the reader's pace.
 package struct PostgresSnapshotStore: Sendable {
@@ -36,7 +37,7 @@ package struct PostgresSnapshotStore: Sendable {
         _ selections: [SnapshotSelection],
         begin: @Sendable (_ snapshot: TransactionSnapshot, _ lsn: LSN) async throws -> Bool,
         rows: @Sendable (_ selection: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
-    ) async throws -> SnapshotIdentity? {
+    ) async throws -> SnapshotStart? {
         try await read(choose: { _ in selections }, begin: { try await begin($0.snapshot, $0.lsn) }, rows: rows)
     }
 
@@ -45,11 +46,11 @@ package struct PostgresSnapshotStore: Sendable {
     /// - Parameter expected: Receives the number of rows before the first row. For a small view it is exact, otherwise the
     ///   planner's estimate, which reads no rows (`SnapshotSelection.planned`).
     package func read(
-        choose: @escaping @Sendable (SnapshotIdentity) throws -> [SnapshotSelection],
-        begin: @Sendable (SnapshotIdentity) async throws -> Bool = { _ in true },
+        choose: @escaping @Sendable (SnapshotStart) throws -> [SnapshotSelection],
+        begin: @Sendable (SnapshotStart) async throws -> Bool = { _ in true },
         expected: (@Sendable (_ rows: UInt64) async throws -> Void)? = nil,
         rows: @Sendable (_ selection: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
-    ) async throws -> SnapshotIdentity? {
+    ) async throws -> SnapshotStart? {
         do {
             switch try await small.read(choose) {
             case .unseen: return nil
@@ -64,8 +65,8 @@ package struct PostgresSnapshotStore: Sendable {
             return try await streams.withConnection(within: .seconds(Self.streamSeconds)) { connection in
                 try await connection.inTransaction(.readOnly) {
                     // A second snapshot: the attempt as a small view has ended its transaction.
-                    let result = try await connection.query(SnapshotIdentity.statement.sql, cached: true)
-                    guard let identity = try SnapshotIdentity(result), try await begin(identity) else { return nil }
+                    let result = try await connection.query(SnapshotStart.statement.sql, cached: true)
+                    guard let identity = try SnapshotStart(result), try await begin(identity) else { return nil }
                     let selections = try choose(identity)
                     if let expected { try await expected(try await Self.estimate(selections, connection)) }
                     for (index, selection) in selections.enumerated() {
@@ -89,9 +90,9 @@ package struct PostgresSnapshotStore: Sendable {
     }
 
     /// Returns the identity of a snapshot taken now, without reading rows. Transactions that had ended before precede its LSN.
-    package func place() async throws -> SnapshotIdentity {
+    package func place() async throws -> SnapshotStart {
         try await pool.perform { session in
-            guard let identity = try SnapshotIdentity(try session.query(SnapshotIdentity.place, cached: true)) else {
+            guard let identity = try SnapshotStart(try session.query(SnapshotStart.place, cached: true)) else {
                 throw SluiceError(.postgresStatement, "PostgreSQL did not tell which database it is.")
             }
             return identity

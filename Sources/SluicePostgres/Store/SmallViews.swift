@@ -1,5 +1,6 @@
 import Glibc
 import SluiceCore
+import SluicePorts
 
 /// Rows of one selection, or part of them.
 struct SnapshotChunk: Sendable {
@@ -10,7 +11,7 @@ struct SnapshotChunk: Sendable {
 /// A reader of small views. Views requested at the same time share one snapshot: one transaction of two round trips.
 struct SmallViews: Sendable {
     /// Returns the selections that make up a view of the given snapshot.
-    typealias View = @Sendable (SnapshotIdentity) throws -> [SnapshotSelection]
+    typealias View = @Sendable (SnapshotStart) throws -> [SnapshotSelection]
     /// Decodes a row of a selection into a chunk.
     typealias Append = @Sendable (PostgresRow, SnapshotSelection, inout SnapshotChunk) -> Void
 
@@ -18,7 +19,7 @@ struct SmallViews: Sendable {
         /// The snapshot misses a transaction that it must see.
         case unseen
         /// All rows, in one chunk per selection.
-        case small(SnapshotIdentity, [SnapshotChunk])
+        case small(SnapshotStart, [SnapshotChunk])
         /// The view has more rows, or must be read in another way.
         case large
     }
@@ -67,8 +68,8 @@ struct SmallViews: Sendable {
         var reading: ViewsReading?
         do {
             // The snapshot's identity decides the statements of the second round trip.
-            try session.inTransaction(.readOnly, first: SnapshotIdentity.statement) { result in
-                reading = try SnapshotIdentity(result).map { ViewsReading(views, at: $0) }
+            try session.inTransaction(.readOnly, first: SnapshotStart.statement) { result in
+                reading = try SnapshotStart(result).map { ViewsReading(views, at: $0) }
                 return reading?.statements ?? []
             } row: { statement, row in
                 reading?.take(row, of: statement, append)
@@ -93,13 +94,13 @@ private struct ViewsReading {
     /// The limit of all views together, in bytes. A view that would exceed it counts as large.
     private static let bytes = 8 * SmallViews.bytes
 
-    private let identity: SnapshotIdentity
+    private let identity: SnapshotStart
     private var views: [View] = []
     private var parts: [(view: Int, chunk: Int, selection: SnapshotSelection)] = []
     private var bytes = 0
     private(set) var statements: [PostgresStatement] = []
 
-    init(_ chosen: [SmallViews.View], at identity: SnapshotIdentity) {
+    init(_ chosen: [SmallViews.View], at identity: SnapshotStart) {
         self.identity = identity
         for choose in chosen {
             var view = View()

@@ -1,33 +1,5 @@
 package import SluiceCore
-
-/// A user account.
-package struct UserRecord: Hashable, Sendable {
-    package var id: String
-    /// The address of an e-mail account, in the normal form of `EmailAddress`.
-    package var email: String?
-    package var passwordHash: String?
-    /// The provider of the first identity: `local-userpass`, `anon-user`, `custom-token`, `api-key`.
-    package var provider: String
-    /// The identities: `[{"id": external id, "provider_type": …}]`.
-    package var identities: JSON
-    package var data: JSON
-    package var customData: JSON
-    package var isDisabled: Bool
-
-    package init(
-        id: String, email: String? = nil, passwordHash: String? = nil, provider: String, identities: JSON = .array([]),
-        data: JSON = .object([]), customData: JSON = .object([]), isDisabled: Bool = false
-    ) {
-        self.id = id
-        self.email = email
-        self.passwordHash = passwordHash
-        self.provider = provider
-        self.identities = identities
-        self.data = data
-        self.customData = customData
-        self.isDisabled = isDisabled
-    }
-}
+package import SluicePorts
 
 /// The store of user accounts (`sluice.user_account`).
 package struct UserStore: Sendable {
@@ -39,7 +11,7 @@ package struct UserStore: Sendable {
     /// Creates an account.
     ///
     /// - Throws: `nameInUse` if the e-mail address or the id is taken.
-    package func create(_ user: UserRecord) async throws {
+    package func create(_ user: UserAccount) async throws {
         try await pool.change(.user(user.id)) { session in
             let created = try session.execute(
                 "INSERT INTO sluice.user_account (\(Self.columns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
@@ -51,23 +23,23 @@ package struct UserStore: Sendable {
         }
     }
 
-    package func find(id: String) async throws -> UserRecord? { try await find("id = $1", [.text(id)]) }
-    package func find(email: String) async throws -> UserRecord? { try await find("email = $1", [.text(email)]) }
+    package func find(id: String) async throws -> UserAccount? { try await find("id = $1", [.text(id)]) }
+    package func find(email: String) async throws -> UserAccount? { try await find("email = $1", [.text(email)]) }
 
     /// Returns the user with an identity of a provider, or nil.
-    package func find(identity: String, provider: String) async throws -> UserRecord? {
+    package func find(identity: String, provider: String) async throws -> UserAccount? {
         let pattern: JSON = [["id": .string(identity), "provider_type": .string(provider)]]
         return try await find("identities @> $1", [.text(pattern.text)])
     }
 
-    private func find(_ condition: String, _ parameters: [PostgresParameter]) async throws -> UserRecord? {
+    private func find(_ condition: String, _ parameters: [PostgresParameter]) async throws -> UserAccount? {
         let result = try await pool.share(
             PostgresStatement("SELECT \(Self.columns) FROM sluice.user_account WHERE \(condition) LIMIT 1", parameters))
         return result.isEmpty ? nil : try Self.record(result, 0)
     }
 
     /// Returns accounts after the given id, ordered by id.
-    package func list(after id: String = "", limit: Int = 50) async throws -> [UserRecord] {
+    package func list(after id: String = "", limit: Int = 50) async throws -> [UserAccount] {
         try await pool.perform { session in
             let result = try session.query(
                 "SELECT \(Self.columns) FROM sluice.user_account WHERE id > $1 ORDER BY id LIMIT $2", [.text(id), .int(limit)])
@@ -79,7 +51,6 @@ package struct UserStore: Sendable {
     ///
     /// - Throws: `userNotFound`, as all changes below.
     package func setPassword(id: String, hash: String) async throws { try await set("password_hash", .text(hash), of: id) }
-    package func setData(id: String, _ data: JSON) async throws { try await set("data", .text(data.text), of: id) }
     package func setCustomData(id: String, _ data: JSON) async throws { try await set("custom_data", .text(data.text), of: id) }
     package func setIdentities(id: String, _ identities: JSON) async throws { try await set("identities", .text(identities.text), of: id) }
 
@@ -110,8 +81,8 @@ package struct UserStore: Sendable {
         if count == 0 { throw SluiceError(.userNotFound, "There is no user \(id).") }
     }
 
-    private static func record(_ result: PostgresResult, _ row: Int) throws -> UserRecord {
-        UserRecord(
+    private static func record(_ result: PostgresResult, _ row: Int) throws -> UserAccount {
+        UserAccount(
             id: result[row, 0] ?? "", email: result[row, 1], passwordHash: result[row, 2], provider: result[row, 3] ?? "",
             identities: try result.json(row, 4), data: try result.json(row, 5), customData: try result.json(row, 6),
             isDisabled: result.bool(row, 7) ?? false)

@@ -1,32 +1,5 @@
 package import SluiceCore
-
-/// A rejected write, with the values that the client wanted.
-package struct StoredWriteRejection: Hashable, Sendable {
-    package var changeset: UInt64
-    package var object: ObjectKey
-    package var code: ErrorCode
-    package var cause: RejectionCause?
-    package var reason: String
-    /// The fields at fault; empty if the whole object is.
-    package var fields: [String]
-    /// The rule that decided, for operators. It is not read back.
-    package var rule: String?
-    package var values: [String: Value]
-
-    package init(
-        changeset: UInt64, object: ObjectKey, code: ErrorCode, cause: RejectionCause? = nil, reason: String, fields: [String] = [],
-        rule: String? = nil, values: [String: Value]
-    ) {
-        self.rule = rule
-        self.cause = cause
-        self.fields = fields
-        self.changeset = changeset
-        self.object = object
-        self.code = code
-        self.reason = reason
-        self.values = values
-    }
-}
+package import SluicePorts
 
 /// A write rejection as operators see it.
 package struct ExplainedRejection: Hashable, Sendable {
@@ -53,7 +26,7 @@ package struct WriteRejectionStore: Sendable {
     ///   - bytes: The size of values after which no further compensating write is added.
     package func open(
         client: ClientID, after last: UInt64 = 0, bytes: Int = Limits.compensationBytes
-    ) async throws -> [(compensation: UInt64, writes: [StoredWriteRejection])] {
+    ) async throws -> [(compensation: UInt64, writes: [WriteRejection])] {
         try await pool.perform { session in
             let result = try session.query(
                 """
@@ -68,7 +41,7 @@ package struct WriteRejectionStore: Sendable {
                 WHERE client = $1 AND compensation > $2 AND compensation <= (SELECT last FROM chosen) AND NOT acknowledged
                 ORDER BY compensation, id
                 """, [.int(Int64(clamping: client.rawValue)), .int(Int64(clamping: last)), .int(bytes)], cached: true)
-            var all: [(compensation: UInt64, writes: [StoredWriteRejection])] = []
+            var all: [(compensation: UInt64, writes: [WriteRejection])] = []
             for row in 0..<result.count {
                 let compensation = UInt64(clamping: result.int(row, 0) ?? 0)
                 if all.last?.compensation != compensation { all.append((compensation, [])) }
@@ -88,7 +61,7 @@ package struct WriteRejectionStore: Sendable {
     }
 
     /// Stores write rejections that a client reports. They count as acknowledged, because the client has undone the writes itself.
-    package func keepReported(client: ClientID, _ records: [StoredWriteRejection]) async throws {
+    package func keepReported(client: ClientID, _ records: [WriteRejection]) async throws {
         try await pool.transact { session in
             _ = try Self.insert(records, client: client, isAcknowledged: true, session)
         }
@@ -125,11 +98,11 @@ package struct WriteRejectionStore: Sendable {
         result.int(row, column).flatMap { UInt16(exactly: $0) }.flatMap { ErrorCode(rawValue: $0) } ?? .compensatingWrite
     }
 
-    private static func record(_ result: PostgresResult, _ row: Int) throws -> StoredWriteRejection {
+    private static func record(_ result: PostgresResult, _ row: Int) throws -> WriteRejection {
         let key = ExtendedJSON.value(try result.json(row, 3))
         var values: [String: Value] = [:]
         for member in try result.json(row, 6).members ?? [] { values[member.key] = ExtendedJSON.value(member.value) }
-        return StoredWriteRejection(
+        return WriteRejection(
             changeset: UInt64(clamping: result.int(row, 1) ?? 0), object: ObjectKey(type: result[row, 2] ?? "", key: key),
             code: code(result, row, 4), cause: result[row, 7].flatMap { RejectionCause(rawValue: $0) }, reason: result[row, 5] ?? "",
             fields: (try result.json(row, 8).array ?? []).compactMap(\.string), values: values)
@@ -151,7 +124,7 @@ package struct WriteRejectionStore: Sendable {
     /// - Parameter isAcknowledged: `true` if the client need not receive them.
     /// - Returns: The number of the compensating write.
     static func insert(
-        _ records: [StoredWriteRejection], client: ClientID, isAcknowledged: Bool = false, _ session: PostgresSession
+        _ records: [WriteRejection], client: ClientID, isAcknowledged: Bool = false, _ session: PostgresSession
     ) throws -> UInt64 {
         let next = try session.query("SELECT nextval('sluice.compensation')", cached: true).int(0, 0) ?? 0
         for record in records {

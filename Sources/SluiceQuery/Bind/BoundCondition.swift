@@ -1,38 +1,18 @@
 package import SluiceCore
 
 /// A condition of the whole language. `and` and `or` keep their written structure; nothing is folded.
+///
+/// `RowLowering` turns it into a `BoundPredicate` if one row decides it. Equality ignores positions.
 package indirect enum BoundCondition: Hashable, Sendable {
     case constant(Bool)
     case and([BoundCondition])
     case or([BoundCondition])
     case not(BoundCondition)
-    /// `scalar` is the same comparison on one row's own values, or nil if it needs more.
-    case compare(BoundComparison, scalar: BoundPredicate?)
-    /// `true` if any of the values contains the words.
-    case fullText(BoundSide, TextSearch)
-    /// `true` if any of the points is in the shape. `scalar` is the same test of one row's own point, or nil if it needs more.
-    case within(BoundSide, Geometry, scalar: BoundPredicate?)
-
-    /// The whole condition on one row's own values, or nil if a part of it needs more.
-    var predicate: BoundPredicate? {
-        switch self {
-        case .constant(let value): return .constant(value)
-        case .and(let parts): return BoundCondition.predicates(parts).map { .conjunction($0) }
-        case .or(let parts): return BoundCondition.predicates(parts).map { .disjunction($0) }
-        case .not(let inner): return inner.predicate.map { .negation($0) }
-        case .compare(_, let scalar), .within(_, _, let scalar): return scalar
-        case .fullText: return nil
-        }
-    }
-
-    private static func predicates(_ parts: [BoundCondition]) -> [BoundPredicate]? {
-        var predicates: [BoundPredicate] = []
-        for part in parts {
-            guard let predicate = part.predicate else { return nil }
-            predicates.append(predicate)
-        }
-        return predicates
-    }
+    case compare(BoundComparison)
+    /// `true` if any of the values contains the words. The position is that of TEXT.
+    case fullText(BoundSide, TextSearch, SourcePosition)
+    /// `true` if any of the points is in the shape.
+    case within(BoundSide, Geometry)
 }
 
 package struct BoundComparison: Hashable, Sendable {
@@ -42,6 +22,8 @@ package struct BoundComparison: Hashable, Sendable {
     package var foldsCase: Bool
     package var right: BoundSide
     package var meaning: Meaning
+    /// The position of the operator.
+    package var position: SourcePosition
 
     package enum Meaning: Hashable, Sendable {
         /// Compares every value of the left side with every value of the right one, by the sides' quantifiers.
@@ -56,13 +38,15 @@ package struct BoundComparison: Hashable, Sendable {
 /// One side of a comparison: the source of its values, and the number of them that must hold.
 package struct BoundSide: Hashable, Sendable {
     package var operand: BoundOperand
-    /// The written quantifier, or ANY without one.
+    /// The written quantifier, or ANY without one. ANY for a side with exactly one value.
     package var quantifier: Quantifier
     /// `true` if the text has a quantifier.
     package var isQuantified: Bool
     package var type: BoundType
     /// `true` if the side may have any number of values. Otherwise it has exactly one.
     package var isMany: Bool
+    /// The position of the first token.
+    package var position: SourcePosition
 }
 
 package indirect enum BoundOperand: Hashable, Sendable {

@@ -28,21 +28,23 @@ private struct Explanation {
         case .and(let parts): return [indent + "and"] + parts.flatMap { lines($0, indent + "  ") }
         case .or(let parts): return [indent + "or"] + parts.flatMap { lines($0, indent + "  ") }
         case .not(let inner): return [indent + "not"] + lines(inner, indent + "  ")
-        case .compare(let comparison, let scalar):
-            let head = "\(indent)\(text(comparison)), \(way(comparison, isScalar: scalar != nil))"
+        case .compare(let comparison):
+            let variable = types.count - 1
+            let isOnRow = condition.predicate(on: types[variable], variable: variable) != nil
+            let head = "\(indent)\(text(comparison)), \(way(comparison, isOnRow: isOnRow))"
             return [head] + inner(comparison.left.operand, indent) + inner(comparison.right.operand, indent)
-        case .fullText(let side, let search):
+        case .fullText(let side, let search, _):
             let words = search.terms.map {
                 ($0.isExcluded ? "-" : "") + String(decoding: $0.word, as: UTF8.self) + ($0.isPrefix ? "*" : "")
             }
             return ["\(indent)\(text(side)) contains the words \(words.joined(separator: " "))"]
-        case .within(let side, let geometry, _): return ["\(indent)\(text(side)) lies in \(geometry.kind)"]
+        case .within(let side, let geometry): return ["\(indent)\(text(side)) lies in \(geometry.kind)"]
         }
     }
 
-    private func way(_ comparison: BoundComparison, isScalar: Bool) -> String {
+    private func way(_ comparison: BoundComparison, isOnRow: Bool) -> String {
         switch comparison.meaning {
-        case .values: isScalar ? "on the row" : "over the graph"
+        case .values: isOnRow ? "on the row" : "over the graph"
         case .types: "by the names of types"
         case .pairs: "pair by pair"
         }

@@ -29,8 +29,8 @@ package struct BoundQuery: Hashable, Sendable {
     /// dictionary. Printed at each access.
     package var canonicalText: String { CanonicalPrinter.print(tree.substituting(arguments)) }
 
-    /// The whole condition as a condition on one row, or nil if it needs more.
-    package var predicate: Predicate? { condition.predicate.map { Predicate(type: type, bound: $0) } }
+    /// The whole condition lowered to one row, or nil if it needs more. O(size of the condition).
+    package var predicate: Predicate? { condition.predicate(on: type).map { Predicate(type: type, bound: $0) } }
 
     /// `true` if both queries have the same meaning, regardless of their spelling.
     package static func == (lhs: BoundQuery, rhs: BoundQuery) -> Bool {

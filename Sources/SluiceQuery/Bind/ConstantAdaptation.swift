@@ -17,8 +17,8 @@ struct ConstantAdaptation {
     /// The constants of a list that may equal a value of the type, and null. As in Realm, the others equal none.
     ///
     /// Returns a list without such constants as it is: the comparison is a mistake, and its error names the first of them.
-    static func comparable(_ list: Binder.Constants, with type: PropertyType) -> Binder.Constants {
-        var fitting: Binder.Constants = []
+    static func comparable(_ list: QueryBinder.Constants, with type: PropertyType) -> QueryBinder.Constants {
+        var fitting: QueryBinder.Constants = []
         var hasValue = false
         for (constant, argument) in list {
             if case .null = constant {

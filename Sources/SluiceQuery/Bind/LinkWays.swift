@@ -94,10 +94,10 @@ private struct WayReader {
         case .constant: break
         case .and(let parts), .or(let parts): for part in parts { take(part) }
         case .not(let inner): take(inner)
-        case .compare(let comparison, _):
+        case .compare(let comparison):
             take(comparison.left.operand)
             take(comparison.right.operand)
-        case .fullText(let side, _), .within(let side, _, _): take(side.operand)
+        case .fullText(let side, _, _), .within(let side, _): take(side.operand)
         }
     }
 

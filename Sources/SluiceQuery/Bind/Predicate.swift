@@ -15,6 +15,13 @@ package struct Predicate: Hashable, Sendable {
     /// Returns the predicate that holds for no row.
     package static func `false`(_ type: ObjectType) -> Predicate { Predicate(type: type, bound: .constant(false)) }
 
+    /// Returns the predicate for rows with one of these values in a property, or in an element of a list or set.
+    package static func any(of values: [Value], in property: Int, of type: ObjectType) -> Predicate {
+        let (kind, collection) = (type.properties[property].type, type.properties[property].collection)
+        let subject = collection == .none ? Subject.property(property) : .elements(property, .any)
+        return Predicate(type: type, bound: .membership(of: subject, kind, in: values))
+    }
+
     /// - Precondition: Both are bound to the same class.
     package static func and(_ left: Predicate, _ right: Predicate) -> Predicate {
         precondition(left.type.name == right.type.name, "predicates of \(left.type.name) and \(right.type.name) cannot be joined")
@@ -52,15 +59,23 @@ package struct Predicate: Hashable, Sendable {
 }
 
 extension Query {
-    /// Resolves the query's names and types.
-    ///
-    /// - Parameter arguments: The values of `$0`, `$1`, … A list is permitted if the query expects one.
-    /// - Throws: `queryUnknownProperty`, `queryTypeMismatch`, `queryArgument`, `queryShape`, or `queryUnsupported` for constructs that need
-    ///   more than one row. Each has its place.
+    /// Binds the query and lowers it to a condition on one row of a class.
     ///
     /// SORT, DISTINCT and LIMIT are not part of a predicate. The caller applies them from `tree.suffixes`.
-    package func bind(to type: ObjectType, arguments: [Value] = []) throws(SluiceError) -> Predicate {
-        let binder = Binder(type: type, arguments: arguments, diagnostic: QueryDiagnostic(source: source))
-        return Predicate(type: type, bound: try binder.bind(tree.root))
+    /// - Parameters:
+    ///   - type: A class of the schema.
+    ///   - arguments: The values of `$0`, `$1`, … A list is permitted if the query expects one.
+    /// - Throws: `queryUnknownProperty`, `queryTypeMismatch`, `queryArgument` or `queryShape` for a query without a meaning. Otherwise
+    ///   `queryUnsupported` for the first construct that needs more than one row. Each has its place.
+    package func predicate(on type: ObjectType, in schema: Schema, arguments: [Value] = []) throws(SluiceError) -> Predicate {
+        let binder = QueryBinder(
+            schema: schema, type: type, arguments: arguments.map { .value($0) }, aliases: QueryAliases(),
+            diagnostic: QueryDiagnostic(source: source))
+        let condition = try binder.bind(tree.root)
+        do throws(RowObstacle) {
+            return Predicate(type: type, bound: try RowLowering(type: type, variable: 0).lower(condition))
+        } catch {
+            throw binder.unsupported(error.construct, at: error.position)
+        }
     }
 }

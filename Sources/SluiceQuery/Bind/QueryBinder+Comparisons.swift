@@ -9,37 +9,8 @@ extension QueryBinder {
         default: break
         }
         guard let test = comparison.comparison.test else { throw unsupported(comparison.comparison.rawValue, at: comparison.position) }
-        let meeting = ComparisonBinder(binder: self, comparison: comparison, test: test)
-        let (left, right) = (try side(comparison.left), try side(comparison.right))
-        return .compare(try meeting.bind(left, right), scalar: scalar(comparison, left, right))
-    }
-
-    /// Returns the comparison as one on a row's own values, or nil if it needs more. `left` and `right` supply the constants.
-    private func scalar(_ comparison: SyntaxComparison, _ left: Side, _ right: Side) -> BoundPredicate? {
-        guard let first = plain(comparison.left), let second = plain(comparison.right) else { return nil }
-        var plain = comparison
-        (plain.left, plain.right) = (first, second)
-        // The full binder has accepted the comparison, so an error here only means that a row alone is not enough.
-        return try? Binder(type: innermost.type, arguments: [], diagnostic: diagnostic).bind(plain, left.constant, right.constant)
-    }
-
-    /// Returns the operand without the variable of the innermost object, or nil if the operand may need more than a row.
-    private func plain(_ operand: SyntaxOperand) -> SyntaxOperand? {
-        switch operand.kind {
-        case .object where !aliases.classes.isEmpty: return nil
-        case .literal, .argument, .list, .object: return operand
-        case .aggregate, .arithmetic, .subqueryCount, .shape, .rowKey: return nil
-        case .path(var path):
-            if path.steps.count == 2, let variable = innermost.variable, path.steps[0].kind == .name(variable) { path.steps.removeFirst() }
-            guard path.steps.count == 1, path.suffix != .type, case .name(let name) = path.steps[0].kind else { return nil }
-            // An alias or a variable of the same name would change the meaning of the plain name.
-            if scopes.contains(where: { $0.variable?.hasSameBytes(as: name) == true })
-                || aliases.path(of: name, in: innermost.type.name) != nil
-            {
-                return nil
-            }
-            return SyntaxOperand(kind: .path(path), position: operand.position)
-        }
+        let binder = ComparisonBinder(binder: self, comparison: comparison, test: test)
+        return .compare(try binder.bind(try side(comparison.left), try side(comparison.right)))
     }
 
     // MARK: BETWEEN
@@ -56,31 +27,29 @@ extension QueryBinder {
         }
         let low = ComparisonBinder(binder: self, comparison: comparison, test: .greaterOrEqual)
         let high = ComparisonBinder(binder: self, comparison: comparison, test: .lessOrEqual)
-        let parts = [
-            try low.bind(.bound(left), .constant(list[0].constant, argument: list[0].argument)),
-            try high.bind(.bound(left), .constant(list[1].constant, argument: list[1].argument)),
-        ]
-        guard case .list(let members, _) = comparison.right.kind else {
-            return .and(parts.map { .compare($0, scalar: nil) })
-        }
-        return .and(
-            [ComparisonOperator.greaterOrEqual, .lessOrEqual].enumerated().map { index, comparisonOperator in
-                var single = comparison
-                single.comparison = comparisonOperator
-                single.right = members[index]
-                let limit = Side.constant(list[index].constant, argument: list[index].argument)
-                return .compare(parts[index], scalar: scalar(single, .bound(left), limit))
-            })
+        return .and([
+            .compare(try low.bind(.bound(left), .constant(list[0].constant, argument: list[0].argument))),
+            .compare(try high.bind(.bound(left), .constant(list[1].constant, argument: list[1].argument))),
+        ])
     }
 }
 
-extension QueryBinder.Side {
-    /// The side for the binder of conditions on one row, or nil if it is not constant.
-    fileprivate var constant: Binder.Side? {
+extension ComparisonOperator {
+    /// The test, or nil for operators without one and for BETWEEN, which needs two.
+    fileprivate var test: TestOperator? {
         switch self {
-        case .constant(let constant, let argument): .constant(constant, argument: argument)
-        case .constants(let list, let quantifier): .constants(list, quantifier)
-        case .bound: nil
+        case .equal: .equal
+        case .notEqual: .notEqual
+        case .less: .less
+        case .lessOrEqual: .lessOrEqual
+        case .greater: .greater
+        case .greaterOrEqual: .greaterOrEqual
+        case .isIn: .isIn
+        case .beginsWith: .beginsWith
+        case .endsWith: .endsWith
+        case .contains: .contains
+        case .like: .like
+        case .between, .fullText, .geoWithin: nil
         }
     }
 }
@@ -122,7 +91,8 @@ struct ComparisonBinder {
             typed.type == .typeName
             ? .types : .values(nanIsLowest: ComparisonBinder.isGeneric(typed) || other.map(ComparisonBinder.isGeneric) ?? false)
         return BoundComparison(
-            left: left, test: test == .isIn ? .equal : test, foldsCase: comparison.foldsCase, right: right, meaning: meaning)
+            left: left, test: test == .isIn ? .equal : test, foldsCase: comparison.foldsCase, right: right, meaning: meaning,
+            position: comparison.position)
     }
 
     /// `true` if NaN counts as a value: in mixed properties and calculations, not in properties of a number type.
@@ -183,7 +153,7 @@ struct ComparisonBinder {
     // MARK: Constants
 
     private func withList(
-        _ side: BoundSide, _ list: Binder.Constants, _ quantifier: Quantifier?, isLeft: Bool
+        _ side: BoundSide, _ list: QueryBinder.Constants, _ quantifier: Quantifier?, isLeft: Bool
     ) throws(SluiceError) -> BoundComparison {
         var values: [Value] = []
         let isEquality = comparison.comparison == .equal || comparison.comparison == .isIn
@@ -191,7 +161,8 @@ struct ComparisonBinder {
         if isEquality, quantifier != .all, case .value(let type) = side.type { list = ConstantAdaptation.comparable(list, with: type) }
         for (constant, argument) in list { values.append(try value(constant, argument, for: side, isLeft: isLeft)) }
         var constants = BoundSide(
-            operand: .constants(values), quantifier: quantifier ?? .any, isQuantified: quantifier != nil, type: side.type, isMany: true)
+            operand: .constants(values), quantifier: quantifier ?? .any, isQuantified: quantifier != nil, type: side.type, isMany: true,
+            position: (isLeft ? comparison.left : comparison.right).position)
         var bound = isLeft ? finish(constants, side, side, r: nil) : finish(side, constants, side, r: nil)
         guard quantifier == nil, !side.isQuantified, case .path(let path) = side.operand, path.sequence != .none,
             case .values(let nanIsLowest) = bound.meaning
@@ -210,7 +181,9 @@ struct ComparisonBinder {
     ) throws(SluiceError) -> BoundSide {
         let value = try value(constant, argument, for: side, isLeft: isLeft)
         let type = value.isNull ? BoundType.null : side.type
-        return BoundSide(operand: .constant(value), quantifier: .any, isQuantified: false, type: type, isMany: false)
+        return BoundSide(
+            operand: .constant(value), quantifier: .any, isQuantified: false, type: type, isMany: false,
+            position: (isLeft ? comparison.left : comparison.right).position)
     }
 
     private func value(
@@ -295,6 +268,15 @@ extension PropertyType {
         default: false
         }
     }
+
+    var isNumeric: Bool {
+        switch self {
+        case .int, .float, .double, .decimal: true
+        default: false
+        }
+    }
+
+    var isOrdered: Bool { !isObject }
 }
 
 extension SyntaxOperand {

@@ -1,10 +1,13 @@
 import SluiceCore
 
 extension QueryBinder {
+    /// Constants with the numbers of their arguments.
+    typealias Constants = [(constant: QueryConstant, argument: Int?)]
+
     /// One side of a comparison before it is joined with the other.
     enum Side {
         case constant(QueryConstant, argument: Int?)
-        case constants(Binder.Constants, Quantifier?)
+        case constants(Constants, Quantifier?)
         case bound(BoundSide)
     }
 
@@ -15,23 +18,27 @@ extension QueryBinder {
         case .object(let type, let key):
             return .constant(.link(type: try className(type.text, at: type.position), key: try self.key(key)), argument: nil)
         case .list(let members, let quantifier):
-            var constants: Binder.Constants = []
+            var constants: Constants = []
             constants.reserveCapacity(members.count)
             for member in members { constants.append(try constant(member)) }
             return .constants(constants, quantifier)
         case .path(let path):
             let bound = try self.path(path)
+            // As in Realm, a quantifier before `list.@count` has no effect: the count is one value.
+            let quantifier = bound.isMany ? path.quantifier ?? .any : .any
             return .bound(
                 BoundSide(
-                    operand: .path(bound), quantifier: path.quantifier ?? .any, isQuantified: path.quantifier != nil, type: bound.type,
-                    isMany: bound.isMany))
+                    operand: .path(bound), quantifier: quantifier, isQuantified: path.quantifier != nil, type: bound.type,
+                    isMany: bound.isMany, position: operand.position))
         case .aggregate(let path, let function, let property):
             return .bound(try aggregate(path, function, property, at: path.suffixPosition))
         case .arithmetic(let left, let arithmetic, let right):
             return try self.arithmetic(left, arithmetic, right, at: operand.position)
         case .subqueryCount(let path, let variable, let query):
             let count = try subqueryCount(path, variable: variable, query, at: operand.position)
-            return .bound(BoundSide(operand: count, quantifier: .any, isQuantified: false, type: .value(.int), isMany: false))
+            return .bound(
+                BoundSide(
+                    operand: count, quantifier: .any, isQuantified: false, type: .value(.int), isMany: false, position: operand.position))
         case .rowKey: throw unsupported("a link by row number, which means nothing outside one file,", at: operand.position)
         case .shape: throw mismatch("a shape stands only behind GEOWITHIN", at: operand.position)
         }
@@ -41,7 +48,7 @@ extension QueryBinder {
         schema.types[try typeIndex(name, at: position)].name
     }
 
-    func constant(_ operand: SyntaxOperand) throws(SluiceError) -> Binder.Constants.Element {
+    func constant(_ operand: SyntaxOperand) throws(SluiceError) -> Constants.Element {
         guard case .constant(let constant, let argument) = try side(operand) else {
             throw mismatch("a list cannot hold another list", at: operand.position)
         }
@@ -79,7 +86,7 @@ extension QueryBinder {
         let type = try resultType(aggregate, written(path) + (property.map { ".\($0.text)" } ?? ""), at: position)
         return BoundSide(
             operand: .aggregate(aggregate), quantifier: .any, isQuantified: false, type: .value(type),
-            isMany: aggregate.element == nil && aggregate.collection.isMany)
+            isMany: aggregate.element == nil && aggregate.collection.isMany, position: path.position)
     }
 
     /// Returns the collection for `list`, `dict`, and the equivalent `dict.@values`.
@@ -124,15 +131,16 @@ extension QueryBinder {
             return .constant(QueryConstant(argument: Calculation.apply(arithmetic, l.value, r.value)), argument: nil)
         }
         let type = try promoted(sides.0, sides.1, arithmetic, at: position)
-        let (l, r) = (operand(sides.0, type), operand(sides.1, type))
+        let (l, r) = (operand(sides.0, type, at: position), operand(sides.1, type, at: position))
         if l.isMany, r.isMany { throw mismatch("Cannot perform '\(arithmetic.rawValue)' operation on two lists", at: position) }
         return .bound(
             BoundSide(
                 operand: .arithmetic(l.operand, arithmetic, r.operand), quantifier: l.isMany ? l.quantifier : r.quantifier,
-                isQuantified: l.isQuantified || r.isQuantified, type: type, isMany: l.isMany || r.isMany))
+                isQuantified: l.isQuantified || r.isQuantified, type: type, isMany: l.isMany || r.isMany,
+                position: position))
     }
 
-    private func operand(_ side: Side, _ type: BoundType) -> BoundSide {
+    private func operand(_ side: Side, _ type: BoundType, at position: SourcePosition) -> BoundSide {
         switch side {
         case .bound(let side): return side
         case .constants:
@@ -142,7 +150,7 @@ extension QueryBinder {
             var value = constant.value
             if type == .value(.decimal), let text = constant.digits, let decimal = Decimal128(rounding: text) { value = .decimal(decimal) }
             return BoundSide(
-                operand: .constant(value), quantifier: .any, isQuantified: false, type: constant.type, isMany: false)
+                operand: .constant(value), quantifier: .any, isQuantified: false, type: constant.type, isMany: false, position: position)
         }
     }
 

@@ -11,7 +11,7 @@ extension QueryBinder {
         }
         let search = TextSearch(text)
         if search.isEmpty { throw mismatch("Missing search token: TEXT takes at least one word", at: comparison.right.position) }
-        return .fullText(side, search)
+        return .fullText(side, search, comparison.position)
     }
 
     func within(_ comparison: SyntaxComparison) throws(SluiceError) -> BoundCondition {
@@ -33,15 +33,7 @@ extension QueryBinder {
             steps: walk.steps, result: .values, type: .value(.embedded(type.name)), isMany: walk.reachesMany, sequence: .none)
         let side = BoundSide(
             operand: .path(bound), quantifier: path.quantifier ?? .any, isQuantified: path.quantifier != nil, type: bound.type,
-            isMany: bound.isMany)
-        let geometry = try ShapeBinder(diagnostic: diagnostic, arguments: arguments).geometry(comparison.right)
-        return .within(side, geometry, scalar: ownProperty(walk.steps).map { .within($0, geometry) })
-    }
-
-    /// Returns the property of the innermost object whose embedded object the steps reach, or nil if they go further.
-    private func ownProperty(_ steps: [BoundStep]) -> Int? {
-        guard steps.count == 3, steps[0] == .variable(scopes.count - 1), case .property(let index) = steps[1], case .embedded = steps[2]
-        else { return nil }
-        return index
+            isMany: bound.isMany, position: path.position)
+        return .within(side, try ShapeBinder(diagnostic: diagnostic, arguments: arguments).geometry(comparison.right))
     }
 }

@@ -28,7 +28,7 @@ package struct CompiledQuery: Sendable {
 
 extension BoundQuery {
     package func compile() -> CompiledQuery {
-        CompiledQuery(type: type, code: GraphCompiler.compile(condition, type, schema))
+        CompiledQuery(type: type, code: GraphCompiler.compile(condition, type, schema, variable: 0))
     }
 }
 
@@ -71,17 +71,23 @@ struct GraphCompiler {
     private let schema: Schema
     /// The class of the innermost object.
     private let type: ObjectType
+    /// The number of the innermost object among those in scope.
+    private let variable: Int
     /// The instructions from the last to the first, so that every successor is known before its predecessor.
     private var instructions: [GraphInstruction] = []
 
-    private init(_ type: ObjectType, _ schema: Schema) {
+    private init(_ type: ObjectType, _ schema: Schema, variable: Int) {
         self.type = type
         self.schema = schema
+        self.variable = variable
     }
 
-    static func compile(_ condition: BoundCondition, _ type: ObjectType, _ schema: Schema) -> GraphCode {
-        var compiler = GraphCompiler(type, schema)
-        let entry = compiler.emit(condition, GraphCode.accept, GraphCode.reject)
+    /// - Parameters:
+    ///   - type: The class of the innermost object.
+    ///   - variable: Its number among the objects in scope.
+    static func compile(_ condition: BoundCondition, _ type: ObjectType, _ schema: Schema, variable: Int) -> GraphCode {
+        var compiler = GraphCompiler(type, schema, variable: variable)
+        let entry = compiler.emit(compiler.part(condition), GraphCode.accept, GraphCode.reject)
         let last = compiler.instructions.count - 1
         // Reverses numbers, as instructions were emitted from the last to the first.
         func turned(_ target: Int) -> Int { target < 0 ? target : last - target }
@@ -91,33 +97,63 @@ struct GraphCompiler {
         return GraphCode(schema: schema, instructions: ordered, entry: turned(entry))
     }
 
-    private mutating func emit(_ condition: BoundCondition, _ onTrue: Int, _ onFalse: Int) -> Int {
-        if let predicate = condition.predicate { return emit(predicate, onTrue, onFalse) }
+    /// A condition with every part lowered that the row of the innermost object decides.
+    private indirect enum Part {
+        case row(BoundPredicate)
+        case and([Part])
+        case or([Part])
+        case not(Part)
+        case graph(GraphInstruction.Test)
+    }
+
+    private func part(_ condition: BoundCondition) -> Part {
         switch condition {
-        case .constant(let value): return value ? onTrue : onFalse
-        case .not(let inner): return emit(inner, onFalse, onTrue)
-        // The parts on the row itself run first: they need no graph and often decide.
-        case .and(let parts):
-            let (own, others) = split(parts)
-            var next = onTrue
-            for part in others.reversed() { next = emit(part, next, onFalse) }
-            return own.isEmpty ? next : emit(.conjunction(own), next, onFalse)
-        case .or(let parts):
-            let (own, others) = split(parts)
-            var next = onFalse
-            for part in others.reversed() { next = emit(part, onTrue, next) }
-            return own.isEmpty ? next : emit(.disjunction(own), onTrue, next)
-        case .compare(let comparison, _): return append(test(comparison), onTrue, onFalse)
-        case .fullText(let side, let search): return append(.fullText(operand(side.operand), side.quantifier, search), onTrue, onFalse)
-        case .within(let side, let geometry, _):
-            guard case .path(let path) = side.operand else { return onFalse }
-            return append(.within(path, side.quantifier, geometry), onTrue, onFalse)
+        case .constant(let value): return .row(.constant(value))
+        case .and(let parts): return GraphCompiler.joined(parts.map(part), isAnd: true)
+        case .or(let parts): return GraphCompiler.joined(parts.map(part), isAnd: false)
+        case .not(let inner):
+            let part = part(inner)
+            return if case .row(let predicate) = part { .row(.negation(predicate)) } else { .not(part) }
+        case .compare(let comparison):
+            return own(condition) ?? .graph(test(comparison))
+        case .fullText(let side, let search, _):
+            return .graph(.fullText(operand(side.operand), side.quantifier, search))
+        case .within(let side, let geometry):
+            guard case .path(let path) = side.operand else { return .row(.constant(false)) }
+            return own(condition) ?? .graph(.within(path, side.quantifier, geometry))
         }
     }
 
-    /// Returns the parts that read only the row itself, and the others.
-    private func split(_ parts: [BoundCondition]) -> ([BoundPredicate], [BoundCondition]) {
-        (parts.compactMap(\.predicate), parts.filter { $0.predicate == nil })
+    /// Returns the condition lowered to the row, or nil if it needs the graph.
+    private func own(_ condition: BoundCondition) -> Part? { condition.predicate(on: type, variable: variable).map { .row($0) } }
+
+    /// Joins the parts of an AND or OR. Those on the row itself come first: they need no graph and often decide.
+    private static func joined(_ parts: [Part], isAnd: Bool) -> Part {
+        var own: [BoundPredicate] = []
+        var others: [Part] = []
+        for part in parts {
+            if case .row(let predicate) = part { own.append(predicate) } else { others.append(part) }
+        }
+        let row = Part.row(isAnd ? .conjunction(own) : .disjunction(own))
+        if others.isEmpty { return row }
+        let all = own.isEmpty ? others : [row] + others
+        return isAnd ? .and(all) : .or(all)
+    }
+
+    private mutating func emit(_ part: Part, _ onTrue: Int, _ onFalse: Int) -> Int {
+        switch part {
+        case .row(let predicate): return emit(predicate, onTrue, onFalse)
+        case .not(let inner): return emit(inner, onFalse, onTrue)
+        case .and(let parts):
+            var next = onTrue
+            for part in parts.reversed() { next = emit(part, next, onFalse) }
+            return next
+        case .or(let parts):
+            var next = onFalse
+            for part in parts.reversed() { next = emit(part, onTrue, next) }
+            return next
+        case .graph(let test): return append(test, onTrue, onFalse)
+        }
     }
 
     private mutating func emit(_ predicate: BoundPredicate, _ onTrue: Int, _ onFalse: Int) -> Int {
@@ -151,7 +187,7 @@ struct GraphCompiler {
             return .arithmetic(l, arithmetic, r)
         case .subqueryCount(let path, let depth, let condition):
             guard case .value(.link(let name)) = path.type, let inner = schema[name] else { return .constants([.int(0)]) }
-            return .subqueryCount(path, depth: depth, GraphCompiler.compile(condition, inner, schema))
+            return .subqueryCount(path, depth: depth, GraphCompiler.compile(condition, inner, schema, variable: depth))
         }
     }
 }

@@ -12,12 +12,12 @@ struct GraphEvaluator {
         case .and(let parts): return parts.allSatisfy { holds($0, objects) }
         case .or(let parts): return parts.contains { holds($0, objects) }
         case .not(let inner): return !holds(inner, objects)
-        case .compare(let comparison, _): return holds(comparison, objects)
-        case .fullText(let side, let search):
+        case .compare(let comparison): return holds(comparison, objects)
+        case .fullText(let side, let search, _):
             return quantified(side.quantifier, values(side.operand, objects)) { value in
                 if case .string(let text) = value { search.matches(text) } else { false }
             }
-        case .within(let side, let geometry, _):
+        case .within(let side, let geometry):
             guard case .path(let path) = side.operand else { return false }
             return quantified(side.quantifier, nodes(path, objects)) { node in
                 guard case .object(let object) = node, let place = object.place else { return false }

@@ -36,7 +36,7 @@ extension BoundQuery {
         var selection = SQLSelection(condition: whole.condition, suffixes: suffixes)
         if !rest.isEmpty {
             let left = rest.count == 1 ? rest[0] : .and(rest)
-            selection.residual = CompiledQuery(type: type, code: GraphCompiler.compile(left, type, schema))
+            selection.residual = CompiledQuery(type: type, code: GraphCompiler.compile(left, type, schema, variable: 0))
         }
         arrange(&selection, layout)
         return selection

@@ -18,13 +18,19 @@ struct SQLConditionPrinter {
         case .and(let parts): return printer.joined(parts.map { superset($0, negated: negated) }, isAnd: !negated)
         case .or(let parts): return printer.joined(parts.map { superset($0, negated: negated) }, isAnd: negated)
         case .not(let inner): return superset(inner, negated: !negated)
-        case .compare(_, scalar: .some(let predicate)), .within(_, _, scalar: .some(let predicate)):
-            let (object, type) = scope.objects[scope.objects.count - 1]
-            guard let table = layout.tables[type.name] else { return .unknown }
-            return printer.superset(predicate, of: type, negated: negated) { "\(object).\(name: table.columns[$0])" }
-        case .compare(let comparison, scalar: nil): return superset(comparison, negated) ?? .unknown
-        case .fullText, .within(_, _, scalar: nil): return .unknown
+        case .compare(let comparison): return own(condition, negated) ?? superset(comparison, negated) ?? .unknown
+        case .within: return own(condition, negated) ?? .unknown
+        case .fullText: return .unknown
         }
+    }
+
+    /// Returns a superset of a condition that the innermost object's row decides, or nil if it needs more.
+    private func own(_ condition: BoundCondition, _ negated: Bool) -> SQLPiece? {
+        let variable = scope.objects.count - 1
+        let (object, type) = scope.objects[variable]
+        guard let predicate = condition.predicate(on: type, variable: variable) else { return nil }
+        guard let table = layout.tables[type.name] else { return .unknown }
+        return printer.superset(predicate, of: type, negated: negated) { "\(object).\(name: table.columns[$0])" }
     }
 
     // MARK: Comparisons
@@ -104,17 +110,17 @@ struct SQLConditionPrinter {
 
     /// Returns the condition on one value that equals a comparison with constants, or nil if a constant does not fit the type.
     private func test(_ comparison: BoundComparison, _ type: PropertyType, _ values: [Value], _ quantifier: Quantifier) -> BoundPredicate? {
-        let fit = ConstantFit(type: type, comparison: comparison.test, foldsCase: comparison.foldsCase, readsNumbers: false)
+        let fit = ConstantFit(type: type, comparison: comparison.test, foldsCase: comparison.foldsCase)
         var parts: [BoundPredicate] = []
         var equals: [Value] = []
         for value in values {
-            switch fit.fit(QueryConstant(argument: value)) {
+            switch fit.fit(value) {
             case .test(let test):
                 if test.comparison == .equal { equals.append(test.value) }
                 parts.append(.test(.property(0), test))
             case .always: parts.append(.constant(true))
             case .never: parts.append(.constant(false))
-            case .mismatch, .refused: return nil
+            case .mismatch: return nil
             }
         }
         if quantifier != .all, equals.count > 1, equals.count == parts.count {
@@ -215,15 +221,15 @@ struct SQLConditionPrinter {
         guard list.steps[index...].allSatisfy({ if case .length = $0 { false } else { true } }), let array = paths.array(whole) else {
             return nil
         }
-        let fit = ConstantFit(type: array.type, comparison: .equal, foldsCase: false, readsNumbers: false)
+        let fit = ConstantFit(type: array.type, comparison: .equal, foldsCase: false)
         var members: [Value] = []
         for value in values {
-            switch fit.fit(QueryConstant(argument: value)) {
+            switch fit.fit(value) {
             case .test(let test):
                 guard case .test(let test) = StorableTest.postgres(test), test.comparison == .equal else { return .constant(negated) }
                 members.append(test.value)
             case .never: return .constant(negated)
-            case .always, .mismatch, .refused: return nil
+            case .always, .mismatch: return nil
             }
         }
         guard let stored = layout.stored(array.type) else { return nil }

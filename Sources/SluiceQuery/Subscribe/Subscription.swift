@@ -7,7 +7,7 @@ package enum Subscription {
     /// The cost is a few walks over the query, which `Limits` bounds: `queryBytes`, `queryLeaves`, `inListValues`, `queryListValues`,
     /// `shapeVertices`, `patternBytes`, `queryPatternBytes`. `checkSize` bounds the whole set.
     /// - Throws: `queryAsymmetric`, `queryEmbedded`, `queryTooLarge`, `queryNotQueryable`, `queryIndexedFieldMissing`, or the errors of
-    ///   `bind`. For a construct that subscriptions do not support, its code (320 to 336).
+    ///   `Query.predicate`. For a construct that subscriptions do not support, its code (320 to 336).
     package static func check(
         type: ObjectType, query: Query, arguments: [Value] = [], in schema: Schema, fields: QueryableFields
     ) throws(SluiceError) -> Predicate {
@@ -17,7 +17,7 @@ package enum Subscription {
         // The bounds are checked before binding, which is the costly step.
         try SubscriptionCost.check(query, arguments, of: type)
         try check.checkShape(query)
-        let predicate = try query.bind(to: type, arguments: arguments)
+        let predicate = try query.predicate(on: type, in: schema, arguments: arguments)
         try SubscriptionCost.check(predicate)
         try check.checkPin(query.tree.root)
         return predicate

@@ -1,9 +1,13 @@
 package import SluiceCore
+package import SluiceMerge
 
 /// A list, set or map of an object that the open transaction edits in place. Its table receives the value at the next `RowStore.settle`.
 ///
 /// An edit costs only its changed elements, as the elements have no other owner. If a caller keeps `value`, the next edit copies all
 /// of them.
+///
+/// In a synced replica each edit is also recorded for the gateway (`CollectionRecorder`), unless a pending change carries the whole value.
+/// An edit that throws has changed nothing.
 package final class EditedCollection {
     let type: Int
     let key: Value
@@ -14,8 +18,9 @@ package final class EditedCollection {
     /// The entries of a map.
     private var entries: [String: Value] = [:]
     private unowned let edits: EditedCollections
-    /// The index of the pending change that carries the value; nil in a file that is not synced.
+    /// The index of the pending change that carries the whole value; nil if edits are recorded, and in a file that is not synced.
     let change: Int?
+    private let recorder: CollectionRecorder?
     /// `true` if that change does not have the last edits yet.
     var isUnfilled = false
     /// `true` if later changes of the object make edits go by `WriteTransaction.set`.
@@ -24,14 +29,17 @@ package final class EditedCollection {
     package var deletionsWhenShown: Int?
 
     /// - Returns: nil if the value is none of this kind.
-    fileprivate init?(_ place: EditedCollections.Place, _ kind: CollectionKind, _ value: Value, change: Int?, in edits: EditedCollections) {
+    fileprivate init?(
+        _ place: EditedCollections.Place, _ kind: CollectionKind, _ value: Value, change: Int?, recorder: CollectionRecorder?,
+        in edits: EditedCollections
+    ) {
         switch (kind, value) {
         case (.list, .list(let elements)), (.set, .list(let elements)): self.elements = elements
         case (.dictionary, .dictionary(let entries)): self.entries = entries
         default: return nil
         }
         (type, key, property) = (place.owner.type, place.owner.key, place.property)
-        (self.kind, self.change, self.edits) = (kind, change, edits)
+        (self.kind, self.change, self.recorder, self.edits) = (kind, change, recorder, edits)
     }
 
     /// The number of elements.
@@ -42,7 +50,7 @@ package final class EditedCollection {
     /// The whole value. The members of a set are in the order in which they were stored.
     package var value: Value { kind == .dictionary ? .dictionary(entries) : .list(elements) }
 
-    /// The whole value as it is to be stored and uploaded. A set that an older release wrote becomes sorted.
+    /// The whole value as it is to be stored and uploaded. The members of a set become sorted.
     var normalized: Value { kind == .set ? .set(elements) : value }
 
     fileprivate var isDirty = false
@@ -56,7 +64,8 @@ package final class EditedCollection {
     }
 
     /// Replaces elements of a list. O(new and removed elements) at the end of the list; elsewhere the ones behind move in memory.
-    package func replace(_ range: Range<Int>, with new: [Value]) {
+    package func replace(_ range: Range<Int>, with new: [Value]) throws(SluiceError) {
+        if let recorder { try recorder.record(ListEdits.replacing(range, with: new, isAll: range == 0..<elements.count)) }
         if range.count == 1, new.count == 1 {
             elements[range.lowerBound] = new[0]
         } else if range.lowerBound == elements.count {
@@ -67,20 +76,30 @@ package final class EditedCollection {
         edited(growth: new.count - range.count)
     }
 
+    /// Removes an element of a list. Other than by `replace`, a list that it was alone in keeps what others insert meanwhile.
+    package func remove(at index: Int) throws(SluiceError) {
+        try recorder?.record([.removeElement(index)])
+        elements.remove(at: index)
+        edited(growth: -1)
+    }
+
     /// Moves an element of a list to an index of the list without it.
-    package func move(from: Int, to: Int) {
+    package func move(from: Int, to: Int) throws(SluiceError) {
+        try recorder?.record(ListEdits.move(from: from, to: to))
         elements.insert(elements.remove(at: from), at: to)
         edited(growth: 0)
     }
 
     /// Exchanges two elements of a list.
-    package func swap(_ one: Int, _ other: Int) {
+    package func swap(_ one: Int, _ other: Int) throws(SluiceError) {
+        try recorder?.record(ListEdits.swap(one, other))
         elements.swapAt(one, other)
         edited(growth: 0)
     }
 
     /// Adds a member to a set at its sorted position. O(log n) comparisons.
-    package func insert(member: Value) {
+    package func insert(member: Value) throws(SluiceError) {
+        try recorder?.record([.setInsert(member)])
         let index = index(ofFirstNotBefore: member)
         let isNew = index == elements.count || elements[index] != member
         if isNew { elements.insert(member, at: index) }
@@ -88,10 +107,48 @@ package final class EditedCollection {
     }
 
     /// Removes a member of a set, if present. O(log n) comparisons.
-    package func remove(member: Value) {
+    package func remove(member: Value) throws(SluiceError) {
         let index = index(ofFirstNotBefore: member)
-        if index < elements.count, elements[index] == member { elements.remove(at: index) }
+        if index < elements.count, elements[index] == member {
+            try recorder?.record([.setErase(member)])
+            elements.remove(at: index)
+        }
         edited(growth: 0)
+    }
+
+    /// Sets the value of a key of a map; nil removes it.
+    package func set(_ value: Value?, forKey key: String) throws(SluiceError) {
+        guard let recorder else {
+            entries[key] = value
+            return edited(growth: 1)
+        }
+        try recorder.record([value.map { .setKey(key, $0) } ?? .removeKey(key)])
+        // An embedded object keeps fields that the new one does not name.
+        entries[key] = value == nil ? nil : recorder.value(at: .key(key))
+        edited(growth: 1)
+    }
+
+    /// `true` if `put` can put a value there.
+    package func has(_ step: ShownStep) -> Bool {
+        switch step {
+        case .index(let index): !isMap && elements.indices.contains(index)
+        case .key: isMap
+        }
+    }
+
+    /// Puts a value in place of an element or entry that was changed inside.
+    /// - Parameter edit: the change, from the property on.
+    package func put(_ value: Value, at step: ShownStep, by edit: ShownEdit) throws(SluiceError) {
+        var value = value
+        if let recorder {
+            try recorder.record(edit)
+            value = recorder.value(at: step) ?? value
+        }
+        switch step {
+        case .index(let index): elements[index] = value
+        case .key(let key): entries[key] = value
+        }
+        edited(growth: 1)
     }
 
     private func index(ofFirstNotBefore member: Value) -> Int {
@@ -101,13 +158,6 @@ package final class EditedCollection {
             if elements[middle].precedes(member) { low = middle + 1 } else { high = middle }
         }
         return low
-    }
-
-    /// Sets the value of a key of a map; nil removes it.
-    package func set(_ value: Value?, forKey key: String) {
-        let before = entries.count
-        entries[key] = value
-        edited(growth: max(0, entries.count - before))
     }
 }
 
@@ -150,8 +200,10 @@ final class EditedCollections {
     }
 
     /// - Returns: nil if the value is no collection of the kind.
-    func insert(_ place: Place, _ kind: CollectionKind, _ value: Value, change: Int?) -> EditedCollection? {
-        guard let new = EditedCollection(place, kind, value, change: change, in: self) else { return nil }
+    func insert(
+        _ place: Place, _ kind: CollectionKind, _ value: Value, change: Int?, recorder: CollectionRecorder?
+    ) -> EditedCollection? {
+        guard let new = EditedCollection(place, kind, value, change: change, recorder: recorder, in: self) else { return nil }
         byOwner[place.owner, default: []].append(new)
         count += 1
         size += new.count

@@ -34,12 +34,14 @@ package struct ShownEdit: Hashable, Sendable {
 }
 
 /// An object's state in the open transaction, with the stable references of the elements in its values.
-struct EditedObject {
+final class EditedObject {
     private var state: ObjectState
+    /// The properties that were edited inside.
+    private var open: [String: OpenProperty] = [:]
     private let server: [String: Value]?
     private var hashes: [String: ValueHash] = [:]
     private let type: ObjectType
-    private let object: ObjectKey
+    let object: ObjectKey
 
     /// - Parameter own: the changes of the object that the transaction has made so far.
     init(_ layout: TableLayout, _ object: ObjectKey, own: [ObjectChange], _ writer: Writer) throws(SluiceError) {
@@ -50,10 +52,23 @@ struct EditedObject {
         state = overlaid.state
     }
 
-    func value(of name: String) -> Value { state.values?[name] ?? .null }
+    /// The value of a property. O(its elements).
+    func value(of name: String) -> Value { open[name]?.current ?? state.values?[name] ?? .null }
+
+    /// The value of an element or entry of a collection. `nil` if there is no such element.
+    func value(of property: Property, at step: ShownStep, _ writer: Writer) -> Value? {
+        opened(property).value(at: step, for: .underWay(by: writer.client))
+    }
+
+    private func opened(_ property: Property) -> OpenProperty {
+        if let known = open[property.name] { return known }
+        let new = state.open(property)
+        open[property.name] = new
+        return new
+    }
 
     /// Returns the hash of the server's value of a property (`ObjectChange.seen`); nil if the server has no such object.
-    mutating func seen(_ name: String) -> ValueHash? {
+    func seen(_ name: String) -> ValueHash? {
         guard let server else { return nil }
         if let known = hashes[name] { return known }
         let hash = ValueHash(server[name] ?? .null)
@@ -61,13 +76,16 @@ struct EditedObject {
         return hash
     }
 
-    /// Converts the app's edit to edits by stable references and applies them in order.
-    mutating func perform(_ edit: ShownEdit, on property: Property, _ writer: Writer) throws(SluiceError) -> [Edit] {
+    /// Converts the app's edit to edits by stable references and applies them in order. Each takes O(log elements) of a list, O(1) of a set
+    /// or map.
+    func perform(_ edit: ShownEdit, on property: Property, _ writer: Writer) throws(SluiceError) -> [Edit] {
+        let target = opened(property)
+        let context = WriteContext.underWay(by: writer.client)
         var edits: [Edit] = []
         for change in edit.changes {
-            for (path, action) in try name(change, edit.path, property, writer) {
+            for (path, action) in try name(change, edit.path, property, target, context, writer) {
                 let named = Edit(property.name, path, action)
-                try writer.overlay(ObjectChange(object: object, kind: .set, edits: [named]), on: &state, type)
+                try target.perform(named, of: property, by: context)
                 edits.append(named)
             }
         }
@@ -75,29 +93,34 @@ struct EditedObject {
     }
 
     private func name(
-        _ change: ShownEdit.Change, _ path: [ShownStep], _ property: Property, _ writer: Writer
+        _ change: ShownEdit.Change, _ path: [ShownStep], _ property: Property, _ target: OpenProperty, _ context: WriteContext,
+        _ writer: Writer
     ) throws(SluiceError) -> [([EditStep], Edit.Action)] {
-        guard let place = ShownPlace(state, property, path) else {
+        let inner = path.isEmpty ? nil : target.place(path, for: context)
+        if inner == nil, !path.isEmpty {
             throw SluiceError(.internalError, "A change of \(type.name).\(property.name) leads to a place that is not there.")
         }
-        func element(_ index: Int) -> [EditStep] { place.element(index).map { place.path + [.element($0)] } ?? place.path }
+        let steps = inner?.path ?? []
+        func reference(_ index: Int) -> ElementRef? {
+            if let inner { inner.element(index) } else { target.element(index, for: context) }
+        }
+        func element(_ index: Int) -> [EditStep] { reference(index).map { steps + [.element($0)] } ?? steps }
         switch change {
-        case .set(let value): return put(value, place.path, isObject: writer.isObject(property, path))
+        case .set(let value): return put(value, steps, isObject: writer.isObject(property, path))
         case .setElement(let index, let value): return [(element(index), .set(value))]
-        case .insert(let value, let index):
-            return [(place.path, .insert(value, after: place.element(index - 1), tag: writer.nextTag()))]
+        case .insert(let value, let index): return [(steps, .insert(value, after: reference(index - 1), tag: writer.nextTag()))]
         case .removeElement(let index): return [(element(index), .remove)]
         case .move(let from, let to):
             // `to` is an index of the list without the element; behind `from`, the full list has the predecessor one further.
             let before = to - 1 < from ? to - 1 : to
-            return [(element(from), .move(after: place.element(before), tag: writer.nextTag()))]
+            return [(element(from), .move(after: reference(before), tag: writer.nextTag()))]
         case .setKey(let key, let value):
-            return put(value, place.path + [.key(key)], isObject: writer.isObject(property, path + [.key(key)]))
-        case .removeKey(let key): return [(place.path + [.key(key)], .remove)]
-        case .setInsert(let value): return [(place.path, .setInsert(value))]
-        case .setErase(let value): return [(place.path, .setErase(value))]
-        case .clear(let container): return [(place.path, .clear(container))]
-        case .add(let amount): return [(place.path, .add(amount))]
+            return put(value, steps + [.key(key)], isObject: writer.isObject(property, path + [.key(key)]))
+        case .removeKey(let key): return [(steps + [.key(key)], .remove)]
+        case .setInsert(let value): return [(steps, .setInsert(value))]
+        case .setErase(let value): return [(steps, .setErase(value))]
+        case .clear(let container): return [(steps, .clear(container))]
+        case .add(let amount): return [(steps, .add(amount))]
         }
     }
 

@@ -10,8 +10,8 @@ extension WriteTransaction {
 
     /// A collection of an object, to be edited in place. The first call reads it, O(its elements).
     ///
-    /// In a synced file this works only if the transaction uploads the whole value, for example of an object that it made. Edits of other
-    /// values upload one by one (`set(type:key:property:_:by:)`).
+    /// In a synced file the gateway merges its edits one by one, unless the transaction uploads the whole value, for example of an object
+    /// that it made.
     /// - Returns: nil if it has to be set instead, or there is no such object.
     /// - Throws: `noSubscriptionForWrite`.
     package func editedCollection(type: Int, key: Value, property: Int) throws(SluiceError) -> EditedCollection? {
@@ -22,11 +22,17 @@ extension WriteTransaction {
         let object = ObjectKey(type: layout.type.name, key: key)
         try prepare(layout, object)
         guard let value = try store.value(type: type, key: key, property: property) else { return nil }
-        var change: Int?
+        var (change, recorder): (Int?, CollectionRecorder?) = (nil, nil)
         if writer.isSynced {
-            guard let index = try uploadedWhole(description.name, of: object, layout) else { return nil }
-            change = index
-            edited[object] = nil
+            if let index = lastChange[object], changes[index]?.values[description.name] != nil {
+                // Edits inside of values follow in the change: a new one will have the value.
+                guard changes[index]?.edits.isEmpty == true else { return nil }
+                try uploadWhole(description.name, of: object, layout, index)
+                change = index
+                edited[object] = nil
+            } else {
+                recorder = CollectionRecorder(self, try editedObject(layout, object), description)
+            }
         }
         if store.edits.isFull {
             try store.settle()
@@ -35,22 +41,31 @@ extension WriteTransaction {
         }
         writer.note(type, key)
         let place = EditedCollections.Place(owner: .init(type: type, key: key), property: property)
-        return store.edits.insert(place, description.collection, value, change: change)
+        return store.edits.insert(place, description.collection, value, change: change, recorder: recorder)
     }
 
-    /// The index of the change that uploads all of a property's value; nil if none does, or edits inside of values follow in it.
-    private func uploadedWhole(_ name: String, of object: ObjectKey, _ layout: TableLayout) throws(SluiceError) -> Int? {
-        guard let index = lastChange[object], let last = changes[index], last.kind != .delete, last.edits.isEmpty, last.values[name] != nil
-        else { return nil }
-        if last.seen[name] == nil, let seen = try seen(name, of: object, layout) { changes[index]?.seen[name] = seen }
+    /// An object with the names of the places in its values. O(its size and its pending edits), unless it is known.
+    func editedObject(_ layout: TableLayout, _ object: ObjectKey) throws(SluiceError) -> EditedObject {
+        if let known = edited[object] { return known }
+        for collection in store.edits.of(layout.index, object.key) { fill(collection) }
+        let new = try EditedObject(layout, object, own: ownChanges(of: object), writer)
+        edited[object] = new
+        return new
+    }
+
+    /// Lets a change upload all of a property's value.
+    private func uploadWhole(_ name: String, of object: ObjectKey, _ layout: TableLayout, _ index: Int) throws(SluiceError) {
+        if changes[index]?.seen[name] == nil, let seen = try seen(name, of: object, layout) { changes[index]?.seen[name] = seen }
         changes[index]?.defaults.remove(name)
-        return index
     }
 
-    /// Puts the value of a collection into the change that uploads it.
+    /// Puts the value of a collection into the change that uploads it. Names that were made before are not of this value.
     func fill(_ collection: EditedCollection) {
         guard collection.isUnfilled, let change = collection.change else { return }
-        let name = writer.layouts[collection.type].type.properties[collection.property].name
+        let type = writer.layouts[collection.type].type
+        let name = type.properties[collection.property].name
+        // Its references are of an earlier value.
+        edited[ObjectKey(type: type.name, key: collection.key)] = nil
         changes[change]?.values[name] = collection.normalized
         collection.isUnfilled = false
     }
@@ -58,15 +73,16 @@ extension WriteTransaction {
     /// Completes the previous change of an object, before a change that cannot merge into it.
     func seal(_ object: ObjectKey) {
         guard !store.edits.isEmpty, let type = store.schema.index(of: object.type) else { return }
-        for collection in store.edits.of(type, object.key) {
+        for collection in store.edits.of(type, object.key) where collection.change != nil {
             fill(collection)
             collection.isSealed = true
         }
     }
 
     /// Writes an object's edited collections to their tables, before a change of another kind.
-    func settle(type: Int, key: Value) throws(SluiceError) {
-        for collection in store.edits.of(type, key) {
+    /// - Parameter property: The only property to write. `nil` for all.
+    func settle(type: Int, key: Value, property: Int? = nil) throws(SluiceError) {
+        for collection in store.edits.of(type, key) where property == nil || collection.property == property {
             fill(collection)
             try store.write(collection)
             store.edits.remove(collection)

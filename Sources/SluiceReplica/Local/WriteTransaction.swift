@@ -189,30 +189,28 @@ package final class WriteTransaction {
         let object = ObjectKey(type: layout.type.name, key: key)
         let name = layout.type.properties[property].name
         guard writer.isSynced else { return try set(type: type, key: key, property: property, value) }
-        try settle(type: type, key: key)
+        try settle(type: type, key: key, property: property)
         if let index = lastChange[object], let last = changes[index], last.values[name] != nil {
             return try set(type: type, key: key, property: property, value)
         }
         try prepare(layout, object)
         guard try store.contains(type: type, key: key) else { return false }
-        var state: EditedObject
-        if let known = edited[object] {
-            state = known
-        } else {
-            state = try EditedObject(layout, object, own: ownChanges(of: object), writer)
-        }
-        var change = ObjectChange(
-            object: object, kind: .set, edits: try state.perform(edit, on: layout.type.properties[property], writer))
-        change.seen[name] = state.seen(name)
+        let state = try editedObject(layout, object)
+        // One that fails may leave wrong names.
         edited[object] = nil
+        let edits = try state.perform(edit, on: layout.type.properties[property], writer)
         guard try store.update(type: type, key: key, property: property, state.value(of: name)) else { return false }
         writer.note(type, key)
-        append(change)
+        record(edits, of: state, name)
         edited[object] = state
         return true
     }
 
-    private func ownChanges(of object: ObjectKey) -> [ObjectChange] { changes.compactMap(\.self).filter { $0.object == object } }
+    /// The changes of an object so far, oldest first.
+    func ownChanges(of object: ObjectKey) -> [ObjectChange] {
+        guard let last = lastChange[object] else { return [] }
+        return ((earlierChanges[object] ?? []) + [last]).compactMap { changes[$0] }
+    }
 
     /// Adds to an integer property; concurrent additions on several devices all count.
     package func add(type: Int, key: Value, property: Int, amount: Int64) throws(SluiceError) {
@@ -281,31 +279,47 @@ package final class WriteTransaction {
     private func append(_ change: ObjectChange) {
         guard writer.isSynced else { return }
         edited[change.object] = nil
-        guard let index = lastChange[change.object], var last = changes[index], last.kind != .delete else {
-            lastChange[change.object] = changes.count
-            changes.append(change)
+        guard let index = lastChange[change.object], let kind = changes[index]?.kind, kind != .delete else { return begin(change) }
+        if change.kind == .delete {
+            changes[index] = change
             return
         }
-        if change.kind == .delete {
-            last = change
-        } else {
-            // Within one change values come first, then amounts, then edits.
-            if change.counters.keys.contains(where: { last.values[$0] != nil }) || !last.counters.isEmpty && !change.values.isEmpty
-                || !last.edits.isEmpty && !(change.values.isEmpty && change.counters.isEmpty)
-            {
-                seal(change.object)
-                earlierChanges[change.object, default: []].append(index)
-                lastChange[change.object] = changes.count
-                changes.append(change)
-                return
-            }
-            let given = change.values.filter { !change.defaults.contains($0.key) || last.values[$0.key] == nil }
-            last.values.merge(given) { $1 }
-            last.defaults.subtract(Set(given.keys).subtracting(change.defaults))
-            last.counters.merge(change.counters) { $0 &+ $1 }
-            last.edits += change.edits
-            last.seen.merge(change.seen) { known, _ in known }
+        guard canJoin(change, at: index) else {
+            seal(change.object)
+            return begin(change)
         }
-        changes[index] = last
+        let given = change.values.filter { !change.defaults.contains($0.key) || changes[index]?.values[$0.key] == nil }
+        // In place: a copy of the edits so far would make n edits cost n².
+        changes[index]?.values.merge(given) { $1 }
+        changes[index]?.defaults.subtract(Set(given.keys).subtracting(change.defaults))
+        changes[index]?.counters.merge(change.counters) { $0 &+ $1 }
+        changes[index]?.edits += change.edits
+        changes[index]?.seen.merge(change.seen) { known, _ in known }
+    }
+
+    /// Begins another change of an object.
+    private func begin(_ change: ObjectChange) {
+        if let last = lastChange[change.object] { earlierChanges[change.object, default: []].append(last) }
+        lastChange[change.object] = changes.count
+        changes.append(change)
+    }
+
+    /// Within one change values come first, then amounts, then edits.
+    private func canJoin(_ change: ObjectChange, at index: Int) -> Bool {
+        guard let last = changes[index] else { return false }
+        return !change.counters.keys.contains { last.values[$0] != nil } && (last.counters.isEmpty || change.values.isEmpty)
+            && (last.edits.isEmpty || change.values.isEmpty && change.counters.isEmpty)
+    }
+
+    /// Adds edits that were made inside of a property's value. O(their number).
+    func record(_ edits: [Edit], of state: EditedObject, _ name: String) {
+        if edits.isEmpty { return }
+        guard let index = lastChange[state.object], let kind = changes[index]?.kind, kind != .delete else {
+            var change = ObjectChange(object: state.object, kind: .set, edits: edits)
+            change.seen[name] = state.seen(name)
+            return begin(change)
+        }
+        changes[index]?.edits += edits
+        if changes[index]?.seen[name] == nil, let seen = state.seen(name) { changes[index]?.seen[name] = seen }
     }
 }

@@ -1,6 +1,6 @@
 import SluiceCore
 import CSluiceVFS
-import GRDBSQLite
+import CSQLite
 
 /// A SQLite handle with its prepared statements, used through the C interface for the hot paths. A row costs 0.6 µs this way, and 1.2 µs
 /// or more through row objects.

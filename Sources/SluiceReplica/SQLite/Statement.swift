@@ -1,4 +1,4 @@
-import GRDBSQLite
+import CSQLite
 import SluiceCore
 
 /// A prepared statement. Parameters and columns count from 0 (SQLite counts parameters from 1).

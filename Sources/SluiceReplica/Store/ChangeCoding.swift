@@ -1,15 +1,11 @@
 import SluiceCore
 
-/// The encoding of one object's change, and of rows by name, in the blobs of a client replica. The first byte is a version. Version 2 of
-/// a change adds edits to version 1; version 3 adds the hashes of seen values.
+/// The encoding of one object's change, and of rows by name, in the blobs of a client replica. The first byte is a version.
 enum ChangeCoding {
     private static let version: UInt8 = 1
-    private static let versionWithEdits: UInt8 = 2
-    private static let versionWithSeen: UInt8 = 3
 
     static func encode(_ change: ObjectChange) -> [UInt8] {
         var writer = StoredValue.Writer()
-        let version = change.seen.isEmpty ? change.edits.isEmpty ? version : versionWithEdits : versionWithSeen
         writer.byte(version)
         writer.byte(change.kind.rawValue)
         writer.string(change.object.type)
@@ -17,23 +13,18 @@ enum ChangeCoding {
         writer.pairs(change.values)
         writer.value(.list(change.defaults.sorted().map { .string($0) }))
         writer.pairs(change.counters.mapValues { .int($0) })
-        if version >= versionWithEdits {
-            writer.fixed(UInt32(change.edits.count))
-            for edit in change.edits { writer.edit(edit) }
-        }
-        if version >= versionWithSeen { writer.pairs(change.seen.mapValues { .int(Int64(bitPattern: $0.rawValue)) }) }
+        writer.fixed(UInt32(change.edits.count))
+        for edit in change.edits { writer.edit(edit) }
+        writer.pairs(change.seen.mapValues { .int(Int64(bitPattern: $0.rawValue)) })
         return writer.bytes
     }
 
     static func decode(_ bytes: UnsafeRawBufferPointer) throws(SluiceError) -> ObjectChange {
         var reader = StoredValue.Reader(bytes: bytes)
-        let version = reader.byte()
-        guard let version, (Self.version...versionWithSeen).contains(version),
-            let kind = reader.byte().flatMap(ObjectChange.Kind.init(rawValue:)),
+        guard reader.byte() == version, let kind = reader.byte().flatMap(ObjectChange.Kind.init(rawValue:)),
             let type = reader.string(), let key = reader.value(), let values = reader.pairs(),
             case .list(let defaults)? = reader.value(), let counters = reader.pairs(),
-            let edits = version >= versionWithEdits ? reader.edits() : [],
-            let seen = version >= versionWithSeen ? reader.pairs() : [:], reader.isAtEnd
+            let edits = reader.edits(), let seen = reader.pairs(), reader.isAtEnd
         else { throw SluiceError(.replicaCorrupt, "A pending change in the local file cannot be read.") }
         let names = defaults.compactMap { if case .string(let name) = $0 { name } else { nil } }
         let amounts = counters.compactMapValues { if case .int(let amount) = $0 { amount } else { nil } }

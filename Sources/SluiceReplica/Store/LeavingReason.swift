@@ -16,14 +16,14 @@ struct LeavingReason {
     /// `nil` if the subscriptions of the class cannot be evaluated on the device.
     private let programs: [Program]?
 
-    init(_ set: StoredSubscriptionSet, _ layout: TableLayout) {
+    init(_ set: StoredSubscriptionSet, _ layout: TableLayout, in schema: Schema) {
         // The queries of a superseded set are no longer stored.
         guard set.state != .superseded else {
             programs = nil
             return
         }
         let queries = set.subscriptions.filter { $0.type == layout.type.name }
-        programs = try? queries.map { try Query.parse($0.query).bind(to: layout.type).compile() }
+        programs = try? queries.map { try Query.parse($0.query).predicate(on: layout.type, in: schema).compile() }
     }
 
     func of(_ row: Row) -> LeftObject.Reason {

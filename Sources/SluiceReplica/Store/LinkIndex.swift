@@ -77,8 +77,7 @@ struct LinkIndex: Sendable {
         known.reset()
         let names = ["insert", "delete", "update"].map { "_sluice_link_\($0)_\(layout.type.name)" }
         let triggers = wanted.isEmpty ? [] : self.triggers(layout, properties, names.map(SQLQuote.identifier))
-        // A recreated table has lost its triggers, and those of earlier releases record too many rows. A class whose links are no longer
-        // needed has none.
+        // A recreated table has lost its triggers. A class whose links are no longer needed has none.
         let stored = try connection.statement("SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name IN (?, ?, ?)")
         for (index, name) in names.enumerated() { stored.bind(index, name) }
         var there: Set<String> = []

@@ -1,4 +1,4 @@
-import GRDBSQLite
+import CSQLite
 import SluiceCore
 
 /// The conversion of values to and from columns.

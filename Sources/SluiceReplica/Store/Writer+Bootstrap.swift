@@ -178,7 +178,7 @@ extension Writer {
             if !staged { try connection.execute(layout.creation(of: layout.staging)) }
             // Objects with pending changes come first: the two steps after it skip those that keep a server row.
             try takePending(layout, set, replaces: replaced.contains(layout.index))
-            if replaced.contains(layout.index) { try removeUnstaged(layout, LeavingReason(set, layout)) }
+            if replaced.contains(layout.index) { try removeUnstaged(layout, LeavingReason(set, layout, in: store.schema)) }
             try showStaged(layout)
         }
         connection.forgetStatements()

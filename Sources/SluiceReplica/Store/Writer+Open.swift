@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Creation and upgrade of the file.
+/// Creation of the file, and its adjustment to the app's schema.
 extension Writer {
     private static let tables = """
         CREATE TABLE IF NOT EXISTS _sluice_meta (name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
@@ -36,9 +36,6 @@ extension Writer {
             try connection.execute(Writer.tables + CommitHistory.table)
             let fields = try readMeta()
             meta = ReplicaMeta(fields)
-            try fitSubscriptions()
-            try fitRemovals()
-            try fitServerRows()
             if fields["format"] == nil { try setMeta("format", .int(Writer.formatVersion)) }
             let lacksData = try fitTables()
             try store.links.fit(store)
@@ -110,9 +107,8 @@ extension Writer {
         guard case .int(let version)? = try readMeta()["format"] else {
             throw SluiceError(.replicaCorrupt, "The local file has no format version.")
         }
-        guard version <= Writer.formatVersion else {
-            throw SluiceError(
-                .replicaVersion, "The local file has format \(version), this release reads up to \(Writer.formatVersion).")
+        guard version == Writer.formatVersion else {
+            throw SluiceError(.replicaVersion, "The local file has format \(version), this release reads \(Writer.formatVersion).")
         }
     }
 
@@ -140,34 +136,6 @@ extension Writer {
             try remember(layout)
         }
         return lacksData
-    }
-
-    /// Adds the column of options, which files of earlier releases lack.
-    private func fitSubscriptions() throws(SluiceError) {
-        let statement = try connection.statement("SELECT 1 FROM pragma_table_info('_sluice_subscription') WHERE name = 'options'")
-        let hasOptions = try statement.step()
-        statement.reset()
-        if !hasOptions { try connection.execute("ALTER TABLE _sluice_subscription ADD COLUMN options BLOB") }
-        let highest = try connection.statement("SELECT max(id) FROM _sluice_subscription")
-        if try highest.step() { meta.subscription = max(meta.subscription, highest.unsigned(0)) }
-        highest.reset()
-    }
-
-    /// Adds the column of reasons, which files of earlier releases lack.
-    private func fitRemovals() throws(SluiceError) {
-        let statement = try connection.statement("SELECT 1 FROM pragma_table_info('_sluice_staged_removal') WHERE name = 'reason'")
-        let hasReasons = try statement.step()
-        statement.reset()
-        if !hasReasons { try connection.execute("ALTER TABLE _sluice_staged_removal ADD COLUMN reason INTEGER") }
-    }
-
-    /// Adds the columns of clocks, which files of earlier releases lack.
-    private func fitServerRows() throws(SluiceError) {
-        let statement = try connection.statement("SELECT 1 FROM pragma_table_info('_sluice_server') WHERE name = 'clocks'")
-        let hasClocks = try statement.step()
-        statement.reset()
-        guard !hasClocks else { return }
-        try connection.execute("ALTER TABLE _sluice_server ADD COLUMN clocks BLOB; ALTER TABLE _sluice_server ADD COLUMN time INTEGER")
     }
 
     private func addColumns(_ layout: TableLayout, before: [String: String]) throws(SluiceError) {

@@ -116,7 +116,7 @@ extension Writer {
     // MARK: Showing
 
     /// The client's number, which decides between writes of the same time.
-    private var client: ClientID { meta.identity?.client ?? Overlay.unnumbered }
+    var client: ClientID { meta.identity?.client ?? Overlay.unnumbered }
 
     /// Returns the server's state of an object, merged with the pending changes and those of the open transaction.
     func overlaid(_ layout: TableLayout, key: Value, own: [ObjectChange]) throws(SluiceError) -> (server: ServerObject, state: ObjectState)
@@ -124,11 +124,6 @@ extension Writer {
         let server = try keptServerObject(layout, key: key)
         let pending = try pendingChanges(layout, key: key) + own.map { PendingChange(underWay: $0) }
         return (server, try Overlay.state(server: server, pending: pending, client: client, type: layout.type))
-    }
-
-    /// Applies one more change of the open transaction.
-    func overlay(_ change: ObjectChange, on state: inout ObjectState, _ type: ObjectType) throws(SluiceError) {
-        try Overlay.add(PendingChange(underWay: change), client: client, to: &state, type: type)
     }
 
     /// Makes the table show the server row merged with the pending changes. Drops the server row if no change is pending.
@@ -168,7 +163,7 @@ extension Writer {
         case .known(let reason): return reason
         case .unstaged(let set):
             guard let row = try store.row(type: layout.index, key: key) else { return nil }
-            return LeavingReason(set, layout).of(row)
+            return LeavingReason(set, layout, in: store.schema).of(row)
         }
     }
 

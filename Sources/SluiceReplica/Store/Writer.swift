@@ -29,7 +29,7 @@ struct WriterNews {
 /// The writing side of a replica. All changes of the file go through it.
 // Sendable because: it is used on the replica's writer queue only, or by the one holder of a lease on that queue.
 final class Writer: @unchecked Sendable {
-    /// The format that this release writes. It reads all older ones.
+    /// The format of the file that this release writes and reads.
     static let formatVersion: Int64 = 1
 
     let connection: Connection

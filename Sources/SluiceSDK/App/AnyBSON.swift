@@ -1,5 +1,6 @@
 public import Foundation
 import SluiceCore
+import SluiceValues
 
 /// A document of the server, such as a user's custom data.
 public typealias Document = [String: AnyBSON?]
@@ -37,14 +38,14 @@ public enum AnyBSON: Hashable, Sendable {
         case .array(let v): self = .array(v.map { AnyBSON($0) })
         case .object(let members):
             self =
-                AnyBSON(extended: ExtendedJSON.value(json)) ?? AnyBSON(form: members)
+                ExtendedForm(json).flatMap(AnyBSON.init(extended:)) ?? AnyBSON(form: members)
                 ?? .document(Dictionary(members.map { ($0.key, AnyBSON($0.value)) }, uniquingKeysWith: { $1 }))
         }
     }
 
-    /// Converts a form of extended JSON that objects of a Realm contain; nil for any other object.
-    private init?(extended value: SluiceCore.Value) {
-        switch value {
+    /// Converts a form of extended JSON that objects of a Realm contain; nil for a link, which a document keeps as an object.
+    private init?(extended form: ExtendedForm) {
+        switch form {
         case .int(let v): self = .int64(v)
         case .double(let v): self = .double(v)
         case .decimal(let v): self = .decimal128(Decimal128(v))
@@ -52,7 +53,7 @@ public enum AnyBSON: Hashable, Sendable {
         case .uuid(let v): self = .uuid(UUID(v))
         case .binary(let v): self = .binary(Data(v))
         case .timestamp(let v): self = .datetime(Date(v))
-        default: return nil
+        case .link: return nil
         }
     }
 
@@ -62,14 +63,14 @@ public enum AnyBSON: Hashable, Sendable {
         case .bool(let v): .bool(v)
         case .int32(let v): .int(Int64(v))
         case .int64(let v): .int(v)
-        case .double(let v): ExtendedJSON.json(.double(v))
+        case .double(let v): ExtendedForm.json(v)
         case .string(let v): .string(v)
         case .array(let v): .array(v.map { ($0 ?? .null).json })
         case .document(let v): .object(v.map { JSON.Member($0.key, ($0.value ?? .null).json) })
         case .objectId(let v): ["$oid": .string(v.stringValue)]
         case .datetime(let v): ["$date": ["$numberLong": .string("\(Self.milliseconds(v))")]]
         case .uuid(let v): ["$uuid": .string(v.uuidString.lowercased())]
-        case .binary(let v): ["$binary": ["base64": .string(Base64.encode(Array(v))), "subType": "00"]]
+        case .binary(let v): ExtendedForm.binary(Array(v)).json
         case .decimal128(let v): ["$numberDecimal": .string(v.stringValue)]
         case .regex(let v): ["$regularExpression": ["pattern": .string(v.pattern), "options": .string(Self.text(v.options))]]
         case .timestamp(let v): ["$timestamp": ["t": .int(Self.seconds(v)), "i": 0]]

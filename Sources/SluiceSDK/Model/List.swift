@@ -79,8 +79,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
             count = edited.count
             // The app's range counts shown elements; the stored range counts hidden links too.
             target = range.map { storedRange($0, in: place) } ?? count..<count
-            edited.replace(target, with: new)
-            place.edited()
+            place.edit { () throws(SluiceError) in try edited.replace(target, with: new) }
         } else {
             var values = stored
             count = values.count
@@ -202,8 +201,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
             return
         }
         if let edited = place.editedCollection() {
-            edited.replace(0..<edited.count, with: [])
-            place.edited()
+            place.edit { () throws(SluiceError) in try edited.replace(0..<edited.count, with: []) }
         } else {
             place.write(.list([]), [.clear(.list)])
         }
@@ -222,7 +220,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         for index in [from, to] where index < 0 || index >= count {
             throwRealmException("Index \(index) is out of bounds (must be less than \(count)).")
         }
-        if editInPlace({ $0.move(from: from, to: to) }) { return }
+        if editInPlace({ list throws(SluiceError) in try list.move(from: from, to: to) }) { return }
         reorder { $0.insert($0.remove(at: from), at: to) }
     }
 
@@ -241,18 +239,17 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         for index in [index1, index2] where index < 0 || index >= count {
             throwRealmException("Index \(index) is out of bounds (must be less than \(count)).")
         }
-        if editInPlace({ $0.swap(index1, index2) }) { return }
+        if editInPlace({ list throws(SluiceError) in try list.swap(index1, index2) }) { return }
         reorder { $0.swapAt(index1, index2) }
     }
 
     /// Permutes the stored elements of an edited collection.
     /// Requires that all are shown, so that indices agree, and that no accessor follows elements.
     /// - Returns: `false` if the list is not edited in place.
-    private func editInPlace(_ body: (EditedCollection) -> Void) -> Bool {
+    private func editInPlace(_ body: (EditedCollection) throws(SluiceError) -> Void) -> Bool {
         guard let place, !Element._hasPlace, let edited = place.editedCollection() else { return false }
         if let shown = shown(stored, at: place), shown.count < edited.count { return false }
-        body(edited)
-        place.edited()
+        place.edit { () throws(SluiceError) in try body(edited) }
         return true
     }
 

@@ -117,8 +117,7 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue>: RealmKeyedCol
         Map.check(key)
         let new = value.map { $0._stored(in: place.owner).value }
         if let edited = place.editedCollection() {
-            edited.set(new, forKey: key)
-            place.edited()
+            place.edit { () throws(SluiceError) in try edited.set(new, forKey: key) }
         } else {
             var values = stored
             values[key] = new

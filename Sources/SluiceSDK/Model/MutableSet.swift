@@ -108,8 +108,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
         }
         let new = objects.map { value($0, place) }
         if let edited = place.editedCollection() {
-            for member in new { edited.insert(member: member) }
-            return place.edited()
+            return place.edit { () throws(SluiceError) in for member in new { try edited.insert(member: member) } }
         }
         change(new.map { .setInsert($0) }, place) { $0 += new }
     }
@@ -118,8 +117,8 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
     public func remove(_ object: Element) {
         // Not for links: the stored form of an unmanaged object would add the object to the Realm.
         if let place, !Element._hasPlace, !Element._kind.isLink, let edited = place.editedCollection() {
-            edited.remove(member: value(object, place))
-            return place.edited()
+            let member = value(object, place)
+            return place.edit { () throws(SluiceError) in try edited.remove(member: member) }
         }
         keep { $0 != object }
     }

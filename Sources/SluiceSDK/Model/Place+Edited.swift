@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceMerge
 import SluiceReplica
 
 /// Edits of collection properties in place: their cost does not grow with the collection.
@@ -9,41 +10,37 @@ extension _Place {
         return row.core.transaction?.shownCollection(type: row.type, key: row.key, property: slot)
     }
 
-    /// Returns the collection to edit in the open transaction. `edited` must follow each edit. The first call is O(elements).
-    /// - Returns: nil if `write` must change it: it is inside another value, the object is gone, or its edits are uploaded one by one.
+    /// Returns the collection to edit in the open transaction. Each edit must go through `edit`. The first call is O(elements).
+    /// - Returns: nil if `write` must change it: it is inside another value, the object is gone, or the transaction uploads its whole value
+    ///   before other edits.
     func editedCollection() -> EditedCollection? {
         guard parent == nil, !isGone, let row = owner._row, row.place == nil else { return nil }
         return row.core.editedCollection(row.type, row.key, slot)
     }
 
-    /// Makes an edit visible to the Realm.
-    func edited() {
+    /// Runs an edit and makes it visible to the Realm. The commit throws its error.
+    func edit(_ body: () throws(SluiceError) -> Void) {
         guard let row = owner._row else { return }
         // Before the clock advances: a stale row must stay stale.
         let wasFresh = row.isFresh
-        row.core.edited(row.type, row.key, slot)
+        row.core.edit(row.type, row.key, slot, body)
         if wasFresh { row.keepFresh(but: slot) }
     }
 
     /// Replaces an element of an edited collection.
+    /// - Parameter change: The change of the property, so that concurrent changes of other parts are kept.
     /// - Returns: `false` if there is no such collection or element.
-    func put(_ value: Value, at step: Step) -> Bool {
-        guard let collection = editedCollection() else { return false }
-        switch (step, collection.isMap) {
-        case (.index(let index), false) where index >= 0 && index < collection.count: collection.replace(index..<index + 1, with: [value])
-        case (.key(let key), true): collection.set(value, forKey: key)
-        default: return false
-        }
-        edited()
+    func put(_ value: Value, at step: Step, by change: ShownEdit) -> Bool {
+        guard let collection = editedCollection(), collection.has(step.shown) else { return false }
+        edit { () throws(SluiceError) in try collection.put(value, at: step.shown, by: change) }
         return true
     }
 
     /// Removes an element of an edited list.
     /// - Returns: `false` if there is no such list or element.
     func remove(at index: Int) -> Bool {
-        guard let collection = editedCollection(), !collection.isMap, index >= 0, index < collection.count else { return false }
-        collection.replace(index..<index + 1, with: [])
-        edited()
+        guard let collection = editedCollection(), collection.has(.index(index)) else { return false }
+        edit { () throws(SluiceError) in try collection.remove(at: index) }
         return true
     }
 }
@@ -62,8 +59,8 @@ extension RealmCore {
         return try? transaction.editedCollection(type: type, key: key, property: slot)
     }
 
-    fileprivate func edited(_ type: Int, _ key: Value, _ slot: Int) {
-        clock.generation += 1
+    fileprivate func edit(_ type: Int, _ key: Value, _ slot: Int, _ body: () throws(SluiceError) -> Void) {
+        change { _ throws(SluiceError) in try body() }
         wrote(type, key, slot)
     }
 

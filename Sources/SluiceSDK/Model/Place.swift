@@ -82,7 +82,7 @@ public final class _Place {
             return
         }
         // The parent may be edited in place, so that its other elements are not copied.
-        if parent.put(value, at: step) { return }
+        if parent.put(value, at: step, by: edit) { return }
         switch (parent.value, step) {
         case (.list(var values), .index(let index)) where values.indices.contains(index):
             values[index] = value

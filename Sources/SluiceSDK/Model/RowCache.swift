@@ -197,6 +197,10 @@ public final class _RowCache {
         // The row reads a collection that is edited in place as null; the transaction has its value.
         if place == nil, let edited = core.transaction?.shownCollection(type: type, key: key, property: slot) { return edited.value }
         if !isFresh { load(slot) }
+        // A collection is not kept here while it is edited in place (`keepFresh`). Now the table has it again.
+        if case .null = values[slot].value, place == nil, core.transaction != nil, schema.properties[slot].kind.collection != .none {
+            reload()
+        }
         return isInvalidated ? nil : values[slot].value
     }
 

@@ -174,16 +174,15 @@ extension ServerMessage.Welcome {
             throw SluiceError(
                 .wrongProtocolVersion, "The gateway speaks version \(message.protocol); this SDK speaks \(WireProtocol.version).")
         }
-        // Older gateways send one number for both.
-        let taken = max(message.ingest, message.ingestTaken)
-        guard max(message.changeset, taken) <= Self.highestNumber else {
-            throw .malformed("no file has the changeset \(message.changeset) or the batch \(taken)")
+        let batch = max(message.ingest, message.ingestTaken)
+        guard max(message.changeset, batch) <= Self.highestNumber else {
+            throw .malformed("no file has the changeset \(message.changeset) or the batch \(batch)")
         }
         guard message.time <= HybridTime.lastMillisecond else { throw .malformed("\(message.time) ms since 1970 is no time of a clock") }
         self.init(
             identity: ReplicaIdentity(client: ClientID(rawValue: message.client), secret: Array(message.secret)),
             schema: try Schema(messages: message.schema), changeset: message.changeset, ingest: message.ingest,
-            ingestTaken: taken, changesetTime: HybridTime(rawValue: message.changesetTime),
+            ingestTaken: message.ingestTaken, changesetTime: HybridTime(rawValue: message.changesetTime),
             maximumMessageBytes: message.maxMessageBytes == 0 ? Limits.messageBytes : Int(message.maxMessageBytes), time: message.time)
     }
 }

@@ -7,30 +7,31 @@ import Testing
 /// read 100 registers and write four of them in each of ten to fifty transactions a second, while their connections, processes and
 /// networks fail. What they have seen must be causally consistent and atomic, and in the end all have what PostgreSQL has.
 ///
-/// `SLUICE_CAUSAL_SEED` runs one seed, `SLUICE_CAUSAL_RUNS` so many new ones instead of one; `SLUICE_CAUSAL_FAULTS=partitions` with
-/// partitions alone instead of everything that can fail. `SLUICE_KILL_SEED` and `SLUICE_KILL_RUNS` are those of the runs in which gateways are killed.
+/// `SLUICE_CAUSAL_SEED` runs one seed, `SLUICE_CAUSAL_RUNS` so many new ones instead of one, and `SLUICE_SOAK=1` fifty, of a minute each.
+/// `SLUICE_CAUSAL_FAULTS=partitions` has partitions alone instead of everything that can fail. `SLUICE_KILL_SEED` and `SLUICE_KILL_RUNS`
+/// are those of the runs in which gateways are killed.
 @Suite(.serialized, .timeLimit(.minutes(120))) struct CausalTests {
     static let environment = ProcessInfo.processInfo.environment
     private static var faults: [RegisterDevice.Fault] {
         environment["SLUICE_CAUSAL_FAULTS"] == "partitions" ? [.cutBoth, .cutToServer, .cutToClient] : RegisterDevice.Fault.allCases
     }
 
-    private static func seeds(_ name: String, usually: Int) -> [UInt64] {
+    private static func seeds(_ name: String) -> [UInt64] {
         if let seed = environment["SLUICE_\(name)_SEED"].flatMap({ UInt64($0) }) { return [seed] }
-        return (0..<(environment["SLUICE_\(name)_RUNS"].flatMap { Int($0) } ?? usually)).map { _ in .random(in: .min ... .max) }
+        return (0..<runs(name, usually: 1, soak: 50)).map { _ in .random(in: .min ... .max) }
     }
 
-    @Test(arguments: seeds("CAUSAL", usually: 1))
+    @Test(arguments: seeds("CAUSAL"))
     func `devices stay causally consistent, partitioned, disconnected, stopped, killed and paused`(seed: UInt64) async throws {
         let folder = try DataFolder()
         let server = try await DevelopmentServer.start(folder, ["--app", try RegisterApp.write(named: "registers", to: folder)])
         let port = try #require(server.url.split(separator: ":").last.flatMap { Int($0) })
         var play = CausalPlay(seed, of: server.appID, sql: try await PostgresConnection.connect(server.postgres)) { [port] }
-        try await play.run(for: .seconds(60), Self.faults)
+        try await play.run(for: .seconds(isSoak ? 60 : 20), Self.faults)
         #expect(await server.stop() == .exit(0), "\(server.program.said)")
     }
 
-    @Test(arguments: seeds("KILL", usually: 2))
+    @Test(arguments: seeds("KILL"))
     func `devices of two gateways over Kafka stay causally consistent, whichever of them is killed`(seed: UInt64) async throws {
         let folder = try DataFolder()
         let app = "registers-\(UUID().uuidString.lowercased())"

@@ -4,7 +4,7 @@ import NIOCore
 import SluiceCore
 import SluiceGateway
 import SluiceKafka
-import SluicePipeline
+import SluicePorts
 import TestSupport
 import Testing
 

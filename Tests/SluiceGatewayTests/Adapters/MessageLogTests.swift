@@ -1,9 +1,11 @@
 import Foundation
 import Logging
 import SluiceCore
+import SluiceEmbeddedLog
 import SluiceGateway
 import SluiceKafka
 import SluicePipeline
+import SluicePorts
 import TestSupport
 import Testing
 

@@ -1,6 +1,7 @@
 import HTTPTypes
 import SluiceCore
 import SluiceGateway
+import SluicePorts
 import Testing
 
 @Suite struct `API keys` {

@@ -5,6 +5,7 @@ import NIOCore
 import SluiceCore
 import SluiceGateway
 import SluiceNet
+import SluicePorts
 import Synchronization
 
 /// Accounts and tokens in memory, with the promises of the port.

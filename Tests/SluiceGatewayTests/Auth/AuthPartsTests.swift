@@ -2,6 +2,7 @@ import Crypto
 import Foundation
 import SluiceCore
 import SluiceGateway
+import SluicePorts
 import Testing
 
 struct AccessTokensTests {

@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceDevServer
 import SluicePostgres
 import Testing
 

@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluicePorts
 import SluiceWire
 import SluiceGateway
 import SluicePostgres

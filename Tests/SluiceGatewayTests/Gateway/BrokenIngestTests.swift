@@ -5,6 +5,7 @@ import NIOCore
 import SluiceCore
 import SluiceGateway
 import SluicePipeline
+import SluicePorts
 import Synchronization
 import TestSupport
 import Testing
@@ -13,10 +14,11 @@ import Testing
     @Test(arguments: [(ErrorCode.logFull, 429), (.logUnreachable, 503), (.logDelivery, 503), (.shuttingDown, 503)])
     func `has what came before counted, and says when to come again`(code: ErrorCode, status: Int) async throws {
         let (type, request) = (Self.type, Self.request)
+        let schema = Schema([type])
         let run = try IngestRun(
-            try IngestForm(request), type: type, schema: Schema([type]), rights: IngestRights(.open, type: type),
-            review: RightsReview(environment: SystemEnvironment()) { IngestRights(.open, type: type) }, intake: TiredIntake(code: code),
-            gate: IngestGate())
+            try IngestForm(request), type: type, schema: schema, rights: IngestRights(.open, type: type, schema: schema),
+            review: RightsReview(environment: SystemEnvironment()) { IngestRights(.open, type: type, schema: schema) },
+            intake: TiredIntake(code: code), gate: IngestGate())
         let told = Mutex<[Int]>([])
         try await run.run(request.body) { results in told.withLock { $0 += results.map(\.line) } }
         #expect(run.summary.accepted == 1_000 && run.summary.rejected == 0 && run.summary.failure?.code == code)
@@ -44,12 +46,13 @@ import Testing
         _ environment: HurriedTime, asking ask: @escaping @Sendable (Int) throws -> Void
     ) async throws -> (summary: IngestSummary, asked: Int) {
         let (type, questions) = (type, Questions())
+        let schema = Schema([type])
         let review = RightsReview(environment: environment) {
             try ask(questions.next())
-            return IngestRights(.open, type: type)
+            return IngestRights(.open, type: type, schema: schema)
         }
         let run = try IngestRun(
-            try IngestForm(request), type: type, schema: Schema([type]), rights: IngestRights(.open, type: type), review: review,
+            try IngestForm(request), type: type, schema: schema, rights: IngestRights(.open, type: type, schema: schema), review: review,
             intake: SlowIntake(environment: environment), gate: IngestGate())
         try await run.run(request.body) { _ in }
         return (run.summary, questions.count)

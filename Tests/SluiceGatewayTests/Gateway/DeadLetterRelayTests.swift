@@ -1,7 +1,9 @@
 import Foundation
 import SluiceCore
+import SluiceEmbeddedLog
 import SluiceGateway
 import SluicePipeline
+import SluicePorts
 import SluicePostgres
 import Synchronization
 import Testing
@@ -45,8 +47,8 @@ import Testing
             try await tellers.log.untilHeld()
             tellers.lead([2])
             try await tellers.untilTurn(2)
-            // Time enough for one that does not wait.
-            try await Task.sleep(for: .seconds(1))
+            // The second waits for what the first has on its way; one that does not wait never gets here.
+            try await tellers.paces[1].untilWaiting()
             #expect(try await tellers.told() == [])
             tellers.log.release()
             try await tellers.untilPublished(1)
@@ -65,6 +67,7 @@ import Testing
 /// Two relays of one database and one log, which holds the first append until it is released.
 private struct TwoTellers {
     let log: LateLog
+    let paces = [RelayPace(), RelayPace()]
     private let leaders: Leaders
     private let connection: PostgresConnection
     private static let topic = "shop.ingest-rejected"
@@ -76,14 +79,14 @@ private struct TwoTellers {
     static func with(_ body: (TwoTellers) async throws -> Void) async throws {
         try await GatewayDatabase.with { conninfo in
             let connection = try await PostgresConnection.connect(conninfo)
-            try await CompanionSchema.migrate(connection)
+            try await CompanionSchema.create(connection)
             let pool = PostgresPool(conninfo, size: 4)
             let tellers = TwoTellers(log: LateLog(), leaders: Leaders(), connection: connection)
             let relays = [1, 2].map { id in
                 let leaders = tellers.leaders
                 let relay = DeadLetterRelay(
                     letters: DeadLetterStore(pool: pool), log: tellers.log, topic: topic, longestAppend: .seconds(3),
-                    environment: SystemEnvironment(), logger: `Every log`.quiet
+                    environment: tellers.paces[id - 1], logger: `Every log`.quiet
                 ) { leaders.ids.withLock { $0.contains(id) } }
                 return Task { try await relay.run() }
             }
@@ -131,6 +134,31 @@ private struct TwoTellers {
                 for entry in fetch.entries { ids.append(Int(try JSON.parse(Array(fetch.arena[entry.value]))["id"]?.int ?? 0)) }
             }
             return ids
+        }
+    }
+}
+
+/// A relay's time: its pause of a second between two looks takes a fiftieth of that. Any other sleep is a wait for the end of the turn
+/// before, which takes as long as it says.
+private final class RelayPace: Environment {
+    private let system = SystemEnvironment()
+    private let isWaiting = Mutex(false)
+
+    func wallMilliseconds() -> Int64 { system.wallMilliseconds() }
+    func monotonicNanoseconds() -> UInt64 { system.monotonicNanoseconds() }
+    func random() -> UInt64 { system.random() }
+
+    func sleep(nanoseconds: UInt64) async throws {
+        if nanoseconds == 1_000_000_000 { return try await system.sleep(nanoseconds: nanoseconds / 50) }
+        isWaiting.withLock { $0 = true }
+        try await system.sleep(nanoseconds: nanoseconds)
+    }
+
+    func untilWaiting() async throws {
+        let end = ContinuousClock.now + .seconds(60)
+        while !isWaiting.withLock(\.self) {
+            try #require(ContinuousClock.now < end, "The relay does not wait for the turn before.")
+            try await Task.sleep(for: .milliseconds(5))
         }
     }
 }

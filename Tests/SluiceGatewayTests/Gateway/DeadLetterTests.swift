@@ -3,7 +3,7 @@ import Logging
 import SluiceCore
 import SluiceGateway
 import SluiceKafka
-import SluicePipeline
+import SluicePorts
 import SluicePostgres
 import Testing
 

@@ -1,6 +1,7 @@
 import SluiceCore
 import SluiceGateway
 import SluicePostgres
+import SluiceTools
 import SluiceWire
 import TestSupport
 import Testing

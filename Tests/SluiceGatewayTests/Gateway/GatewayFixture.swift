@@ -5,6 +5,7 @@ import SluiceGateway
 import SluiceKafka
 import SluicePipeline
 import SluicePostgres
+import SluiceTools
 import TestSupport
 import Testing
 
@@ -116,7 +117,11 @@ struct RunningGateway: Sendable {
         var logger = Logger(label: "test") { StreamLogHandler.standardError(label: $0) }
         // What the gateway says of bad input is no news to whoever runs the tests.
         logger.logLevel = ProcessInfo.processInfo.environment["SLUICE_LOG"].flatMap { Logger.Level(rawValue: $0) } ?? .critical
+        var configuration = configuration
+        // The usual hash takes seconds in a build without optimization, and dozens of tests log in.
+        configuration.passwordCost = AuthFixture.cost
         let gateway = Gateway(configuration, logger: given ?? logger, environment: environment)
+        let postgres = configuration.postgres
         let (addresses, ready) = AsyncStream<Gateway.Addresses>.makeStream(bufferingPolicy: .bufferingNewest(1))
         return try await withThrowingTaskGroup(of: R?.self) { group in
             group.addTask {
@@ -127,8 +132,7 @@ struct RunningGateway: Sendable {
             group.addTask {
                 for await address in addresses {
                     return try await body(
-                        RunningGateway(
-                            url: address.url, adminURL: address.adminURL, conninfo: configuration.postgres, app: address.appID))
+                        RunningGateway(url: address.url, adminURL: address.adminURL, conninfo: postgres, app: address.appID))
                 }
                 // The gateway did not start: its own error ends the group.
                 return nil
@@ -185,7 +189,7 @@ struct RunningGateway: Sendable {
         var token: String
     }
 
-    /// A new user with these custom data, without a password, whose checking takes longer than most tests.
+    /// A new user with these custom data, without a password.
     func account(customData: String = "{}") async throws -> Account {
         let login = try await request("POST", "/api/client/v2.0/app/\(app)/auth/providers/anon-user/login", "{}").json
         let id = try #require(login["user_id"]?.string, "logging in answered \(login)")

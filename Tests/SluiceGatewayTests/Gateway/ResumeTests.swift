@@ -4,6 +4,7 @@ import SluiceCore
 import SluiceGateway
 import SluiceKafka
 import SluicePipeline
+import SluicePorts
 import SluiceWire
 import Testing
 

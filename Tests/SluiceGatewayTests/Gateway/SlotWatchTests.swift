@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import SluiceCore
+import SluiceDevServer
 import SluiceGateway
 import SluicePostgres
 import Testing

@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluiceGateway
+import SluiceTools
 import Testing
 
 /// The table of an asymmetric class that is cut by time, from `ingest.json` to the partition that is dropped.

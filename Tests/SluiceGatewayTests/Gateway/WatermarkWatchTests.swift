@@ -2,6 +2,7 @@ import Logging
 import SluiceCore
 import SluiceGateway
 import SluicePipeline
+import SluicePorts
 import Synchronization
 import Testing
 

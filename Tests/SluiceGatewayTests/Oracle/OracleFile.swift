@@ -36,7 +36,7 @@ struct OracleFile {
     ]
 
     init(_ path: String, _ limits: OracleLimits, _ comment: String) throws {
-        file = try #require(SQLiteLibrary(reading: path))
+        file = try SQLiteLibrary(reading: path)
         self.limits = limits
         self.comment = comment
         try file.run("PRAGMA busy_timeout = 30000")

@@ -2,7 +2,7 @@ import Foundation
 import SluiceCore
 import SluiceGateway
 import SluiceKafka
-import SluicePipeline
+import SluicePorts
 import SluiceWire
 import Testing
 

@@ -4,6 +4,7 @@ import Logging
 import SluiceCore
 import SluiceGateway
 import SluicePluginHost
+import SluiceTools
 import Testing
 
 /// `plugins.json`: which plugins an app has, and that nothing else is loaded.

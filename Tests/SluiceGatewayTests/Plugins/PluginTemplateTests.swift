@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluiceGateway
+import SluiceTools
 import Testing
 
 /// What `sluice plugin new` makes, and `sluice plugin check`.
@@ -32,7 +33,7 @@ import Testing
         let report = try await PluginInspection.check(
             made.appendingPathComponent("libOpenShops.so").path, directory: nil, config: (["types": ["Thing"]], "test"))
         #expect(report.isFit, "\(report.text)")
-        #expect(report.text.hasPrefix("OpenShops 0.1: check_write_rows, configure, open_session"))
+        #expect(report.text.hasPrefix("OpenShops 0.1: check_write, configure, open_session"))
         #expect(report.text.contains("leak nothing"))
     }
 
@@ -46,7 +47,7 @@ import Testing
             """
             swiftc -swift-version 6 -enable-testing -emit-library -emit-module -module-name OwnThings \(kit) -o libOwnThings.so \
             -Xlinker -z -Xlinker defs -Xlinker --version-script=exports.map Sources/OwnThings/*.swift \
-            \(Built.folder)/SluicePluginKit.build/*.o \(Built.folder)/CSluicePlugin.build/*.o
+            \(Built.folder)/SluicePluginKit.build/*.o \(Built.folder)/SluiceValues.build/*.o \(Built.folder)/CSluicePlugin.build/*.o
             swiftc -swift-version 6 -typecheck -module-name OwnThingsTests \(kit) -I . Tests/OwnThingsTests/*.swift \
             -plugin-path "$(dirname "$(readlink -f "$(which swiftc)")")/../lib/swift/host/plugins/testing"
             swift package dump-package >/dev/null
@@ -59,7 +60,7 @@ import Testing
         let template = try PluginTemplate(name: "x", language: .c, package: "")
         for name in ["sluice_plugin.h", "sluice_rows.h"] {
             let header = try String(contentsOf: Self.root.appendingPathComponent("Sources/CSluicePlugin/include/\(name)"), encoding: .utf8)
-            #expect(template.files[name] == header, "Copy the header into Sources/SluiceGateway/PluginTool/PluginHeader*.swift.")
+            #expect(template.files[name] == header, "Copy the header into Sources/SluiceTools/Plugin/PluginHeader*.swift.")
         }
     }
 
@@ -164,7 +165,7 @@ import Testing
         try (try Data(contentsOf: file) + [0]).write(to: file)
         let entries = try await PluginInspection.list(folder.url.path, keys: [])
         #expect(entries.map(\.problem?.code) == [nil, nil, .pluginAltered])
-        #expect(entries[0].text.contains("AppServicesRules 1.0: check_write, check_write_rows, configure, open_session"))
+        #expect(entries[0].text.contains("AppServicesRules 1.0: check_write, configure, open_session"))
         #expect(entries[1].text.hasPrefix("plugins/DenyAllC/libDenyAllC.so: DenyAllC 1.0"))
     }
 }

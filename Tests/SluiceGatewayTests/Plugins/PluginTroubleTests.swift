@@ -3,7 +3,8 @@ import Logging
 import SluiceCore
 import SluiceGateway
 import SluiceKafka
-import SluicePipeline
+import SluicePorts
+import SluiceTools
 import SluiceWire
 import Testing
 

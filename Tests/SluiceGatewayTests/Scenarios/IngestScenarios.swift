@@ -64,7 +64,7 @@ final class Survey: AsymmetricObject {
     @MainActor
     private static func waiting(_ realm: Realm) throws -> Int64 {
         let path = try #require(realm.configuration.fileURL).path
-        let file = try #require(SQLiteLibrary(reading: path))
+        let file = try SQLiteLibrary(reading: path)
         try file.run("PRAGMA busy_timeout = 30000")
         return try #require(try file.run("SELECT count(*) FROM _sluice_ingest").first)
     }

@@ -75,7 +75,7 @@ import Testing
 
     /// How many objects of a device's file wait to be acknowledged.
     private static func waiting(_ path: String) throws -> Int64? {
-        let file = try #require(SQLiteLibrary(reading: path))
+        let file = try SQLiteLibrary(reading: path)
         try file.run("PRAGMA busy_timeout = 30000")
         return try file.run("SELECT count(*) FROM _sluice_ingest").first
     }

@@ -1,6 +1,7 @@
 import SluiceCore
 import SluiceGateway
 import SluiceSDK
+import SluiceTools
 import Testing
 
 /// A class that is asymmetric in the app or on the server alone (ING-3, RST-11).

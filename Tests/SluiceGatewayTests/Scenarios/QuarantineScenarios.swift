@@ -2,6 +2,7 @@ import Foundation
 import SluiceCore
 import SluiceGateway
 import SluiceSDK
+import SluiceTools
 import Testing
 
 /// Rows that SQL wrote and that do not fit their classes.

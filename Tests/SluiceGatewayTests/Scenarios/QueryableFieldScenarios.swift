@@ -3,6 +3,7 @@ import Logging
 import SluiceCore
 import SluiceGateway
 import SluiceSDK
+import SluiceTools
 import Testing
 
 /// Which fields subscriptions may name, and when that changes.

@@ -1,4 +1,5 @@
 import Foundation
+import SluiceDevServer
 import SluicePostgres
 import Testing
 

@@ -4,6 +4,7 @@ import SluiceCore
 import SluiceGateway
 import SluiceReplica
 import SluiceSync
+import SluiceTools
 import Testing
 
 /// Roles that are edited while a device is in the middle of something.

@@ -2,6 +2,7 @@ import Logging
 import SluiceCore
 import SluiceGateway
 import SluicePostgres
+import SluiceTools
 import Testing
 
 /// `sluice schema` before tables that other programs made.

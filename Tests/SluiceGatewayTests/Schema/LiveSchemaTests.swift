@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluiceGateway
+import SluiceTools
 import Testing
 
 /// Rows that are written while a schema grows: whoever has the new class or property gets every one of them, with its values.

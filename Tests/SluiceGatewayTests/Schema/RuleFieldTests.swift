@@ -2,6 +2,8 @@ import Foundation
 import Logging
 import SluiceCore
 import SluiceGateway
+import SluicePorts
+import SluiceTools
 import Testing
 
 /// Rules that name a field which the class lacks, where an operator meets them.

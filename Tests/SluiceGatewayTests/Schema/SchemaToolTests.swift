@@ -1,6 +1,7 @@
 import SluiceCore
 import SluiceGateway
 import SluicePostgres
+import SluiceTools
 import Testing
 
 /// Schemas of an app directory that change, against PostgreSQL and gateways that run.

@@ -1,0 +1,75 @@
+package import Logging
+package import SluiceCore
+import SluicePorts
+package import SluicePostgres
+
+/// The authentication of a gateway: accounts, tokens, API keys, and the watch for changed users.
+package struct GatewayAccess: Sendable {
+    package let users: UserService
+    /// The API keys that programs log in with.
+    let keys: APIKeys
+    let authenticator: AccountAuthenticator
+    /// The changes of users since the gateway opened.
+    let watch: UserWatch
+    /// Seals the client view records and resume offers that clients store for the app's gateways.
+    let sealer: KeySealer
+
+    package static func open(
+        pool: PostgresPool, app: AppConfiguration, isDevelopment: Bool, passwordCost: PasswordHasher.Cost,
+        environment: any Environment, logger: Logger
+    ) async throws -> GatewayAccess {
+        let store = TokenStore(pool: pool)
+        let tokens = try await AccessTokens(
+            appID: app.appID, key: try await store.signingKey("access", proposed: newKey()), environment: environment)
+        let sealer = KeySealer(key: try await store.signingKey("held", proposed: newKey()))
+        try await PostgresFailure.translating { try await followCustomData(app, pool, logger) }
+        let directory = PostgresUsers(pool: pool)
+        let watch = try await UserWatch(UserChangeStore(pool: pool), environment: environment, logger: logger)
+        let providers = Set(app.authProviders.filter(\.isEnabled).map(\.type))
+        let users = UserService(
+            directory: directory, tokens: tokens,
+            settings: .init(
+                providers: providers, refreshTokenLifetime: Int64(app.refreshTokenLifetime), exemptsLoopback: isDevelopment),
+            passwords: PasswordHasher(cost: passwordCost), environment: environment,
+            changed: { _, _ in await watch.look() })
+        return GatewayAccess(
+            users: users, keys: APIKeys(directory: APIKeyStore(pool: pool), users: users),
+            authenticator: AccountAuthenticator(tokens: tokens, directory: directory), watch: watch, sealer: sealer)
+    }
+
+    /// Takes custom data from the app's collection if it names one, and from the admin API otherwise.
+    private static func followCustomData(_ app: AppConfiguration, _ pool: PostgresPool, _ logger: Logger) async throws {
+        let follower = CustomDataTable(pool: pool)
+        guard let custom = app.customUserData else { return try await follower.unfollow() }
+        let table = custom.table
+        if try await follower.follow(schema: table.schema, table: table.name, userID: custom.userIDField) { return }
+        logger.warning(
+            "There is no such table or column: custom data are what the admin API sets.",
+            metadata: ["table": "\(table.schema).\(table.name)", "column": "\(custom.userIDField)", "file": "auth/custom_user_data.json"])
+    }
+
+    private static func newKey() -> [UInt8] {
+        var generator = SystemRandomNumberGenerator()
+        return (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+    }
+}
+
+/// An authenticator that verifies a token and reads the account. A session starts with the user's current data. Disabled users cannot
+/// start one.
+struct AccountAuthenticator: Authenticator {
+    let tokens: AccessTokens
+    let directory: any UserDirectory
+
+    func authenticate(token: String) async throws -> Authenticated {
+        let verified = try await tokens.verify(token)
+        return Authenticated(user: try await user(id: verified.user.id), expires: verified.expires)
+    }
+
+    func user(id: String) async throws -> UserContext {
+        guard let account = try await directory.find(id: id) else {
+            throw SluiceError(.badAuthentication, "User \(id) does not exist any more.")
+        }
+        guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
+        return account.context
+    }
+}

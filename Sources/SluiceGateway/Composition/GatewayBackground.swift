@@ -1,0 +1,65 @@
+import ServiceLifecycle
+import SluiceCore
+import SluiceKafka
+import SluicePipeline
+import SluicePorts
+import SluicePostgres
+
+/// The background services of a gateway. They start in the order of these functions and end in the opposite one.
+extension GatewayBuilder {
+    /// The stages of the pipeline, with the check that the watermark moves.
+    func pipelineServices(_ delivery: Delivery, _ publishing: Publishing, _ sessions: SessionServices) -> [any Service] {
+        let (feed, fanout, publisher, publisherWatch) = (delivery.feed, delivery.fanout, publishing.publisher, publishing.watch)
+        let watermark = WatermarkWatch(
+            fanout: fanout, readiness: readiness, environment: environment, logger: logger,
+            pieces: { publisherWatch.pieces.count }, end: { try await sessions.snapshots.currentLSN() },
+            cause: { [kafka = outside.kafka] in kafka?.trouble })
+        return [
+            BackgroundService("feed") { try await feed.run() },
+            BackgroundService("publisher") { try await publisher.run() },
+            BackgroundService("watermark") { try await watermark.run() },
+        ]
+    }
+
+    /// The periodic checks of PostgreSQL and the log.
+    func watchServices(_ model: Model, _ publishing: Publishing, _ quarantine: QuarantineKeeper) -> [any Service] {
+        let slot = SlotWatch(pool: pool, slot: outside.names.slot, logger: logger)
+        let tables = TableWatch(tables: model.tables, environment: environment, logger: logger)
+        let partitions = PartitionKeeper(store: TimePartitionStore(pool: pool), environment: environment, logger: logger)
+        let (environment, recordBounds) = (environment, publishing.recordBounds)
+        return [
+            BackgroundService("slot") { try await slot.run(environment) },
+            BackgroundService("record bounds") { try await recordBounds.run() },
+            BackgroundService("quarantine") { try await quarantine.run() },
+            BackgroundService("tables") { try await tables.run() },
+            BackgroundService("partitions") { try await partitions.run() },
+        ]
+    }
+
+    /// The removal of expired rows of the schema `sluice`, and the adoption of recorded schemas.
+    func cleaningServices(_ stores: GatewayParts.Stores, _ publishing: Publishing, _ letters: DeadLetterStore) -> [any Service] {
+        let (idempotency, schemaWatch) = (stores.idempotency, publishing.schemaWatch)
+        let housekeeping = Housekeeping(
+            clients: ClientStore(pool: pool), offlineDays: app.maximumOfflineDays, letters: letters, hasTopic: outside.kafka != nil,
+            writes: WriteRejectionStore(pool: pool), audit: stores.audit, environment: environment, logger: logger)
+        var services: [any Service] = [BackgroundService("idempotency") { try await idempotency.prune() }]
+        if !configuration.isDevelopment { services.append(BackgroundService("schema") { try await schemaWatch.run() }) }
+        services.append(BackgroundService("housekeeping") { try await housekeeping.run() })
+        return services
+    }
+
+    /// The sinks of the ingest log and the dead-letter topic. None with the embedded log, which has neither.
+    func kafkaServices(_ model: Model, _ rules: PluginRules, _ ingest: Ingest, _ letters: DeadLetterStore) -> [any Service] {
+        guard let kafka = outside.kafka else { return [] }
+        let (store, topic) = (ingest.store, topics.deadLetters)
+        let relay = DeadLetterRelay(
+            letters: letters, log: kafka, topic: topic, longestAppend: kafka.longestAppend, environment: environment, logger: logger
+        ) { try await !store.claim(topic: topic, partitions: 1).isEmpty }
+        return [
+            BackgroundService("dead letters") { try await relay.run() },
+            IngestService(
+                schema: model.schema, topics: topics, log: log, store: store, rules: rules, environment: environment, watch: ingest.watch,
+                logger: logger),
+        ]
+    }
+}

@@ -1,0 +1,191 @@
+import Logging
+import ServiceLifecycle
+import SluiceCore
+import SluiceEmbeddedLog
+import SluicePipeline
+import SluicePorts
+import SluicePostgres
+
+/// Joins the adapters of a gateway to the pipeline's ports. Each function makes one part from those made before.
+struct GatewayBuilder {
+    /// The app's schema, its tables, and the schema recorded in the database.
+    struct Model {
+        let schema: GatewaySchema
+        let tables: GatewayTables
+        let applied: AppliedSchema
+
+        /// The tables as the stores look them up.
+        var shapes: PostgresRowStore.Tables { { [tables] in try tables.shape(of: $0) } }
+    }
+
+    /// The way from the change log to the sessions.
+    struct Delivery {
+        let frames: SocketFrames
+        let fanout: Fanout
+        let feed: Feed
+        let resume: LogResume
+        let watch: SessionWatch
+        let marker: PostgresMarker
+    }
+
+    /// The way of asymmetric objects.
+    struct Ingest {
+        let store: PostgresIngest
+        let intake: any IngestIntake
+        let watch: IngestWatch
+    }
+
+    /// The way from the WAL to the change log.
+    struct Publishing {
+        let publisher: Publisher
+        let schemaWatch: SchemaWatch
+        let recordBounds: RecordBoundWatch
+        let watch: PublisherWatch
+    }
+
+    let configuration: GatewayConfiguration
+    let outside: GatewayOutside
+    let topics: Topics
+    let log: any MessageLog
+    let logger: Logger
+    let environment: any Environment
+    let readiness = Readiness()
+
+    var app: AppConfiguration { configuration.app }
+    var pool: PostgresPool { outside.pools.main }
+
+    init(_ configuration: GatewayConfiguration, _ outside: GatewayOutside, logger: Logger, environment: any Environment) {
+        self.configuration = configuration
+        self.outside = outside
+        topics = Topics(app: configuration.app.appID)
+        log = outside.kafka ?? EmbeddedLog(environment: environment)
+        self.logger = logger
+        self.environment = environment
+    }
+
+    /// Makes all parts.
+    ///
+    /// - Throws: The first part that does not fit. The caller closes `outside`.
+    func build() async throws -> GatewayParts {
+        let model = try await openModel()
+        let rules = try await startRules(model)
+        let access = try await GatewayAccess.open(
+            pool: pool, app: app, isDevelopment: configuration.isDevelopment, passwordCost: configuration.passwordCost,
+            environment: environment, logger: logger)
+        outside.metrics.show(outside.generations.missing)
+        let quarantine = QuarantineKeeper(
+            store: QuarantineStore(pool: pool), tables: model.tables, metrics: outside.metrics, logger: logger)
+        let delivery = makeDelivery(model.schema)
+        let ingest = try await openIngest(model, rules)
+        let sessions = sessionServices(model, rules, access, quarantine, delivery, ingest)
+        let publishing = await openPublishing(model, quarantine)
+        let letters = DeadLetterStore(pool: pool)
+        let stores = GatewayParts.Stores(
+            letters: DeadLetterReplay(
+                letters: letters, intake: ingest.intake, authority: model.schema, hasTopic: outside.kafka != nil),
+            idempotency: IdempotencyKeys(store: IngestRequestStore(pool: pool), environment: environment, logger: logger),
+            audit: AuditLog(pool: pool))
+        let services =
+            pipelineServices(delivery, publishing, sessions) + watchServices(model, publishing, quarantine)
+            + cleaningServices(stores, publishing, letters) + kafkaServices(model, rules, ingest, letters)
+        return GatewayParts(
+            outside,
+            .init(
+                schema: model.schema, access: access, readiness: readiness, watch: delivery.watch, quarantine: quarantine,
+                marker: delivery.marker),
+            stores, sessionServices: sessions, services: services)
+    }
+
+    private func openModel() async throws -> Model {
+        let tables = GatewayTables(app: app, pool: pool, names: outside.names, logger: logger)
+        let applied = AppliedSchema(store: AppSchemaStore(pool: pool))
+        // Nothing is recorded or published of a schema that breaks the one in use; the first throw ends the start.
+        if !configuration.isDevelopment { try await applied.requireNoBreak(app) }
+        let schema = try await GatewaySchema.open(
+            app.schema, fields: app.queryableFields, isDevelopment: configuration.isDevelopment, tables: tables, log: log, topics: topics,
+            tell: outside.generations.configure)
+        // Recorded only once the tables fit, as other gateways adopt the recorded schema.
+        if !configuration.isDevelopment { try await applied.record(app) }
+        let (slot, pool, logger) = (outside.names.slot, pool, logger)
+        try await PostgresFailure.translating { try await PostgresCapture.ensureSlot(slot, pool, logger) }
+        return Model(schema: schema, tables: tables, applied: applied)
+    }
+
+    private func startRules(_ model: Model) async throws -> PluginRules {
+        // Plugins may parse predicates while they are configured.
+        outside.services.connect(model.schema)
+        try await outside.generations.start(model.schema.current())
+        return PluginRules(generations: outside.generations, authority: model.schema)
+    }
+
+    private func makeDelivery(_ schema: GatewaySchema) -> Delivery {
+        let frames = SocketFrames()
+        let watch = SessionWatch(metrics: outside.metrics, environment: environment)
+        let marker = PostgresMarker(configuration.postgres)
+        let fanout = Fanout(
+            authority: schema, frames: frames, environment: environment, logger: logger,
+            marks: WALHeartbeatWriter(marker, environment: environment, logger: logger), observer: watch)
+        let feed = Feed(log: log, topics: topics, fanout: fanout, environment: environment, logger: logger)
+        let resume = LogResume(log: log, feed: feed, environment: environment, logger: logger)
+        return Delivery(frames: frames, fanout: fanout, feed: feed, resume: resume, watch: watch, marker: marker)
+    }
+
+    private func openIngest(_ model: Model, _ rules: PluginRules) async throws -> Ingest {
+        let schema = model.schema
+        let store = PostgresIngest(pool: pool, conninfo: configuration.postgres, tables: model.shapes)
+        let watch = IngestWatch(metrics: outside.metrics, logger: logger)
+        let refusals = IngestRejections(store: store, observer: watch, logger: logger)
+        guard outside.kafka != nil else {
+            return Ingest(
+                store: store,
+                intake: DirectIntake(store: store, rules: rules, authority: schema, refusals: refusals, observer: watch), watch: watch)
+        }
+        // External producers start when the gateway is ready. Brokers would create missing topics with a partition count of their own.
+        for type in schema.current().schema.types where type.kind == .asymmetric {
+            _ = try await schema.ingestPartitions(of: type.name)
+        }
+        let intake = LogIntake(log: log, topics: topics, refusals: refusals, partitions: { try await schema.ingestPartitions(of: $0) })
+        return Ingest(store: store, intake: intake, watch: watch)
+    }
+
+    private func sessionServices(
+        _ model: Model, _ rules: PluginRules, _ access: GatewayAccess, _ quarantine: QuarantineKeeper, _ delivery: Delivery,
+        _ ingest: Ingest
+    ) -> SessionServices {
+        let (schema, tables) = (model.schema, model.tables)
+        return SessionServices(
+            app: app.appID, authenticator: access.authenticator, clients: PostgresClientRegistry(pool: pool), authority: schema,
+            rules: rules,
+            snapshots: PostgresSnapshots(pool: pool, streams: outside.pools.streams, tables: model.shapes, unfit: quarantine.met),
+            committer: Committer(
+                store: writes(to: tables), rules: rules, environment: environment,
+                bound: { [bounds = tables.bounds] in bounds[$0].current }),
+            ingest: TimedIntake(ingest.intake, metrics: outside.metrics, environment: environment), feed: delivery.feed,
+            fanout: delivery.fanout, resume: delivery.resume, layout: schema, frames: delivery.frames, environment: environment,
+            logger: logger, isRecoveryAllowed: app.isRecoveryAllowed, observer: delivery.watch, sealer: access.sealer)
+    }
+
+    private func writes(to tables: GatewayTables) -> PostgresWrites {
+        let rows = PostgresRowStore(
+            pool: pool, waiting: outside.pools.judged, log: DurableLog(pool: outside.pools.disk), tables: { try tables.shape(of: $0) })
+        return PostgresWrites(rows: rows, foreignKeys: { tables.foreignKeys })
+    }
+
+    private func openPublishing(_ model: Model, _ quarantine: QuarantineKeeper) async -> Publishing {
+        let (schema, tables) = (model.schema, model.tables)
+        let schemaWatch = SchemaWatch(applied: model.applied, schema: schema, environment: environment, logger: logger)
+        let recordBounds = RecordBoundWatch(
+            log: log, topics: topics, schema: schema, bounds: tables.bounds, readiness: readiness, environment: environment, logger: logger)
+        // The first clients need the topics' bounds, so the first look is not left to the service.
+        await recordBounds.look()
+        let watch = PublisherWatch(
+            schema: schema, quarantine: quarantine, readiness: readiness, metrics: outside.metrics, logger: logger, bounds: recordBounds)
+        let source = PostgresCapture(
+            conninfo: configuration.postgres, names: outside.names,
+            tables: { TableCatalog(schema: $0, places: tables.places).tables }, bounds: tables.bounds, pool: pool, logger: logger)
+        let publisher = Publisher(
+            source: source, deletions: PostgresForeignDeletions(pool: pool), log: log, authority: schema, layouts: schema, topics: topics,
+            environment: environment, logger: logger, catchUp: schemaWatch.catchUp, report: watch.report)
+        return Publishing(publisher: publisher, schemaWatch: schemaWatch, recordBounds: recordBounds, watch: watch)
+    }
+}

@@ -1,0 +1,60 @@
+import Logging
+import SluiceCore
+import SluiceKafka
+import SluicePluginHost
+import SluicePostgres
+
+/// The systems outside the pipeline: databases, brokers and plugins.
+struct GatewayOutside: Sendable {
+    let pools: GatewayPools
+    let names: ReplicationNames
+    /// nil with the embedded log.
+    let kafka: KafkaLog?
+    let generations: RuleGenerations
+    let plugins: RulePlugins
+    let services: PluginServices
+    let metrics: Metrics
+
+    /// Connects to PostgreSQL and Kafka, and reads the files of the plugins. No plugin is started yet.
+    ///
+    /// - Throws: The first missing or unfit system. The systems opened before it are closed.
+    static func open(_ configuration: GatewayConfiguration, logger: Logger, environment: any Environment) async throws -> GatewayOutside {
+        let pools = GatewayPools(configuration.postgres)
+        var kafka: KafkaLog?
+        do {
+            // Before any wait, so that a wrong Kafka setting fails at once.
+            kafka = try openKafka(configuration, logger: logger)
+            let names = try await PostgresPreparation.prepare(pools.main, app: configuration.app.appID)
+            let metrics = Metrics()
+            let records = PluginRecords(
+                log: kafka, app: configuration.app.appID, isDevelopment: configuration.isDevelopment, logger: logger)
+            let services = PluginServices(users: UserStore(pool: pools.questions))
+            let plugins = RulePlugins(configuration, records: records, services: services, metrics: metrics, logger: logger)
+            let customData = CustomDataTable(pool: pools.questions)
+            let generations = RuleGenerations(
+                try plugins.chain(configuration.app), app: configuration.app, environment: environment
+            ) { app in
+                try await PostgresFailure.translating { try await customData.columns(of: app) }
+            }
+            return GatewayOutside(
+                pools: pools, names: names, kafka: kafka, generations: generations, plugins: plugins, services: services, metrics: metrics)
+        } catch {
+            await kafka?.close()
+            await pools.close()
+            throw error
+        }
+    }
+
+    private static func openKafka(_ configuration: GatewayConfiguration, logger: Logger) throws -> KafkaLog? {
+        guard let servers = configuration.kafka else { return nil }
+        let settings = KafkaConfiguration(
+            bootstrapServers: servers, clientID: "sluice-\(configuration.app.appID)", settings: configuration.kafkaSettings)
+        return try KafkaLog(settings, logger: logger)
+    }
+
+    func close() async {
+        await generations.stop()
+        await kafka?.close()
+        await pools.close()
+    }
+}

@@ -1,0 +1,78 @@
+import Logging
+import ServiceLifecycle
+import SluiceCore
+import SluiceKafka
+import SluicePipeline
+import SluicePostgres
+
+/// The parts of a gateway, opened in order and closed in the opposite one.
+struct GatewayParts: Sendable {
+    /// The parts that sessions and the admin interface share.
+    struct Core: Sendable {
+        let schema: GatewaySchema
+        let access: GatewayAccess
+        let readiness: Readiness
+        let watch: SessionWatch
+        let quarantine: QuarantineKeeper
+        let marker: PostgresMarker
+    }
+
+    /// The stores behind the admin interface and HTTP ingest.
+    struct Stores: Sendable {
+        let letters: DeadLetterReplay
+        let idempotency: IdempotencyKeys
+        let audit: AuditLog
+    }
+
+    private let outside: GatewayOutside
+    private let core: Core
+    private let stores: Stores
+    let sessionServices: SessionServices
+    let services: [any Service]
+
+    init(_ outside: GatewayOutside, _ core: Core, _ stores: Stores, sessionServices: SessionServices, services: [any Service]) {
+        self.outside = outside
+        self.core = core
+        self.stores = stores
+        self.sessionServices = sessionServices
+        self.services = services
+    }
+
+    var pools: GatewayPools { outside.pools }
+    var generations: RuleGenerations { outside.generations }
+    var plugins: RulePlugins { outside.plugins }
+    var metrics: Metrics { outside.metrics }
+    /// The name of the replication slot.
+    var slot: String { outside.names.slot }
+    var schema: GatewaySchema { core.schema }
+    var access: GatewayAccess { core.access }
+    var readiness: Readiness { core.readiness }
+    var watch: SessionWatch { core.watch }
+    var quarantine: QuarantineKeeper { core.quarantine }
+    var letters: DeadLetterReplay { stores.letters }
+    var idempotency: IdempotencyKeys { stores.idempotency }
+    var audit: AuditLog { stores.audit }
+
+    /// Opens all parts.
+    ///
+    /// - Throws: The first missing or unfit part. The parts opened before it are closed.
+    static func open(_ configuration: GatewayConfiguration, logger: Logger, environment: any Environment) async throws -> GatewayParts {
+        try configuration.requireAdminToken()
+        let outside = try await GatewayOutside.open(configuration, logger: logger, environment: environment)
+        do {
+            return try await GatewayBuilder(configuration, outside, logger: logger, environment: environment).build()
+        } catch {
+            await outside.close()
+            throw error
+        }
+    }
+
+    /// Closes the parts. The services must have ended before.
+    func close() async {
+        await outside.generations.stop()
+        await sessionServices.resume.close()
+        await outside.kafka?.close()
+        await core.marker.close()
+        await outside.pools.close()
+    }
+}

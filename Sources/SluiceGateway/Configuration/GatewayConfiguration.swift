@@ -1,0 +1,98 @@
+package import SluiceCore
+package import SluiceKafka
+package import SluiceNet
+
+/// The settings that a gateway starts with.
+package struct GatewayConfiguration: Sendable {
+    package typealias Proxies = TrustedProxies
+    package typealias Admission = AdmissionLimits
+
+    package struct Network: Hashable, Sendable {
+        package var host: String
+        /// The client port; 0 selects a free one.
+        package var port: Int
+        package var adminHost: String
+        package var adminPort: Int
+        /// The reverse proxies in front of the client port.
+        package var trustedProxies: TrustedProxies
+        /// The limits of connections and requests on the client port.
+        package var admission: AdmissionLimits
+
+        package init(
+            host: String = "127.0.0.1", port: Int, adminHost: String = "127.0.0.1", adminPort: Int, trustedProxies: TrustedProxies = .none,
+            admission: AdmissionLimits = AdmissionLimits()
+        ) {
+            self.host = host
+            self.port = port
+            self.adminHost = adminHost
+            self.adminPort = adminPort
+            self.trustedProxies = trustedProxies
+            self.admission = admission
+        }
+    }
+
+    /// Parses the values of `--trusted-proxy`.
+    ///
+    /// - Throws: `configInvalid` with the range at fault.
+    package static func trustedProxies(_ ranges: [String]) throws(SluiceError) -> Proxies {
+        Proxies(try ranges.map { (range) throws(SluiceError) in try NetworkRange(range) })
+    }
+
+    /// Returns the limits of the client port with another limit per address.
+    ///
+    /// - Parameter connectionsPerAddress: The connections per address, at least 4. A quarter of them may be without a valid token.
+    /// - Throws: `configInvalid` for fewer than 4.
+    package static func admission(connectionsPerAddress: Int) throws(SluiceError) -> Admission {
+        guard connectionsPerAddress >= 4 else {
+            throw SluiceError(
+                .configInvalid, "--connections-per-address \(connectionsPerAddress) is less than 4.", fix: "Give at least 4.")
+        }
+        return Admission(connectionsPerAddress: connectionsPerAddress, unauthenticatedPerAddress: connectionsPerAddress / 4)
+    }
+
+    package struct Plugins: Hashable, Sendable {
+        /// The paths of shared libraries, in the order of the chain.
+        package var files: [String]
+        /// `true` if plugins run in the gateway's own process.
+        package var inProcess: Bool
+        /// The public keys that may sign plugins. If it is empty, plugins need no signature.
+        package var keys: [PluginKey]
+
+        package init(files: [String] = [], inProcess: Bool = false, keys: [PluginKey] = []) {
+            self.files = files
+            self.inProcess = inProcess
+            self.keys = keys
+        }
+    }
+
+    package var app: AppConfiguration
+    /// The app directory. The gateway reloads its rules when they change; with nil the rules of `app` stay in use.
+    package var directory: String?
+    /// PostgreSQL, as a libpq connection string.
+    package var postgres: String
+    /// Kafka's bootstrap servers; nil selects the embedded log.
+    package var kafka: String?
+    /// Settings of librdkafka for each Kafka client.
+    package var kafkaSettings: KafkaSettings
+    package var network: Network
+    package var admin = Admin()
+    /// The cost of the hashes of new passwords. A stored hash has its own.
+    package var passwordCost = PasswordHasher.Cost.standard
+    package var plugins: Plugins
+    /// `true` to learn the schema from clients and to allow everything that no rule denies. Not for production.
+    package var isDevelopment: Bool
+
+    package init(
+        app: AppConfiguration, directory: String? = nil, postgres: String, kafka: String?,
+        kafkaSettings: KafkaSettings = [:], network: Network, plugins: Plugins = Plugins(), isDevelopment: Bool = false
+    ) {
+        self.app = app
+        self.directory = directory
+        self.postgres = postgres
+        self.kafka = kafka
+        self.kafkaSettings = kafkaSettings
+        self.network = network
+        self.plugins = plugins
+        self.isDevelopment = isDevelopment
+    }
+}

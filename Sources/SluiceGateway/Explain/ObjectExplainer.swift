@@ -1,0 +1,144 @@
+import SluiceCore
+import SluicePipeline
+import SluicePorts
+import SluicePostgres
+import SluiceQuery
+import Synchronization
+
+/// Explains why a client replica has an object or lacks it.
+///
+/// It combines the row, the rules in use, the user's sessions on this gateway and the write rejections for the object.
+struct ObjectExplainer: Sendable {
+    let users: any UserDirectory
+    let authority: any SchemaAuthority
+    let rules: any Rules
+    let snapshots: any SnapshotStore
+    let environment: any Environment
+    let sessions: SessionService
+    let quarantine: QuarantineKeeper
+    let rejected: WriteRejectionStore
+    let clients: ClientStore
+
+    /// The maximum number of write rejections in the explanation, the newest first.
+    private static let refusals = 5
+    /// The maximum number of client replicas without a session here, the most recently seen first.
+    private static let files = 10
+
+    /// - Parameters:
+    ///   - name: The user's id or e-mail.
+    ///   - id: The primary key, in the form of `keyText`.
+    /// - Throws: `userNotFound`; `unknownType`; `badRequest` for an invalid key.
+    func explain(user name: String, type: String, id: String) async throws -> ObjectExplanation {
+        let schema = authority.current().schema
+        guard let index = schema.types.firstIndex(where: { $0.name == type && $0.kind == .topLevel }) else {
+            throw SluiceError(
+                .unknownType, "The schema has no class '\(type)' with objects of its own.",
+                fix: Suggestion.nearest(to: type, in: schema.types.map(\.name)).map { "Did you mean '\($0)'?" })
+        }
+        let key = try Self.key(id, of: schema.types[index])
+        let account = try await users.account(calledOrMailed: name)
+        let plan = try await Result.of { try await rules.openSession(user: account.context, types: [type]) }
+        let subject = Subject(schema: schema, type: schema.types[index], key: key, row: try await row(key, of: schema.types[index]))
+        let unfit = subject.row == nil ? try await quarantine.reason(type: type, key: key.keyText) : nil
+        var asked: [AskedSession] = []
+        for status in try await sessions.statuses(of: index, named: type, user: account.id) {
+            let narrowed = try await Result.of { () async throws -> Narrowed in
+                // The whole set, as the session passes it: rules may depend on all of its queries.
+                let texts =
+                    status.inquiry.isEmpty ? [] : try await rules.checkSubscription(user: account.context, queries: status.inquiry)
+                return Narrowed(queries: status.own.map { texts[$0] }, included: status.included.map { texts[$0] })
+            }
+            asked.append(AskedSession(status: status, narrowed: narrowed))
+        }
+        let refusals = try await rejected.last(Self.refusals, of: ObjectKey(type: type, key: key), user: account.id)
+        let here = Set(asked.map(\.status.client))
+        let elsewhere = try await clients.seen(of: account.id, limit: Self.files).filter { !here.contains($0.id) }
+        return try ObjectExplanation(
+            account, subject, quarantined: unfit, plan: plan.map { $0[type] }, asked, elsewhere: elsewhere, refusals)
+    }
+
+    /// The object to explain.
+    struct Subject: Sendable {
+        var schema: Schema
+        var type: ObjectType
+        var key: Value
+        /// The row; nil if it does not exist or does not fit its class.
+        var row: Row?
+    }
+
+    /// A session and the rules' result for its queries on the class.
+    struct AskedSession: Sendable {
+        var status: SessionStatus
+        /// The conditions of the rules, or the error that rejects the session's set.
+        var narrowed: Result<Narrowed, SluiceError>
+    }
+
+    /// The conditions that the rules add to a session's queries on the class.
+    struct Narrowed: Sendable {
+        /// The condition of each query, in the order of the session's queries.
+        var queries: [String]
+        /// The condition of objects included by links; nil if the session includes none of the class.
+        var included: String?
+    }
+
+    private static func key(_ text: String, of type: ObjectType) throws(SluiceError) -> Value {
+        let kind = type.properties[type.primaryKey ?? 0].type
+        let key: Value? =
+            switch kind {
+            case .string: .string(text)
+            case .int: Int64(text).map { .int($0) }
+            case .objectId: ObjectIdentifierBytes(hex: text).map { .objectId($0) }
+            case .uuid: UUIDBytes(text).map { .uuid($0) }
+            default: nil
+            }
+        guard let key else {
+            throw SluiceError(
+                .badRequest, "'\(text)' is no \(kind.name), which the primary key of \(type.name) is.",
+                fix: "Write the key as sluice query run prints it: integers in decimal, object ids and UUIDs in hexadecimal digits.")
+        }
+        return key
+    }
+
+    private func row(_ key: Value, of type: ObjectType) async throws -> Row? {
+        let predicate = Predicate.any(of: [key], in: type.primaryKey ?? 0, of: type)
+        let sink = RowSink()
+        _ = try await SnapshotPatience.retry(environment) {
+            try await snapshots.read([SnapshotQuery(type: type, predicate: predicate)], into: sink)
+        }
+        return sink.row
+    }
+}
+
+/// Keeps the last row of a snapshot.
+private final class RowSink: SnapshotSink {
+    private let found = Mutex<Row?>(nil)
+
+    var row: Row? { found.withLock { $0 } }
+
+    /// Accepts any snapshot, as the explanation needs no position in the log.
+    func begin(_ start: SnapshotStart) async throws -> Bool { true }
+
+    func take(_ rows: [RowRef], of buffer: RowBuffer, query: Int, isInOrder: Bool) async throws {
+        for row in rows { buffer.withView(row) { view in found.withLock { $0 = Row(view) } } }
+    }
+}
+
+extension UserDirectory {
+    /// Returns the account with this id, or else with this e-mail.
+    ///
+    /// - Throws: `userNotFound`.
+    func account(calledOrMailed name: String) async throws -> UserAccount {
+        if let account = try await find(id: name) { return account }
+        if let email = try? EmailAddress(name), let account = try await find(email: email.text) { return account }
+        throw SluiceError(.userNotFound, "There is no user with the id or e-mail \(name).")
+    }
+}
+
+extension Result where Failure == SluiceError {
+    /// Runs the body and captures a `SluiceError`.
+    ///
+    /// - Throws: Any other error.
+    fileprivate static func of(_ body: () async throws -> Success) async throws -> Result {
+        do { return .success(try await body()) } catch let error as SluiceError { return .failure(error) }
+    }
+}

@@ -1,0 +1,60 @@
+/// Base64 (RFC 4648), with padding.
+package enum Base64 {
+    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+
+    package static func encode(_ bytes: [UInt8]) -> String { bytes.withUnsafeBytes { encode($0) } }
+
+    package static func encode(_ bytes: UnsafeRawBufferPointer) -> String {
+        let (alphabet, padding) = (Self.alphabet, UInt8(ascii: "="))
+        return String(unsafeUninitializedCapacity: (bytes.count + 2) / 3 * 4) { text in
+            var place = 0
+            for start in stride(from: 0, to: bytes.count, by: 3) {
+                let left = bytes.count - start
+                var bits = UInt32(bytes[start]) << 16
+                if left > 1 { bits |= UInt32(bytes[start + 1]) << 8 }
+                if left > 2 { bits |= UInt32(bytes[start + 2]) }
+                text[place] = alphabet[Int(bits >> 18)]
+                text[place + 1] = alphabet[Int(bits >> 12 & 63)]
+                text[place + 2] = left > 1 ? alphabet[Int(bits >> 6 & 63)] : padding
+                text[place + 3] = left > 2 ? alphabet[Int(bits & 63)] : padding
+                place += 4
+            }
+            return place
+        }
+    }
+
+    /// Returns nil for a character outside the alphabet, a wrong length, missing padding, or bits after the last byte.
+    @inlinable
+    package static func decode(_ text: some StringProtocol) -> [UInt8]? { text.withBytes { decode(utf8: $0) } }
+
+    @usableFromInline
+    static func decode(utf8 text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+        guard text.count.isMultiple(of: 4) else { return nil }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count / 4 * 3)
+        for start in stride(from: 0, to: text.count, by: 4) {
+            let isLast = start + 4 == text.count
+            let padding = isLast ? text[start + 2..<start + 4].filter { $0 == UInt8(ascii: "=") }.count : 0
+            var bits: UInt32 = 0
+            for byte in text[start..<start + 4 - padding] {
+                guard let sextet = sextet(byte) else { return nil }
+                bits = bits << 6 | sextet
+            }
+            bits <<= UInt32(padding) * 6
+            guard padding == 0 || bits & (padding == 1 ? 0xFF : 0xFFFF) == 0 else { return nil }
+            for place in 0..<3 - padding { bytes.append(UInt8(truncatingIfNeeded: bits >> (16 - 8 * UInt32(place)))) }
+        }
+        return bytes
+    }
+
+    private static func sextet(_ byte: UInt8) -> UInt32? {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(byte - UInt8(ascii: "A"))
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(byte - UInt8(ascii: "a")) + 26
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(byte - UInt8(ascii: "0")) + 52
+        case UInt8(ascii: "+"): 62
+        case UInt8(ascii: "/"): 63
+        default: nil
+        }
+    }
+}
