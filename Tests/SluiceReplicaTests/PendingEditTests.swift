@@ -33,6 +33,24 @@ import Testing
         }
     }
 
+    @Test func `edits continue from those that another process has committed`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.apply(batch(10, put: [Row([.int(1), .string("theirs"), .int(0), .null, .list([.string("a")])])]))
+        // A second connection is to the first as another process is.
+        let other = try Replica(path: folder.file, schema: testSchema, environment: TestEnvironment())
+        for (place, tag) in [(replica, "one"), (other, "two"), (replica, "three")] {
+            let transaction = try place.beginWrite()
+            let before = try tags(transaction.store)
+            let edit = ShownEdit([.insert(.string(tag), at: before.count)])
+            try transaction.set(type: 0, key: .int(1), property: 4, .list(before + [.string(tag)]), by: edit)
+            try transaction.commit()
+            let shown = try tags(place.makeReader().store)
+            #expect(shown == before + [.string(tag)])
+        }
+        let shown = try tags(replica.makeReader().store)
+        #expect(shown == ["a", "one", "two", "three"].map { .string($0) })
+    }
+
     /// As if the file had come from a backup: what waits in it, and what is written from here on, is not taken for what the gateway has.
     private func restore(_ replica: Replica, behind last: UInt64) async throws {
         let before = try tags(replica.makeReader().store)

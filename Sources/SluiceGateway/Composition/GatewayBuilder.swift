@@ -158,17 +158,17 @@ struct GatewayBuilder {
             rules: rules,
             snapshots: PostgresSnapshots(pool: pool, streams: outside.pools.streams, tables: model.shapes, unfit: quarantine.met),
             committer: Committer(
-                store: writes(to: tables), rules: rules, environment: environment,
+                store: writes(model), rules: rules, environment: environment,
                 bound: { [bounds = tables.bounds] in bounds[$0].current }),
             ingest: TimedIntake(ingest.intake, metrics: outside.metrics, environment: environment), feed: delivery.feed,
             fanout: delivery.fanout, resume: delivery.resume, layout: schema, frames: delivery.frames, environment: environment,
             logger: logger, isRecoveryAllowed: app.isRecoveryAllowed, observer: delivery.watch, sealer: access.sealer)
     }
 
-    private func writes(to tables: GatewayTables) -> PostgresWrites {
+    private func writes(_ model: Model) -> PostgresWrites {
         let rows = PostgresRowStore(
-            pool: pool, waiting: outside.pools.judged, log: DurableLog(pool: outside.pools.disk), tables: { try tables.shape(of: $0) })
-        return PostgresWrites(rows: rows, foreignKeys: { tables.foreignKeys })
+            pool: pool, waiting: outside.pools.judged, log: DurableLog(pool: outside.pools.disk), tables: model.shapes)
+        return PostgresWrites(rows: rows, foreignKeys: { [tables = model.tables] in tables.foreignKeys })
     }
 
     private func openPublishing(_ model: Model, _ quarantine: QuarantineKeeper) async -> Publishing {

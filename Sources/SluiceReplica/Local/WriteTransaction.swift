@@ -20,7 +20,7 @@ package final class WriteTransaction {
     private var fresh: Set<ObjectKey> = []
     private var ingested: Set<ObjectKey> = []
     /// The states of objects whose values this transaction, or those right before it, edited in part.
-    var edited: [ObjectKey: EditedObject]
+    var edited: [ObjectKey: EditedObject] = [:]
     /// The largest number of `edited` that the next transaction reuses; above it, none is kept.
     private static let keptEdited = 16
     /// The number of objects deleted so far.
@@ -41,13 +41,15 @@ package final class WriteTransaction {
         self.lease = lease
         self.isDurable = isDurable
         self.publish = publish
-        edited = writer.edited
+        let (kept, commits) = (writer.edited, writer.foreignCommits)
         do throws(SluiceError) {
             try writer.begin(isDurable: isDurable)
         } catch {
             isOpen = false
             throw error
         }
+        // Another process may have committed since: its changes are not in these objects.
+        if writer.foreignCommits == commits { edited = kept }
     }
 
     deinit { cancel() }

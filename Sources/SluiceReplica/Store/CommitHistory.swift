@@ -100,6 +100,8 @@ extension Writer {
         version = reached
         foreign.version = reached
         foreignCommits = commits
+        // These objects lack the changes of the other processes.
+        edited = [:]
         committed.merge(foreign)
     }
 }
