@@ -40,7 +40,7 @@ struct PrivateFiles: Sendable {
             try FileManager.default.createDirectory(
                 atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         } catch {
-            throw PostgresFailure(.configInvalid, "The folder \(folder) cannot be made: \(error).")
+            throw PostgresFailure(.configInvalid, "The folder \(folder) cannot be created: \(error).")
         }
         try user?.own(folder)
         if let size = try? FileManager.default.attributesOfItem(atPath: log)[.size] as? Int, size > Self.logBound {

@@ -50,7 +50,7 @@ struct LogForwarder {
         if now / 1_000_000_000 != second {
             // Reported with the next line of a later second.
             if suppressed > 0 {
-                logger.warning("the plugin logs too much", metadata: ["suppressed_lines": "\(suppressed)"])
+                logger.warning("A plugin logs too much.", metadata: ["suppressed_lines": "\(suppressed)"])
             }
             (second, lines, suppressed) = (now / 1_000_000_000, 0, 0)
         }

@@ -128,7 +128,7 @@ package final class PluginChain: Sendable {
         let configuration = AppDescription.configuration(app, for: link.host.spec)
         let answer = try await ask(link, .configure, configuration, budget: link.host.spec.startBudget)
         for warning in try HookCoding.warnings(answer) {
-            logger.warning("a plugin warns about the app", metadata: ["plugin": .string(link.info.name), "text": .string(warning)])
+            logger.warning("A plugin warns about the app.", metadata: ["plugin": .string(link.info.name), "text": .string(warning)])
         }
     }
 
@@ -219,7 +219,7 @@ package final class PluginChain: Sendable {
     package func userChanged(_ user: UserContext) async {
         for link in links(with: .userChanged) {
             do throws(SluiceError) { _ = try await ask(link, .userChanged, ["user": HookCoding.json(user)]) } catch {
-                logger.warning("a plugin failed in user_changed", metadata: ["error": .string(error.description)])
+                logger.warning("A plugin failed in user_changed.", metadata: ["error": .string(error.description)])
             }
         }
     }

@@ -31,7 +31,7 @@ package final class SyncClaim: Sendable {
         guard descriptor >= 0 else {
             let code: ErrorCode = [ENOSPC, EDQUOT].contains(errno) ? .deviceFull : .internalError
             throw SluiceError(
-                code, "\(file) cannot be made: \(String(cString: strerror(errno))).",
+                code, "\(file) cannot be created: \(String(cString: strerror(errno))).",
                 fix: "See that the folder exists, that this user may write it, and that there is room.")
         }
         let claim = SyncClaim(descriptor: descriptor)

@@ -25,7 +25,7 @@ import Testing
         #expect(unknown.contains("config-invalid (901): \(file):2: ") && unknown.contains("ssl.key.passwort"), "\(unknown)")
         try write("security.protocol=sasl_ssl\nsasl.mechanism=hunter2\n")
         let refused = try await Self.refusal(kafka)
-        #expect(refused.contains("\(file): a Kafka client cannot be made: Unsupported SASL mechanism"), "\(refused)")
+        #expect(refused.contains("\(file): a Kafka client cannot be created: Unsupported SASL mechanism"), "\(refused)")
         #expect(!unknown.contains("hunter2") && !refused.contains("hunter2"))
 
         // There are no brokers, or two lists of them.

@@ -174,7 +174,7 @@ import Testing
 
     private static func other(_ generator: inout SplitMix64) -> String { ExtendedJSON.json(.random(using: &generator)).text }
 
-    /// Makes another text of it, often one that is no JSON.
+    /// Makes another text of it, often one that is not valid JSON.
     private static func damage(_ text: inout [UInt8], _ generator: inout SplitMix64) {
         let place = generator.below(text.count)
         switch generator.below(4) {

@@ -55,10 +55,13 @@ import Testing
         ("opaque=secret", "kafka.conf:1: the Kafka setting opaque is refused: Property \"opaque\" must be set"),
         ("ssl.truststore.location=secret", "Java TrustStores are not supported, use `ssl.ca.location`"),
         ("sasl.mechanism=OAUTHBEARER", "kafka.conf:1: the Kafka setting sasl.mechanism names OAUTHBEARER"),
-        ("security.protocol=ssl\nssl.ca.location=/secret", "kafka.conf:2: a Kafka client cannot be made: ssl.ca.location failed"),
-        ("security.protocol=sasl_ssl\nsasl.mechanism=secret", "kafka.conf: a Kafka client cannot be made: Unsupported SASL mechanism: …."),
+        ("security.protocol=ssl\nssl.ca.location=/secret", "kafka.conf:2: a Kafka client cannot be created: ssl.ca.location failed"),
+        (
+            "security.protocol=sasl_ssl\nsasl.mechanism=secret",
+            "kafka.conf: a Kafka client cannot be created: Unsupported SASL mechanism: …."
+        ),
         ("security.protocol=sasl_ssl\nsasl.mechanism=SCRAM-SHA-512", "sasl.username and sasl.password must be set"),
-        ("max.in.flight=9", "kafka.conf:1: a Kafka client cannot be made: `max.in.flight` must be set <= 5"),
+        ("max.in.flight=9", "kafka.conf:1: a Kafka client cannot be created: `max.in.flight` must be set <= 5"),
         ("acks=0", "kafka.conf:1: the Kafka setting acks cannot be changed. Remove it"),
     ])
     func `that are wrong are told by file and line, and without their values`(text: String, says: String) async {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SluicePipeline
 
-@Suite struct `Sessions of one client file` {
+@Suite struct `Sessions of one client replica` {
     private static func session(_ services: SessionServices, _ channel: KeptMessages = KeptMessages()) -> Session {
         Session(services: services, channel: channel)
     }

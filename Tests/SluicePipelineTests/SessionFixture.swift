@@ -36,7 +36,7 @@ private struct Ann: Authenticator {
     func user(id: String) async throws -> UserContext { UserContext(id: id) }
 }
 
-/// One client file, of which so many changesets have taken effect, in a database that has all that it has seen, or may not.
+/// One client replica, of which so many changesets have taken effect, in a database that has all that it has seen, or may not.
 struct OneFile: ClientRegistry {
     var changeset: UInt64 = 0
     var isProven = false

@@ -232,7 +232,7 @@ private final class RejectingIntake: IngestIntake {
     ) async throws -> [Result<IngestPlace?, SluiceError>] { [] }
 }
 
-/// One client file that remembers its batches, and cannot so many times.
+/// One client replica that remembers its batches, and cannot so many times.
 private final class NotedFile: ClientRegistry {
     private struct State {
         var failures: Int

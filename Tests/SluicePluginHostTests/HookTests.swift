@@ -298,7 +298,7 @@ import Testing
             #expect(error?.code == .pluginFailed)
             #expect(try await chain.openSession(user: user("somebody"), types: ["Store"])?["Store"].role == "listed & configured 2")
         }
-        #expect(log.lines.contains { $0.hasPrefix("warning a plugin warns about the app") && $0.contains("a warning") })
+        #expect(log.lines.contains { $0.hasPrefix("warning A plugin warns about the app.") && $0.contains("a warning") })
     }
 
     @Test func `configure keeps from a plugin how users log in, which others there are, and the app's secrets`() async throws {

@@ -2,7 +2,7 @@ import SluiceCore
 import SluicePostgres
 import Testing
 
-@Suite(.timeLimit(.minutes(3))) struct `Client files that come back` {
+@Suite(.timeLimit(.minutes(3))) struct `Client replicas that come back` {
     @Test func `keep what was refused of a batch until the client has sent so many more that it must have heard`() async throws {
         try await StoreFixture.with { fixture in
             let store = ClientStore(pool: fixture.pool)

@@ -52,7 +52,7 @@ import Testing
     }
 }
 
-@Suite struct `Client files` {
+@Suite struct `Client replicas` {
     @Test func `are allotted ascending numbers and open with their secret`() async throws {
         try await StoreFixture.with { fixture in
             let store = ClientStore(pool: fixture.pool)

@@ -20,7 +20,7 @@ import Testing
         try await _replica(of: realm).latestSubscriptionSet().subscriptions.map { "\($0.name ?? "-") \($0.type) \($0.query)" }
     }
 
-    @Test func `what is there already is not waited for, with a name or without`() async throws {
+    @Test func `what already exists is not waited for, with a name or without`() async throws {
         for (minutes, name) in [(1, "done"), (2, nil)] {
             try await realm.objects(Task.self).where { $0.progressMinutes > minutes }.subscribe(name: name, waitForSync: .never)
             let version = try await _replica(of: realm).latestSubscriptionSet().version

@@ -52,7 +52,7 @@ struct QuerySchemaFileTests {
     }
 
     @Test(arguments: [
-        ("{", "S.json:1:2: This is no JSON"), ("[]", "must be an object, not an array"), ("{}", "'schemas' is missing"),
+        ("{", "S.json:1:2: This is not valid JSON"), ("[]", "must be an object, not an array"), ("{}", "'schemas' is missing"),
         (#"{"schemas": [], "relationship": {}}"#, "Did you mean 'relationships'?"),
         (#"{"schemas": [], "relationships": {"Cat": {}}}"#, "There is no class 'Cat'."),
         (#"{"schemas": [{"bsonType": "object"}]}"#, "without a class name"),

@@ -32,10 +32,10 @@ extension ErrorCode {
         case .tokenExpired: ("The access token's time is over.", "Refresh the token; the SDK does so by itself.")
         case .badAuthentication: ("The access token is not one of this app's.", "Log in again against this app.")
         case .permissionDenied: ("The rules give this user no access.", "Check the rules of the app for this user.")
-        case .badClientFile: ("The gateway does not know this client file.", "Delete the local file; the SDK downloads it afresh.")
+        case .badClientFile: ("The gateway does not know this client replica.", "Delete the local file; the SDK downloads it afresh.")
         case .badChangeset: ("An upload contradicts the schema or itself.", "Check the model classes against the app's schema.")
         case .userDisabled: ("The user is disabled or deleted.", "Enable the user, or log in as another.")
-        case .userMismatch: ("The client file belongs to another user.", "Open one file per user; the SDK does so by itself.")
+        case .userMismatch: ("The client replica belongs to another user.", "Open one file per user; the SDK does so by itself.")
         case .invalidSchemaChange:
             (
                 "The client's schema has something that the server's has not.",

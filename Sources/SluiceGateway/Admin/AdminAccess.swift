@@ -37,7 +37,7 @@ struct AdminAccess: Sendable {
         }
         guard identity.role >= role else {
             metrics.number(.adminRefused, label: ErrorCode.adminForbidden.name).add()
-            throw SluiceError(.adminForbidden, "\(identity.name) has the role \(identity.role.rawValue), which changes nothing.")
+            throw SluiceError(.adminForbidden, "\(identity.name) has the role \(identity.role.rawValue), which may not change anything.")
         }
     }
 }

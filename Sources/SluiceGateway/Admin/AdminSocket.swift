@@ -28,7 +28,7 @@ struct AdminSocket: Sendable {
         var status = stat()
         if lstat(path, &status) == 0 {
             guard status.st_mode & S_IFMT == S_IFSOCK else {
-                throw SluiceError(.configInvalid, "\(path) is there and is no socket.", fix: "Name another with --admin-socket.")
+                throw SluiceError(.configInvalid, "\(path) exists and is not a socket.", fix: "Name another with --admin-socket.")
             }
             if UnixSocket.isServed(path) {
                 throw SluiceError(.portInUse, "Another process serves the admin socket \(path).", fix: "Name another with --admin-socket.")
@@ -38,7 +38,7 @@ struct AdminSocket: Sendable {
         rmdir(folder)
         guard mkdir(folder, 0o700) == 0 else {
             throw SluiceError(
-                .configInvalid, "The admin socket \(path) cannot be made: \(String(cString: strerror(errno))).",
+                .configInvalid, "The admin socket \(path) cannot be created: \(String(cString: strerror(errno))).",
                 fix: "Name a path in a folder that the gateway may write to.")
         }
     }
@@ -47,7 +47,7 @@ struct AdminSocket: Sendable {
     func publish() throws(SluiceError) {
         // The mode is set before other users can reach the socket. `rename` replaces a stale socket atomically.
         guard chmod(hiddenPath, 0o600) == 0, rename(hiddenPath, path) == 0 else {
-            throw SluiceError(.configInvalid, "The admin socket \(path) cannot be made: \(String(cString: strerror(errno))).")
+            throw SluiceError(.configInvalid, "The admin socket \(path) cannot be created: \(String(cString: strerror(errno))).")
         }
         rmdir(folder)
     }

@@ -26,7 +26,7 @@ package struct AdminToken: Hashable, Sendable {
     /// - Throws: `configInvalid` for an invalid name.
     package static func make(name: String, role: AdminRole) throws(SluiceError) -> AdminToken {
         guard isName(name) else {
-            throw SluiceError(.configInvalid, "'\(name.prefix(80))' is no name of a token.", fix: "Use 1 to 64 letters, digits, '-', '_'.")
+            throw SluiceError(.configInvalid, "'\(name.prefix(80))' is not a token name.", fix: "Use 1 to 64 letters, digits, '-', '_'.")
         }
         let random = SymmetricKey(size: .bits256).withUnsafeBytes { Base64.encode(Array($0)) }
         let secret = "sluice_" + random.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
@@ -120,7 +120,7 @@ package struct AdminTokens: Hashable, Sendable {
                 if let token = try AdminToken.parse(line) { all.append(token) }
             } catch {
                 throw SluiceError(
-                    .configInvalid, "\(place):\(number + 1): this is no admin token: \(error.reason).",
+                    .configInvalid, "\(place):\(number + 1): this is not an admin token: \(error.reason).",
                     fix: "Make one with sluice admin-token.")
             }
         }

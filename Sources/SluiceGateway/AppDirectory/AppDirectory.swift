@@ -21,7 +21,7 @@ package enum AppDirectory {
             do throws(JSON.Mistake) {
                 trees[path] = ConfigNode(file: path, json: try JSON.located(Array(text.utf8)), list: list)
             } catch {
-                list.add(.badJSON, file: path, line: error.line, column: error.column, "This is no JSON: \(error.problem).")
+                list.add(.badJSON, file: path, line: error.line, column: error.column, "This is not valid JSON: \(error.problem).")
             }
         }
         let reader = AppReader(trees: trees, paths: Set(files.keys), list: list)

@@ -15,11 +15,11 @@ package struct PluginListReader {
         guard FileManager.default.fileExists(atPath: path) else { return [] }
         let problems = ProblemList()
         guard let text = AppDirectory.text(of: path, named: file, problems) else {
-            throw problems.problems.first?.error ?? SluiceError(.configInvalid, "\(path) is no file.")
+            throw problems.problems.first?.error ?? SluiceError(.configInvalid, "\(path) is not a file.")
         }
         let json: JSON
         do throws(JSON.Mistake) { json = try JSON.located(Array(text.utf8)) } catch {
-            throw SluiceError(.badJSON, "\(path):\(error.line):\(error.column): this is no JSON: \(error.problem).")
+            throw SluiceError(.badJSON, "\(path):\(error.line):\(error.column): this is not valid JSON: \(error.problem).")
         }
         _ = PluginListReader(list: problems).read(ConfigNode(file: file, json: json, list: problems))
         if let problem = problems.problems.first { throw problem.error }

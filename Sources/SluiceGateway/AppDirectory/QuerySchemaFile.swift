@@ -30,7 +30,7 @@ package enum QuerySchemaFile {
             if list.problems.isEmpty { return schema }
         } catch {
             list.add(
-                .badJSON, file: file, line: error.line, column: error.column, "This is no JSON: \(error.problem).",
+                .badJSON, file: file, line: error.line, column: error.column, "This is not valid JSON: \(error.problem).",
                 fix: "The file is {\"schemas\": [a JSON schema for each class], \"relationships\": {…}}.")
         }
         throw AppDirectoryError(problems: list.problems.sorted { ($0.line, $0.column) < ($1.line, $1.column) })

@@ -63,7 +63,7 @@ package struct APIKeyRoutes: Sendable {
 
     private func create(_ request: Request, for user: String?) async throws -> Response {
         let body = try await request.json(upTo: AuthRoutes.bodyBytes)
-        guard let name = body["name"]?.string else { throw SluiceError(.badRequest, "'name' is missing or no text.") }
+        guard let name = body["name"]?.string else { throw SluiceError(.badRequest, "'name' is missing or not a string.") }
         let (key, secret) =
             if let user {
                 try await keys.create(name: name, for: user)

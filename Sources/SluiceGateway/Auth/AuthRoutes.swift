@@ -167,7 +167,7 @@ package struct AuthRoutes: Sendable {
 
     private func text(_ key: String, in body: JSON) throws(SluiceError) -> String {
         guard let text = body[key]?.string, !text.isEmpty else {
-            throw SluiceError(.badRequest, "'\(key)' is missing or no text.", fix: "Send it in the JSON body.")
+            throw SluiceError(.badRequest, "'\(key)' is missing or not a string.", fix: "Send it in the JSON body.")
         }
         return text
     }

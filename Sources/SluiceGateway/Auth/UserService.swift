@@ -142,7 +142,7 @@ package struct UserService: Sendable {
     package func account(accessToken: String) async throws -> UserAccount {
         let verified = try await tokens.verify(accessToken)
         guard let account = try await directory.find(id: verified.user.id) else {
-            throw SluiceError(.badAuthentication, "User \(verified.user.id) does not exist any more.")
+            throw SluiceError(.badAuthentication, "User \(verified.user.id) no longer exists.")
         }
         guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
         return account
@@ -234,12 +234,12 @@ package struct UserService: Sendable {
     }
 
     private static func check(_ customData: JSON) throws(SluiceError) {
-        guard customData.members != nil else { throw SluiceError(.badRequest, "Custom data must be an object.") }
+        guard customData.members != nil else { throw SluiceError(.badRequest, "Custom data must be a JSON object.") }
         let count = customData.utf8.count
         guard count <= customDataBytes else {
             throw SluiceError(
-                .badRequest, "The custom data have \(count) bytes, over the limit of \(customDataBytes).",
-                fix: "Keep them small: they travel in every token.")
+                .badRequest, "The custom data has \(count) bytes, over the limit of \(customDataBytes).",
+                fix: "Keep it small: every token carries it.")
         }
     }
 }

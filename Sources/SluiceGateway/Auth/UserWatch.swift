@@ -127,7 +127,7 @@ final class UserWatch: Sendable {
                     pruned = now
                 }
             } catch let error as SluiceError {
-                logger.debug("Changes of users could not be asked for.", metadata: ["error": "\(error)"])
+                logger.debug("Changes of user accounts could not be read.", metadata: ["error": "\(error)"])
             }
             await changed.wait(after: seen, milliseconds: Self.pauseMilliseconds)
         }

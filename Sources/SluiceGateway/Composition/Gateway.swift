@@ -35,7 +35,7 @@ package struct Gateway: Sendable {
     /// - Parameter ready: Called once clients can connect.
     package func run(ready: @escaping @Sendable (Addresses) async throws -> Void) async throws {
         for note in configuration.app.notes {
-            logger.warning("Something in the app directory has no effect.", metadata: ["note": .string(note)])
+            logger.warning("A setting in the app directory has no effect.", metadata: ["note": .string(note)])
         }
         let parts = try await GatewayParts.open(configuration, logger: logger, environment: environment)
         do {
@@ -87,7 +87,7 @@ package struct Gateway: Sendable {
                 if let user = try? await access.authenticator.user(id: id) { await generations.userChanged(user) }
                 sessions.reconsider(user: id)
             } lost: {
-                await sessions.disconnect(user: nil, SluiceError(.resync, "What happened to users meanwhile is not known any more."))
+                await sessions.disconnect(user: nil, SluiceError(.resync, "The changes of user accounts since then are no longer known."))
             }
         }
     }

@@ -67,7 +67,7 @@ struct AccountAuthenticator: Authenticator {
 
     func user(id: String) async throws -> UserContext {
         guard let account = try await directory.find(id: id) else {
-            throw SluiceError(.badAuthentication, "User \(id) does not exist any more.")
+            throw SluiceError(.badAuthentication, "User \(id) no longer exists.")
         }
         guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
         return account.context

@@ -10,7 +10,7 @@ import SluiceNet
 /// - `GET /console/logout`: Returns the question.
 /// - `POST /console/logout`: Ends the login.
 ///
-/// The cookie is valid for the console only, which changes nothing. The admin API needs a token.
+/// The cookie is valid for the console only, which may not change anything. The admin API needs a token.
 struct ConsoleLogin: Sendable {
     static let cookieName = "sluice_console"
     private static let bodyBytes = 4 << 10
@@ -32,7 +32,7 @@ struct ConsoleLogin: Sendable {
         let body = String(buffer: try await request.collectBody(upTo: Self.bodyBytes))
         let token = (try? URLEncodedFormDecoder().decode([String: String].self, from: body))?["token"] ?? ""
         guard let found = access.tokens.token(of: String(token.filter { !$0.isWhitespace })) else {
-            let error = SluiceError(.adminUnauthorized, "This is no admin token of the gateway.", fix: "Give one of its token file.")
+            let error = SluiceError(.adminUnauthorized, "This is not an admin token of the gateway.", fix: "Give one of its token file.")
             access.metrics.number(.adminRefused, label: error.code.name).add()
             return Self.response(Self.form(error), status: .unauthorized)
         }

@@ -25,7 +25,7 @@ package struct AdminGuard<Context: RequestContext>: RouterMiddleware {
     /// Returns the error for a request that must be rejected; nil for any other.
     package static func problem(_ head: HTTPRequest, names: Set<String> = []) -> SluiceError? {
         if let authority = head.authority, !authority.isEmpty, !SiteName(authority: authority).isOwn(names) {
-            return SluiceError(.crossSiteRequest, "The admin port is not asked by the name '\(authority)'.")
+            return SluiceError(.crossSiteRequest, "The admin port does not serve the host name '\(authority)'.")
         }
         guard head.method != .get, head.method != .head, !isOwnForm(head) else { return nil }
         if let origin = head.headerFields[.origin] {

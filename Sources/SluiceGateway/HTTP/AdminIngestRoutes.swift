@@ -35,7 +35,7 @@ struct AdminIngestRoutes: Sendable {
         let ids = body["ids"]?.array?.compactMap(\.int)
         guard ids?.count == body["ids"]?.array?.count else {
             throw SluiceError(
-                .badRequest, "'ids' holds something that is no id.", fix: "Send the ids of sluice.ingest_rejected as numbers.")
+                .badRequest, "'ids' contains an element that is not an id.", fix: "Send the ids of sluice.ingest_rejected as numbers.")
         }
         let newest = try await letters.letters.newest()
         let filter = DeadLetterStore.Filter(

@@ -30,7 +30,7 @@ package struct DevelopmentSite: Sendable {
     /// Returns the error for a request that must be rejected; nil for any other.
     package func problem(host: String?, origin: String?) -> SluiceError? {
         if let host, !host.isEmpty, !SiteName(authority: host).isOwn(names) {
-            return SluiceError(.crossSiteRequest, "A development gateway is not asked by the name '\(host)'.")
+            return SluiceError(.crossSiteRequest, "A development gateway does not serve the host name '\(host)'.")
         }
         if let origin, SiteName(origin: origin)?.isLocal(names) != true {
             return SluiceError(.crossSiteRequest, "A page of \(origin) asks a development gateway.")

@@ -128,7 +128,8 @@ struct IdempotencyKeys: Sendable {
             // Unstructured because: a cancelled request releases its key as well. Each is one statement with a deadline.
             await Task { [store, key, logger] in
                 do { try await work(store, key) } catch {
-                    logger.warning("An idempotency key could not be ended; its lease does it.", metadata: ["error": "\(error)"])
+                    logger.warning(
+                        "An idempotency key could not be released. It is released when its lease ends.", metadata: ["error": "\(error)"])
                 }
             }.value
         }

@@ -96,7 +96,7 @@ package struct DeadLetterRelay: Sendable {
             } catch is CancellationError {
                 break
             } catch {
-                logger.warning("The dead-letter topic could not be written; it is tried again.", metadata: ["error": "\(error)"])
+                logger.warning("The dead-letter topic could not be written. The gateway tries again.", metadata: ["error": "\(error)"])
                 pause = min(pause * 2, 30_000)
             }
             try await environment.sleep(nanoseconds: pause * 1_000_000)

@@ -60,7 +60,7 @@ struct IngestWatch: IngestObserver {
         guard !tally.dropped.isEmpty else { return }
         metrics.number(.ingestDropped, label: type).add(tally.dropped.values.reduce(0, +))
         for (reason, count) in tally.dropped {
-            logger.debug("The ingest rules let objects go.", metadata: ["type": "\(type)", "reason": "\(reason)", "count": "\(count)"])
+            logger.debug("The ingest rules dropped objects.", metadata: ["type": "\(type)", "reason": "\(reason)", "count": "\(count)"])
         }
     }
 

@@ -103,11 +103,11 @@ struct RuleWatch: Sendable {
             return .inUse(stamps)
         } catch let error as SluiceError where error.code.isPluginFailure || error.code.isPostgresFailure {
             if isNew { metrics.number(.rulesRefused).add() }
-            logger.error("The edited rules cannot be used yet; those before stay meanwhile.", metadata: ["error": "\(error)"])
+            logger.error("The edited rules cannot be used yet. The previous rules stay in force.", metadata: ["error": "\(error)"])
             return .failed
         } catch {
             metrics.number(.rulesRefused).add()
-            logger.error("The edited rules cannot be used; those before stay.", metadata: ["error": "\(error)"])
+            logger.error("The edited rules cannot be used. The previous rules stay in force.", metadata: ["error": "\(error)"])
             return .refused
         }
     }

@@ -35,9 +35,9 @@ final class SchemaWatch: Sendable {
             do {
                 try await look()
             } catch let error as SluiceError where error.code.isPostgresFailure {
-                logger.debug("The applied schema could not be asked for.", metadata: ["error": "\(error)"])
+                logger.debug("The applied schema could not be read.", metadata: ["error": "\(error)"])
             } catch let error as SluiceError {
-                logger.error("The applied schema cannot be taken up; it is tried again.", metadata: ["error": "\(error)"])
+                logger.error("The applied schema cannot be used yet. The gateway tries again.", metadata: ["error": "\(error)"])
             }
         }
     }
@@ -81,7 +81,7 @@ final class SchemaWatch: Sendable {
             do {
                 try await schema.extend(as: AppSchemaRecord(announcement.definition))
             } catch {
-                logger.error("An announced schema cannot be taken up; what it adds is not sent.", metadata: ["error": "\(error)"])
+                logger.error("An announced schema cannot be applied. Its additions are not sent.", metadata: ["error": "\(error)"])
             }
         }
     }
@@ -90,9 +90,9 @@ final class SchemaWatch: Sendable {
         guard let (version, record) = try await applied.news() else { return }
         do {
             try await schema.adopt(record, version: version)
-            logger.notice("An applied schema was taken up.", metadata: ["version": "\(version)"])
+            logger.notice("The gateway uses the applied schema.", metadata: ["version": "\(version)"])
         } catch let error as SluiceError where error.code == .breakingSchemaChange {
-            logger.error("A schema was applied that this gateway can only take up by a restart.", metadata: ["error": "\(error)"])
+            logger.error("The applied schema requires a restart of this gateway.", metadata: ["error": "\(error)"])
         }
         // Also after a rejection: a breaking schema is logged once, not every second.
         applied.took(version)

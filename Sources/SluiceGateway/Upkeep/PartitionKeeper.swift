@@ -15,7 +15,7 @@ struct PartitionKeeper: Sendable {
             do {
                 for (table, outcome) in try await store.keep(now: environment.wallMilliseconds() / 1_000) { tell(table, outcome) }
             } catch {
-                logger.warning("The partitions of ingest tables could not be looked at.", metadata: ["error": "\(error)"])
+                logger.warning("The partitions of ingest tables could not be read.", metadata: ["error": "\(error)"])
             }
             try await environment.sleep(nanoseconds: Self.interval)
         }
@@ -24,7 +24,7 @@ struct PartitionKeeper: Sendable {
     private func tell(_ table: String, _ outcome: Result<PartitionWork, any Error>) {
         switch outcome {
         case .success(let work):
-            if !work.made.isEmpty { logger.info("Partitions were made.", metadata: ["table": "\(table)", "made": "\(work.made)"]) }
+            if !work.made.isEmpty { logger.info("Partitions were created.", metadata: ["table": "\(table)", "made": "\(work.made)"]) }
             guard !work.dropped.isEmpty || work.deleted > 0 else { return }
             logger.notice(
                 "Rows older than what is kept were dropped.",

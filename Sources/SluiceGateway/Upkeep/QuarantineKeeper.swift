@@ -89,7 +89,7 @@ final class QuarantineKeeper: Sendable {
             if case .enqueued = door.yield(work) { return }
             state.withLock { $0.waitingRows -= work.rows }
         }
-        logger.error("Too much waits to be noted of rows that do not fit; something was not.", metadata: ["limit": "\(Self.waiting)"])
+        logger.error("The queue of unfit rows is full. Some were not recorded.", metadata: ["limit": "\(Self.waiting)"])
     }
 
     // MARK: Work
@@ -122,7 +122,7 @@ final class QuarantineKeeper: Sendable {
         } catch is CancellationError {
             // The gateway is ending. A row that is met again is reported then.
         } catch {
-            logger.error("What was met of rows that do not fit could not be noted.", metadata: ["error": "\(error)"])
+            logger.error("Unfit rows could not be recorded.", metadata: ["error": "\(error)"])
         }
     }
 
@@ -136,7 +136,7 @@ final class QuarantineKeeper: Sendable {
         // A row that is released and breaks again must be reported again.
         state.withLock { $0.met.removeAll() }
         let released = try await store.release({ try? tables.shape(of: $0) }, limit: limit)
-        if released > 0 { logger.notice("Rows that did not fit do, or are gone.", metadata: ["rows": "\(released)"]) }
+        if released > 0 { logger.notice("Rows that did not fit their class now fit, or were deleted.", metadata: ["rows": "\(released)"]) }
         return released
     }
 

@@ -49,7 +49,7 @@ struct PublisherWatch: Sendable {
         quarantine.note(rows, types: schema.current().schema.types.map(\.name))
         let unfit = rows.filter { $0.reason != nil }
         guard let reason = unfit.first?.reason else { return }
-        logger.warning("Rows do not fit their types and are not sent.", metadata: ["rows": "\(unfit.count)", "first": "\(reason)"])
+        logger.warning("Rows do not fit their classes and are not sent.", metadata: ["rows": "\(unfit.count)", "first": "\(reason)"])
     }
 }
 

@@ -36,8 +36,8 @@ package struct SlotWatch: Sendable {
             "left_bytes": "\(max(state.bytesLeft ?? 0, 0))", "active": "\(state.isActive)",
         ]
         switch alarm.take(ratio) {
-        case .warn: logger.warning("The replication slot holds back much of the log that it may.", metadata: metadata)
-        case .over: logger.notice("The replication slot holds back little of the log again.", metadata: metadata)
+        case .warn: logger.warning("The replication slot retains most of the WAL that it may retain.", metadata: metadata)
+        case .over: logger.notice("The replication slot retains little WAL again.", metadata: metadata)
         case nil: break
         }
     }

@@ -133,7 +133,7 @@ package struct KafkaSettings: Hashable, Sendable {
     func refusal(reason: String) -> SluiceError {
         let named = all.filter { reason.contains($0.name) }.max { $0.name.utf8.count < $1.name.utf8.count }
         let place = named.map(place(of:)) ?? file.map { "\($0): " } ?? ""
-        return SluiceError(.configInvalid, "\(place)a Kafka client cannot be made: \(withoutValues(reason)).")
+        return SluiceError(.configInvalid, "\(place)a Kafka client cannot be created: \(withoutValues(reason)).")
     }
 
     private func place(of setting: Setting) -> String {

@@ -62,7 +62,7 @@ package final class IngestSink: Sendable {
             } catch is CancellationError {
                 break
             } catch {
-                logger.warning("An ingest sink stopped; it starts again.", metadata: ["topic": "\(topic)", "error": "\(error)"])
+                logger.warning("An ingest sink stopped and is restarted.", metadata: ["topic": "\(topic)", "error": "\(error)"])
                 pause = environment.monotonicNanoseconds() - start > Self.calm ? 100 : min(pause * 2, 5_000)
             }
             // Forget the places before the release: another gateway may advance the stored offsets.

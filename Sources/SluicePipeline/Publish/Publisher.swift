@@ -68,7 +68,7 @@ package final class Publisher: Sendable {
                 } else {
                     report(.failed(failure ?? SluiceError(.internalError, "\(error)")))
                     let milliseconds = pause.failed()
-                    logger.error("Publishing stopped; it starts again.", metadata: ["error": "\(error)", "pause_ms": "\(milliseconds)"])
+                    logger.error("Publishing stopped and is restarted.", metadata: ["error": "\(error)", "pause_ms": "\(milliseconds)"])
                     try? await environment.sleep(nanoseconds: milliseconds * 1_000_000)
                 }
             }

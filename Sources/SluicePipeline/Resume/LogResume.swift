@@ -34,7 +34,7 @@ package actor LogResume {
         let promised = await feed.promised(of: view.partitions)
         let tailReader = LogTailReader(view: view, schema: schema, client: client, after: lsn, promised: promised)
         if let recent = await feed.recent(view.partitions, after: lsn), let tail = tailReader.read(recent) {
-            logger.debug("A client that came back is told what it lacks from memory.")
+            logger.debug("A client resumes from records in memory.")
             return tail
         }
         guard waiting < Self.most else { return nil }
@@ -55,7 +55,7 @@ package actor LogResume {
             return tail
         } catch {
             failed = environment.monotonicNanoseconds()
-            logger.warning("The log could not be read for a client that came back.", metadata: ["error": "\(error)"])
+            logger.warning("The log could not be read for a resuming client.", metadata: ["error": "\(error)"])
             // A reader after a failure may have leftover assignments, so the next client opens another.
             await close()
             return nil

@@ -26,7 +26,7 @@ extension Session {
         guard let id else { return nil }
         self.held = now
         seen.add(point, at: await services.fanout.watermark)
-        logger.debug("A session goes on from the log.")
+        logger.debug("A session resumes from the log.")
         return id
     }
 }

@@ -29,7 +29,7 @@ extension Session {
                 if next.selectsSame(as: view) { view.ruling = next.ruling }
                 return
             }
-            logger.info("What the user may see has changed.", metadata: ["version": "\(set.version)"])
+            logger.info("The permissions of a user have changed.", metadata: ["version": "\(set.version)"])
             // Stop first: nothing may be sent under the old permissions while the new view is built.
             await stopSending()
             if doubt == nil { await bring(next) }
@@ -114,7 +114,7 @@ extension Session {
     /// Puts the session in doubt: stops sending and asks again until an answer arrives. One task a session.
     func markRulesUnavailable(_ error: SluiceError) {
         guard doubt == nil else { return }
-        logger.warning("A session waits for its rules.", metadata: ["error": .string(error.description)])
+        logger.warning("A session waits for its permissions.", metadata: ["error": .string(error.description)])
         // Unstructured because: the client's other messages are read meanwhile; it ends with an answer, or with the session.
         doubt = Task {
             await self.stopSending()

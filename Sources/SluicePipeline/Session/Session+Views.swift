@@ -20,7 +20,8 @@ extension Session {
             services.observer.failed(error.code)
             if error.code.isInternal || error.detail != nil {
                 // The client's copy of the error omits the cause.
-                logger.warning("A subscription set fails.", metadata: ["version": "\(set.version)", "error": .string(error.description)])
+                logger.warning(
+                    "A subscription set was rejected.", metadata: ["version": "\(set.version)", "error": .string(error.description)])
             }
             send(SessionMessages.queryError(version: set.version, error))
         }

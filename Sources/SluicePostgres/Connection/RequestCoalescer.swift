@@ -75,7 +75,7 @@ final class RequestCoalescer<Question: Sendable, Answer: Sendable>: Sendable {
         for waiter in end.late { waiter.resume(returning: .failure(Self.late)) }
     }
 
-    private static var unanswered: SluiceError { SluiceError(.internalError, "A question that was asked with others has no answer.") }
+    private static var unanswered: SluiceError { SluiceError(.internalError, "A statement of a combined request has no result.") }
 
     private static var late: PostgresFailure {
         PostgresFailure(

@@ -47,7 +47,7 @@ package final class PostgresCapture: ChangeSource {
     /// The slot must exist before any session starts. A session with an older snapshot would miss the commits between snapshot and slot.
     package static func ensureSlot(_ slot: String, _ pool: PostgresPool, _ logger: Logger) async throws {
         let made = try await pool.withConnection { try await ReplicationSlot.ensure($0, name: slot) }
-        if made.isNew { logger.notice("A replication slot was made.", metadata: ["slot": "\(slot)"]) }
+        if made.isNew { logger.notice("A replication slot was created.", metadata: ["slot": "\(slot)"]) }
     }
 
     package func next(_ batch: consuming CaptureBatch, milliseconds: Int) async throws -> CaptureBatch {

@@ -28,11 +28,11 @@ enum ChangesetStart {
     /// - Throws: `badClientFile` for an unknown client, `resync` if the client has begun another session.
     static func read(_ result: PostgresResult, _ origin: Origin, _ session: UInt64) throws -> RowBasis {
         guard let last = result.int(0, 0), let now = result[0, 1].flatMap({ LSN($0) }) else {
-            throw SluiceError(.badClientFile, "There is no client file \(origin.client).")
+            throw SluiceError(.badClientFile, "There is no client replica \(origin.client).")
         }
         // The newer session sends the outstanding changesets again and receives their outcome.
         guard result.int(0, 4) == Int64(clamping: session) else {
-            throw SluiceError(.resync, "Client file \(origin.client) has begun another session.")
+            throw SluiceError(.resync, "Client replica \(origin.client) has begun another session.")
         }
         return RowBasis(changeset: UInt64(clamping: last), now: now, horizon: result[0, 3].flatMap { LSN($0) } ?? .zero)
     }
@@ -53,7 +53,7 @@ enum ChangesetStart {
     static func rejectedObjects(_ result: PostgresResult, _ client: ClientID) throws -> Set<ObjectKey> {
         guard result.count <= Limits.untoldObjects else {
             throw SluiceError(
-                .resync, "Client file \(client) has not noted that writes to more than \(Limits.untoldObjects) objects were undone.",
+                .resync, "Client replica \(client) has not noted that writes to more than \(Limits.untoldObjects) objects were undone.",
                 fix: "Nothing: it is told again when it comes back, and notes it with its next upload.")
         }
         var objects: Set<ObjectKey> = []

@@ -93,7 +93,7 @@ package struct PostgresSnapshotStore: Sendable {
     package func place() async throws -> SnapshotStart {
         try await pool.perform { session in
             guard let identity = try SnapshotStart(try session.query(SnapshotStart.place, cached: true)) else {
-                throw SluiceError(.postgresStatement, "PostgreSQL did not tell which database it is.")
+                throw SluiceError(.postgresStatement, "PostgreSQL did not identify its database.")
             }
             return identity
         }

@@ -28,7 +28,7 @@ extension SnapshotStart {
         guard let snapshot = result[0, 0].flatMap({ TransactionSnapshot($0) }), let lsn = result[0, 1].flatMap({ LSN($0) }),
             let cluster = result[0, 2]
         else {
-            throw SluiceError(.postgresStatement, "PostgreSQL did not tell its snapshot.")
+            throw SluiceError(.postgresStatement, "PostgreSQL did not return its snapshot.")
         }
         // Column 5: a commit from before this transaction is not visible to the snapshot.
         if result[0, 5] == "t" { return nil }

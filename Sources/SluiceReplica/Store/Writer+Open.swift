@@ -56,7 +56,7 @@ extension Writer {
 
     /// Opens a file for reading only. It must have all tables and columns.
     func openReadOnly() throws(SluiceError) {
-        guard try exists() else { throw SluiceError(.replicaCorrupt, "The file is no local file of this SDK.") }
+        guard try exists() else { throw SluiceError(.replicaCorrupt, "The file is not a local file of this SDK.") }
         try checkVersion()
         meta = ReplicaMeta(try readMeta())
         try checkTables()

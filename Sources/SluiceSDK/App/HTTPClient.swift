@@ -28,7 +28,7 @@ struct HTTPClient: Sendable {
         do throws(SluiceError) {
             return try JSON.parse(bytes)
         } catch {
-            throw AppError(.httpRequestFailed, "The answer of \(url) is no JSON: \(error.message)", status: status)
+            throw AppError(.httpRequestFailed, "The answer of \(url) is not valid JSON: \(error.message)", status: status)
         }
     }
 

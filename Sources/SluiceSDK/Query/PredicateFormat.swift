@@ -142,7 +142,7 @@ struct PredicateFormat {
         case .string("#any"): put("[*]")
         case .string(let key): put("[\(RQLText.literal(.string(key)))]")
         case .int(let index): put("[\(index)]")
-        default: throw SluiceError(.queryArgument, "The argument \(argument) in brackets is no key and no index.")
+        default: throw SluiceError(.queryArgument, "The argument \(argument) in brackets is neither a key nor an index.")
         }
     }
 
@@ -190,7 +190,7 @@ struct PredicateFormat {
     private mutating func put(argument: Any, _ placeholder: @autoclosure () -> String) throws(SluiceError) {
         if let constant = RQLText.constant(argument) { return put(constant) }
         guard let shape = argument as? any RealmGeoSpatial else {
-            throw SluiceError(.queryArgument, "The argument \(argument) of \(placeholder()) is no value that a query can hold.")
+            throw SluiceError(.queryArgument, "The argument \(argument) of \(placeholder()) is not a value that a query can hold.")
         }
         // The `IN` before the argument is replaced: the language has GEOWITHIN instead.
         text.removeLast(text.count - lastToken)

@@ -150,7 +150,7 @@ final class OpenFile: Sendable {
             try FileManager.default.createDirectory(
                 at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         } catch {
-            throw Realm.Error(.fileAccess, "The folder of \(path) cannot be made: \(error.localizedDescription)")
+            throw Realm.Error(.fileAccess, "The folder of \(path) cannot be created: \(error.localizedDescription)")
         }
     }
 

@@ -56,7 +56,7 @@ extension SyncStateMachine {
         case .bootstrapBegin(let version, let rows, let checkpoint):
             guard session?.isAsked(for: version) == true else {
                 return blame(
-                    SluiceError(.badMessageOrder, "A bootstrap began of version \(version), which was not asked for or was refused."))
+                    SluiceError(.badMessageOrder, "A bootstrap began of version \(version), which was not requested or was rejected."))
             }
             session?.bootstrap = SyncSession.Bootstrap(version: version, expected: rows)
             actions.append(.beginBootstrap(version: version, checkpoint))

@@ -111,7 +111,7 @@ package struct SocketURL: Hashable, Sendable {
 
     private static func unusable(_ text: String, _ scheme: String, _ reason: String) -> SluiceError {
         SluiceError(
-            .connectionFailed, "\(text) is no address of a gateway: \(reason).",
+            .connectionFailed, "\(text) is not the address of a gateway: \(reason).",
             fix: "Give it as \(scheme)://host:port or \(scheme)s://host:port.")
     }
 

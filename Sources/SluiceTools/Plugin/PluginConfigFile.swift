@@ -9,7 +9,7 @@ package enum PluginConfigFile {
             throw SluiceError(.configMissing, "\(path) cannot be read.")
         }
         do throws(JSON.Mistake) { return (try JSON.located(Array(data)), path) } catch {
-            throw SluiceError(.badJSON, "\(path):\(error.line):\(error.column): this is no JSON: \(error.problem).")
+            throw SluiceError(.badJSON, "\(path):\(error.line):\(error.column): this is not valid JSON: \(error.problem).")
         }
     }
 

@@ -31,7 +31,7 @@ package struct PluginTemplate: Sendable {
     package func write(into parent: String) throws(SluiceError) {
         let folder = "\(parent)/\(name)"
         guard !FileManager.default.fileExists(atPath: folder) else {
-            throw SluiceError(.configInvalid, "\(folder) is there already.", fix: "Choose another name, or another folder.")
+            throw SluiceError(.configInvalid, "\(folder) already exists.", fix: "Choose another name, or another folder.")
         }
         do {
             for (path, text) in files {
@@ -40,7 +40,7 @@ package struct PluginTemplate: Sendable {
                 try Data(text.utf8).write(to: file)
             }
         } catch {
-            throw SluiceError(.configInvalid, "\(folder) cannot be made: \(error).")
+            throw SluiceError(.configInvalid, "\(folder) cannot be created: \(error).")
         }
     }
 

@@ -9,7 +9,7 @@ package enum QueryArguments {
             let json: JSON
             do throws(JSON.Mistake) { json = try JSON.located(Array(text.utf8)) } catch {
                 throw SluiceError(
-                    .badJSON, "The argument $\(number), `\(text)`, is no JSON: column \(error.column): \(error.problem).",
+                    .badJSON, "The argument $\(number), `\(text)`, is not valid JSON: column \(error.column): \(error.problem).",
                     fix: #"Strings need quotes of their own: --arg '"text"'; dates and ids are {"$date": …}, {"$oid": …}, {"$uuid": …}."#)
             }
             if let form = malformed(json) {

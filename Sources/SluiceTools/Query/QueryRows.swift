@@ -42,7 +42,7 @@ package struct QueryRows {
         if line.allSatisfy({ $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\t") }) { return }
         let json: JSON
         do throws(JSON.Mistake) { json = try JSON.located(Array(line)) } catch {
-            throw SluiceError(.badJSON, "\(file):\(number):\(error.column): This is no JSON: \(error.problem).")
+            throw SluiceError(.badJSON, "\(file):\(number):\(error.column): This is not valid JSON: \(error.problem).")
         }
         do throws(SluiceError) { try add(json, number) } catch {
             throw SluiceError(error.code, "\(file):\(number): \(error.message)", fix: error.fix)
@@ -95,7 +95,7 @@ package struct QueryRows {
         }
         if let first = lines[type.name, default: [:]].updateValue(number, forKey: key) {
             throw SluiceError(
-                .wrongValueType, "The row of \(type.name) with _id \(ExtendedJSON.json(key).text) is there already, in line \(first).",
+                .wrongValueType, "The row of \(type.name) with _id \(ExtendedJSON.json(key).text) already exists, in line \(first).",
                 fix: "Keep one of the two.")
         }
     }

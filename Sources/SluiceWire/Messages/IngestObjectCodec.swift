@@ -12,7 +12,8 @@ package enum IngestObjectCodec {
             for (name, value) in message.properties { values[name] = try Value(value) }
             return ExtendedJSON.json(values)
         } catch {
-            throw SluiceError(.ingestMalformed, "The record is no IngestObject: \(error.message)", fix: "Write it as ingest.proto says.")
+            throw SluiceError(
+                .ingestMalformed, "The record is not an IngestObject: \(error.message)", fix: "Write it as ingest.proto says.")
         }
     }
 

@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func `answers 422 for a body that is no JSON`() async throws {
+    @Test func `answers 422 for a body that is not valid JSON`() async throws {
         try await RunningGateway.with { gateway in
             try await gateway.besideHealthySession {
                 let answer = try await gateway.request("POST", "/v1/ingest/Reading", "{", token: try await gateway.anonymousToken())

@@ -65,8 +65,8 @@ import Testing
             try await session.subscribe(1, [("Store", "TRUEPREDICATE")])
             // What the plugin makes of it is its failure; it is asked about the session all the same.
             try await gateway.setCustomData(#"{ "word": "do-fail" }"#, of: account.id)
-            await log.wait(for: "A session waits for its rules.")
-            #expect(log.lines.contains { $0.message == "a plugin failed in user_changed" })
+            await log.wait(for: "A session waits for its permissions.")
+            #expect(log.lines.contains { $0.message == "A plugin failed in user_changed." })
 
             // Nothing passes meanwhile, what the client asks for waits, and nobody is disconnected.
             try await gateway.sql("INSERT INTO stores (_id, name, size) VALUES ('two', 'Two', 2)")

@@ -107,7 +107,7 @@ import Testing
                 try await again.receive { $0.keys("Order") == wanted.union(["poison"]) }
                 #expect(try await gateway.eventually("SELECT count(*) FROM sluice.quarantine", is: 0))
             }
-            #expect(!log.lines.contains { $0.message == "Publishing stopped; it starts again." }, "\(log.lines)")
+            #expect(!log.lines.contains { $0.message == "Publishing stopped and is restarted." }, "\(log.lines)")
         }
     }
 

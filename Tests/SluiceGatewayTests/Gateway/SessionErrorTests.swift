@@ -62,7 +62,7 @@ import Testing
     }
 
     /// The client has come back before the gateway could see that the connection before is dead.
-    @Test func `is the older of two of one client file, as soon as the newer is open, and no other`() async throws {
+    @Test func `is the older of two of one client replica, as soon as the newer is open, and no other`() async throws {
         try await RunningGateway.with { gateway in
             let token = try await gateway.anonymousToken()
             let (first, other) = (try await gateway.session(token: token), try await gateway.session(token: token))

@@ -25,7 +25,7 @@ import Testing
     @Test func `says what in the app directory has no effect`() async throws {
         let log = LinesOfLog()
         try await RunningGateway.with(files: ["functions/config.json": "[]"], logger: Logger(label: "test") { _ in log }) { _ in }
-        let said = log.lines.filter { $0.message == "Something in the app directory has no effect." }
+        let said = log.lines.filter { $0.message == "A setting in the app directory has no effect." }
         #expect(said.contains { $0.level == .warning && $0.metadata["note"] == "functions/ has no effect here." }, "\(said)")
     }
 

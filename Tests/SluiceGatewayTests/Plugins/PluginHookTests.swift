@@ -107,7 +107,7 @@ import Testing
             #expect(session.keys("Order").isEmpty)
             // The rules' text is for operators.
             #expect(error.map { !"\($0)".contains("PREDICATE") } == true, "\(String(describing: error))")
-            await log.wait(for: "A subscription set fails.", about: "FALSEPREDICATE) OR (TRUEPREDICATE")
+            await log.wait(for: "A subscription set was rejected.", about: "FALSEPREDICATE) OR (TRUEPREDICATE")
             session.close()
         }
     }

@@ -210,7 +210,7 @@ import Testing
                 try await red.receive { $0.bootstraps == 2 }
                 #expect(red.brought == (10, 10) && red.keys("Note").count == 20)
 
-                // What plugins do not accept, and what is no JSON, changes nothing, and is counted.
+                // What plugins do not accept, and what is not valid JSON, changes nothing, and is counted.
                 let rules = ShopApp.table("Note", "rules")
                 for (number, broken) in ["{", #"{ "database": "public", "collection": "Note", "roles": [{ "name": 1 }] }"#].enumerated() {
                     try Self.put([rules: broken], in: folder)

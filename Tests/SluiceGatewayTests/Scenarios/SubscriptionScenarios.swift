@@ -54,7 +54,7 @@ import Testing
             #expect(phone.keys == ["n1", "n2"])
             try await phone.orders.where { $0.store == "south" && $0.size > 3 }.subscribe()
             #expect(phone.keys == ["n1", "n2", "s2"])
-            // Another name for what is there already.
+            // Another name for what already exists.
             let before = phone.realm.subscriptions
             try await north.subscribe(name: "north again")
             #expect(before.state == .superseded && phone.keys == ["n1", "n2", "s2"])
