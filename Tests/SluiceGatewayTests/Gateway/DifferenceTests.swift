@@ -9,9 +9,7 @@ import Testing
         try await gateway.sql(
             "INSERT INTO orders (_id, store, title, size) SELECT 'k' || g, (ARRAY['north', 'south'])[g % 2 + 1], 't', g FROM generate_series(1, 100) g"
         )
-        // Old is what was written before the oldest transaction of the whole server began, and other tests have transactions.
-        let last = try #require(try await gateway.count("SELECT pg_current_xact_id()::text::bigint"))
-        #expect(try await gateway.eventually("SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::bigint > \(last))::int", is: 1))
+        try await gateway.untilOlderTransactionsEnd()
     }
 
     private static func expectEqual(

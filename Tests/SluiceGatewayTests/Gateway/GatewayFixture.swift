@@ -274,6 +274,13 @@ struct RunningGateway: Sendable {
         return true
     }
 
+    /// Waits until every transaction of the server that is older than this call has ended, those of other tests included.
+    /// Rows written before are proven older than later bootstraps then, so that a difference sends their keys alone.
+    func untilOlderTransactionsEnd() async throws {
+        let last = try #require(try await count("SELECT pg_current_xact_id()::text::bigint"))
+        try #require(try await eventually("SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::bigint > \(last))::int", is: 1))
+    }
+
     /// A metric's value now.
     func metric(_ name: String) async throws -> Double {
         let line = try await text("/metrics").split(separator: "\n").first { $0.hasPrefix("\(name) ") }

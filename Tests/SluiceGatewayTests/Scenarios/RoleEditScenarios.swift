@@ -203,6 +203,7 @@ import Testing
                 try await gateway.sql(
                     "INSERT INTO \"Note\" SELECT team || g, 'x', team FROM generate_series(1, 10) g, unnest('{red,green,blue}'::text[]) team"
                 )
+                try await gateway.untilOlderTransactionsEnd()
                 let red = try await gateway.noteSession(try await gateway.account(customData: #"{ "team": "red" }"#), ["Note"])
                 let green = try await gateway.noteSession(try await gateway.account(customData: #"{ "team": "green" }"#), ["Note"])
                 #expect(red.brought == (10, 0) && green.brought == (10, 0))
