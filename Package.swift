@@ -118,11 +118,11 @@ let package = Package(
         .target(name: "SluicePluginKit", dependencies: ["SluiceValues", "CSluicePlugin"], swiftSettings: adapter),
 
         // Layer 2: pure algorithms
-        .target(name: "SluiceQuery", dependencies: ["SluiceCore"], swiftSettings: common),
+        .target(name: "SluiceQuery", dependencies: ["SluiceValues", "SluiceCore"], swiftSettings: common),
         .target(name: "SluiceMerge", dependencies: ["SluiceCore"], swiftSettings: common),
         .target(
             name: "SluiceWire",
-            dependencies: ["SluiceCore", .product(name: "SwiftProtobuf", package: "swift-protobuf")],
+            dependencies: ["SluiceValues", "SluiceCore", .product(name: "SwiftProtobuf", package: "swift-protobuf")],
             exclude: ["Protos"],
             swiftSettings: common
         ),
@@ -132,7 +132,8 @@ let package = Package(
 
         // Layer 4: the ports of the pipeline and the values that cross them
         .target(
-            name: "SluicePorts", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire"], swiftSettings: common + server
+            name: "SluicePorts", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire"],
+            swiftSettings: common + server
         ),
 
         // Layer 5: adapters, one outside system each
@@ -142,7 +143,7 @@ let package = Package(
         .target(
             name: "SluicePostgres",
             dependencies: [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", gatewayLibrary("CLibPQ"),
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", gatewayLibrary("CLibPQ"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: adapter + server
@@ -159,13 +160,15 @@ let package = Package(
         ),
         .target(
             name: "SluicePluginHost",
-            dependencies: ["SluiceCore", "CSluicePlugin", "CSluiceSandbox", .product(name: "Logging", package: "swift-log")],
+            dependencies: [
+                "SluiceValues", "SluiceCore", "CSluicePlugin", "CSluiceSandbox", .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: adapter + server
         ),
         .target(
             name: "SluiceNet",
             dependencies: [
-                "SluiceCore",
+                "SluiceValues", "SluiceCore",
                 nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOFoundationCompat"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 gatewayLibrary("NIOHTTPTypesHTTP1", of: "swift-nio-extras"),
@@ -180,14 +183,14 @@ let package = Package(
 
         // Layer 5: the server of development and tests, on the adapter of PostgreSQL
         .target(
-            name: "SluiceDevServer", dependencies: ["SluiceCore", "SluicePostgres"], swiftSettings: adapter + server
+            name: "SluiceDevServer", dependencies: ["SluiceValues", "SluiceCore", "SluicePostgres"], swiftSettings: adapter + server
         ),
 
         // Layer 6: what the project is for
         .target(
             name: "SluicePipeline",
             dependencies: [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "Logging", package: "swift-log"),
@@ -196,7 +199,7 @@ let package = Package(
         ),
         .target(
             name: "SluiceReplica",
-            dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "CSQLite", "CSluiceVFS"],
+            dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "CSQLite", "CSluiceVFS"],
             swiftSettings: common
         ),
         .target(
@@ -215,7 +218,7 @@ let package = Package(
         .target(
             name: "SluiceGateway",
             dependencies: [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
                 "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost",
                 "SluiceNet", "SluiceCompression",
                 gatewayLibrary("Hummingbird", of: "hummingbird"),
@@ -239,7 +242,8 @@ let package = Package(
         .target(
             name: "SluiceTools",
             dependencies: [
-                "SluiceCore", "SluiceQuery", "SluiceWire", "SluiceCompression", "SluicePorts", "SluicePostgres", "SluicePluginHost",
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceWire", "SluiceCompression", "SluicePorts", "SluicePostgres",
+                "SluicePluginHost",
                 "SluiceNet", "SluiceDevServer", "SluiceGateway", "SluiceSync",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "Logging", package: "swift-log"),
@@ -249,7 +253,7 @@ let package = Package(
         .executableTarget(
             name: "sluice",
             dependencies: [
-                "SluiceCore", "SluiceGateway", "SluiceTools",
+                "SluiceValues", "SluiceCore", "SluiceGateway", "SluiceTools",
                 gatewayLibrary("ArgumentParser", of: "swift-argument-parser"),
             ],
             swiftSettings: common + server
@@ -290,18 +294,19 @@ let package = Package(
 
         // Tests, one target per room
         .target(
-            name: "TestSupport", dependencies: ["SluiceCore", "SluiceQuery", "CSQLite"], path: "Tests/Support", swiftSettings: common),
-        tests("SluiceCore", dependencies: ["SluiceCore"]),
-        tests("SluiceQuery", dependencies: ["SluiceCore", "SluiceQuery"]),
-        tests("SluiceMatch", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMatch"]),
-        tests("SluiceMerge", dependencies: ["SluiceCore", "SluiceMerge", "SluiceWire"]),
+            name: "TestSupport", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "CSQLite"], path: "Tests/Support",
+            swiftSettings: common),
+        tests("SluiceCore", dependencies: ["SluiceValues", "SluiceCore"]),
+        tests("SluiceQuery", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery"]),
+        tests("SluiceMatch", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMatch"]),
+        tests("SluiceMerge", dependencies: ["SluiceValues", "SluiceCore", "SluiceMerge", "SluiceWire"]),
         tests(
             "SluiceWire",
-            dependencies: ["SluiceCore", "SluiceWire", .product(name: "SwiftProtobuf", package: "swift-protobuf")]),
+            dependencies: ["SluiceValues", "SluiceCore", "SluiceWire", .product(name: "SwiftProtobuf", package: "swift-protobuf")]),
         tests(
             "SluicePostgres",
             dependencies: [
-                "SluiceCore", "SluiceDevServer", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluicePostgres",
+                "SluiceValues", "SluiceCore", "SluiceDevServer", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluicePostgres",
                 .product(name: "Logging", package: "swift-log"),
             ]),
         tests("SluiceDevServer", dependencies: ["SluiceCore", "SluiceDevServer", "SluicePostgres"]),
@@ -317,20 +322,26 @@ let package = Package(
         tests(
             "SluicePluginHost",
             dependencies: [
-                "SluiceCore", "SluicePluginHost", "SluicePluginKit", "CSluicePlugin", "old-kernel",
+                "SluiceValues", "SluiceCore", "SluicePluginHost", "SluicePluginKit", "CSluicePlugin", "old-kernel",
                 .product(name: "Logging", package: "swift-log"),
             ]),
         tests("SluiceCompression", dependencies: ["SluiceCore", "SluiceCompression"]),
         tests("SluicePluginKit", dependencies: ["SluicePluginKit", "CSluicePlugin"]),
         tests(
             "AppServicesRules",
-            dependencies: ["SluiceCore", "SluiceQuery", "SluicePluginHost", .product(name: "Logging", package: "swift-log")]),
-        tests("ShippedPlugins", dependencies: ["SluiceCore", "SluicePluginHost", .product(name: "Logging", package: "swift-log")]),
-        tests("WeatherIngest", dependencies: ["SluiceCore", "SluicePluginHost", .product(name: "Logging", package: "swift-log")]),
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluicePluginHost", .product(name: "Logging", package: "swift-log"),
+            ]),
+        tests(
+            "ShippedPlugins",
+            dependencies: ["SluiceValues", "SluiceCore", "SluicePluginHost", .product(name: "Logging", package: "swift-log")]),
+        tests(
+            "WeatherIngest",
+            dependencies: ["SluiceValues", "SluiceCore", "SluicePluginHost", .product(name: "Logging", package: "swift-log")]),
         tests(
             "SluiceNet",
             dependencies: [
-                "SluiceCore", "SluiceNet", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
+                "SluiceValues", "SluiceCore", "SluiceNet", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
                 gatewayLibrary("Hummingbird", of: "hummingbird"), gatewayLibrary("HTTPTypes", of: "swift-http-types"),
                 gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"),
                 .product(name: "Logging", package: "swift-log"),
@@ -338,7 +349,8 @@ let package = Package(
         tests(
             "SluicePipeline",
             dependencies: [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePorts", "SluiceEmbeddedLog", "SluicePipeline",
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePorts", "SluiceEmbeddedLog",
+                "SluicePipeline",
             ]),
         // The other process in tests of files that several share, and the one that is killed.
         .executableTarget(
@@ -347,13 +359,14 @@ let package = Package(
         tests(
             "SluiceReplica",
             dependencies: [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", "replica-writer",
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", "replica-writer",
                 gatewayLibrary("GRDB", of: "GRDB.swift"),
             ]),
         tests(
             "SluiceSync",
             dependencies: [
-                "SluiceCore", "SluiceMerge", "SluicePipeline", "SluicePorts", "SluiceReplica", "SluiceSync", "SluiceWire", nio("NIOCore"),
+                "SluiceValues", "SluiceCore", "SluiceMerge", "SluicePipeline", "SluicePorts", "SluiceReplica", "SluiceSync", "SluiceWire",
+                nio("NIOCore"),
                 nio("NIOEmbedded"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
                 .product(name: "Logging", package: "swift-log"),
             ]),
@@ -363,7 +376,9 @@ let package = Package(
             swiftSettings: [.swiftLanguageMode(.v6)]),
         tests(
             "SluiceSDK",
-            dependencies: ["SluiceSDK", "RealmSwift", "SluiceCore", "SluiceMerge", "SluiceReplica", "SluiceSync", "app-at-top-level"]),
+            dependencies: [
+                "SluiceSDK", "RealmSwift", "SluiceValues", "SluiceCore", "SluiceMerge", "SluiceReplica", "SluiceSync", "app-at-top-level",
+            ]),
         // A device of the causal test, and one in a process of its own.
         .executableTarget(
             name: "register-client", dependencies: ["RealmSwift"], path: "Tests/Programs/RegisterClient",
@@ -371,7 +386,8 @@ let package = Package(
         tests(
             "SluiceGateway",
             dependencies: [
-                "SluiceCompression", "SluiceCore", "SluiceDevServer", "SluiceEmbeddedLog", "SluiceGateway", "SluiceKafka", "SluiceNet",
+                "SluiceCompression", "SluiceValues", "SluiceCore", "SluiceDevServer", "SluiceEmbeddedLog", "SluiceGateway", "SluiceKafka",
+                "SluiceNet",
                 "SluicePipeline", "SluiceMerge", "SluicePluginHost", "SluicePorts", "SluicePostgres", "SluiceQuery",
                 "SluiceReplica", "SluiceSync", "SluiceWire",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
@@ -382,11 +398,12 @@ let package = Package(
                 gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"), "SluiceSDK", "SluiceTools",
                 "register-client",
             ]),
-        tests("SluiceTools", dependencies: ["SluiceCore", "SluiceGateway", "SluiceQuery", "SluiceTools"]),
+        tests("SluiceTools", dependencies: ["SluiceValues", "SluiceCore", "SluiceGateway", "SluiceQuery", "SluiceTools"]),
         tests(
             "EndToEnd",
             dependencies: [
-                "AirportOpsModels", "AirportOpsScene", "RealmSwift", "SluiceCore", "SluiceDevServer", "SluiceKafka", "SluicePorts",
+                "AirportOpsModels", "AirportOpsScene", "RealmSwift", "SluiceValues", "SluiceCore", "SluiceDevServer", "SluiceKafka",
+                "SluicePorts",
                 "SluicePostgres", "register-client",
                 .product(name: "Logging", package: "swift-log"),
             ]),

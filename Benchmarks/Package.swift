@@ -85,28 +85,29 @@ let package = Package(
         shared("SluiceValues", []),
         shared("SluiceCore", ["SluiceValues"]),
         shared("SluicePluginKit", ["SluiceValues", "CSluicePlugin"], settings: adapter),
-        shared("SluiceQuery", ["SluiceCore"]),
+        shared("SluiceQuery", ["SluiceValues", "SluiceCore"]),
         shared("SluiceMerge", ["SluiceCore"]),
-        shared("SluiceWire", ["SluiceCore"] + of("swift-protobuf", "SwiftProtobuf"), exclude: ["Protos"]),
+        shared("SluiceWire", ["SluiceValues", "SluiceCore"] + of("swift-protobuf", "SwiftProtobuf"), exclude: ["Protos"]),
         shared("SluiceMatch", ["SluiceCore", "SluiceQuery"]),
-        shared("SluicePorts", ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire"]),
+        shared("SluicePorts", ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire"]),
         shared(
-            "SluicePostgres", ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "CLibPQ"] + log, settings: adapter),
+            "SluicePostgres", ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "CLibPQ"] + log, settings: adapter
+        ),
         shared("SluiceKafka", ["SluiceCore", "SluicePorts", "CRdKafka"] + log, settings: adapter),
         shared("SluiceEmbeddedLog", ["SluiceCore", "SluicePorts"] + of("swift-collections", "DequeModule")),
         shared("SluiceCompression", ["SluiceCore", "CZlib", "CZstd"], settings: adapter),
-        shared("SluicePluginHost", ["SluiceCore", "CSluicePlugin", "CSluiceSandbox"] + log, settings: adapter),
+        shared("SluicePluginHost", ["SluiceValues", "SluiceCore", "CSluicePlugin", "CSluiceSandbox"] + log, settings: adapter),
         shared(
             "SluiceNet",
-            ["SluiceCore"] + log
+            ["SluiceValues", "SluiceCore"] + log
                 + of("swift-nio", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSocket", "NIOFoundationCompat")
                 + of("swift-nio-ssl", "NIOSSL") + of("swift-nio-extras", "NIOHTTPTypesHTTP1") + of("swift-http-types", "HTTPTypes")
                 + of("hummingbird", "Hummingbird", "HummingbirdCore") + of("swift-service-lifecycle", "ServiceLifecycle")),
         shared(
             "SluicePipeline",
-            ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts"] + log
+            ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts"] + log
                 + of("swift-protobuf", "SwiftProtobuf") + of("swift-collections", "DequeModule")),
-        shared("SluiceReplica", ["SluiceCore", "SluiceQuery", "SluiceMerge", "CSQLite", "CSluiceVFS"]),
+        shared("SluiceReplica", ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "CSQLite", "CSluiceVFS"]),
         shared(
             "SluiceSync",
             ["SluiceCore", "SluiceReplica", "SluiceWire"] + log
@@ -115,7 +116,7 @@ let package = Package(
         shared(
             "SluiceGateway",
             [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
                 "SluiceCompression", "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost",
                 "SluiceNet",
             ] + log
@@ -124,16 +125,17 @@ let package = Package(
                 + of("swift-crypto", "Crypto", "CryptoExtras")),
         shared("SluiceSDK", ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", "SluiceSync"]),
         shared("RealmSwift", ["SluiceSDK"]),
-        shared("SluiceDevServer", ["SluiceCore", "SluicePostgres"], settings: adapter),
+        shared("SluiceDevServer", ["SluiceValues", "SluiceCore", "SluicePostgres"], settings: adapter),
         shared(
             "SluiceTools",
             [
-                "SluiceCore", "SluiceQuery", "SluiceWire", "SluiceCompression", "SluicePorts", "SluicePostgres", "SluicePluginHost",
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceWire", "SluiceCompression", "SluicePorts", "SluicePostgres",
+                "SluicePluginHost",
                 "SluiceNet", "SluiceDevServer", "SluiceGateway", "SluiceSync",
             ] + log + of("swift-protobuf", "SwiftProtobuf")),
         .executableTarget(
             name: "sluice",
-            dependencies: ["SluiceCore", "SluiceGateway", "SluiceTools"] + of("swift-argument-parser", "ArgumentParser"),
+            dependencies: ["SluiceValues", "SluiceCore", "SluiceGateway", "SluiceTools"] + of("swift-argument-parser", "ArgumentParser"),
             path: "Shared/sluice",
             swiftSettings: common
         ),
@@ -153,7 +155,8 @@ let package = Package(
         .executableTarget(
             name: "SluiceBench",
             dependencies: [
-                "SluiceCore", "SluiceGateway", "SluiceMatch", "SluiceQuery", "SluicePorts", "SluicePostgres", "SluicePluginHost",
+                "SluiceValues", "SluiceCore", "SluiceGateway", "SluiceMatch", "SluiceQuery", "SluicePorts", "SluicePostgres",
+                "SluicePluginHost",
                 "SluiceWire", "SluiceReplica", "SluiceSync", "RealmSwift", "CSQLite",
             ]
                 + log

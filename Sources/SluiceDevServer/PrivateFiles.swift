@@ -1,6 +1,7 @@
 import FoundationEssentials
 import SluiceCore
 import SluicePostgres
+import SluiceValues
 
 #if canImport(Glibc)
     import Glibc

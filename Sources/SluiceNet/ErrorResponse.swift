@@ -3,6 +3,7 @@ package import Hummingbird
 package import Logging
 import NIOCore
 package import SluiceCore
+package import SluiceValues
 
 /// An error as an HTTP response: App Services' fields (`error`, `error_code`, `link`) and Sluice's own (`code`, `fix`).
 ///

@@ -7,6 +7,7 @@ import NIOHTTPTypes
 import NIOHTTPTypesHTTP1
 import NIOWebSocket
 import SluiceCore
+import SluiceValues
 
 /// The protocol that a connection's first request selected.
 enum NegotiatedConnection: Sendable {

@@ -2,6 +2,7 @@ import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 import SluiceCore
+import SluiceValues
 
 /// Ends requests whose bodies are too slow or take too long (`BodyPace`). Runs on the channel's event loop.
 final class RequestWatch: ChannelDuplexHandler {

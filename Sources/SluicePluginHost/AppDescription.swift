@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluiceValues
 
 /// Encodes the description of the app that `configure` sends to plugins, as sluice_plugin.h defines it.
 package enum AppDescription {

@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluiceValues
 
 /// The schema of a plugin's configuration, as declared in `config_schema` of sluice_plugin.h.
 package struct ConfigSchema: Sendable {

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// A subscription as plugins see it: a class and a query in canonical text.
 package struct TypeQuery: Hashable, Sendable {
@@ -279,5 +280,30 @@ struct Answer {
             throw bad("\"\(key)\" has \(json[key]?.array?.count ?? 0) verdicts instead of \(count)")
         }
         return list
+    }
+}
+
+extension HookCoding {
+    /// Decodes the records of an answer of check_write or ingest.
+    /// - Throws: `pluginBadAnswer`.
+    static func records(_ answer: Answer) throws(SluiceError) -> [PluginRecord] {
+        guard let json = answer.json["records"], json != .null else { return [] }
+        guard let list = json.array else { throw answer.bad("\"records\" is no list") }
+        var records: [PluginRecord] = []
+        for (index, record) in list.enumerated() {
+            let place = "records[\(index)]"
+            try answer.allow(["stream", "key", "record"], in: record, at: place)
+            let stream = try answer.text(record, "stream", at: place)
+            guard (1...100).contains(stream.utf8.count), stream.utf8.allSatisfy(isOfName) else {
+                throw answer.bad("\(place).stream is no name: letters, digits, - and _")
+            }
+            records.append(
+                PluginRecord(plugin: answer.plugin, stream: stream, key: record["key"]?.string, record: record["record"] ?? .null))
+        }
+        return records
+    }
+
+    private static func isOfName(_ byte: UInt8) -> Bool {
+        byte == 45 || byte == 95 || (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
     }
 }

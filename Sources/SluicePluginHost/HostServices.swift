@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluiceValues
 
 /// The gateway's answers to plugins that ask within a call.
 package struct HostServices: Sendable {
@@ -37,5 +38,20 @@ package struct HostServices: Sendable {
                 return HookAnswer(status: .denied, bytes: Array(error.message.utf8))
             }
         }
+    }
+}
+
+/// A record that a plugin stores in a stream outside of the database.
+package struct PluginRecord: Hashable, Sendable {
+    package var plugin: String
+    package var stream: String
+    /// The ordering key; records with equal keys keep their order.
+    package var key: String?
+    package var record: JSON
+
+    /// A destination that rejects all records, for gateways without one.
+    /// - Throws: `configMissing`.
+    package static func nowhere(_ records: [PluginRecord]) async throws(SluiceError) {
+        throw SluiceError(.configMissing, "\(records[0].plugin) keeps records, and there is nowhere to keep them.")
     }
 }

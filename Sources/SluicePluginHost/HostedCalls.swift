@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceValues
 
 /// The calls of one plugin and the life of its host, as a pure state machine. Methods receive events with the time; actions are the
 /// output.

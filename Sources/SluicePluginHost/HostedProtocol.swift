@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceValues
 
 /// The messages between the gateway and a plugin's host process, over a stream socket.
 ///

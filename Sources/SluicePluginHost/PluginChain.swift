@@ -1,5 +1,6 @@
 package import Logging
 package import SluiceCore
+package import SluiceValues
 import Synchronization
 
 /// The rule plugins of an app, in order. The gateway asks them before it permits reads or writes.

@@ -1,5 +1,6 @@
 import Glibc
 import SluiceCore
+import SluiceValues
 import Synchronization
 
 /// The host's side of the socket: loads the plugin and answers calls, one at a time.

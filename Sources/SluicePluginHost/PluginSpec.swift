@@ -1,4 +1,5 @@
-package import SluiceCore
+import SluiceCore
+package import SluiceValues
 
 /// The configuration of one plugin of the chain.
 package struct PluginSpec: Sendable {

@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceValues
 
 extension TypePlan {
     /// Returns the permissions that two plugins allow together: never more than either allows.

@@ -1,4 +1,4 @@
-package import SluiceCore
+package import SluiceValues
 
 /// A user account, as authentication needs it.
 package struct UserAccount: Hashable, Sendable {

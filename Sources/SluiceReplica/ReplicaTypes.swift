@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluiceValues
 
 /// The identity that the gateway allotted to this client replica in its first session.
 package struct ReplicaIdentity: Hashable, Sendable {

@@ -1,4 +1,5 @@
-package import SluiceCore
+import SluiceCore
+package import SluiceValues
 
 /// The options of a subscription beside its query.
 package struct SubscriptionOptions: Hashable, Sendable {

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// Decodes `Value` messages into cells. Content that does not fit a cell goes to the arena in the arena's encoding. Elements of
 /// containers are transcoded the same way, so no `Value` is built.

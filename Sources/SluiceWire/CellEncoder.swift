@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceValues
 
 extension ValueCodec {
     /// Appends the content of a `Value` message for a cell read in place. Containers are transcoded from the row's arena without building

@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceValues
 
 /// A hand-written codec of the `Value` message, for owning values. `RowCodec` does the same for rows in place.
 package enum ValueCodec {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import SluiceCore
 import SluiceTools
+import SluiceValues
 
 /// The options of a command that sends a question about a user to the admin port.
 struct AdminQuestion: ParsableArguments {

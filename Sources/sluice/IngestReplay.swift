@@ -1,6 +1,7 @@
 import ArgumentParser
 import SluiceCore
 import SluiceTools
+import SluiceValues
 
 struct IngestReplay: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import SluiceCore
 import SluiceTools
+import SluiceValues
 
 struct PluginCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

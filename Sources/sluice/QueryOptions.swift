@@ -2,6 +2,7 @@ import ArgumentParser
 import SluiceCore
 import SluiceGateway
 import SluiceTools
+import SluiceValues
 
 /// The options for the schema, the class and the arguments of a query.
 struct QuerySubject: ParsableArguments {

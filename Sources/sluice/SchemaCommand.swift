@@ -2,6 +2,7 @@ import ArgumentParser
 import SluiceCore
 import SluiceGateway
 import SluiceTools
+import SluiceValues
 
 struct SchemaCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceQuery
+import SluiceValues
 import Testing
 
 @Suite struct `Filters as queries` {

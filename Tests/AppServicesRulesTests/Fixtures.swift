@@ -3,6 +3,7 @@ import Glibc
 import Logging
 import SluiceCore
 import SluicePluginHost
+import SluiceValues
 import Synchronization
 
 /// The plugin as the build put it beside the test bundle: it is tested through its interface, like anybody's.

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 import Testing
 
 /// What App Services' format has beyond the usual role.

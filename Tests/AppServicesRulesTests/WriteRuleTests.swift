@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 import Testing
 
 @Suite struct `Rules about a write` {

@@ -2,6 +2,7 @@ import Foundation
 import RealmSwift
 import SluiceCore
 import SluicePostgres
+import SluiceValues
 import Testing
 
 #if canImport(Glibc)

@@ -3,6 +3,7 @@ import Logging
 import SluiceCore
 import SluiceKafka
 import SluicePorts
+import SluiceValues
 
 extension IngestField {
     /// What the dead-letter topic was told, read until it has every letter of the table, and then until nothing more comes: the record's

@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceValues
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct `The command sluice plugin` {

@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluicePostgres
+import SluiceValues
 import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(5))) struct `sluice schema` {

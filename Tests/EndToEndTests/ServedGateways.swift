@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluicePostgres
+import SluiceValues
 import Synchronization
 import TestSupport
 import Testing

@@ -3,6 +3,7 @@ import Glibc
 import Logging
 import SluiceCore
 import SluicePluginHost
+import SluiceValues
 import Synchronization
 
 /// Plugins as the build put them beside the test bundle, each in a host of its own.

@@ -1,6 +1,7 @@
 import Logging
 import SluiceCore
 import SluicePluginHost
+import SluiceValues
 import Testing
 
 private func reason(_ verdict: WriteVerdict) -> String? { if case .deny(let reason, _, _) = verdict { reason } else { nil } }

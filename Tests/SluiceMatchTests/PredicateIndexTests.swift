@@ -1,6 +1,7 @@
 import SluiceCore
 import SluiceMatch
 import SluiceQuery
+import SluiceValues
 import TestSupport
 import Testing
 

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceMerge
+import SluiceValues
 import TestSupport
 import Testing
 

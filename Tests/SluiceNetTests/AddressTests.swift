@@ -1,6 +1,7 @@
 import NIOCore
 import SluiceCore
 import SluiceNet
+import SluiceValues
 import TestSupport
 import Testing
 

@@ -2,6 +2,7 @@ import HTTPTypes
 import NIOCore
 import SluiceCore
 import SluiceNet
+import SluiceValues
 import TestSupport
 import Testing
 

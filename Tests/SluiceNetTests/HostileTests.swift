@@ -1,6 +1,7 @@
 import NIOCore
 import SluiceCore
 import SluiceNet
+import SluiceValues
 import Synchronization
 import Testing
 

@@ -5,6 +5,7 @@ import NIOCore
 import ServiceLifecycle
 import SluiceCore
 import SluiceNet
+import SluiceValues
 import Synchronization
 
 /// A server for one test, with a socket endpoint at /sync whose owners are recorded.

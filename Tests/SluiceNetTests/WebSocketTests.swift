@@ -1,6 +1,7 @@
 import NIOCore
 import SluiceCore
 import SluiceNet
+import SluiceValues
 import Testing
 
 @Suite(.timeLimit(.minutes(1)))

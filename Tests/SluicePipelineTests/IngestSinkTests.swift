@@ -3,6 +3,7 @@ import SluiceCore
 import SluiceEmbeddedLog
 import SluicePipeline
 import SluicePorts
+import SluiceValues
 import Synchronization
 import TestSupport
 import Testing

@@ -1,6 +1,7 @@
 import SluiceCore
 import SluicePorts
 import SluiceQuery
+import SluiceValues
 import SluiceWire
 import TestSupport
 import Testing

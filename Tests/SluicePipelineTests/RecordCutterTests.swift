@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePipeline
+import SluiceValues
 import TestSupport
 import Testing
 

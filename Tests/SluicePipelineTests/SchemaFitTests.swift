@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 import Testing
 
 @testable import SluicePipeline

@@ -2,6 +2,7 @@ import Logging
 import SluiceCore
 import SluiceEmbeddedLog
 import SluicePorts
+import SluiceValues
 import SluiceWire
 import Synchronization
 import Testing

@@ -1,6 +1,7 @@
 import SluiceCore
 import SluicePorts
 import SluiceQuery
+import SluiceValues
 import Testing
 
 @testable import SluicePipeline

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePluginHost
+import SluiceValues
 import Testing
 
 @Suite struct `What a plugin declares of its configuration` {

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePluginHost
+import SluiceValues
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct `What a plugin asks the gateway` {

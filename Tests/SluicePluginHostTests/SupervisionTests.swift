@@ -1,6 +1,7 @@
 import Glibc
 import SluiceCore
 import SluicePluginHost
+import SluiceValues
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct `Supervising a plugin's process` {

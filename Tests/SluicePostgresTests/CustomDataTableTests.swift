@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePostgres
+import SluiceValues
 import Testing
 
 @Suite struct `Custom data that follow a table` {

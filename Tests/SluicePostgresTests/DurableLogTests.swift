@@ -1,6 +1,7 @@
 import SluiceCore
 import SluicePorts
 import SluicePostgres
+import SluiceValues
 import Synchronization
 import TestSupport
 import Testing

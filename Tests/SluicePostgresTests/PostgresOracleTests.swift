@@ -1,6 +1,7 @@
 import SluiceCore
 import SluicePostgres
 import SluiceQuery
+import SluiceValues
 import TestSupport
 import Testing
 

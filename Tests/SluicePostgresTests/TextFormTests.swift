@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePostgres
+import SluiceValues
 import Testing
 
 private let schema = Schema([

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePostgres
+import SluiceValues
 import TestSupport
 import Testing
 

@@ -1,6 +1,7 @@
 import SluiceCore
 import SluicePorts
 import SluicePostgres
+import SluiceValues
 import Testing
 
 @Suite struct `A table that is cut by time` {

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceQuery
+import SluiceValues
 
 /// A small world with links of every kind, for tables of the whole language.
 enum Library {

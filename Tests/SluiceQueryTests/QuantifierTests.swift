@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceQuery
+import SluiceValues
 import Testing
 
 /// The truth tables of section 4: quantifiers on either side, lists pair by pair, null, and the spot values.

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceQuery
+import SluiceValues
 import TestSupport
 import Testing
 

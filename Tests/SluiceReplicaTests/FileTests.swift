@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import SluiceCore
 import SluiceReplica
+import SluiceValues
 import Testing
 
 @Suite struct FileTests {

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceReplica
+import SluiceValues
 import Testing
 
 @Suite struct PendingTests {

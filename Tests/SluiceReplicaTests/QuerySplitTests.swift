@@ -1,6 +1,7 @@
 import SluiceCore
 import SluiceQuery
 import SluiceReplica
+import SluiceValues
 import TestSupport
 import Testing
 

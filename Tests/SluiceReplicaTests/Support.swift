@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluiceReplica
+import SluiceValues
 import Synchronization
 
 /// A clock that tests set.

@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluiceSync
+import SluiceValues
 import Synchronization
 import Testing
 

@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceValues
 import Testing
 
 @testable import SluiceSDK

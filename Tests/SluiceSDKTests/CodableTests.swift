@@ -1,5 +1,6 @@
 import Foundation
 import SluiceSDK
+import SluiceValues
 import Testing
 
 class Parcel: Object, Codable {

@@ -2,6 +2,7 @@ import SluiceCore
 import SluiceMerge
 import SluiceReplica
 import SluiceSync
+import SluiceValues
 
 /// A subscription set of stores; `bad` is refused by the gateway.
 func set(_ version: UInt64, _ stores: [String], state: SubscriptionState = .pending, before: UInt64 = 0) -> StoredSubscriptionSet {

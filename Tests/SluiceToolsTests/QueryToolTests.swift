@@ -1,6 +1,7 @@
 import SluiceCore
 import SluiceGateway
 import SluiceTools
+import SluiceValues
 import Testing
 
 struct QueryToolTests {

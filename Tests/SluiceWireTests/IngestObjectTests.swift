@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 import SluiceWire
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import SluiceCore
+import SluiceValues
 import SluiceWire
 import SwiftProtobuf
 import Testing

@@ -4,6 +4,7 @@
     import Foundation
 #endif
 import SluiceCore
+import SluiceValues
 import SluiceWire
 import SwiftProtobuf
 import Testing

@@ -1,3 +1,4 @@
+import SluiceValues
 import TestSupport
 import SluiceCore
 

@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceValues
 
 /// Random schemas, rows that fit them, and graphs of those.
 package struct RandomGraph {

@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluiceValues
 
 extension Value {
     /// Any value at all, extremes included.

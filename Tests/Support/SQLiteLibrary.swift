@@ -1,5 +1,6 @@
 import CSQLite
 package import SluiceCore
+import SluiceValues
 
 /// A SQLite database without the replica's code between: the oracle for generated SQL and for the content of a replica's file.
 package final class SQLiteLibrary {

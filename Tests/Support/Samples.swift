@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluiceValues
 
 /// A type with a property of each kind, and pools of values and literals for them that meet often and lie at the edges.
 package enum Samples {

@@ -3,6 +3,7 @@ import Glibc
 import Logging
 import SluiceCore
 import SluicePluginHost
+import SluiceValues
 import Testing
 
 @Suite struct `Ingesting weather` {

@@ -2,6 +2,7 @@ import Foundation
 import SluiceCore
 import SluiceReplica
 import SluiceSync
+import SluiceValues
 import SluiceWire
 
 /// Measures how fast a device catches up. The sync engine receives messages of commits, in the gateway's form, and applies them to a

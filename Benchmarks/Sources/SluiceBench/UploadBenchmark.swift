@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluicePostgres
+import SluiceValues
 import SluiceWire
 import SwiftProtobuf
 

@@ -2,6 +2,7 @@ import Hummingbird
 import SluiceCore
 import SluiceNet
 import SluicePostgres
+import SluiceValues
 
 /// Operators' route of the audit log.
 ///

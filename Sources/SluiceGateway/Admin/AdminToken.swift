@@ -1,6 +1,7 @@
 import Crypto
 import FoundationEssentials
 package import SluiceCore
+import SluiceValues
 
 /// The rights of a request to the admin port.
 package enum AdminRole: String, Comparable, Sendable, CaseIterable {

@@ -1,5 +1,6 @@
 import Crypto
 package import SluiceCore
+import SluiceValues
 import Synchronization
 
 /// The open logins to the console, in memory. They are bounded by `Limits.consoleSessions` and `Limits.consoleSessionSeconds`.

@@ -1,6 +1,7 @@
 package import SluiceCore
 package import SluicePluginHost
 package import SluicePostgres
+package import SluiceValues
 
 /// An app as described by its directory, in the export form of App Services.
 package struct AppConfiguration: Sendable {

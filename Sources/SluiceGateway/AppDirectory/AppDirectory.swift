@@ -1,5 +1,6 @@
 import FoundationEssentials
 package import SluiceCore
+import SluiceValues
 
 /// Reads an app directory.
 package enum AppDirectory {

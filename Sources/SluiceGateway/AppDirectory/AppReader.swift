@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// Builds the configuration from the parsed files of a directory. Problems are added to the list.
 struct AppReader {

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// Reads the files under `auth/`.
 struct AuthReader {

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// Collects problems and notes, so that one run reports all of them.
 final class ProblemList {

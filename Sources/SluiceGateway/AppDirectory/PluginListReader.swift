@@ -1,6 +1,7 @@
 import FoundationEssentials
 package import SluiceCore
 import SluicePluginHost
+package import SluiceValues
 
 /// Reads `plugins.json`: the plugins of an app, the digests of their files, and their configurations.
 package struct PluginListReader {

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// Reads the schema of one property.
 struct PropertyReader {

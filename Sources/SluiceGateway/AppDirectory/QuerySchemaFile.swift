@@ -1,5 +1,6 @@
 import FoundationEssentials
 package import SluiceCore
+import SluiceValues
 
 /// The schema file of `sluice query`:
 /// `{"schemas": […], "relationships": {Class: {field: {"ref": …, "foreign_key": …, "is_list": …}}}}`.

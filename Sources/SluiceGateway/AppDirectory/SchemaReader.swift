@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// Builds classes from the JSON schemas of the collections.
 struct SchemaReader {

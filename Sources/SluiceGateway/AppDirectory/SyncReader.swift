@@ -1,5 +1,6 @@
 package import SluiceCore
 import SluiceQuery
+import SluiceValues
 
 /// Reads `sync/config.json`.
 struct SyncReader {

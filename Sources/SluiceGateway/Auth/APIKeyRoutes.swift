@@ -3,6 +3,7 @@ import HTTPTypes
 import SluiceCore
 import SluiceNet
 import SluicePorts
+import SluiceValues
 
 /// The routes for API keys: a user's own under `/api/client/v2.0/auth/api_keys`, as in App Services, and operators' on the admin port.
 ///

@@ -1,6 +1,7 @@
 import Crypto
-package import SluiceCore
+import SluiceCore
 package import SluicePorts
+package import SluiceValues
 
 /// Creates API keys and logs in with them. Keys do not expire. A key logs in its user; a server key logs in an account of its own.
 package struct APIKeys: Sendable {

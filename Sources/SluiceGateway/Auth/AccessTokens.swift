@@ -3,6 +3,7 @@ import FoundationEssentials
 import JWTKit
 package import SluiceCore
 package import SluicePorts
+import SluiceValues
 
 /// The user that a token proves.
 package struct VerifiedToken: Sendable {

@@ -3,6 +3,7 @@ import HTTPTypes
 import SluiceCore
 import SluiceNet
 import SluicePorts
+import SluiceValues
 
 /// Operators' routes for users, for the admin port only.
 ///

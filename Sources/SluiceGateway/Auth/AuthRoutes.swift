@@ -4,6 +4,7 @@ import NIOCore
 import SluiceCore
 import SluiceNet
 import SluicePorts
+import SluiceValues
 
 /// The routes of App Services' client API for users, with the paths and JSON shapes that its SDKs expect.
 package struct AuthRoutes: Sendable {

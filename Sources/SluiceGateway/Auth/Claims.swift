@@ -1,6 +1,7 @@
 import FoundationEssentials
 import JWTKit
 import SluiceCore
+import SluiceValues
 
 /// The claims of a token. Access and refresh tokens have the same shape, as in App Services.
 struct Claims: JWTPayload {

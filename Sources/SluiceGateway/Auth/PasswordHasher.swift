@@ -2,6 +2,7 @@ import Crypto
 import CryptoExtras
 import FoundationEssentials
 package import SluiceCore
+import SluiceValues
 
 /// Hashes passwords with scrypt on threads of its own. The number of threads is small, as one hash takes tens of milliseconds and
 /// megabytes.

@@ -1,5 +1,6 @@
 package import SluiceCore
 package import SluicePorts
+import SluiceValues
 
 extension UserAccount {
     /// The user's data for rules.

@@ -1,6 +1,7 @@
 import Crypto
 package import SluiceCore
 package import SluicePorts
+package import SluiceValues
 
 /// Registers users, logs them in and out, and changes them. It is authentication without HTTP.
 package struct UserService: Sendable {

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePostgres
+import SluiceValues
 
 /// The page of the audit log: the newest changes by operators.
 struct ConsoleAudit: Sendable {

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// The head of the page: the readiness and the identity of the gateway.
 struct ConsoleStatus: Sendable {

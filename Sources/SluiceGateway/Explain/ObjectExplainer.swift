@@ -3,6 +3,7 @@ import SluicePipeline
 import SluicePorts
 import SluicePostgres
 import SluiceQuery
+import SluiceValues
 import Synchronization
 
 /// Explains why a client replica has an object or lacks it.

@@ -3,6 +3,7 @@ import SluicePipeline
 import SluicePorts
 import SluicePostgres
 import SluiceQuery
+import SluiceValues
 
 /// The reasons why a client replica has an object or lacks it.
 struct ObjectExplanation: Sendable {

@@ -1,5 +1,6 @@
-package import SluiceCore
+import SluiceCore
 package import SluiceQuery
+package import SluiceValues
 
 /// A query in one SQL dialect, with tables and columns named after the classes and their properties.
 package struct QuerySQL: Sendable {

@@ -2,6 +2,7 @@ package import SluiceCore
 import SluicePipeline
 import SluicePorts
 import SluiceQuery
+import SluiceValues
 import Synchronization
 
 /// Explains a user's subscription: the role, the conditions of the rules, the index form, the SQL, and the number of rows.

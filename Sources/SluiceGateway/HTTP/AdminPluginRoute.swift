@@ -2,6 +2,7 @@ import Hummingbird
 import SluiceCore
 import SluiceNet
 import SluicePluginHost
+import SluiceValues
 
 /// Operators' route for the state of the plugins.
 ///

@@ -3,6 +3,7 @@ import Hummingbird
 import SluiceCore
 import SluiceNet
 import SluicePostgres
+import SluiceValues
 
 /// Operators' routes for rows in quarantine, which do not fit their class.
 ///

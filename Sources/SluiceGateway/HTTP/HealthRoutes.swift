@@ -2,6 +2,7 @@ import HTTPTypes
 import Hummingbird
 package import SluiceCore
 import SluiceNet
+import SluiceValues
 import Synchronization
 
 /// The readiness of the gateway, by part.

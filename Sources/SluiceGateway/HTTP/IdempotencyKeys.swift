@@ -5,6 +5,7 @@ import Logging
 import SluiceCore
 import SluiceNet
 import SluicePostgres
+import SluiceValues
 import Synchronization
 
 /// The `Idempotency-Key` of requests: a repeated request gets the answer of the first.

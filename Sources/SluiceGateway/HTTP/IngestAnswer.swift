@@ -5,6 +5,7 @@ import SluiceCore
 import SluiceNet
 import SluicePipeline
 import SluicePostgres
+import SluiceValues
 
 /// The answers of `POST /v1/ingest/<Type>`: one JSON document, or NDJSON with a line per record and a closing line.
 package enum IngestAnswer {

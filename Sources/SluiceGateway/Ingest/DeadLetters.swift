@@ -3,6 +3,7 @@ package import SluiceCore
 import SluicePipeline
 package import SluicePorts
 package import SluicePostgres
+import SluiceValues
 
 extension DeadLetter {
     /// The form in the dead-letter topic and the admin API. `bytes` is hexadecimal and present only if the text cannot hold them.

@@ -2,6 +2,7 @@ import Crypto
 import FoundationEssentials
 package import SluiceCore
 import SluicePluginHost
+import SluiceValues
 
 /// The bytes of a plugin's file, with the check that the app's owner listed exactly these bytes.
 package struct PluginFile: Sendable {

@@ -2,6 +2,7 @@ import Logging
 import SluiceCore
 import SluicePluginHost
 import SluicePorts
+import SluiceValues
 import Synchronization
 
 /// Stores the plugins' records in Kafka.

@@ -1,5 +1,6 @@
 package import SluiceCore
 package import SluicePluginHost
+import SluiceValues
 
 /// Resolves the plugins of an app to files and load settings.
 package struct RuleFiles {

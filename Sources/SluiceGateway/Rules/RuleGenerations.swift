@@ -2,6 +2,7 @@ import SluiceCore
 import SluicePipeline
 import SluicePluginHost
 import SluicePorts
+import SluiceValues
 import Synchronization
 
 /// The plugin chain in use, and its replacement while sessions continue.

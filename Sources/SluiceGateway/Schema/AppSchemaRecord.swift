@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluiceValues
 
 /// The app's schema as recorded in the database: classes, their tables, and the queryable fields.
 package struct AppSchemaRecord: Hashable, Sendable {

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 import SluiceWire
 
 /// Checks values against the schema as table readers will. An object with a misfitting value would disappear from every device.

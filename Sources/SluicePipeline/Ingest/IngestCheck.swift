@@ -1,5 +1,6 @@
 package import SluiceCore
 import SluicePorts
+import SluiceValues
 
 /// The checks on asymmetric objects before the rules see them.
 package enum IngestCheck {

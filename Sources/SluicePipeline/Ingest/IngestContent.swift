@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePorts
+import SluiceValues
 import SluiceWire
 
 /// The encoding of an ingest record's value, from its header `content-type`; JSON without one.

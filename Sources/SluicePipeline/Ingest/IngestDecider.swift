@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePorts
+import SluiceValues
 
 /// The decisions about some records.
 struct IngestDecision: Sendable {

@@ -1,6 +1,7 @@
 package import Logging
 import SluiceCore
 package import SluicePorts
+import SluiceValues
 
 /// Stores a device's rejected objects, so that no user input is lost once the device has received the rejection.
 ///

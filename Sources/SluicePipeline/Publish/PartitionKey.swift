@@ -1,5 +1,6 @@
 package import SluiceCore
 package import SluicePorts
+import SluiceValues
 
 /// The canonical text that selects a row's partition, from its indexed queryable field.
 /// A class without that field uses the primary key. The text is also the record's Kafka key.

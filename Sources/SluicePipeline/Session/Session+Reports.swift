@@ -1,6 +1,7 @@
 import Logging
 import SluiceCore
 import SluicePorts
+import SluiceValues
 import SluiceWire
 
 /// The errors that a client reports, for operators. The client's own log may be out of reach.

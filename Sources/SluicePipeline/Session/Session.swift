@@ -1,6 +1,7 @@
 import Logging
 package import SluiceCore
 package import SluicePorts
+import SluiceValues
 import SluiceWire
 
 /// One client's connection, from Hello to close.

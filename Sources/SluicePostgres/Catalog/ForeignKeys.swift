@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// The foreign keys between the app's tables, as the catalog has them now.
 package enum ForeignKeys {

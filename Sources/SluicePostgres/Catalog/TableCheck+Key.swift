@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// The key of an existing table: its absence, and the statements with which an operator can add it.
 extension TableCheck {

@@ -1,4 +1,5 @@
-package import SluiceCore
+import SluiceCore
+package import SluiceValues
 
 /// An announcement in the WAL that the app's schema has grown.
 ///

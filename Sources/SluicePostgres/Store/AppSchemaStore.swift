@@ -1,4 +1,5 @@
-package import SluiceCore
+import SluiceCore
+package import SluiceValues
 
 /// The app's schemas, by version (`sluice.app_schema`). The newest one is in use.
 package struct AppSchemaStore: Sendable {

@@ -1,4 +1,5 @@
-package import SluiceCore
+import SluiceCore
+package import SluiceValues
 
 /// The operator's request that causes a change.
 package struct AuditAuthor: Hashable, Sendable {

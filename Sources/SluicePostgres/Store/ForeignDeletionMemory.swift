@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceValues
 
 /// The clocks of objects that other programs deleted (`sluice.row_clock`).
 ///

@@ -1,5 +1,6 @@
 import SluiceCore
 package import SluicePorts
+import SluiceValues
 import Synchronization
 
 /// The store of asymmetric objects. Rows and log offsets share one transaction, so that each object is written once.

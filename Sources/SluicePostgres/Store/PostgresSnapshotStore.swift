@@ -1,5 +1,6 @@
 package import SluiceCore
 package import SluicePorts
+import SluiceValues
 
 /// The read side of the authority: consistent snapshots, read at the reader's pace.
 package struct PostgresSnapshotStore: Sendable {

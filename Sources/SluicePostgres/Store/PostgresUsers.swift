@@ -1,5 +1,5 @@
-package import SluiceCore
 package import SluicePorts
+package import SluiceValues
 
 /// The accounts and refresh tokens of the companion schema.
 package struct PostgresUsers: UserDirectory {

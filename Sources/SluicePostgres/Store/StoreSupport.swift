@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// The stores' access to PostgreSQL: a pooled connection for the length of one call, and errors as ports expect them.
 extension PostgresPool {

@@ -1,5 +1,6 @@
-package import SluiceCore
+import SluiceCore
 package import SluicePorts
+package import SluiceValues
 
 /// The store of user accounts (`sluice.user_account`).
 package struct UserStore: Sendable {

@@ -1,5 +1,6 @@
 package import SluiceCore
 package import SluicePorts
+import SluiceValues
 
 /// A write rejection as operators see it.
 package struct ExplainedRejection: Hashable, Sendable {

@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceValues
 
 extension ColumnForm {
     /// Decodes PostgreSQL's text form of a value (`DateStyle ISO`, `TimeZone UTC`, `bytea_output hex`) into a cell.

@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceValues
 
 extension ColumnForm {
     /// Returns the value as a statement's parameter.

@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceValues
 
 /// The reason why a table's value does not fit its property, or a row does not fit the change log.
 package struct Misfit: Error, Hashable, Sendable {

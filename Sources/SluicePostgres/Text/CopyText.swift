@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceValues
 
 /// Rows in the text format of COPY.
 package enum CopyText {

@@ -1,4 +1,4 @@
-package import SluiceCore
+package import SluiceValues
 
 /// The text form of a `timestamptz` in UTC: `2026-03-01 12:30:00.25+00`. Years have four to six digits, and dates before the year 1
 /// end in ` BC`.

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// Converts a bound condition to a syntax tree, for printing.
 extension BoundPredicate {

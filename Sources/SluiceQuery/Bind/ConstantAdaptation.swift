@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// Converts a constant to the type that it compares with, without a change of the comparison's meaning. A value that does not fit the type
 /// exactly keeps its own type. Numbers of two types compare by value.

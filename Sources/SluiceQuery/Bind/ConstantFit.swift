@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// The result of converting a constant to a type in a comparison.
 enum FittedTest {

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 extension QueryBinder {
     /// Constants with the numbers of their arguments.

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 extension QueryBinder {
     /// Binds a path with its suffix. A collection at its end yields its elements.

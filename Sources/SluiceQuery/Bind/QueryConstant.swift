@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// A constant of a query, from a literal or an argument, before conversion to a property's type.
 enum QueryConstant: Sendable {

@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceValues
 
 /// Arithmetic of two values, in the wider of their types: int, float, double, decimal.
 enum Calculation {

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// Compares a cell of a row, or of a list in it, with constants in place.
 struct CellComparison {

@@ -1,4 +1,4 @@
-import SluiceCore
+import SluiceValues
 
 extension Decimal128 {
     /// The number in a unique representation: no trailing zeros, no negative zero.

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 package enum Order: Sendable {
     case less, equal, greater

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// Text operators and case folding.
 extension SQLPrinter {

@@ -1,4 +1,4 @@
-import SluiceCore
+import SluiceValues
 
 /// Prints syntax trees. A tree has one text, which parses to the same tree. Persisted subscriptions have this text as a key, so it must not
 /// change between releases.

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 extension Lexer {
     /// Reads a literal that begins with this letter, or returns nil. `word` reads constants that are words.

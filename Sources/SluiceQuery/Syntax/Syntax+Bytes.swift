@@ -1,4 +1,4 @@
-import SluiceCore
+import SluiceValues
 
 /// Equality by bytes for the syntax tree's parts that hold text. Swift's strings are equal if they are canonically equivalent. The language
 /// distinguishes an "é" of one code point from one of two.

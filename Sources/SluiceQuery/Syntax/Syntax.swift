@@ -1,4 +1,4 @@
-package import SluiceCore
+package import SluiceValues
 
 /// A query as written, before names and types are resolved. Equality ignores positions.
 package struct SyntaxQuery: Hashable, Sendable {

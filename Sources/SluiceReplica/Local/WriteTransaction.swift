@@ -1,5 +1,6 @@
 package import SluiceCore
 import SluiceMerge
+import SluiceValues
 
 /// A local transaction. Its `store` reads its writes at once; other connections read them after `commit`. It becomes one changeset.
 /// It holds the replica's only writer until `commit` or `cancel`; `deinit` cancels.

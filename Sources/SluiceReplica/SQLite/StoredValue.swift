@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// The encoding of values in the blobs of a client replica, version 1: a byte for the kind, then the content. Counts and lengths have 32
 /// bits. All numbers are little-endian except the bytes of keys. `Limits.nestingDepth` bounds the depth.

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// Reads of the subscription sets.
 extension Connection {

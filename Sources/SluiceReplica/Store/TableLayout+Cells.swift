@@ -1,5 +1,6 @@
 import CSQLite
 import SluiceCore
+import SluiceValues
 
 /// The conversion of values to and from columns.
 extension TableLayout {

@@ -1,5 +1,6 @@
 package import SluiceCore
 import SluiceQuery
+import SluiceValues
 
 /// The storage of a property's values in its column. Part of the file format.
 ///

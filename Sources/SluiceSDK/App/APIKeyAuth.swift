@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// A user's API key. A program of the user logs in with it, through `Credentials.userAPIKey`.
 public final class UserAPIKey: Sendable {

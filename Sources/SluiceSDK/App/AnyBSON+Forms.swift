@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceValues
 
 /// Forms of extended JSON that objects of a Realm never contain.
 extension AnyBSON {

@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceValues
 import Synchronization
 
 /// An app on a server, where users log in. Apps with equal id and configuration are equal and share their users.

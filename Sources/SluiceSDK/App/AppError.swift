@@ -1,5 +1,6 @@
 public import Foundation
 import SluiceCore
+import SluiceValues
 
 /// An error of a login or of another request to the server.
 public struct AppError: Error, Equatable, CustomNSError, LocalizedError, CustomStringConvertible {

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// A user's proof of identity for `App.login(credentials:)`.
 public enum Credentials: Sendable {

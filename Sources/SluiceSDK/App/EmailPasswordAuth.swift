@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// Creates accounts with e-mail and password. The variants with completion handlers call them on no particular thread.
 public struct EmailPasswordAuth: Sendable {

@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluiceSync
+import SluiceValues
 
 /// Sends one request to the gateway and waits for its answer, bounded by a deadline. Never retries.
 struct HTTPClient: Sendable {

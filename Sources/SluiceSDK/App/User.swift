@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceValues
 import Synchronization
 
 /// The login state of a user. Only a logged-in user can sync.

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// A user's identity at a provider.
 public struct UserIdentity: Hashable, Sendable {

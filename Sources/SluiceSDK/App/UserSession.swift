@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceValues
 
 /// A user's record on this device.
 struct UserSession: Hashable, Sendable {

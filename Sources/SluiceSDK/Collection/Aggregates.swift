@@ -1,6 +1,7 @@
 public import Foundation
 import SluiceCore
 import SluiceQuery
+import SluiceValues
 
 /// A type whose values have a minimum and a maximum.
 public protocol MinMaxType: _Persistable {}

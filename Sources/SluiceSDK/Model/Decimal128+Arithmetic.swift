@@ -1,5 +1,6 @@
 public import Foundation
 import SluiceCore
+import SluiceValues
 
 /// Arithmetic with 34 digits. Results are exact if they fit, otherwise rounded half to even.
 /// NaN and the infinities follow IEEE 754. An operation takes a few microseconds.
@@ -11,19 +12,19 @@ extension Decimal128 {
     public static func *= (lhs: inout Decimal128, rhs: Decimal128) { lhs = lhs * rhs }
     public static func /= (lhs: inout Decimal128, rhs: Decimal128) { lhs = lhs / rhs }
     public static prefix func - (value: Decimal128) -> Decimal128 {
-        Decimal128(SluiceCore.Decimal128(high: value.bits.high ^ (1 << 63), low: value.bits.low))
+        Decimal128(SluiceValues.Decimal128(high: value.bits.high ^ (1 << 63), low: value.bits.low))
     }
 
     public static func * (lhs: Decimal128, rhs: Decimal128) -> Decimal128 { Decimal128(lhs.bits * rhs.bits) }
     public static func / (lhs: Decimal128, rhs: Decimal128) -> Decimal128 { Decimal128(lhs.bits / rhs.bits) }
 
     /// The value without its sign.
-    public var magnitude: Decimal128 { Decimal128(SluiceCore.Decimal128(high: bits.high & ~(1 << 63), low: bits.low)) }
+    public var magnitude: Decimal128 { Decimal128(SluiceValues.Decimal128(high: bits.high & ~(1 << 63), low: bits.low)) }
 
     public func distance(to other: Decimal128) -> Decimal128 { other - self }
     public func advanced(by n: Decimal128) -> Decimal128 { self + n }
 
-    static var nan: Decimal128 { Decimal128(SluiceCore.Decimal128.nan) }
+    static var nan: Decimal128 { Decimal128(SluiceValues.Decimal128.nan) }
 }
 
 /// Conversions.
@@ -51,7 +52,7 @@ extension Decimal128 {
         case let value as Decimal: self.init(stringLiteral: "\(value)")
         case let value as Bool: self.init(value ? 1 : 0)
         case let value as String:
-            guard let bits = SluiceCore.Decimal128(value) else { return nil }
+            guard let bits = SluiceValues.Decimal128(value) else { return nil }
             self.init(bits)
         case let value as NSNumber: self.init(stringLiteral: value.stringValue)
         default: return nil
@@ -62,7 +63,7 @@ extension Decimal128 {
 
     /// Converts an integer; nil if it has more than 34 digits.
     public init?<T: BinaryInteger>(exactly source: T) {
-        guard let bits = SluiceCore.Decimal128("\(source)") else { return nil }
+        guard let bits = SluiceValues.Decimal128("\(source)") else { return nil }
         self.init(bits)
     }
 
@@ -70,7 +71,7 @@ extension Decimal128 {
     public static var min: Decimal128 { -max }
     /// The greatest finite number.
     public static var max: Decimal128 {
-        Decimal128(SluiceCore.Decimal128("9.999999999999999999999999999999999E+6144") ?? .infinity)
+        Decimal128(SluiceValues.Decimal128("9.999999999999999999999999999999999E+6144") ?? .infinity)
     }
 
     /// The value as Foundation's decimal, which has a smaller range; NaN outside of it.

@@ -1,5 +1,5 @@
 public import Foundation
-package import SluiceCore
+package import SluiceValues
 import Synchronization
 
 /// A 12-byte identifier: 4 bytes of seconds since 1970, 5 random bytes of this process, and a 3-byte counter.

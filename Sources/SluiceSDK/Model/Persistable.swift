@@ -1,5 +1,6 @@
 public import Foundation
 import SluiceCore
+import SluiceValues
 
 /// The schema's view of a Swift type.
 public struct _PropertyKind {

@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceValues
 
 extension Value {
     /// The cases of `plain` that are Foundation types; nil for others.
@@ -50,7 +51,7 @@ extension Value {
     /// Beyond 64 signed bits it is a decimal, which no integer property equals, as with such a number in a query's text.
     private static func integer(_ value: some BinaryInteger) -> Value {
         if let exact = Int64(exactly: value) { return .int(exact) }
-        return SluiceCore.Decimal128(rounding: "\(value)").map { .decimal($0) } ?? .double(Double(value))
+        return SluiceValues.Decimal128(rounding: "\(value)").map { .decimal($0) } ?? .double(Double(value))
     }
 }
 

@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluiceQuery
+import SluiceValues
 
 /// Renders values and names as text of the query language.
 enum RQLText {

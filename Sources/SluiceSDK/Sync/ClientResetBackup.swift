@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluiceReplica
+import SluiceValues
 
 /// The client reset backup: moves files that the server does not know to a backup, if the app did not choose another reset mode.
 /// Files are moved, never deleted. The request is a small JSON file beside the database.

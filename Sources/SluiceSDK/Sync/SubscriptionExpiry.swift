@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import SluiceCore
 import SluiceReplica
+import SluiceValues
 import Synchronization
 
 /// Removes expired subscriptions from the set of an open file.

@@ -1,5 +1,6 @@
 package import Foundation
 package import SluiceCore
+package import SluiceValues
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking

@@ -1,5 +1,5 @@
 import Foundation
-package import SluiceCore
+package import SluiceValues
 
 /// Lists rejected asymmetric objects or sends them again, over the admin port.
 package struct IngestReplayer {

@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCompression
 import SluiceCore
+import SluiceValues
 
 /// Sends lines in batches and counts the accepted and the rejected ones.
 package struct IngestSender {

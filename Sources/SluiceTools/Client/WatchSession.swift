@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceSync
+import SluiceValues
 import SluiceWire
 import SwiftProtobuf
 

@@ -1,5 +1,6 @@
 import Foundation
 package import SluiceCore
+package import SluiceValues
 
 /// The files that `sluice plugin check` and `sluice plugin add` read.
 package enum PluginConfigFile {

@@ -2,6 +2,7 @@ import Logging
 package import SluiceCore
 package import SluiceGateway
 import SluicePluginHost
+package import SluiceValues
 
 /// Loads plugins without a gateway, for `sluice plugin check` and `sluice plugin list`.
 package enum PluginInspection {

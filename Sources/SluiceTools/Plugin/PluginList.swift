@@ -2,6 +2,7 @@ import FoundationEssentials
 package import SluiceCore
 import SluiceGateway
 import SluicePluginHost
+package import SluiceValues
 
 /// The `plugins.json` of an app directory, for changes: `sluice plugin add`.
 package struct PluginList: Sendable {

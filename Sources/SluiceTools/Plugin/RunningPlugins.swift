@@ -1,4 +1,4 @@
-package import SluiceCore
+package import SluiceValues
 
 /// Formats the answer of the admin route `plugins` for `sluice plugin running`.
 package enum RunningPlugins {

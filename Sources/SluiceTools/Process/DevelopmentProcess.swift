@@ -5,6 +5,7 @@ package import SluiceGateway
 package import SluiceNet
 import SluicePorts
 import SluicePostgres
+import SluiceValues
 
 /// The command `sluice dev`: a private PostgreSQL, a log, and a gateway in development mode. All end with the command.
 package struct DevelopmentProcess: Sendable {

@@ -1,6 +1,7 @@
 import Logging
 import SluiceCore
 package import SluiceGateway
+import SluiceValues
 
 /// The command `sluice serve` after its options: logging, the ready line, and signals.
 package enum GatewayProcess {

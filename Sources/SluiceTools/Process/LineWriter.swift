@@ -1,4 +1,5 @@
-package import SluiceCore
+import SluiceCore
+package import SluiceValues
 
 #if canImport(Glibc)
     import Glibc

@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceValues
 
 /// Reads the arguments of a query from the command line: one text of extended JSON each.
 package enum QueryArguments {

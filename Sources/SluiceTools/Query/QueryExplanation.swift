@@ -1,6 +1,7 @@
 package import SluiceCore
 package import SluiceGateway
 package import SluiceQuery
+package import SluiceValues
 
 /// The static properties of a query: canonical text, tree, SQL and index form.
 package struct QueryExplanation: Sendable {

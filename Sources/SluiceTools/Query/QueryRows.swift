@@ -1,6 +1,7 @@
 package import SluiceCore
 import SluiceGateway
 package import SluiceQuery
+import SluiceValues
 
 /// Reads the rows for a query: one object of extended JSON per line.
 ///

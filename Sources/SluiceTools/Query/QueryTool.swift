@@ -1,6 +1,7 @@
 package import SluiceCore
 import SluiceGateway
 package import SluiceQuery
+package import SluiceValues
 
 /// The operations of `sluice query` on one class of a schema, without the output.
 package struct QueryTool: Sendable {

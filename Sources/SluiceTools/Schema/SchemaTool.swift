@@ -1,6 +1,7 @@
 package import SluiceCore
 package import SluiceGateway
 package import SluicePostgres
+package import SluiceValues
 
 /// Compares an app directory with a database and applies the differences: `sluice schema`.
 package struct SchemaTool: Sendable {

@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceValues
 
 /// The client's reaction to a session error.
 package enum SessionAction: Int, Hashable, Sendable {

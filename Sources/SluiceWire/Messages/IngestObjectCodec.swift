@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluiceValues
 import SwiftProtobuf
 
 /// The codec of `IngestObject` (`Protos/ingest.proto`): an object to ingest, with properties by name.

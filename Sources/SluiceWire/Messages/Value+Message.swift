@@ -4,6 +4,7 @@
     import Foundation
 #endif
 package import SluiceCore
+package import SluiceValues
 import SwiftProtobuf
 
 extension PBValue {

@@ -5,6 +5,7 @@ import SluiceCore
 import SluiceGateway
 import SluiceKafka
 import SluicePorts
+import SluiceValues
 import TestSupport
 import Testing
 

@@ -2,6 +2,7 @@ import Foundation
 import SluiceCore
 import SluiceGateway
 import SluiceKafka
+import SluiceValues
 import Testing
 
 /// Objects that a program in another language writes to `<app>.ingest.<Type>`: by the example in Examples/Ingest.

@@ -2,6 +2,7 @@ import Foundation
 import SluiceCore
 import SluiceGateway
 import SluicePostgres
+import SluiceValues
 import Testing
 
 #if canImport(FoundationNetworking)

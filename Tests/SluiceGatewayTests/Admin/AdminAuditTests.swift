@@ -2,6 +2,7 @@ import Foundation
 import SluiceCore
 import SluiceGateway
 import SluicePostgres
+import SluiceValues
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `The audit log` {

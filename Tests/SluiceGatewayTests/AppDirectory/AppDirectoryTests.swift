@@ -2,6 +2,7 @@ import FoundationEssentials
 import SluiceCore
 import SluiceGateway
 import SluicePostgres
+import SluiceValues
 import Testing
 
 struct AppDirectoryTests {

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import SluiceCore
 import SluiceGateway
+import SluiceValues
 import Testing
 
 /// A repository as App Services exports and deploys it, with everything that such a repository may have.

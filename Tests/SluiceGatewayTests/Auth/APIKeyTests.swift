@@ -2,6 +2,7 @@ import HTTPTypes
 import SluiceCore
 import SluiceGateway
 import SluicePorts
+import SluiceValues
 import Testing
 
 @Suite struct `API keys` {

@@ -6,6 +6,7 @@ import SluiceCore
 import SluiceGateway
 import SluiceNet
 import SluicePorts
+import SluiceValues
 import Synchronization
 
 /// Accounts and tokens in memory, with the promises of the port.

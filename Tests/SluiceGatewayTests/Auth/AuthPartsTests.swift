@@ -3,6 +3,7 @@ import Foundation
 import SluiceCore
 import SluiceGateway
 import SluicePorts
+import SluiceValues
 import Testing
 
 struct AccessTokensTests {

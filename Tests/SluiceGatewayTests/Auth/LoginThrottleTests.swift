@@ -2,6 +2,7 @@ import HTTPTypes
 import SluiceCore
 import SluiceGateway
 import SluiceNet
+import SluiceValues
 import TestSupport
 import Testing
 

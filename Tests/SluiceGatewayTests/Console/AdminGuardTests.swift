@@ -3,6 +3,7 @@ import HTTPTypes
 import SluiceCore
 import SluiceGateway
 import SluiceNet
+import SluiceValues
 import Testing
 
 #if canImport(FoundationNetworking)

@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluicePorts
+import SluiceValues
 import SluiceWire
 import SluiceGateway
 import SluicePostgres

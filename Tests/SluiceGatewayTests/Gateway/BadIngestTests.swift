@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 import Testing
 
 @Suite struct `A gateway whose HTTP ingest is sent nonsense` {

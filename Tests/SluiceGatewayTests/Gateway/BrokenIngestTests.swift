@@ -6,6 +6,7 @@ import SluiceCore
 import SluiceGateway
 import SluicePipeline
 import SluicePorts
+import SluiceValues
 import Synchronization
 import TestSupport
 import Testing

@@ -5,6 +5,7 @@ import SluiceGateway
 import SluicePipeline
 import SluicePorts
 import SluicePostgres
+import SluiceValues
 import Synchronization
 import Testing
 

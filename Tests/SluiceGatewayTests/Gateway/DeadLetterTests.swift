@@ -5,6 +5,7 @@ import SluiceGateway
 import SluiceKafka
 import SluicePorts
 import SluicePostgres
+import SluiceValues
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `Asymmetric objects that are refused` {

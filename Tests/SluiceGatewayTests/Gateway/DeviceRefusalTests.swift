@@ -3,6 +3,7 @@ import Logging
 import SluiceCore
 import SluiceGateway
 import SluiceKafka
+import SluiceValues
 import SluiceWire
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceValues
 import Testing
 
 @Suite struct `What would become of a subscription` {

@@ -6,6 +6,7 @@ import SluiceKafka
 import SluicePipeline
 import SluicePostgres
 import SluiceTools
+import SluiceValues
 import TestSupport
 import Testing
 

@@ -2,6 +2,7 @@ import Foundation
 import SluiceCompression
 import SluiceCore
 import SluiceGateway
+import SluiceValues
 import Testing
 
 #if canImport(FoundationNetworking)

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceGateway
+import SluiceValues
 import Testing
 
 /// What a role says about asymmetric objects, as those who send them by HTTP meet it (ING-9).

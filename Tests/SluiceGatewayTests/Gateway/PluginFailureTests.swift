@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import SluiceCore
 import SluiceGateway
+import SluiceValues
 import SluiceWire
 import Testing
 

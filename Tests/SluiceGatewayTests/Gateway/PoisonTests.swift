@@ -2,6 +2,7 @@ import Foundation
 import SluiceCore
 import SluiceGateway
 import SluiceTools
+import SluiceValues
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `Objects that the ingest rules fail at` {

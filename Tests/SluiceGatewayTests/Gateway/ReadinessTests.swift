@@ -1,6 +1,7 @@
 import Logging
 import SluiceCore
 import SluicePostgres
+import SluiceValues
 import Testing
 
 /// What whoever balances load hears of a gateway that cannot do its work.

@@ -5,6 +5,7 @@ import SluiceGateway
 import SluiceKafka
 import SluicePipeline
 import SluicePorts
+import SluiceValues
 import SluiceWire
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 import Logging
 import SluiceCore
+import SluiceValues
 import SluiceWire
 import Testing
 

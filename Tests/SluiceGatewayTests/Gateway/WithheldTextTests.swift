@@ -5,6 +5,7 @@ import SluiceGateway
 import SluiceNet
 import SluicePipeline
 import SluicePostgres
+import SluiceValues
 import SluiceWire
 import SwiftProtobuf
 import TestSupport

@@ -1,6 +1,7 @@
 import SluiceCore
 import SluiceGateway
 import SluiceQuery
+import SluiceValues
 import TestSupport
 
 /// A random app: classes with properties of all kinds, which of them are queryable, and who may see what.

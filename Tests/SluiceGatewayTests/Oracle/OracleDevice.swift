@@ -3,6 +3,7 @@ import SluiceCore
 import SluiceGateway
 import SluiceReplica
 import SluiceSync
+import SluiceValues
 import Synchronization
 import TestSupport
 import Testing

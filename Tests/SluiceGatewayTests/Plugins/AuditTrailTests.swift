@@ -3,6 +3,7 @@ import SluiceCore
 import SluiceGateway
 import SluiceKafka
 import SluicePorts
+import SluiceValues
 import SluiceWire
 import Testing
 

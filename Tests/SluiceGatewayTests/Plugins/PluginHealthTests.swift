@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceValues
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `What operators see of plugins` {

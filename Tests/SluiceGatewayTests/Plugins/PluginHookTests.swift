@@ -3,6 +3,7 @@ import Logging
 import SluiceCore
 import SluiceGateway
 import SluiceTools
+import SluiceValues
 import SluiceWire
 import Testing
 

@@ -5,6 +5,7 @@ import SluiceCore
 import SluiceGateway
 import SluicePluginHost
 import SluiceTools
+import SluiceValues
 import Testing
 
 /// `plugins.json`: which plugins an app has, and that nothing else is loaded.

@@ -2,6 +2,7 @@ import Foundation
 import SluiceCore
 import SluiceGateway
 import SluiceTools
+import SluiceValues
 import Testing
 
 /// What `sluice plugin new` makes, and `sluice plugin check`.

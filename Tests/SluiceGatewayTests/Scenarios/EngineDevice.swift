@@ -1,6 +1,7 @@
 import SluiceCore
 import SluiceReplica
 import SluiceSync
+import SluiceValues
 import Synchronization
 
 /// An app's file and its engine, which tells what happens.

@@ -2,6 +2,7 @@ import Foundation
 import SluiceCore
 import SluiceReplica
 import SluiceSync
+import SluiceValues
 import SluiceWire
 import Synchronization
 import TestSupport

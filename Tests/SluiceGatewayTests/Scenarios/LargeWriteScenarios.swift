@@ -2,6 +2,7 @@ import Foundation
 import SluiceCore
 import SluiceReplica
 import SluiceSDK
+import SluiceValues
 import Testing
 
 /// Writes that are larger than the gateway takes.

@@ -3,6 +3,7 @@ import SluiceCore
 import SluiceGateway
 import SluiceSDK
 import SluiceTools
+import SluiceValues
 import Testing
 
 /// Rows that SQL wrote and that do not fit their classes.

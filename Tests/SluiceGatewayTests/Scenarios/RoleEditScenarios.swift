@@ -5,6 +5,7 @@ import SluiceGateway
 import SluiceReplica
 import SluiceSync
 import SluiceTools
+import SluiceValues
 import Testing
 
 /// Roles that are edited while a device is in the middle of something.

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 import Testing
 
 /// What roles may name besides the user's own data: who logs in, and the app's values.

@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluiceSDK
+import SluiceValues
 import Testing
 
 /// What becomes of writes that are not allowed, as the app and others see it.

@@ -3,6 +3,7 @@ import SluiceCore
 import SluiceGateway
 import SluicePostgres
 import SluiceTools
+import SluiceValues
 import Testing
 
 /// `sluice schema` before tables that other programs made.

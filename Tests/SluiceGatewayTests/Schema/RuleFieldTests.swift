@@ -4,6 +4,7 @@ import SluiceCore
 import SluiceGateway
 import SluicePorts
 import SluiceTools
+import SluiceValues
 import Testing
 
 /// Rules that name a field which the class lacks, where an operator meets them.

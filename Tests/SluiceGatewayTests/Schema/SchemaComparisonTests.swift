@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceGateway
+import SluiceValues
 import Testing
 
 @Suite struct `A comparison of two schemas` {

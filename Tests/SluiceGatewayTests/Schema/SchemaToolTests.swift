@@ -2,6 +2,7 @@ import SluiceCore
 import SluiceGateway
 import SluicePostgres
 import SluiceTools
+import SluiceValues
 import Testing
 
 /// Schemas of an app directory that change, against PostgreSQL and gateways that run.
