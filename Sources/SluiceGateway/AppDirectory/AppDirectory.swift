@@ -18,7 +18,7 @@ package enum AppDirectory {
         let list = ProblemList()
         var trees: [String: ConfigNode] = [:]
         for (path, text) in files where path.hasSuffix(".json") && !isWithoutEffect(path) {
-            do throws(JSON.Mistake) {
+            do throws(JSONError) {
                 trees[path] = ConfigNode(file: path, json: try JSON.located(Array(text.utf8)), list: list)
             } catch {
                 list.add(.badJSON, file: path, line: error.line, column: error.column, "This is not valid JSON: \(error.problem).")

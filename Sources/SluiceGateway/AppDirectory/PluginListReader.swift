@@ -18,7 +18,7 @@ package struct PluginListReader {
             throw problems.problems.first?.error ?? SluiceError(.configInvalid, "\(path) is not a file.")
         }
         let json: JSON
-        do throws(JSON.Mistake) { json = try JSON.located(Array(text.utf8)) } catch {
+        do throws(JSONError) { json = try JSON.located(Array(text.utf8)) } catch {
             throw SluiceError(.badJSON, "\(path):\(error.line):\(error.column): this is not valid JSON: \(error.problem).")
         }
         _ = PluginListReader(list: problems).read(ConfigNode(file: file, json: json, list: problems))

@@ -25,7 +25,7 @@ package enum QuerySchemaFile {
     /// - Parameter file: The file name for problems.
     package static func read(_ text: String, file: String) throws(AppDirectoryError) -> Schema {
         let list = ProblemList()
-        do throws(JSON.Mistake) {
+        do throws(JSONError) {
             let schema = read(ConfigNode(file: file, json: try JSON.located(Array(text.utf8)), list: list), list)
             if list.problems.isEmpty { return schema }
         } catch {

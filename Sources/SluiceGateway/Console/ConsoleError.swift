@@ -7,7 +7,7 @@ import SluicePostgres
 enum ConsoleError {
     /// Returns the error to show; nil for a cancellation.
     static func shown(_ error: any Error) -> SluiceError? {
-        switch PostgresFailure.forPort(error) {
+        switch PostgresError.forPort(error) {
         case let error as SluiceError: error
         case let error as ErrorResponse: error.error
         case let error as HTTPError: SluiceError(.badRequest, error.body ?? "The request is not well formed.")

@@ -30,7 +30,7 @@ extension PostgresSession {
         }
         guard status == PGRES_COPY_IN else {
             drain()
-            throw PostgresFailure(.postgresStatement, "“\(sql.shortened)” is not a COPY … FROM STDIN.")
+            throw PostgresError(.postgresStatement, "“\(sql.shortened)” is not a COPY … FROM STDIN.")
         }
         do {
             while let chunk = try next() { try put(chunk, sql, deadline) }
@@ -71,7 +71,7 @@ extension PostgresSession {
             try waitToSend(deadline)
         } catch is DeadlinePassed {
             markBroken()
-            throw PostgresFailure(.timeout, "“\(sql.shortened)” on \(name) took longer than its limit.", mayHaveTakenEffect: false)
+            throw PostgresError(.timeout, "“\(sql.shortened)” on \(name) took longer than its limit.", mayHaveTakenEffect: false)
         } catch {
             throw broke(sql)
         }

@@ -18,16 +18,16 @@ extension PostgresSession {
     /// - Returns: The deadline of the statement.
     func begin(_ sql: String, _ limit: Duration?) throws -> ContinuousClock.Instant {
         if isBroken {
-            throw PostgresFailure(.postgresUnreachable, "The connection to \(name) is broken; “\(sql.shortened)” was not sent.")
+            throw PostgresError(.postgresUnreachable, "The connection to \(name) is broken; “\(sql.shortened)” was not sent.")
         }
         if isStreaming {
-            throw PostgresFailure(
+            throw PostgresError(
                 .postgresStatement, "“\(sql.shortened)” cannot run while the rows of another statement are being read.",
                 fix: "Use another connection of the pool.")
         }
         // libpq reads a statement up to its first NUL and would omit the rest.
         if sql.utf8.contains(0) {
-            throw PostgresFailure(
+            throw PostgresError(
                 .postgresStatement, "A statement contains a NUL character, which PostgreSQL cannot read (SQLSTATE 22021).",
                 sqlState: "22021")
         }
@@ -50,7 +50,7 @@ extension PostgresSession {
                 // The server now expects COPY data, so the connection is out of step.
                 if unsafe PQresultStatus(result).isCopy {
                     markBroken()
-                    throw PostgresFailure(.postgresStatement, "“\(sql.shortened)” is a COPY; use copyIn.")
+                    throw PostgresError(.postgresStatement, "“\(sql.shortened)” is a COPY; use copyIn.")
                 }
             }
         } catch {
@@ -90,7 +90,7 @@ extension PostgresSession {
             if unsafe PQresultStatus(result) == PGRES_FATAL_ERROR {
                 unsafe PQclear(result)
                 drain()
-                throw PostgresFailure(.timeout, "“\(sql.shortened)” on \(name) took longer than its limit and was cancelled.")
+                throw PostgresError(.timeout, "“\(sql.shortened)” on \(name) took longer than its limit and was cancelled.")
             }
         }
         return unsafe result
@@ -168,7 +168,7 @@ extension PostgresSession {
         // A server that shuts down or starts answers every statement with these codes.
         let isLeaving = ["57P01", "57P02", "57P03"].contains(state)
         let code: ErrorCode = isLeaving ? .postgresUnreachable : .postgresStatement
-        var failure = PostgresFailure(code, message, fix: field(Self.field("H")), sqlState: state)
+        var failure = PostgresError(code, message, fix: field(Self.field("H")), sqlState: state)
         failure.constraint = field(Self.field("n"))
         failure.schema = field(Self.field("s"))
         failure.table = field(Self.field("t"))
@@ -181,16 +181,16 @@ extension PostgresSession {
     private static func field(_ letter: Unicode.Scalar) -> Int32 { Int32(letter.value) }
 
     /// Marks the connection as broken and returns the failure, with libpq's reason.
-    func broke(_ sql: String) -> PostgresFailure {
+    func broke(_ sql: String) -> PostgresError {
         markBroken()
         let reason = unsafe String(cString: PQerrorMessage(handle)).shortened
-        return PostgresFailure(
+        return PostgresError(
             .postgresUnreachable, "The connection to \(name) broke during “\(sql.shortened)”: \(reason)", mayHaveTakenEffect: true)
     }
 
-    private func unanswered(_ sql: String) -> PostgresFailure {
+    private func unanswered(_ sql: String) -> PostgresError {
         markBroken()
-        return PostgresFailure(
+        return PostgresError(
             .postgresUnreachable, "\(name) did not answer “\(sql.shortened)” in time, nor the request to cancel it.",
             mayHaveTakenEffect: true)
     }

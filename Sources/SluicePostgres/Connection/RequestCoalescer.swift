@@ -77,8 +77,8 @@ final class RequestCoalescer<Question: Sendable, Answer: Sendable>: Sendable {
 
     private static var unanswered: SluiceError { SluiceError(.internalError, "A statement of a combined request has no result.") }
 
-    private static var late: PostgresFailure {
-        PostgresFailure(
+    private static var late: PostgresError {
+        PostgresError(
             .timeout, "What is asked of PostgreSQL by many at a time was in line for \(patience).",
             fix: "Find the statements that take so long.")
     }

@@ -100,7 +100,7 @@ package struct ClientStore: Sendable {
             let opened: PostgresResult
             do throws(PipelineFailure) { opened = try session.pipeline(begin)[1] } catch {
                 // lock_not_available: a write of the previous session holds the row.
-                if (error.error as? PostgresFailure)?.sqlState == "55P03" { return nil }
+                if (error.error as? PostgresError)?.sqlState == "55P03" { return nil }
                 throw error.error
             }
             // The update matched no row; a second query finds the reason.

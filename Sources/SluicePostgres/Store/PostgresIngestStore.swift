@@ -78,7 +78,7 @@ package struct PostgresIngestStore: Sendable {
                     isWritten = true
                     return result
                 }
-            } catch let failure as PostgresFailure where isWritten && failure.isLasting {
+            } catch let failure as PostgresError where isWritten && failure.isLasting {
                 // The first run has been rolled back. This one fails at the statement of the row at fault.
                 return try session.inTransaction {
                     try session.script("SET CONSTRAINTS ALL IMMEDIATE")
@@ -111,7 +111,7 @@ package struct PostgresIngestStore: Sendable {
     /// The caller repeats the call regularly, with one call per topic at a time. A claim lasts until `release` or the loss of the
     /// connection.
     package func claim(topic: String, partitions: Int32) async throws -> Set<Int32> {
-        do { return try await locks.claim(topic, of: partitions) } catch { throw PostgresFailure.forPort(error) }
+        do { return try await locks.claim(topic, of: partitions) } catch { throw PostgresError.forPort(error) }
     }
 
     /// Releases the claimed partitions of a topic.

@@ -86,7 +86,7 @@ package struct PostgresRowStore: Sendable {
         while true {
             do {
                 return try await body(waits)
-            } catch let failure as PostgresFailure {
+            } catch let failure as PostgresError {
                 // lock_not_available: begin again where a wait blocks no other transaction.
                 if failure.sqlState == "55P03", !waits {
                     waits = true

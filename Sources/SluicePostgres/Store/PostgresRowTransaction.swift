@@ -150,7 +150,7 @@ package struct PostgresRowTransaction: Sendable {
             guard results[0].tag == "COMMIT" else { throw connection.rolledBack }
             return results[1][0, 0].flatMap { LSN($0) } ?? .zero
         } catch let failure as PipelineFailure {
-            if failure.statement == 0, let refused = failure.error as? PostgresFailure, refused.isRefusedWrite {
+            if failure.statement == 0, let refused = failure.error as? PostgresError, refused.isRefusedWrite {
                 throw refused.refusal(of: try waiting.types.map { try tables($0).mapping })
             }
             throw failure.error
@@ -170,7 +170,7 @@ package struct PostgresRowTransaction: Sendable {
         } catch let failure as PipelineFailure {
             // Only a queued write has an object to blame.
             guard kinds.indices.contains(failure.statement), case .write(let object, _) = kinds[failure.statement],
-                let refused = failure.error as? PostgresFailure, refused.isRefusedWrite
+                let refused = failure.error as? PostgresError, refused.isRefusedWrite
             else { throw failure.error }
             throw RowRejection(
                 object: object, isReference: refused.sqlState == "23503", error: refused.refusal(of: [try tables(object.type).mapping]))

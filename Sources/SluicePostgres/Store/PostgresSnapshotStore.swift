@@ -76,7 +76,7 @@ package struct PostgresSnapshotStore: Sendable {
                 }
             }
         } catch {
-            throw PostgresFailure.forPort(error)
+            throw PostgresError.forPort(error)
         }
     }
 

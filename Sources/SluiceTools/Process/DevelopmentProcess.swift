@@ -46,7 +46,7 @@ package struct DevelopmentProcess: Sendable {
         do {
             postgres = try await PrivatePostgres.start(in: folder.path + "/postgres")
         } catch {
-            throw PostgresFailure.forPort(error)
+            throw PostgresError.forPort(error)
         }
         do {
             try await serve(configuration, postgres)

@@ -7,7 +7,7 @@ package enum QueryArguments {
         var values: [Value] = []
         for (number, text) in texts.enumerated() {
             let json: JSON
-            do throws(JSON.Mistake) { json = try JSON.located(Array(text.utf8)) } catch {
+            do throws(JSONError) { json = try JSON.located(Array(text.utf8)) } catch {
                 throw SluiceError(
                     .badJSON, "The argument $\(number), `\(text)`, is not valid JSON: column \(error.column): \(error.problem).",
                     fix: #"Strings need quotes of their own: --arg '"text"'; dates and ids are {"$date": …}, {"$oid": …}, {"$uuid": …}."#)

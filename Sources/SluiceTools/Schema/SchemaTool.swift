@@ -25,7 +25,7 @@ package struct SchemaTool: Sendable {
             var difference = try await difference(pool)
             if let refusal = difference.refusal(isBreakingAccepted: acceptsBreaking) { throw refusal }
             let (catalog, definition, found) = (self.catalog(after: difference.newest), AppSchemaRecord(app).json, difference)
-            difference.applied = try await PostgresFailure.translating {
+            difference.applied = try await PostgresError.translating {
                 try await pool.withConnection { connection in
                     try await CompanionSchema.create(connection)
                     return try await catalog.apply(connection) { session -> UInt64? in
@@ -55,10 +55,10 @@ package struct SchemaTool: Sendable {
         let newest = try await AppliedSchema(store: AppSchemaStore(pool: pool)).newest()
         let new = AppSchemaRecord(app)
         let catalog = self.catalog(after: newest?.record)
-        let plan = try await PostgresFailure.translating {
+        let plan = try await PostgresError.translating {
             try await pool.withConnection { try await catalog.plan($0) }
         }
-        let customData = try await PostgresFailure.translating { try await CustomDataTable(pool: pool).columns(of: app) }
+        let customData = try await PostgresError.translating { try await CustomDataTable(pool: pool).columns(of: app) }
         let rules = await RuleCheck(app: app, customDataFields: customData).refusal()
         let none = AppSchemaRecord(schema: Schema([]), tables: [:], fields: QueryableFields(indexed: new.fields.indexed))
         return SchemaDifference(
@@ -74,7 +74,7 @@ package struct SchemaTool: Sendable {
             return result
         } catch {
             await pool.close()
-            throw PostgresFailure.forPort(error)
+            throw PostgresError.forPort(error)
         }
     }
 }

@@ -14,7 +14,7 @@ import Testing
     @Test(arguments: ErrorCode.allCases)
     func `are in no message to a client, whatever the code`(code: ErrorCode) throws {
         var errors = [
-            SluiceError(code, "Clean.", detail: "ZQ detail"), PostgresFailure(code, "ZQ of “SELECT 1”", fix: nil).asSluiceError,
+            SluiceError(code, "Clean.", detail: "ZQ detail"), PostgresError(code, "ZQ of “SELECT 1”", fix: nil).asSluiceError,
         ]
         if code.isInternal { errors.append(SluiceError(code, "ZQ message", fix: "ZQ fix")) }
         for error in errors {

@@ -311,7 +311,7 @@ import Testing
             #expect(difference.json["warnings"]?.array?.count == 6)
             // As the gateway inserts; each statement takes its finding away.
             let insert = "INSERT INTO things (_id, name, size, tags) VALUES (1, 'n', 1, '{}')"
-            await #expect(throws: PostgresFailure.self) { try await connection.script(insert) }
+            await #expect(throws: PostgresError.self) { try await connection.script(insert) }
             for finding in difference.findings { try await connection.script(try #require(finding.statements.first)) }
             #expect(try await tool.diff().findings == [])
             try await connection.script(insert)

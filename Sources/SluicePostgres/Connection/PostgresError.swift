@@ -4,7 +4,7 @@ package import SluiceCore
 ///
 /// Beside the error for users it holds the SQLSTATE, the constraint, whether a retry may help, and whether the statement may have
 /// taken effect. Ports throw `asSluiceError`, whose message includes the SQLSTATE.
-package struct PostgresFailure: Error, Hashable, Sendable, CustomStringConvertible {
+package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible {
     package var asSluiceError: SluiceError
     /// The five characters of the server's SQLSTATE; nil if the server did not answer.
     package var sqlState: String?
@@ -86,11 +86,11 @@ package struct PostgresFailure: Error, Hashable, Sendable, CustomStringConvertib
 
     /// Returns the error that a port throws: the `SluiceError` of a failure, every other error unchanged.
     package static func forPort(_ error: any Error) -> any Error {
-        (error as? PostgresFailure)?.asSluiceError ?? error
+        (error as? PostgresError)?.asSluiceError ?? error
     }
 }
 
-extension PostgresFailure {
+extension PostgresError {
     /// Runs the body and translates errors of PostgreSQL into `SluiceError`.
     package static func translating<R>(_ body: () async throws -> R) async throws -> R {
         do {

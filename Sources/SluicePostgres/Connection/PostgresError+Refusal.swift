@@ -1,6 +1,6 @@
 package import SluiceCore
 
-extension PostgresFailure {
+extension PostgresError {
     /// Returns the rejection of a write: a fixed text for the client, PostgreSQL's message for operators.
     ///
     /// The server's message quotes rows, including fields that the client's role hides. The client's text contains at most the name
