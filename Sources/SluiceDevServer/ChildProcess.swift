@@ -98,7 +98,9 @@ final class ChildProcess: Sendable {
             let reason = unsafe String(cString: strerror(problem))
             // Without a child `signal` must do nothing, and `wait` must return.
             state.withLock { $0.status = 0 }
-            return started.resume(throwing: PostgresError(.internalError, "“\(command.arguments[0])” could not be started: \(reason)."))
+            return started.resume(
+                throwing: PostgresError(
+                    .internalError, "“\(command.arguments[0])” could not be started.", cause: .system(errno: problem, text: reason)))
         }
         state.withLock { $0.identifier = identifier }
         started.resume()

@@ -40,7 +40,7 @@ struct PrivateFiles: Sendable {
             try FileManager.default.createDirectory(
                 atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         } catch {
-            throw PostgresError(.configInvalid, "The folder \(folder) cannot be created: \(error).")
+            throw PostgresError(.configInvalid, "The folder \(folder) cannot be created.", cause: ErrorCause(error))
         }
         try user?.own(folder)
         if let size = try? FileManager.default.attributesOfItem(atPath: log)[.size] as? Int, size > Self.logBound {
@@ -52,14 +52,17 @@ struct PrivateFiles: Sendable {
     func removeUnfinished() throws {
         guard FileManager.default.fileExists(atPath: unfinished) else { return }
         do { try FileManager.default.removeItem(atPath: unfinished) } catch {
-            throw PostgresError(.configInvalid, "\(unfinished) cannot be removed: \(error).", fix: "Remove it.")
+            throw PostgresError(.configInvalid, "\(unfinished) cannot be removed.", fix: "Remove it.", cause: ErrorCause(error))
         }
     }
 
     /// Renames the folder that initdb has filled, in one step: an existing data folder is always complete.
     func finish() throws {
         guard unsafe rename(unfinished, data) == 0 else {
-            throw PostgresError(.configInvalid, "\(unfinished) cannot be renamed to \(data): \(unsafe String(cString: strerror(errno))).")
+            let number = errno
+            throw PostgresError(
+                .configInvalid, "\(unfinished) cannot be renamed to \(data).",
+                cause: .system(errno: number, text: unsafe String(cString: strerror(number))))
         }
     }
 

@@ -78,8 +78,10 @@ struct ServerUser {
     /// Makes the user the owner of a file or folder.
     func own(_ path: String) throws {
         guard unsafe chown(path, user, group) == 0 else {
-            let reason = unsafe String(cString: strerror(errno))
-            throw PostgresError(.configInvalid, "\(path) cannot be given to the user \(name): \(reason).")
+            let number = errno
+            throw PostgresError(
+                .configInvalid, "\(path) cannot be given to the user \(name).",
+                cause: .system(errno: number, text: unsafe String(cString: strerror(number))))
         }
     }
 }

@@ -195,7 +195,7 @@ final class HostLoop {
         forwarder.note(
             .error, "the plugin host ended",
             [
-                "how": .string(end.text), "error": .string(error?.message ?? "none"),
+                "how": .string(end.text), "error": .string(error?.operatorText ?? "none"),
                 "calls": isOut ? "are refused until it works" : "wait for the next one",
             ])
     }

@@ -31,7 +31,7 @@ package struct HostServices: Sendable {
             do throws(SluiceError) {
                 guard let data = try await customData(user) else { return HookAnswer(status: .denied, bytes: []) }
                 return HookAnswer(status: .ok, bytes: data.utf8)
-            } catch { return HookAnswer(status: .failed, bytes: Array(error.message.utf8)) }
+            } catch { return HookAnswer(status: .failed, bytes: Array(error.operatorText.utf8)) }
         case .parse(let type, let predicate):
             do throws(SluiceError) { return HookAnswer(status: .ok, bytes: Array(try await parse(type, predicate).utf8)) } catch {
                 return HookAnswer(status: .denied, bytes: Array(error.message.utf8))

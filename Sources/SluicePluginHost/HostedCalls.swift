@@ -123,7 +123,7 @@ package struct HostedCalls {
         // The gateway's own reason precedes the signal that resulted from it.
         let killedFor = verdict ?? (overran ? sent.first.map { overrunError($0.call) } : nil)
         verdict = nil
-        let error = killedFor ?? SluiceError(.pluginCrashed, "\(plugin) ended its host process: \(how)")
+        let error = killedFor ?? SluiceError(.pluginCrashed, "\(plugin) ended its host process", cause: .plugin(how))
         lastError = error
         failures += 1
         // A plugin that never ran is not retried soon: `start` has failed.
@@ -365,7 +365,6 @@ package struct HostedCalls {
             let milliseconds = call.budget.patience / 1_000_000
             return SluiceError(.pluginUnavailable, "\(plugin) did not come to \(call.hook.name) within \(milliseconds) ms")
         }
-        let reason = lastError.map { ": \($0.message)" } ?? ""
-        return SluiceError(.pluginUnavailable, "\(plugin) is not running\(reason)")
+        return SluiceError(.pluginUnavailable, "\(plugin) is not running", cause: lastError.map { .error($0) })
     }
 }

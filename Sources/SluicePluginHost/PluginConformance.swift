@@ -49,7 +49,7 @@ package struct PluginConformance: Sendable {
             do {
                 outcomes.append(Outcome(name: probe.name, failure: nil, note: try await probe.body()))
             } catch {
-                let failure = (error as? SluiceError).map { "\($0.code.name): \($0.message)" } ?? "\(error)"
+                let failure = SluiceError(of: error).map { "\($0.code.name): \($0.operatorText)" } ?? "\(error)"
                 outcomes.append(Outcome(name: probe.name, failure: failure))
                 // The host may have been ended: later failures would be consequences of this one.
                 break

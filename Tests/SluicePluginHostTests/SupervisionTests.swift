@@ -12,7 +12,7 @@ import Testing
             let before = chain.processIDs[0]
             let error = await failure { try await chain.openSession(user: user(word), types: types) }
             #expect(error?.code == .pluginCrashed)
-            #expect(error?.message.contains(how) == true)
+            #expect(error?.operatorText.contains(how) == true)
             let plan = try await chain.openSession(user: user("somebody"), types: types)
             #expect(plan?["Store"].read == "size > 1")
             #expect(chain.processIDs[0] != before)
@@ -77,7 +77,7 @@ import Testing
             try await chain.configure(app: ["app_id": "test"])
             let host = chain.processIDs[0]
             let error = await failure { try await chain.configure(app: ["app_id": .string(word)]) }
-            #expect(error?.code == code && error?.message.contains(says) == true, "\(String(describing: error))")
+            #expect(error?.code == code && error?.operatorText.contains(says) == true, "\(String(describing: error))")
             let plan = try await chain.openSession(user: user("somebody"), types: types)
             // That of the new process, and once more by the chain, which cannot know whether the plugin took up the refused one.
             #expect(plan?["Store"].role == "configured 2" && chain.processIDs[0] != host, "\(plan?["Store"].role ?? "nil")")

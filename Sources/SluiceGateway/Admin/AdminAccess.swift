@@ -89,7 +89,7 @@ struct AdminAuditing: RouterMiddleware {
             note(author, "\(response.status.code)")
             return response
         } catch {
-            note(author, (error as? SluiceError)?.code.name ?? (error as? ErrorResponse)?.error.code.name ?? "failed")
+            note(author, SluiceError(of: error)?.code.name ?? "failed")
             throw error
         }
     }

@@ -38,16 +38,22 @@ struct AdminSocket: Sendable {
         rmdir(folder)
         guard mkdir(folder, 0o700) == 0 else {
             throw SluiceError(
-                .configInvalid, "The admin socket \(path) cannot be created: \(String(cString: strerror(errno))).",
-                fix: "Name a path in a folder that the gateway may write to.")
+                .configInvalid, "The admin socket \(path) cannot be created.",
+                fix: "Name a path in a folder that the gateway may write to.", cause: Self.systemCause)
         }
+    }
+
+    /// The failure of the last system call.
+    private static var systemCause: ErrorCause {
+        let number = errno
+        return .system(errno: number, text: String(cString: strerror(number)))
     }
 
     /// Moves the socket to its path. Call it once the server listens.
     func publish() throws(SluiceError) {
         // The mode is set before other users can reach the socket. `rename` replaces a stale socket atomically.
         guard chmod(hiddenPath, 0o600) == 0, rename(hiddenPath, path) == 0 else {
-            throw SluiceError(.configInvalid, "The admin socket \(path) cannot be created: \(String(cString: strerror(errno))).")
+            throw SluiceError(.configInvalid, "The admin socket \(path) cannot be created.", cause: Self.systemCause)
         }
         rmdir(folder)
     }

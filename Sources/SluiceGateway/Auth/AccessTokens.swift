@@ -90,7 +90,7 @@ package struct AccessTokens: Sendable {
         do {
             return try await keys.sign(claims)
         } catch {
-            throw SluiceError(.internalError, "A token could not be created: \(error).")
+            throw SluiceError(.internalError, "A token could not be created.", cause: ErrorCause(error))
         }
     }
 

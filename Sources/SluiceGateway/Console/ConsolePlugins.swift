@@ -39,8 +39,9 @@ struct ConsolePlugins: Sendable {
         let process: HTML =
             standing.isInProcess ? "the gateway's" : standing.processID.map { process -> HTML in "\(process)" } ?? "none"
         let trouble = standing.trouble.map { trouble -> HTML in
-            """
-            <span class="long">\(ConsoleNumber.duration(Double(trouble.age) / 1e9)) ago: \(trouble.error.message.cut(to: Console.characters)) \
+            let text = trouble.error.operatorText.cut(to: Console.characters)
+            return """
+            <span class="long">\(ConsoleNumber.duration(Double(trouble.age) / 1e9)) ago: \(text) \
             <code>\(trouble.error.code.name)</code> (\(trouble.error.code.rawValue))</span>
             """
         }

@@ -96,7 +96,7 @@ struct IngestRoutes: Sendable {
                     try await lease?.renew()
                     try await each(results)
                 }
-                if let failure = run.summary.failure, failure.code.isInternal || failure.detail != nil {
+                if let failure = run.summary.failure, failure.isWithheld {
                     // The answer withholds the cause.
                     logger.error(
                         "A body of objects was not taken to its end.",

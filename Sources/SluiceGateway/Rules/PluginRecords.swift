@@ -41,10 +41,8 @@ final class PluginRecords: Sendable {
         }
         do {
             try await append(records, to: log)
-        } catch let error as SluiceError {
-            throw error
         } catch {
-            throw SluiceError(.logDelivery, "The records of \(records[0].plugin) could not be kept: \(error).")
+            throw SluiceError(error, otherwise: .logDelivery, "The records of \(records[0].plugin) could not be stored.")
         }
     }
 

@@ -84,8 +84,8 @@ package struct WatermarkWatch: Sendable {
             Self.part,
             SluiceError(
                 .timeout, "What is committed does not come through the log: the watermark has stood at \(watermark) for \(seconds) s.",
-                fix: "Check that a gateway holds the replication slot and Kafka answers (metrics sluice_publisher, sluice_slot_bytes)."),
-            cause: cause())
+                fix: "Check that a gateway holds the replication slot and Kafka answers (metrics sluice_publisher, sluice_slot_bytes).",
+                cause: cause().map { .text($0) }))
     }
 
     private func tellOver(_ watermark: LSN, seconds: UInt64) {

@@ -33,8 +33,8 @@ enum KafkaOperation: String {
         default: return nil
         }
         return SluiceError(
-            .logNotAuthorized, "The Kafka brokers deny the operation \(operation) on \(resource): \(text(of: error)).",
-            fix: "Allow it: kafka-acls --add --allow-principal User:NAME --operation \(operation) \(option)")
+            .logNotAuthorized, "The Kafka brokers deny the operation \(operation) on \(resource).",
+            fix: "Allow it: kafka-acls --add --allow-principal User:NAME --operation \(operation) \(option)", cause: cause(of: error))
     }
 }
 

@@ -26,7 +26,7 @@ enum TopicMetadata {
             // Without an error and without partitions, the topic is not known to this broker yet.
             if code == RD_KAFKA_RESP_ERR_NO_ERROR || isMissingTopic(code) { throw missing(name) }
             if let denial = KafkaOperation.describe.denial(code, topic: name) { throw denial }
-            let refused = SluiceError(.logTopic, "The topic \(name) cannot be used: \(text(of: code)).")
+            let refused = SluiceError(.logTopic, "The topic \(name) cannot be used.", cause: cause(of: code))
             guard isPassing(code) else { throw refused }
             throw TopicDelay(reason: .notReady, error: refused)
         }
@@ -52,7 +52,6 @@ enum TopicMetadata {
         let place = configuration.bootstrapServers
         return SluiceError(
             .logUnreachable,
-            "The Kafka brokers at \(place) gave no answer \(what) within \(configuration.requestTimeout): \(text(of: error))."
-        )
+            "The Kafka brokers at \(place) gave no answer \(what) within \(configuration.requestTimeout).", cause: cause(of: error))
     }
 }

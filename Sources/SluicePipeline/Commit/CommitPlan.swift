@@ -131,7 +131,7 @@ struct CommitPlan {
     }
 
     private static func refusal(_ error: SluiceError) -> Rejection {
-        Rejection(code: error.code, cause: .database, message: error.message, rule: error.detail ?? error.code.name)
+        Rejection(code: error.code, cause: .database, message: error.message, rule: error.cause?.description ?? error.code.name)
     }
 
     /// Asks the plugins that review writes, except for verdicts that are known already. A failing plugin denies.

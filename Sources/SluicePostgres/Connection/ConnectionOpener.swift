@@ -55,7 +55,7 @@ enum ConnectionOpener {
 
     private static func failure(_ handle: OpaquePointer, _ name: String) -> PostgresError {
         let reason = unsafe String(cString: PQerrorMessage(handle)).shortened
-        return PostgresError(.postgresUnreachable, "Connecting to \(name) failed: \(reason)")
+        return PostgresError(.postgresUnreachable, "Connecting to \(name) failed.", cause: .postgres(sqlState: nil, text: reason))
     }
 
     /// Returns `host:port/database` of a connection string, without its secrets.
@@ -65,8 +65,9 @@ enum ConnectionOpener {
             let reason = unsafe message.map { unsafe String(cString: $0).shortened } ?? "out of memory"
             unsafe PQfreemem(message)
             throw PostgresError(
-                .configInvalid, "The PostgreSQL connection string cannot be read: \(reason)",
-                fix: "Use the form “host=… port=5432 dbname=… user=… password=…” or “postgresql://user@host/dbname”.")
+                .configInvalid, "The PostgreSQL connection string cannot be read.",
+                fix: "Use the form “host=… port=5432 dbname=… user=… password=…” or “postgresql://user@host/dbname”.",
+                cause: .postgres(sqlState: nil, text: reason))
         }
         defer { unsafe PQconninfoFree(options) }
         var found: [String: String] = [:]

@@ -10,7 +10,7 @@ extension PostgresError {
         let name = constraintName(on: tables).map { " (constraint \($0))" } ?? ""
         return SluiceError(
             .writeNotAllowed, "The database refused the write: \(reason)\(name).",
-            fix: "Keep to the constraints of the class, or ask the operator for the reason.", detail: message)
+            fix: "Keep to the constraints of the class, or ask the operator for the reason.", cause: .error(asSluiceError))
     }
 
     /// The kind of rejection, without a value.

@@ -163,12 +163,13 @@ extension PostgresSession {
         // query_canceled: the task's own cancellation.
         if state == "57014", canceller.isRequested { return CancellationError() }
         if unsafe PQstatus(handle) == CONNECTION_BAD { markBroken() }
-        var message = "PostgreSQL (\(name)) refused “\(sql.shortened)”: \(field(Self.field("M")) ?? "") (SQLSTATE \(state))."
-        if let detail = field(Self.field("D")) { message += " \(detail)" }
+        let words = [field(Self.field("M")), field(Self.field("D"))].compactMap(\.self).joined(separator: ". ")
         // A server that shuts down or starts answers every statement with these codes.
         let isLeaving = ["57P01", "57P02", "57P03"].contains(state)
         let code: ErrorCode = isLeaving ? .postgresUnreachable : .postgresStatement
-        var failure = PostgresError(code, message, fix: field(Self.field("H")), sqlState: state)
+        var failure = PostgresError(
+            code, "PostgreSQL (\(name)) rejected “\(sql.shortened)”.", fix: field(Self.field("H")),
+            cause: .postgres(sqlState: state, text: words), sqlState: state)
         failure.constraint = field(Self.field("n"))
         failure.schema = field(Self.field("s"))
         failure.table = field(Self.field("t"))
@@ -185,7 +186,8 @@ extension PostgresSession {
         markBroken()
         let reason = unsafe String(cString: PQerrorMessage(handle)).shortened
         return PostgresError(
-            .postgresUnreachable, "The connection to \(name) broke during “\(sql.shortened)”: \(reason)", mayHaveTakenEffect: true)
+            .postgresUnreachable, "The connection to \(name) broke during “\(sql.shortened)”.",
+            cause: .postgres(sqlState: nil, text: reason), mayHaveTakenEffect: true)
     }
 
     private func unanswered(_ sql: String) -> PostgresError {

@@ -123,8 +123,8 @@ final class ReplicationReader {
         } catch let malformed as MalformedMessage {
             throw PostgresError(
                 .internalError,
-                "A message of the slot “\(configuration.slot)” cannot be read: \(malformed.reason).",
-                fix: "Report this with the versions of PostgreSQL and Sluice.")
+                "A message of the slot “\(configuration.slot)” cannot be read.",
+                fix: "Report this with the versions of PostgreSQL and Sluice.", cause: .text(malformed.reason))
         }
     }
 
@@ -266,6 +266,7 @@ final class ReplicationReader {
         default: break
         }
         guard let code else { return failure }
-        return PostgresError(code, "The slot “\(configuration.slot)”: \(failure.message)", sqlState: state)
+        return PostgresError(
+            code, "The slot “\(configuration.slot)” cannot be read.", cause: failure.asSluiceError.cause, sqlState: state)
     }
 }

@@ -119,7 +119,8 @@ struct DevelopmentFolder {
         do {
             try manager.createDirectory(atPath: path, withIntermediateDirectories: true)
         } catch {
-            throw SluiceError(.configInvalid, "The folder \(path) cannot be created: \(error).", fix: "Name another with --data-dir.")
+            throw SluiceError(
+                .configInvalid, "The folder \(path) cannot be created.", fix: "Name another with --data-dir.", cause: ErrorCause(error))
         }
     }
 

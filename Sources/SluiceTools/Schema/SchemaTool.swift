@@ -115,7 +115,7 @@ package struct SchemaDifference: Sendable {
         if !additions.isEmpty { lines += ["-- Adds:"] + additions.map { "--   \($0.text)" } }
         if comparison.isBreaking { lines += ["-- BREAKS:"] + comparison.breaking.map { "--   \($0.text): \($0.breaks ?? "")" } }
         if !unfit.isEmpty { lines += ["-- DOES NOT FIT, and no statement below mends it:"] + unfit.map { "--   \($0)" } }
-        if let rules { lines += ["-- THE ROLES ARE REFUSED:"] + rules.message.split(separator: "\n").map { "--   \($0)" } }
+        if let rules { lines += ["-- THE ROLES ARE REFUSED:"] + rules.operatorText.split(separator: "\n").map { "--   \($0)" } }
         if !findings.isEmpty { lines += ["-- WARNINGS; run one of the statements below each:"] + findings.flatMap(Self.lines) }
         if comparison.changes.isEmpty, statements.isEmpty, unfit.isEmpty, rules == nil { lines.append("-- Nothing changes.") }
         return (lines + statements.map { "\($0);" }).joined(separator: "\n")
@@ -139,7 +139,7 @@ package struct SchemaDifference: Sendable {
             "changes": .array(
                 comparison.changes.map { ["change": .string($0.text), "breaks": $0.breaks.map { .string($0) } ?? .null] }),
             "statements": .array(statements.map { .string($0) }), "unfit": .array(unfit.map { .string($0) }),
-            "rules": rules.map { .string($0.message) } ?? .null, "warnings": .array(findings.map(Self.json)),
+            "rules": rules.map { .string($0.operatorText) } ?? .null, "warnings": .array(findings.map(Self.json)),
         ]
     }
 }
