@@ -44,7 +44,7 @@ enum ConnectionOpener {
             let events = status == PGRES_POLLING_READING ? POLLIN : POLLOUT
             do {
                 try unsafe SocketWait.wait(PQsocket(handle), Int16(events), until: deadline)
-            } catch is PostgresSession.DeadlinePassed {
+            } catch let error as PostgresError where error.code == .timeout {
                 throw PostgresError(.postgresUnreachable, "\(name) did not answer in time.")
             } catch {
                 throw unsafe failure(handle, name)

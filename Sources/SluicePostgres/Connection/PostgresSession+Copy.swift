@@ -69,7 +69,7 @@ extension PostgresSession {
     private func flush(_ sql: String, _ deadline: ContinuousClock.Instant) throws {
         do {
             try waitToSend(deadline)
-        } catch is DeadlinePassed {
+        } catch let error as PostgresError where error.code == .timeout {
             markBroken()
             throw PostgresError(.timeout, "“\(sql.shortened)” on \(name) took longer than its limit.", mayHaveTakenEffect: false)
         } catch {

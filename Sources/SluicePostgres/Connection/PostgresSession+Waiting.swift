@@ -74,7 +74,7 @@ extension PostgresSession {
         while unsafe PQisBusy(handle) == 1 {
             do {
                 try pump(deadline)
-            } catch is DeadlinePassed {
+            } catch let error as PostgresError where error.code == .timeout {
                 // The second deadline has passed: the server does not react to the cancellation either.
                 if isCancelling { throw unanswered(sql) }
                 isCancelling = true
@@ -96,16 +96,15 @@ extension PostgresSession {
         return unsafe result
     }
 
-    struct DeadlinePassed: Error {}
-    struct ConnectionBroke: Error {}
-
     /// Sends pending output and reads available input. Waits for either until the deadline.
+    ///
+    /// - Throws: The errors of `SocketWait`, which callers replace by one with the statement.
     func pump(_ deadline: ContinuousClock.Instant) throws {
         let unsent = unsafe PQflush(handle)
-        if unsent < 0 { throw ConnectionBroke() }
+        if unsent < 0 { throw SocketWait.broken }
         let events = unsent > 0 ? POLLIN | POLLOUT : POLLIN
         try waitForSocket(Int16(events), deadline)
-        if unsafe PQconsumeInput(handle) == 0 { throw ConnectionBroke() }
+        if unsafe PQconsumeInput(handle) == 0 { throw SocketWait.broken }
     }
 
     /// Returns when all pending output has been sent, which the server need not answer.
@@ -114,17 +113,17 @@ extension PostgresSession {
     func waitToSend(_ deadline: ContinuousClock.Instant) throws {
         while true {
             let unsent = unsafe PQflush(handle)
-            if unsent < 0 { throw ConnectionBroke() }
+            if unsent < 0 { throw SocketWait.broken }
             if unsent == 0 { return }
             try waitForSocket(Int16(POLLIN | POLLOUT), deadline)
             // A server whose output is not read stops reading.
-            if unsafe PQconsumeInput(handle) == 0 { throw ConnectionBroke() }
+            if unsafe PQconsumeInput(handle) == 0 { throw SocketWait.broken }
         }
     }
 
     func waitForSocket(_ events: Int16, _ deadline: ContinuousClock.Instant) throws {
         let descriptor = unsafe PQsocket(handle)
-        guard descriptor >= 0 else { throw ConnectionBroke() }
+        guard descriptor >= 0 else { throw SocketWait.broken }
         try SocketWait.wait(descriptor, events, until: deadline)
     }
 
@@ -204,14 +203,20 @@ extension ExecStatusType {
 
 /// A wait for one descriptor by `poll(2)`.
 enum SocketWait {
+    /// The deadline has passed.
+    static let late = PostgresError(.timeout, "The connection was not ready in time.")
+    /// The connection cannot be used any more.
+    static let broken = PostgresError(.postgresUnreachable, "The connection is broken.")
+
+    /// - Throws: `late` or `broken`.
     static func wait(_ descriptor: Int32, _ events: Int16, until deadline: ContinuousClock.Instant) throws {
         var entry = pollfd(fd: descriptor, events: events, revents: 0)
         while true {
             let left = deadline - .now
-            if left <= .zero { throw PostgresSession.DeadlinePassed() }
+            if left <= .zero { throw late }
             let ready = unsafe poll(&entry, 1, left.pollMilliseconds)
             if ready > 0 { return }
-            if ready < 0, errno != EINTR { throw PostgresSession.ConnectionBroke() }
+            if ready < 0, errno != EINTR { throw broken }
         }
     }
 }
