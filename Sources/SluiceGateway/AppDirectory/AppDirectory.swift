@@ -97,7 +97,7 @@ extension AppConfiguration {
         do {
             return try AppDirectory.load(at: path)
         } catch {
-            throw SluiceError(error.summary.code, error.problems.map(\.description).joined(separator: "\n"), fix: "")
+            throw SluiceError(error.asSluiceError.code, error.problems.map(\.description).joined(separator: "\n"), fix: "")
         }
     }
 }

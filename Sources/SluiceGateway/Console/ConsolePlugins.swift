@@ -41,9 +41,9 @@ struct ConsolePlugins: Sendable {
         let trouble = standing.trouble.map { trouble -> HTML in
             let text = trouble.error.operatorText.cut(to: Console.characters)
             return """
-            <span class="long">\(ConsoleNumber.duration(Double(trouble.age) / 1e9)) ago: \(text) \
-            <code>\(trouble.error.code.name)</code> (\(trouble.error.code.rawValue))</span>
-            """
+                <span class="long">\(ConsoleNumber.duration(Double(trouble.age) / 1e9)) ago: \(text) \
+                <code>\(trouble.error.code.name)</code> (\(trouble.error.code.rawValue))</span>
+                """
         }
         return [
             state(standing.state), process, "\(standing.calls)", "\(standing.denied)", "\(standing.failures)", "\(standing.ends)",

@@ -55,15 +55,13 @@ struct SubscriptionExplainer: Sendable {
         return type.name
     }
 
-    private struct Enough: Error {}
-
     private func count(_ predicate: Predicate, _ type: ObjectType) async throws -> (expected: Int, counted: Int?) {
         let sink = CountSink()
         do {
             _ = try await SnapshotPatience.retry(services.environment) {
                 try await services.snapshots.read([SnapshotQuery(type: type, predicate: predicate)], into: sink)
             }
-        } catch is Enough {
+        } catch let error as SluiceError where error == CountSink.full {
             return (sink.counts.expected, nil)
         }
         return sink.counts
@@ -71,6 +69,9 @@ struct SubscriptionExplainer: Sendable {
 
     /// Counts the rows of a snapshot.
     private final class CountSink: SnapshotSink {
+        /// Ends the read, which only an error can do.
+        static let full = SluiceError(.limitsExceeded, "A count ended after \(SubscriptionExplainer.countedRows) rows.")
+
         private let state = Mutex<(expected: Int, counted: Int)>((0, 0))
 
         var counts: (expected: Int, counted: Int?) { state.withLock { ($0.expected, $0.counted) } }
@@ -87,8 +88,7 @@ struct SubscriptionExplainer: Sendable {
                 state.counted += rows.count
                 return state.counted
             }
-            // An error is the only way to end a read early.
-            if count > SubscriptionExplainer.countedRows { throw Enough() }
+            if count > SubscriptionExplainer.countedRows { throw Self.full }
         }
     }
 }
