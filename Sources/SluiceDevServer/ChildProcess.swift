@@ -50,7 +50,7 @@ final class ChildProcess: Sendable {
             let failed = unsafe pthread_create(&thread, nil, childThread, box.toOpaque())
             if failed != 0 {
                 unsafe box.release()
-                started.resume(throwing: PostgresError(.internalError, "No thread could be made for “\(command.arguments[0])”."))
+                started.resume(throwing: PostgresError(.internalError, "No thread could be created for “\(command.arguments[0])”."))
             }
         }
         return child

@@ -94,7 +94,7 @@ struct PrivateFiles: Sendable {
         guard let word = text(path)?.split(whereSeparator: \.isWhitespace).first else {
             throw PostgresError(
                 .configInvalid, "\(path) is missing or empty, so the database in \(folder) cannot be opened.",
-                fix: "Restore the file, or delete the folder to begin anew.")
+                fix: "Restore the file, or delete the folder to start with an empty database.")
         }
         return String(word)
     }

@@ -106,7 +106,7 @@ package final class PrivatePostgres: Sendable {
         }
         if status != 0 {
             throw PostgresError(
-                .configInvalid, "initdb could not make a database in \(files.folder): \(files.lastWords)",
+                .configInvalid, "initdb could not create a database in \(files.folder): \(files.lastWords)",
                 fix: "See \(files.log).")
         }
         try files.finish()

@@ -120,7 +120,7 @@ package struct ErrorMiddleware<Context: RequestContext>: RouterMiddleware {
         switch error.status {
         case .notFound:
             ErrorResponse(
-                SluiceError(.badRequest, "There is nothing at \(request.method) \(request.uri.path).", fix: "Check path and method."),
+                SluiceError(.badRequest, "No route matches \(request.method) \(request.uri.path).", fix: "Check path and method."),
                 status: .notFound)
         case .contentTooLarge:
             ErrorResponse(SluiceError(.bodyTooLarge, "The body of \(request.method) \(request.uri.path) is too large."))

@@ -242,7 +242,7 @@ package struct HostedCalls {
                 return kill(
                     SluiceError(
                         .pluginRefused, "\(plugin) has a name or a version of more than \(PluginLimits.nameBytes) bytes",
-                        fix: "Call it something shorter."))
+                        fix: "Choose a shorter name."))
             }
             self.info = info
             // A replacement is configured before it receives any call.
@@ -260,7 +260,7 @@ package struct HostedCalls {
     private mutating func answered(id: UInt64, _ answer: HookAnswer, now: UInt64) -> [Action] {
         guard let head = sent.first, head.call.id == id else {
             // Answers arrive in order, so any other one means that the stream is corrupt.
-            return kill(HostedProtocol.malformed("an answer to a call whose turn it was not"))
+            return kill(HostedProtocol.malformed("an answer to another call than the current one"))
         }
         sent.removeFirst()
         bytesInFlight -= head.call.input.count
@@ -342,7 +342,7 @@ package struct HostedCalls {
 
     private func poisonError(_ call: Call) -> SluiceError {
         SluiceError(
-            .pluginCrashed, "\(plugin): this very call of \(call.hook.name) has ended the plugin's host before; it is refused for a while")
+            .pluginCrashed, "\(plugin): this call of \(call.hook.name) ended the plugin's host before, so it is rejected for a while")
     }
 
     private func timeoutError(_ call: Call) -> SluiceError {
@@ -363,7 +363,7 @@ package struct HostedCalls {
         // A ready host that was too late is slow; any other one is absent.
         if phase == .ready {
             let milliseconds = call.budget.patience / 1_000_000
-            return SluiceError(.pluginUnavailable, "\(plugin) did not come to \(call.hook.name) within \(milliseconds) ms")
+            return SluiceError(.pluginUnavailable, "\(plugin) did not begin \(call.hook.name) within \(milliseconds) ms")
         }
         return SluiceError(.pluginUnavailable, "\(plugin) is not running", cause: lastError.map { .error($0) })
     }

@@ -11,7 +11,7 @@ package struct PluginRecord: Hashable, Sendable {
     /// A destination that rejects all records, for gateways without one.
     /// - Throws: `configMissing`.
     package static let nowhere: @Sendable ([PluginRecord]) async throws(SluiceError) -> Void = { (records) async throws(SluiceError) in
-        throw SluiceError(.configMissing, "\(records[0].plugin) keeps records, and there is nowhere to keep them.")
+        throw SluiceError(.configMissing, "\(records[0].plugin) writes records, but no store for them is configured.")
     }
 }
 

@@ -56,7 +56,7 @@ package struct AdminToken: Hashable, Sendable {
     }
 
     private static func invalid(_ place: String, _ reason: String) -> SluiceError {
-        SluiceError(.configInvalid, "\(place): this is not an admin token: \(reason).", fix: "Make one with sluice admin-token.")
+        SluiceError(.configInvalid, "\(place): this is not an admin token: \(reason).", fix: "Create one with sluice admin-token.")
     }
 
     private init(name: String, role: AdminRole, text: Substring, at place: String) throws(SluiceError) {

@@ -39,7 +39,8 @@ package enum AppDirectory {
         guard manager.fileExists(atPath: root, isDirectory: &isDirectory), isDirectory,
             let paths = try? manager.subpathsOfDirectory(atPath: root)
         else {
-            list.add(.configMissing, file: root, "There is no app directory here.", fix: "Name the directory with realm_config.json in it.")
+            list.add(
+                .configMissing, file: root, "The app directory does not exist.", fix: "Name the directory with realm_config.json in it.")
             throw AppDirectoryError(problems: list.problems)
         }
         var files: [String: String] = [:]

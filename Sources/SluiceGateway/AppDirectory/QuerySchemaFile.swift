@@ -12,7 +12,7 @@ package enum QuerySchemaFile {
         let list = ProblemList()
         var isDirectory = false
         if !FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) {
-            list.add(.configMissing, file: path, "There is no such file.", fix: "Check the path.")
+            list.add(.configMissing, file: path, "The file does not exist.", fix: "Check the path.")
         } else if isDirectory {
             list.add(.configMissing, file: path, "This is a directory.", fix: "Name a file.")
         }

@@ -103,7 +103,7 @@ package struct AccessTokens: Sendable {
             claims = try await keys.verify(text, as: Claims.self)
         } catch {
             // The reason is withheld: it would only help to forge tokens.
-            throw SluiceError(.badAuthentication, "The token is not one of \(appID)'s.")
+            throw SluiceError(.badAuthentication, "The token does not belong to the app \(appID).")
         }
         guard claims.app == appID, claims.typ == kind else {
             throw SluiceError(.badAuthentication, "The token is \(claims.typ.rawValue) of \(claims.app), not \(kind.rawValue) of \(appID).")

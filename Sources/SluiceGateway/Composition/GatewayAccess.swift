@@ -44,7 +44,7 @@ package struct GatewayAccess: Sendable {
         let table = custom.table
         if try await follower.follow(schema: table.schema, table: table.name, userID: custom.userIDField) { return }
         logger.warning(
-            "There is no such table or column: custom data are what the admin API sets.",
+            "The table or column does not exist: custom data come from the admin API.",
             metadata: ["table": "\(table.schema).\(table.name)", "column": "\(custom.userIDField)", "file": "auth/custom_user_data.json"])
     }
 

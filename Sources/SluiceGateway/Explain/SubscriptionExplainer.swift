@@ -49,7 +49,7 @@ struct SubscriptionExplainer: Sendable {
         guard let type = fitting.first, fitting.count == 1 else {
             let names = fitting.map(\.name).joined(separator: ", ")
             throw SluiceError(
-                .badRequest, fitting.isEmpty ? "No class has the properties of the query." : "The query can be one of \(names).",
+                .badRequest, fitting.isEmpty ? "No class has the properties of the query." : "The query fits several classes: \(names).",
                 fix: "Name the class: --type, or type=….")
         }
         return type.name
@@ -140,7 +140,7 @@ struct SubscriptionExplanation: Sendable {
         switch cost {
         case .nothing: lines.append("    nothing: no row satisfies it")
         case .keyed:
-            lines.append("    keyed: looked at for \(entries.count) value\(entries.count == 1 ? "" : "s") of \(indexed ?? "") only")
+            lines.append("    keyed: tested for \(entries.count) value\(entries.count == 1 ? "" : "s") of \(indexed ?? "") only")
         case .unkeyed: lines.append("    unkeyed: every change of \(type.name) is tested, and all its partitions are read")
         }
         return lines

@@ -32,7 +32,7 @@ final class PluginRecords: Sendable {
         guard let log else {
             guard isDevelopment else {
                 throw SluiceError(
-                    .configMissing, "\(records[0].plugin) keeps records, which needs Kafka.", fix: "Pass --kafka or set SLUICE_KAFKA.")
+                    .configMissing, "\(records[0].plugin) writes records, which requires Kafka.", fix: "Pass --kafka or set SLUICE_KAFKA.")
             }
             for record in records {
                 logger.info("A plugin's record.", metadata: ["stream": .string(record.stream), "record": .string(record.record.text)])

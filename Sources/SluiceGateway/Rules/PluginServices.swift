@@ -24,7 +24,7 @@ final class PluginServices: Sendable {
             },
             parse: { (type, predicate) throws(SluiceError) in
                 guard let schema = self.authority.withLock({ $0 })?.current().schema, let type = schema[type] else {
-                    throw SluiceError(.queryUnknownProperty, "There is no type \(type).")
+                    throw SluiceError(.queryUnknownProperty, "The class \(type) does not exist.")
                 }
                 return try Query.parse(predicate).bind(to: type, in: schema).canonicalText
             },

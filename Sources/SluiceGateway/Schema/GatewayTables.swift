@@ -70,7 +70,7 @@ final class GatewayTables: Sendable {
         let new = state.withLock { state in findings.filter { state.findings.insert($0).inserted } }
         for finding in new {
             logger.warning(
-                "A table will give trouble.",
+                "A table will reject writes.",
                 metadata: [
                     "code": "\(finding.code.rawValue)", "class": .string(finding.type), "table": .string(finding.table),
                     "subject": .string(finding.subject), "reason": .string(finding.message),

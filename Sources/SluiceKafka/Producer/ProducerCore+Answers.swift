@@ -59,7 +59,7 @@ struct Answer {
             return replicaShortage(topic: partition.topic, partition: partition.partition < 0 ? nil : partition.partition)
         }
         let state = mayBeStored ? "; it may have been stored" : ""
-        let fix = "See the broker's error, then write it again."
+        let fix = "Read the broker's error, then write the record again."
         return SluiceError(.logDelivery, "A record for \(place) was not acknowledged\(state).", fix: fix, cause: cause(of: error))
     }
 }

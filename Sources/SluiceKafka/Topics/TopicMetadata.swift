@@ -33,7 +33,7 @@ enum TopicMetadata {
         for index in 0..<Int(unsafe found.partition_cnt) where unsafe found.partitions[index].leader < 0 {
             throw unsafe TopicDelay(
                 reason: .notReady,
-                error: SluiceError(.logTopic, "Partition \(found.partitions[index].id) of the topic \(name) has no leader just now."))
+                error: SluiceError(.logTopic, "Partition \(found.partitions[index].id) of the topic \(name) has no leader at present."))
         }
         return unsafe found.partition_cnt
     }

@@ -142,7 +142,7 @@ package final class Publisher: Sendable {
         guard try await source.hasSeen(last) == false else { return }
         throw SluiceError(
             .logAhead,
-            "The topic \(topics.progress) ends with transaction \(last.transaction) at \(last.lsn), which the database never had: "
+            "The topic \(topics.progress) ends with transaction \(last.transaction) at \(last.lsn), which the database lacks: "
                 + "it was restored from a backup, or the topics belong to another deployment of an app with this name."
         )
     }

@@ -33,7 +33,7 @@ struct TableCheck {
             return [
                 failure(
                     "The table \(mapping.displayName) of type \(type.name) does not exist.",
-                    fix: "Run `sluice schema apply`, which makes it, or make it yourself: `sluice schema diff` prints the statements.")
+                    fix: "Run `sluice schema apply`, which creates it, or create it with the statements of `sluice schema diff`.")
             ]
         }
         guard kind == "r" || kind == "p" else {
@@ -63,7 +63,7 @@ struct TableCheck {
         failure(
             "The table \(mapping.displayName) of type \(type.name) is not partitioned by range of “\(partitions.property)” with a default partition "
                 + "and the primary key (\(mapping.sqlKey(type))).",
-            fix: "Rename it, run `sluice schema apply`, which makes the partitioned one, and copy its rows; or take ingest.json away.")
+            fix: "Rename it, run `sluice schema apply`, which creates the partitioned one, and copy its rows; or remove ingest.json.")
     }
 
     func misfit(_ property: Int, _ column: Column?) -> PostgresError? {
@@ -74,7 +74,7 @@ struct TableCheck {
             return failure(
                 "\(place) lacks the column “\(name)”: expected \(form.columnType).",
                 fix:
-                    "Run `sluice schema apply`, which adds it, or add it yourself: `sluice schema diff` prints the statements."
+                    "Run `sluice schema apply`, which adds it, or add it with the statements of `sluice schema diff`."
             )
         }
         let isArray = form.code == .array || form.code == .set

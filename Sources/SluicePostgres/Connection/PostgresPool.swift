@@ -138,7 +138,7 @@ package final class PostgresPool: Sendable {
     private func busy(for limit: Duration) -> PostgresError {
         PostgresError(
             .timeout, "All \(size) connections of the pool “\(name)” stayed busy for \(limit).",
-            fix: "Raise the pool's size, or find the statements that take so long.")
+            fix: "Raise the pool's size, or find the slow statements.")
     }
 
     private func giveBack(_ connection: PostgresConnection) async {

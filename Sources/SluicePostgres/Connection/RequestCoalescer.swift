@@ -79,7 +79,7 @@ final class RequestCoalescer<Question: Sendable, Answer: Sendable>: Sendable {
 
     private static var late: PostgresError {
         PostgresError(
-            .timeout, "What is asked of PostgreSQL by many at a time was in line for \(patience).",
-            fix: "Find the statements that take so long.")
+            .timeout, "A combined request waited for \(patience) in the queue to PostgreSQL.",
+            fix: "Find the slow statements.")
     }
 }

@@ -125,7 +125,7 @@ enum ReplicationThread {
             // The thread never ran, so its reference is released here.
             unsafe box.release()
             order.started.resume(
-                throwing: PostgresError(.internalError, "No thread could be made for reading the slot “\(order.configuration.slot)”."))
+                throwing: PostgresError(.internalError, "No thread could be created for reading the slot “\(order.configuration.slot)”."))
         }
     }
 

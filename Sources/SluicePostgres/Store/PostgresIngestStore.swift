@@ -135,8 +135,8 @@ package struct PostgresIngestStore: Sendable {
         for (partition, step) in steps where offsets["\(partition)"] != step.from {
             throw SluiceError(
                 .badMessageOrder,
-                "Partition \(partition) of \(topic) is at another offset than \(step.from), from which this sink wanted to write.",
-                fix: "Nothing: another sink is at work; this one starts again from the stored offset.")
+                "Partition \(partition) of \(topic) is at another offset than this sink's \(step.from).",
+                fix: "Nothing: another sink is active. This one starts again from the stored offset.")
         }
         try session.execute(
             "UPDATE sluice.ingest_offset AS o SET next_offset = u.next FROM unnest($2::int[], $3::bigint[]) AS u(partition, next) "

@@ -97,9 +97,9 @@ package struct DevelopmentProcess: Sendable {
         }
         let type = app.schema.types.first { $0.kind == .topLevel }?.name
         lines += [
-            "", type == nil ? "Once an app has connected and brought its classes, see one live:" : "Try:",
+            "", type == nil ? "Once an app has connected and its classes are known, watch one:" : "Try:",
             "  sluice watch --url \(addresses.url) --app \(addresses.appID) --type \(type ?? "<Class>") TRUEPREDICATE", "",
-            "Ctrl-C ends everything.", "",
+            "Ctrl-C stops all of it.", "",
         ]
         return lines.joined(separator: "\n")
     }

@@ -14,7 +14,7 @@ package enum QueryArguments {
             }
             if let form = malformed(json) {
                 throw SluiceError(
-                    .badJSON, "The argument $\(number), `\(text)`, has no value of '\(form)'.", fix: "Correct what stands behind it.")
+                    .badJSON, "The argument $\(number), `\(text)`, has no value of '\(form)'.", fix: "Correct the text after it.")
             }
             values.append(ExtendedJSON.value(json))
         }

@@ -35,8 +35,8 @@ package struct SchemaTool: Sendable {
                         // nil: another schema was recorded after the comparison, so the transaction rolls back.
                         if let version { return version }
                         throw SluiceError(
-                            .breakingSchemaChange, "Another schema was applied while this one was.",
-                            fix: "Look at `sluice schema diff` again.")
+                            .breakingSchemaChange, "Another schema was applied at the same time.",
+                            fix: "Run `sluice schema diff` again.")
                     }
                 }
             }
@@ -114,7 +114,7 @@ package struct SchemaDifference: Sendable {
         let additions = comparison.changes.filter { $0.breaks == nil }
         if !additions.isEmpty { lines += ["-- Adds:"] + additions.map { "--   \($0.text)" } }
         if comparison.isBreaking { lines += ["-- BREAKS:"] + comparison.breaking.map { "--   \($0.text): \($0.breaks ?? "")" } }
-        if !unfit.isEmpty { lines += ["-- DOES NOT FIT, and no statement below mends it:"] + unfit.map { "--   \($0)" } }
+        if !unfit.isEmpty { lines += ["-- DOES NOT FIT, and no statement below corrects it:"] + unfit.map { "--   \($0)" } }
         if let rules { lines += ["-- THE ROLES ARE REFUSED:"] + rules.operatorText.split(separator: "\n").map { "--   \($0)" } }
         if !findings.isEmpty { lines += ["-- WARNINGS; run one of the statements below each:"] + findings.flatMap(Self.lines) }
         if comparison.changes.isEmpty, statements.isEmpty, unfit.isEmpty, rules == nil { lines.append("-- Nothing changes.") }

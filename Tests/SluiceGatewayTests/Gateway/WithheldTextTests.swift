@@ -110,7 +110,7 @@ import Testing
                         if store == "broken" { #expect(answer.text.contains("601"), "\(answer)") }
                     }
                 }
-                await lines.wait(for: "A body of objects was not taken", about: "zq_")
+                await lines.wait(for: "A body of objects was not stored", about: "zq_")
                 // Refusals of single objects are for operators to read.
                 let reasons = try await gateway.texts("SELECT reason FROM sluice.ingest_rejected WHERE object LIKE '%raised%'")
                 #expect(!reasons.isEmpty && reasons.allSatisfy { $0.contains("zq_read refuses") }, "\(reasons)")

@@ -131,7 +131,7 @@ import Testing
         await #expect {
             _ = try await check("DenyAllC", try JSON.parse(Array(#"{ "alow": [] }"#.utf8)))
         } throws: { error in
-            (error as? SluiceError)?.code == .configUnknownKey && "\(error)".contains("test.json:1:3: DenyAllC: 'alow' means nothing")
+            (error as? SluiceError)?.code == .configUnknownKey && "\(error)".contains("test.json:1:3: DenyAllC: 'alow' is not a known key")
         }
     }
 

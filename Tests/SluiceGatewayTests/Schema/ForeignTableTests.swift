@@ -341,7 +341,7 @@ import Testing
         let tables = ShopApp.tables + "ALTER TABLE tags ADD COLUMN customer bigint NOT NULL;"
         try await RunningGateway.deploy(tables) { deployment in
             try await deployment.run(ShopApp.files, logger: Logger(label: "test") { _ in log }) { _ in
-                await log.wait(for: "A table will give trouble", about: "“customer” (bigint) of public.tags is NOT NULL without a default")
+                await log.wait(for: "A table will reject writes", about: "“customer” (bigint) of public.tags is NOT NULL without a default")
             }
         }
     }
