@@ -56,13 +56,3 @@ extension SluiceError: SluiceErrorConvertible {
         self = SluiceError(of: error) ?? SluiceError(code, message, fix: fix, cause: .text(String(describing: error)))
     }
 }
-
-extension SluiceError {
-    /// Creates an error whose cause is a text.
-    package init(_ code: ErrorCode, _ message: String, fix: String? = nil, detail: String?) {
-        self.init(code, message, fix: fix, cause: detail.map { .text($0) })
-    }
-
-    /// The text of the cause.
-    package var detail: String? { cause?.description }
-}
