@@ -243,7 +243,7 @@ struct Answer {
         }
         // Empty output is null: a plugin without restrictions need not write anything.
         do { json = answer.bytes.isEmpty ? .null : try JSON.parse(answer.bytes) } catch {
-            throw SluiceError(.pluginBadAnswer, "\(plugin) answered \(hook.name) with something that is not JSON: \(error.message)")
+            throw SluiceError(.pluginBadAnswer, "\(plugin) answered \(hook.name) with a text that is not JSON: \(error.message)")
         }
     }
 

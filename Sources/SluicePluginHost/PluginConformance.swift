@@ -63,7 +63,7 @@ package struct PluginConformance: Sendable {
         if info.hooks.contains(.openSession) {
             probes.append(Probe(name: "open_session of the app's types") { try await openSession(types) })
             probes.append(
-                Probe(name: "open_session of no type and of one that is not there") {
+                Probe(name: "open_session of no class and of an unknown class") {
                     _ = try await openSession([])
                     return try await openSession(["NoSuchType"])
                 })
@@ -120,7 +120,7 @@ package struct PluginConformance: Sendable {
         }
         for hook in Hook.allCases where hook != .load && info.hooks.contains(hook) {
             probes.append(
-                Probe(name: "\(hook.name) outlives input that lacks everything") {
+                Probe(name: "\(hook.name) survives empty input") {
                     // The host validates the form of rows, so only their content can be missing.
                     let nothing = hook.takesRows ? RowFrame.encode(UserContext(id: "", type: ""), []) : JSON.object([]).utf8
                     _ = try await host.call(hook, nothing)
@@ -130,7 +130,7 @@ package struct PluginConformance: Sendable {
                 })
         }
         if info.hooks.contains(.configure) {
-            probes.append(Probe(name: "configure refuses what is no configuration") { try await refusesGarbage(configuration) })
+            probes.append(Probe(name: "configure rejects an invalid configuration") { try await refusesGarbage(configuration) })
             probes.append(Probe(name: "configure once more changes nothing") { try await configuresAgain(configuration) })
         }
         if info.hooks.contains(.userChanged) {
@@ -210,7 +210,7 @@ package struct PluginConformance: Sendable {
         case .denied: "denied: \(answer.text)"
         case .failed: "could not decide: \(answer.text)"
         case .unusable: throw SluiceError(hostedBytes: answer.bytes)
-        case .late, .overrun: throw SluiceError(.pluginTimeout, "the call was not made in time")
+        case .late, .overrun: throw SluiceError(.pluginTimeout, "the call did not begin in time")
         }
     }
 
@@ -233,7 +233,7 @@ package struct PluginConformance: Sendable {
         _ = try await call(.configure, configuration)
         throw SluiceError(
             .configUnknownKey,
-            "a key that means nothing was accepted: declare the configuration (config_schema), and the gateway refuses it")
+            "an unknown key was accepted: declare the configuration (config_schema), and the gateway rejects it")
     }
 
     private func configuresAgain(_ configuration: JSON) async throws -> String {

@@ -28,10 +28,11 @@ struct AdminSocket: Sendable {
         var status = stat()
         if lstat(path, &status) == 0 {
             guard status.st_mode & S_IFMT == S_IFSOCK else {
-                throw SluiceError(.configInvalid, "\(path) exists and is not a socket.", fix: "Name another with --admin-socket.")
+                throw SluiceError(.configInvalid, "\(path) exists and is not a socket.", fix: "Choose another path with --admin-socket.")
             }
             if UnixSocket.isServed(path) {
-                throw SluiceError(.portInUse, "Another process serves the admin socket \(path).", fix: "Name another with --admin-socket.")
+                throw SluiceError(
+                    .portInUse, "Another process serves the admin socket \(path).", fix: "Choose another path with --admin-socket.")
             }
         }
         unlink(hiddenPath)
