@@ -40,20 +40,21 @@ struct RuleBookReader {
         warnings += names.warnings
         for (type, roles) in book.types.sorted(by: { $0.key < $1.key }) { warn(about: roles.roles, of: type) }
         for (type, description) in app.schema.sorted(by: { $0.key < $1.key }) where description.kind != "embedded" {
-            if book.types[type] == nil { warnings.append("\(type) has no schema.json under data_sources: nobody may see it") }
+            if book.types[type] == nil { warnings.append("\(type) has no schema.json under data_sources: access is denied") }
         }
         return book
     }
 
     private mutating func warn(about roles: [PreparedRole], of type: String) {
-        if roles.isEmpty { warnings.append("\(type) has no role: nobody may see it") }
+        if roles.isEmpty { warnings.append("\(type) has no role: access is denied") }
         for role in roles {
             if !role.incompatibilities.isEmpty {
                 let reasons = role.incompatibilities.joined(separator: "; ")
                 warnings.append("\(type): role \"\(role.role.name)\" is not sync compatible and denies: \(reasons)")
             }
             if role.incompatibilities.isEmpty, role.isUndecidable {
-                warnings.append("\(type): role \"\(role.role.name)\" denies whom it may be for: \(role.undecided.joined(separator: "; "))")
+                warnings.append(
+                    "\(type): role \"\(role.role.name)\" denies the users that it may apply to: \(role.undecided.joined(separator: "; "))")
             }
             for note in role.masks.notes { warnings.append("\(type): role \"\(role.role.name)\": \(note)") }
         }

@@ -9,9 +9,9 @@ final class AuditTrail: SessionRules, RecordingWriteRules {
     static let name = "AuditTrail"
     static let version = "1.0"
     static let configKeys: [String: ConfigKey]? = [
-        "types": ConfigKey(.list(of: .text), help: "Types whose writes are recorded; all unless given."),
-        "stream": ConfigKey(.text, help: "The topic is <app>.records.<stream>; audit unless given."),
-        "images": ConfigKey(.bool, help: "Whether records have the object before and after; true unless given."),
+        "types": ConfigKey(.list(of: .text), help: "Classes whose writes are recorded. Default: all."),
+        "stream": ConfigKey(.text, help: "The stream. The topic is <app>.records.<stream>. Default: audit."),
+        "images": ConfigKey(.bool, help: "true if records have the object before and after. Default: true."),
     ]
 
     private var types: Set<String>?

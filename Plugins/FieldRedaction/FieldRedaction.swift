@@ -10,7 +10,7 @@ final class FieldRedaction: SessionRules {
     static let version = "1.0"
     static let configKeys: [String: ConfigKey]? = [
         "hide": ConfigKey(.map(of: .list(of: .text)), required: true, help: "Fields by type."),
-        "except": ConfigKey(.text, help: "A member of custom data that shows a user all fields when it is true."),
+        "except": ConfigKey(.text, help: "A member of custom data that shows a user all fields if it is true."),
     ]
 
     private var except: String?

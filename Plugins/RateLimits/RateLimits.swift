@@ -10,13 +10,13 @@ final class RateLimits: SessionRules, WriteRules {
     static let version = "1.0"
 
     private static let limits: [String: ConfigKey] = [
-        "writes_per_minute": ConfigKey(.int(min: 1, max: 1_000_000), help: "Writes of one user in the long run."),
-        "burst": ConfigKey(.int(min: 1, max: 1_000_000), help: "Writes of one user at once; as many as a minute's unless given."),
-        "inserts_per_day": ConfigKey(.int(min: 0), help: "New objects of one user within 24 hours of the first."),
+        "writes_per_minute": ConfigKey(.int(min: 1, max: 1_000_000), help: "The sustained rate of a user's writes."),
+        "burst": ConfigKey(.int(min: 1, max: 1_000_000), help: "The burst of a user's writes. Default: the writes of a minute."),
+        "inserts_per_day": ConfigKey(.int(min: 0), help: "A user's new objects within 24 hours of the first."),
     ]
     static let configKeys: [String: ConfigKey]? = [
-        "types": ConfigKey(.map(of: .object(limits)), required: true, help: "By type; a type that is not listed is not bounded."),
-        "exempt": ConfigKey(.text, help: "A member of custom data that frees a user of all bounds when it is true."),
+        "types": ConfigKey(.map(of: .object(limits)), required: true, help: "Bounds by class. A class that is not listed has none."),
+        "exempt": ConfigKey(.text, help: "A member of custom data that exempts a user from all bounds if it is true."),
     ]
 
     private let clock = ContinuousClock()

@@ -36,7 +36,8 @@ package import SluiceCore
         case Z_MEM_ERROR: throw Gzip.noMemory
         default:
             throw SluiceError(
-                .badCompression, "The body is not gzip, or damaged.", fix: "Check Content-Encoding and how the body was made.")
+                .badCompression, "The body is not gzip, or damaged.",
+                fix: "Check Content-Encoding and the program that compressed the body.")
         }
         return (consumed, output)
     }
@@ -44,7 +45,7 @@ package import SluiceCore
 
 /// A gzip compressor for whole bodies, as the command line sends them.
 package enum Gzip {
-    static let noMemory = SluiceError(.internalError, "There is no memory for a compressed stream.")
+    static let noMemory = SluiceError(.internalError, "Memory for a compressed stream could not be allocated.")
 
     /// Compresses bytes.
     ///

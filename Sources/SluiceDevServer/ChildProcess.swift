@@ -50,7 +50,7 @@ final class ChildProcess: Sendable {
             let failed = unsafe pthread_create(&thread, nil, childThread, box.toOpaque())
             if failed != 0 {
                 unsafe box.release()
-                started.resume(throwing: PostgresFailure(.internalError, "No thread could be made for “\(command.arguments[0])”."))
+                started.resume(throwing: PostgresError(.internalError, "No thread could be created for “\(command.arguments[0])”."))
             }
         }
         return child
@@ -98,7 +98,9 @@ final class ChildProcess: Sendable {
             let reason = unsafe String(cString: strerror(problem))
             // Without a child `signal` must do nothing, and `wait` must return.
             state.withLock { $0.status = 0 }
-            return started.resume(throwing: PostgresFailure(.internalError, "“\(command.arguments[0])” could not be started: \(reason)."))
+            return started.resume(
+                throwing: PostgresError(
+                    .internalError, "“\(command.arguments[0])” could not be started.", cause: .system(errno: problem, text: reason)))
         }
         state.withLock { $0.identifier = identifier }
         started.resume()

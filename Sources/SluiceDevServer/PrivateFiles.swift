@@ -41,7 +41,7 @@ struct PrivateFiles: Sendable {
             try FileManager.default.createDirectory(
                 atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         } catch {
-            throw PostgresFailure(.configInvalid, "The folder \(folder) cannot be created: \(error).")
+            throw PostgresError(.configInvalid, "The folder \(folder) cannot be created.", cause: ErrorCause(error))
         }
         try user?.own(folder)
         if let size = try? FileManager.default.attributesOfItem(atPath: log)[.size] as? Int, size > Self.logBound {
@@ -53,14 +53,17 @@ struct PrivateFiles: Sendable {
     func removeUnfinished() throws {
         guard FileManager.default.fileExists(atPath: unfinished) else { return }
         do { try FileManager.default.removeItem(atPath: unfinished) } catch {
-            throw PostgresFailure(.configInvalid, "\(unfinished) cannot be removed: \(error).", fix: "Remove it.")
+            throw PostgresError(.configInvalid, "\(unfinished) cannot be removed.", fix: "Remove it.", cause: ErrorCause(error))
         }
     }
 
     /// Renames the folder that initdb has filled, in one step: an existing data folder is always complete.
     func finish() throws {
         guard unsafe rename(unfinished, data) == 0 else {
-            throw PostgresFailure(.configInvalid, "\(unfinished) cannot be renamed to \(data): \(unsafe String(cString: strerror(errno))).")
+            let number = errno
+            throw PostgresError(
+                .configInvalid, "\(unfinished) cannot be renamed to \(data).",
+                cause: .system(errno: number, text: unsafe String(cString: strerror(number))))
         }
     }
 
@@ -76,11 +79,11 @@ struct PrivateFiles: Sendable {
         var generator = SystemRandomNumberGenerator()
         let bytes = (0..<18).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
         let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-        guard descriptor >= 0 else { throw PostgresFailure(.configInvalid, "\(path) cannot be written.") }
+        guard descriptor >= 0 else { throw PostgresError(.configInvalid, "\(path) cannot be written.") }
         defer { close(descriptor) }
         let text = Array((Hex.encode(bytes) + "\n").utf8)
         guard fchmod(descriptor, 0o600) == 0, unsafe write(descriptor, text, text.count) == text.count else {
-            throw PostgresFailure(.configInvalid, "\(path) cannot be written.")
+            throw PostgresError(.configInvalid, "\(path) cannot be written.")
         }
         try user?.own(path)
     }
@@ -90,9 +93,9 @@ struct PrivateFiles: Sendable {
 
     private func password(_ path: String) throws -> String {
         guard let word = text(path)?.split(whereSeparator: \.isWhitespace).first else {
-            throw PostgresFailure(
+            throw PostgresError(
                 .configInvalid, "\(path) is missing or empty, so the database in \(folder) cannot be opened.",
-                fix: "Restore the file, or delete the folder to begin anew.")
+                fix: "Restore the file, or delete the folder to start with an empty database.")
         }
         return String(word)
     }
@@ -123,7 +126,7 @@ struct PrivateFiles: Sendable {
                 return
             }
             guard .now < end else {
-                throw PostgresFailure(
+                throw PostgresError(
                     .configInvalid, "A PostgreSQL server (process \(number)) already runs on \(data).",
                     fix: "Stop it, or use another folder.")
             }
@@ -199,7 +202,7 @@ struct PrivateFiles: Sendable {
     func choosePort() throws -> Int {
         let wanted = text(portPath).flatMap { Int($0.split(whereSeparator: \.isWhitespace).first ?? "") } ?? 0
         guard let port = freePort(wanted) ?? freePort(0) else {
-            throw PostgresFailure(.portInUse, "No port is free on 127.0.0.1.")
+            throw PostgresError(.portInUse, "No port is free on 127.0.0.1.")
         }
         try? "\(port)\n".write(toFile: portPath, atomically: true, encoding: .utf8)
         return port

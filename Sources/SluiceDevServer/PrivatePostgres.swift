@@ -76,7 +76,7 @@ package final class PrivatePostgres: Sendable {
                 guard files.lastWords.contains("could not bind") else { throw error }
             }
         }
-        throw lastProblem ?? PostgresFailure(.postgresUnreachable, "PostgreSQL found no free port.")
+        throw lastProblem ?? PostgresError(.postgresUnreachable, "PostgreSQL found no free port.")
     }
 
     /// Stops the server. It rolls back open transactions and flushes its data; after the limit it is killed instead.
@@ -102,11 +102,11 @@ package final class PrivatePostgres: Sendable {
         try Task.checkCancellation()
         guard let status = ending else {
             child.signalGroup(SIGKILL)
-            throw PostgresFailure(.timeout, "initdb did not finish in time in \(files.folder).")
+            throw PostgresError(.timeout, "initdb did not finish in time in \(files.folder).")
         }
         if status != 0 {
-            throw PostgresFailure(
-                .configInvalid, "initdb could not make a database in \(files.folder): \(files.lastWords)",
+            throw PostgresError(
+                .configInvalid, "initdb could not create a database in \(files.folder): \(files.lastWords)",
                 fix: "See \(files.log).")
         }
         try files.finish()
@@ -117,7 +117,7 @@ package final class PrivatePostgres: Sendable {
     ) async throws {
         while true {
             if child.status != nil {
-                throw PostgresFailure(
+                throw PostgresError(
                     .postgresUnreachable, "PostgreSQL in \(files.folder) ended while starting: \(files.lastWords)", fix: "See \(files.log)."
                 )
             }

@@ -25,7 +25,7 @@ struct ServerBinaries {
     static func find(majorVersion: Int?, environment: [String: String] = ProcessInfo.processInfo.environment) throws -> ServerBinaries {
         if let named = environment["PGBIN"] {
             guard isComplete(named) else {
-                throw PostgresFailure(.configInvalid, "PGBIN is “\(named)”, which has no programs initdb and postgres.")
+                throw PostgresError(.configInvalid, "PGBIN is “\(named)”, which has no programs initdb and postgres.")
             }
             return ServerBinaries(folder: named)
         }
@@ -44,7 +44,7 @@ struct ServerBinaries {
         for folder in (environment["PATH"] ?? "").split(separator: ":") where isComplete(String(folder)) {
             return ServerBinaries(folder: String(folder))
         }
-        throw PostgresFailure(
+        throw PostgresError(
             .configMissing, "No PostgreSQL server\(majorVersion.map { " \($0)" } ?? "") is installed.",
             fix: "Install it (apt-get install postgresql), or name the folder of its programs in PGBIN.")
     }
@@ -70,7 +70,7 @@ struct ServerUser {
                 return unsafe ServerUser(name: name, user: entry.pointee.pw_uid, group: entry.pointee.pw_gid)
             }
         }
-        throw PostgresFailure(
+        throw PostgresError(
             .configMissing, "PostgreSQL does not run as root, and there is no user postgres or nobody to run it as.",
             fix: "Start this program as an ordinary user.")
     }
@@ -78,8 +78,10 @@ struct ServerUser {
     /// Makes the user the owner of a file or folder.
     func own(_ path: String) throws {
         guard unsafe chown(path, user, group) == 0 else {
-            let reason = unsafe String(cString: strerror(errno))
-            throw PostgresFailure(.configInvalid, "\(path) cannot be given to the user \(name): \(reason).")
+            let number = errno
+            throw PostgresError(
+                .configInvalid, "\(path) cannot be given to the user \(name).",
+                cause: .system(errno: number, text: unsafe String(cString: strerror(number))))
         }
     }
 }

@@ -60,7 +60,7 @@ package final class EmbeddedLog: MessageLog {
             let offsets = try batch.entries.map { entry in
                 let partition = LogPartition(batch.topics[Int(entry.topic)], entry.partition)
                 guard let offset = state.partitions[partition]?.end else {
-                    throw SluiceError(.logTopic, "There is no partition \(partition.partition) of topic \(partition.topic).")
+                    throw SluiceError(.logTopic, "Topic \(partition.topic) has no partition \(partition.partition).")
                 }
                 state.partitions[partition]?.records.append(Array(batch.arena[entry.value]))
                 state.order.append(partition)

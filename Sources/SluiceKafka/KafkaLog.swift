@@ -82,7 +82,7 @@ package final class KafkaLog: MessageLog {
         for spec in specs {
             guard try await admin.isMissing(spec.name) else { continue }
             logger.error(
-                "A topic that was there is missing. It is made again; what was in it is lost.",
+                "A topic is missing. The gateway creates it again; its records are lost.",
                 metadata: ["topic": "\(spec.name)", "code": "\(ErrorCode.logTopic.rawValue)"])
             _ = try await prepare([spec])
         }

@@ -78,7 +78,7 @@ package enum Merge {
         }
         for edit in change.edits {
             guard let property = type[edit.property], edit.fits(property) else {
-                throw SluiceError(.badChangeset, "A change treats \(type.name).\(edit.property) as what it is not.")
+                throw SluiceError(.badChangeset, "A change treats \(type.name).\(edit.property) as a property of another type.")
             }
         }
     }

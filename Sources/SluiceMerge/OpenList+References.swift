@@ -124,7 +124,7 @@ extension OpenList {
     func checkSize(_ size: Int) throws(SluiceError) {
         let seen = tree.count(.mine)
         guard seen == size else {
-            throw SluiceError(.badChangeset, "A change was made to a list of \(size) elements; its writer saw \(seen).")
+            throw SluiceError(.badChangeset, "A change refers to a list of \(size) elements; its writer saw \(seen).")
         }
     }
 

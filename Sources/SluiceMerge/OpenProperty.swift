@@ -30,7 +30,7 @@ package final class OpenProperty {
     /// - Throws: The errors of `Merge.apply`. The property must not be used afterwards.
     package func perform(_ edit: Edit, of property: Property, by writer: WriteContext) throws(SluiceError) {
         guard edit.fits(property) else {
-            throw SluiceError(.badChangeset, "A change treats the property '\(property.name)' as what it is not.")
+            throw SluiceError(.badChangeset, "A change treats the property '\(property.name)' as one of another type.")
         }
         _ = try apply(edit, by: writer, seen: nil)
     }

@@ -8,8 +8,9 @@ package import SluiceValues
 /// An error as an HTTP response: App Services' fields (`error`, `error_code`, `link`) and Sluice's own (`code`, `fix`).
 ///
 /// Clients receive the texts of `ClientError`, operators those of the error itself.
-package struct ErrorResponse: Error, HTTPResponseError, Sendable {
+package struct ErrorResponse: SluiceErrorConvertible, HTTPResponseError, Sendable {
     package var error: SluiceError
+    package var asSluiceError: SluiceError { error }
     package var status: HTTPResponse.Status
     /// The seconds until a retry makes sense.
     package var retryAfter: Int?
@@ -89,8 +90,8 @@ package struct ErrorMiddleware<Context: RequestContext>: RouterMiddleware {
             return try await next(request, context)
         } catch let error as ErrorResponse {
             return answer(error, request, context)
-        } catch let error as SluiceError {
-            return answer(ErrorResponse(error), request, context)
+        } catch let error as any SluiceErrorConvertible {
+            return answer(ErrorResponse(error.asSluiceError), request, context)
         } catch let error as HTTPError {
             return Self.named(error, request).response
         } catch is NIOTooManyBytesError {
@@ -109,7 +110,7 @@ package struct ErrorMiddleware<Context: RequestContext>: RouterMiddleware {
 
     /// Logs the details that the response withholds, then returns the response.
     private func answer(_ error: ErrorResponse, _ request: Request, _ context: Context) -> Response {
-        if error.error.code.isInternal || error.error.detail != nil {
+        if error.error.isWithheld {
             (logger ?? context.logger).error(
                 "A request failed.", metadata: ["path": "\(request.uri.path)", "error": .string(error.error.description)])
         }
@@ -120,7 +121,7 @@ package struct ErrorMiddleware<Context: RequestContext>: RouterMiddleware {
         switch error.status {
         case .notFound:
             ErrorResponse(
-                SluiceError(.badRequest, "There is nothing at \(request.method) \(request.uri.path).", fix: "Check path and method."),
+                SluiceError(.badRequest, "No route matches \(request.method) \(request.uri.path).", fix: "Check path and method."),
                 status: .notFound)
         case .contentTooLarge:
             ErrorResponse(SluiceError(.bodyTooLarge, "The body of \(request.method) \(request.uri.path) is too large."))

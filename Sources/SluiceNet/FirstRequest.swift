@@ -107,7 +107,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         switch state {
         case .done: context.fireErrorCaught(error)
         case .waiting where error is HTTPParserError:
-            refuse(ErrorResponse(SluiceError(.badRequest, "The request is not HTTP/1.1: \(error).")), context)
+            refuse(ErrorResponse(SluiceError(.badRequest, "The request is not HTTP/1.1.", cause: ErrorCause(error))), context)
         default: context.close(promise: nil)
         }
     }

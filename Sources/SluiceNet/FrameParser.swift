@@ -5,6 +5,7 @@ import NIOWebSocket
 ///
 /// The limit may change between two frames, which NIO's decoder does not allow: an authenticated peer may send larger frames.
 struct FrameParser {
+    /// The violation, from which the handler takes the close code. A type beside `SluiceError`, because the peer gets no text.
     enum Failure: Error {
         /// A frame announces more bytes than the limit.
         case tooLong

@@ -69,11 +69,11 @@ extension NetServer {
         func context() throws(SluiceError) -> NIOSSLContext {
             let chain: [NIOSSLCertificate]
             do { chain = try NIOSSLCertificate.fromPEMFile(certificateChain) } catch {
-                throw SluiceError(.configInvalid, "The certificate chain \(certificateChain) cannot be read: \(error).")
+                throw SluiceError(.configInvalid, "The certificate chain \(certificateChain) cannot be read.", cause: ErrorCause(error))
             }
             let key: NIOSSLPrivateKey
             do { key = try NIOSSLPrivateKey(file: privateKey, format: .pem) } catch {
-                throw SluiceError(.configInvalid, "The private key \(privateKey) cannot be read: \(error).")
+                throw SluiceError(.configInvalid, "The private key \(privateKey) cannot be read.", cause: ErrorCause(error))
             }
             var configuration = TLSConfiguration.makeServerConfiguration(
                 certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
@@ -82,7 +82,7 @@ extension NetServer {
             do {
                 return try NIOSSLContext(configuration: configuration)
             } catch {
-                throw SluiceError(.configInvalid, "\(certificateChain) and \(privateKey) do not go together: \(error).")
+                throw SluiceError(.configInvalid, "\(certificateChain) and \(privateKey) are not a pair.", cause: ErrorCause(error))
             }
         }
     }

@@ -110,9 +110,10 @@ package final class NetServer: Service {
         let place = "\(configuration.host):\(configuration.port)"
         switch error {
         case let error as IOError where error.errnoCode == EADDRINUSE:
-            return SluiceError(.portInUse, "Port \(configuration.port) of \(configuration.host) is taken by another program.")
+            return SluiceError(.portInUse, "Port \(configuration.port) of \(configuration.host) is in use by another program.")
         case let error as IOError where [EACCES, EADDRNOTAVAIL].contains(error.errnoCode):
-            return SluiceError(.configInvalid, "The server may not listen on \(place): \(error).", fix: "Choose another host or port.")
+            return SluiceError(
+                .configInvalid, "The server may not listen on \(place).", fix: "Choose another host or port.", cause: ErrorCause(error))
         case is SocketAddressError, is NIOConnectionError:
             return SluiceError(.configInvalid, "The host of \(place) is not known.", fix: "Give an address of this machine.")
         default:

@@ -98,7 +98,8 @@ final class RequestWatch: ChannelDuplexHandler {
         guard owesAnswer else { return context.close(promise: nil) }
         let answer = ErrorResponse(
             SluiceError(
-                .requestTimeout, "The body of the request came with less than \(bounds.bytesPerSecond) bytes a second, or took too long."))
+                .requestTimeout, "The body of the request arrived with less than \(bounds.bytesPerSecond) bytes a second, or took too long."
+            ))
         let body = ByteBuffer(bytes: answer.json.utf8)
         var head = HTTPResponse(status: answer.status, headerFields: [.contentType: "application/json", .connection: "close"])
         head.headerFields[.contentLength] = String(body.readableBytes)

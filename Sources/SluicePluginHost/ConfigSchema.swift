@@ -48,7 +48,7 @@ package struct ConfigSchema: Sendable {
     // MARK: Reading
 
     private static func keys(_ json: JSON, at place: String) throws(SluiceError) -> [String: Key] {
-        guard let members = json.members else { throw SluiceError(.pluginBadAnswer, "\(place.isEmpty ? "it" : place) is no object") }
+        guard let members = json.members else { throw SluiceError(.pluginBadAnswer, "\(place.isEmpty ? "it" : place) is not an object") }
         var keys: [String: Key] = [:]
         for member in members { keys[member.key] = try key(member.value, at: place + member.key) }
         return keys
@@ -89,7 +89,7 @@ package struct ConfigSchema: Sendable {
                 findings.append(
                     Finding(
                         code: .configUnknownKey, line: member.line, column: member.column,
-                        message: "'\(member.key)' means nothing in '\(path)'.", fix: near.map { "Did you mean '\($0)'?" } ?? known))
+                        message: "'\(member.key)' is not a known key of '\(path)'.", fix: near.map { "Did you mean '\($0)'?" } ?? known))
             }
         }
         for (name, key) in keys.sorted(by: { $0.key < $1.key }) where key.isRequired && json[name] == nil {

@@ -18,7 +18,7 @@ enum Descriptors {
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
         guard unsafe socketpair(AF_UNIX, type, 0, &ends) == 0 else {
             throw SluiceError(
-                .pluginUnavailable, "no sockets for a plugin host: \(text(errno))", fix: "Raise the limit of open files.")
+                .pluginUnavailable, "no sockets for a plugin host", fix: "Raise the limit of open files.", cause: cause(errno))
         }
         return (ends[0], ends[1])
     }
@@ -57,5 +57,6 @@ enum Descriptors {
         }
     }
 
-    static func text(_ number: Int32) -> String { unsafe String(cString: strerror(number)) }
+    /// Returns the failure of a system call as a cause.
+    static func cause(_ number: Int32) -> ErrorCause { .system(errno: number, text: unsafe String(cString: strerror(number))) }
 }

@@ -71,7 +71,9 @@ enum HookCoding {
             try answer.allow(["type", "query"], in: query, at: place)
             let type = try answer.text(query, "type", at: place)
             // A restriction of another class would have no effect, so it is an error.
-            guard asked.contains(where: { $0.type == type }) else { throw answer.bad("\(place): nobody asked for type \(type)") }
+            guard asked.contains(where: { $0.type == type }) else {
+                throw answer.bad("\(place): the gateway did not ask for class \(type)")
+            }
             narrowed.append(TypeQuery(type: type, query: try answer.text(query, "query", at: place)))
         }
         return narrowed
@@ -242,7 +244,7 @@ struct Answer {
         }
         // Empty output is null: a plugin without restrictions need not write anything.
         do { json = answer.bytes.isEmpty ? .null : try JSON.parse(answer.bytes) } catch {
-            throw SluiceError(.pluginBadAnswer, "\(plugin) answered \(hook.name) with something that is not JSON: \(error.message)")
+            throw SluiceError(.pluginBadAnswer, "\(plugin) answered \(hook.name) with a text that is not JSON: \(error.message)")
         }
     }
 

@@ -123,7 +123,7 @@ final class HostLoop {
         case .ask(let question):
             guard let host = owner.withLine({ $0.ask() }) else { return refuse("two questions at a time") }
             owner.answer(question, of: host)
-        case .call, .told: refuse("what only the gateway says")
+        case .call, .told: refuse("a message that only the gateway sends")
         }
     }
 
@@ -132,7 +132,7 @@ final class HostLoop {
 
     /// Counts after validating the name again, because a plugin may write to the socket directly.
     private func count(_ name: String, _ amount: UInt64) {
-        guard PluginHostServices.isCounter(name) else { return refuse("a counter that has no name of one") }
+        guard PluginHostServices.isCounter(name) else { return refuse("a counter with an invalid name") }
         if counters.count < PluginLimits.counters { counters.insert(name) }
         guard counters.contains(name) else { return }
         owner.observer.counted(owner.withLine { $0.calls.info?.name } ?? owner.label, name, amount)
@@ -195,7 +195,7 @@ final class HostLoop {
         forwarder.note(
             .error, "the plugin host ended",
             [
-                "how": .string(end.text), "error": .string(error?.message ?? "none"),
+                "how": .string(end.text), "error": .string(error?.operatorText ?? "none"),
                 "calls": isOut ? "are refused until it works" : "wait for the next one",
             ])
     }

@@ -32,7 +32,7 @@ package struct HostServices: Sendable {
             do throws(SluiceError) {
                 guard let data = try await customData(user) else { return HookAnswer(status: .denied, bytes: []) }
                 return HookAnswer(status: .ok, bytes: data.utf8)
-            } catch { return HookAnswer(status: .failed, bytes: Array(error.message.utf8)) }
+            } catch { return HookAnswer(status: .failed, bytes: Array(error.operatorText.utf8)) }
         case .parse(let type, let predicate):
             do throws(SluiceError) { return HookAnswer(status: .ok, bytes: Array(try await parse(type, predicate).utf8)) } catch {
                 return HookAnswer(status: .denied, bytes: Array(error.message.utf8))
@@ -52,6 +52,6 @@ package struct PluginRecord: Hashable, Sendable {
     /// A destination that rejects all records, for gateways without one.
     /// - Throws: `configMissing`.
     package static func nowhere(_ records: [PluginRecord]) async throws(SluiceError) {
-        throw SluiceError(.configMissing, "\(records[0].plugin) keeps records, and there is nowhere to keep them.")
+        throw SluiceError(.configMissing, "\(records[0].plugin) writes records, but no store for them is configured.")
     }
 }

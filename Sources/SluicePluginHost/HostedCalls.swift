@@ -124,7 +124,7 @@ package struct HostedCalls {
         // The gateway's own reason precedes the signal that resulted from it.
         let killedFor = verdict ?? (overran ? sent.first.map { overrunError($0.call) } : nil)
         verdict = nil
-        let error = killedFor ?? SluiceError(.pluginCrashed, "\(plugin) ended its host process: \(how)")
+        let error = killedFor ?? SluiceError(.pluginCrashed, "\(plugin) ended its host process", cause: .plugin(how))
         lastError = error
         failures += 1
         // A plugin that never ran is not retried soon: `start` has failed.
@@ -243,7 +243,7 @@ package struct HostedCalls {
                 return kill(
                     SluiceError(
                         .pluginRefused, "\(plugin) has a name or a version of more than \(PluginLimits.nameBytes) bytes",
-                        fix: "Call it something shorter."))
+                        fix: "Choose a shorter name."))
             }
             self.info = info
             // A replacement is configured before it receives any call.
@@ -261,7 +261,7 @@ package struct HostedCalls {
     private mutating func answered(id: UInt64, _ answer: HookAnswer, now: UInt64) -> [Action] {
         guard let head = sent.first, head.call.id == id else {
             // Answers arrive in order, so any other one means that the stream is corrupt.
-            return kill(HostedProtocol.malformed("an answer to a call whose turn it was not"))
+            return kill(HostedProtocol.malformed("an answer to another call than the current one"))
         }
         sent.removeFirst()
         bytesInFlight -= head.call.input.count
@@ -343,7 +343,7 @@ package struct HostedCalls {
 
     private func poisonError(_ call: Call) -> SluiceError {
         SluiceError(
-            .pluginCrashed, "\(plugin): this very call of \(call.hook.name) has ended the plugin's host before; it is refused for a while")
+            .pluginCrashed, "\(plugin): this call of \(call.hook.name) ended the plugin's host before, so it is rejected for a while")
     }
 
     private func timeoutError(_ call: Call) -> SluiceError {
@@ -364,9 +364,8 @@ package struct HostedCalls {
         // A ready host that was too late is slow; any other one is absent.
         if phase == .ready {
             let milliseconds = call.budget.patience / 1_000_000
-            return SluiceError(.pluginUnavailable, "\(plugin) did not come to \(call.hook.name) within \(milliseconds) ms")
+            return SluiceError(.pluginUnavailable, "\(plugin) did not begin \(call.hook.name) within \(milliseconds) ms")
         }
-        let reason = lastError.map { ": \($0.message)" } ?? ""
-        return SluiceError(.pluginUnavailable, "\(plugin) is not running\(reason)")
+        return SluiceError(.pluginUnavailable, "\(plugin) is not running", cause: lastError.map { .error($0) })
     }
 }

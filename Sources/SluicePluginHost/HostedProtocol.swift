@@ -165,7 +165,7 @@ package struct HostedDecoder {
 
 extension SluiceError {
     /// The error as `HookAnswer.Status.unusable` carries it: two bytes of code and the message.
-    var hostedBytes: [UInt8] { [UInt8(truncatingIfNeeded: code.rawValue), UInt8(code.rawValue >> 8)] + message.utf8 }
+    var hostedBytes: [UInt8] { [UInt8(truncatingIfNeeded: code.rawValue), UInt8(code.rawValue >> 8)] + operatorText.utf8 }
 
     init(hostedBytes bytes: [UInt8]) {
         guard bytes.count >= 2, let code = ErrorCode(rawValue: UInt16(bytes[0]) | UInt16(bytes[1]) << 8) else {

@@ -29,8 +29,8 @@ enum LibraryLength {
     static func check(_ bytes: [UInt8], path: String) throws(SluiceError) {
         guard let claimed = claimed(by: bytes), claimed > UInt64(bytes.count) else { return }
         throw SluiceError(
-            .pluginMissing, "\(path) cannot be loaded: it has \(bytes.count) bytes and its headers speak of \(claimed)",
-            fix: "Copy the file again: it is cut short.")
+            .pluginMissing, "\(path) cannot be loaded: it has \(bytes.count) bytes and its headers state \(claimed)",
+            fix: "Copy the file again: it is truncated.")
     }
 
     private static func integer(_ bytes: [UInt8], _ offset: Int, _ count: Int) -> UInt64 {

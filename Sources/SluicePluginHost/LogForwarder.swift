@@ -50,7 +50,7 @@ struct LogForwarder {
         if now / 1_000_000_000 != second {
             // Reported with the next line of a later second.
             if suppressed > 0 {
-                logger.warning("A plugin logs too much.", metadata: ["suppressed_lines": "\(suppressed)"])
+                logger.warning("A plugin exceeds the rate of log lines.", metadata: ["suppressed_lines": "\(suppressed)"])
             }
             (second, lines, suppressed) = (now / 1_000_000_000, 0, 0)
         }
@@ -59,7 +59,7 @@ struct LogForwarder {
             suppressed += 1
             return
         }
-        logger.log(level: level, "the plugin says", metadata: ["text": .string(text)])
+        logger.log(level: level, "plugin log", metadata: ["text": .string(text)])
     }
 
     func note(_ level: Logger.Level, _ message: Logger.Message, _ metadata: Logger.Metadata = [:]) {

@@ -89,7 +89,7 @@ package final class PluginChain: Sendable {
 
     private static func statement(missing part: String) -> Logger.Message {
         switch part {
-        case "process": "A plugin runs inside the gateway: nothing keeps it from the gateway's memory, files and network."
+        case "process": "A plugin runs inside the gateway and can use the gateway's memory, files and network."
         case "seccomp": "The kernel has no seccomp filter: a plugin's process can use the network and start processes."
         case "landlock": "The kernel has no Landlock: a plugin's process can read files while its library is loaded, and none afterwards."
         default: "A plugin's process could not give up its privileges."

@@ -50,7 +50,7 @@ package struct PluginConformance: Sendable {
             do {
                 outcomes.append(Outcome(name: probe.name, failure: nil, note: try await probe.body()))
             } catch {
-                let failure = (error as? SluiceError).map { "\($0.code.name): \($0.message)" } ?? "\(error)"
+                let failure = SluiceError(of: error).map { "\($0.code.name): \($0.operatorText)" } ?? "\(error)"
                 outcomes.append(Outcome(name: probe.name, failure: failure))
                 // The host may have been ended: later failures would be consequences of this one.
                 break
@@ -64,7 +64,7 @@ package struct PluginConformance: Sendable {
         if info.hooks.contains(.openSession) {
             probes.append(Probe(name: "open_session of the app's types") { try await openSession(types) })
             probes.append(
-                Probe(name: "open_session of no type and of one that is not there") {
+                Probe(name: "open_session of no class and of an unknown class") {
                     _ = try await openSession([])
                     return try await openSession(["NoSuchType"])
                 })
@@ -121,7 +121,7 @@ package struct PluginConformance: Sendable {
         }
         for hook in Hook.allCases where hook != .load && info.hooks.contains(hook) {
             probes.append(
-                Probe(name: "\(hook.name) outlives input that lacks everything") {
+                Probe(name: "\(hook.name) survives empty input") {
                     // The host validates the form of rows, so only their content can be missing.
                     let nothing = hook.takesRows ? RowFrame.encode(UserContext(id: "", type: ""), []) : JSON.object([]).utf8
                     _ = try await host.call(hook, nothing)
@@ -131,7 +131,7 @@ package struct PluginConformance: Sendable {
                 })
         }
         if info.hooks.contains(.configure) {
-            probes.append(Probe(name: "configure refuses what is no configuration") { try await refusesGarbage(configuration) })
+            probes.append(Probe(name: "configure rejects an invalid configuration") { try await refusesGarbage(configuration) })
             probes.append(Probe(name: "configure once more changes nothing") { try await configuresAgain(configuration) })
         }
         if info.hooks.contains(.userChanged) {
@@ -211,7 +211,7 @@ package struct PluginConformance: Sendable {
         case .denied: "denied: \(answer.text)"
         case .failed: "could not decide: \(answer.text)"
         case .unusable: throw SluiceError(hostedBytes: answer.bytes)
-        case .late, .overrun: throw SluiceError(.pluginTimeout, "the call was not made in time")
+        case .late, .overrun: throw SluiceError(.pluginTimeout, "the call did not begin in time")
         }
     }
 
@@ -234,7 +234,7 @@ package struct PluginConformance: Sendable {
         _ = try await call(.configure, configuration)
         throw SluiceError(
             .configUnknownKey,
-            "a key that means nothing was accepted: declare the configuration (config_schema), and the gateway refuses it")
+            "an unknown key was accepted: declare the configuration (config_schema), and the gateway rejects it")
     }
 
     private func configuresAgain(_ configuration: JSON) async throws -> String {

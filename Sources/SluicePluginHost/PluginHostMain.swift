@@ -6,7 +6,7 @@ package enum PluginHostMain {
     /// Serves until the gateway closes the socket or dies.
     package static func run() {
         guard fcntl(3, F_GETFD) >= 0, fcntl(4, F_GETFD) >= 0 else {
-            print("sluice-plugin-host is started by the gateway and is of no use by itself.")
+            print("sluice-plugin-host is started by the gateway. It has no other use.")
             exit(64)
         }
         sluice_end_with_parent()

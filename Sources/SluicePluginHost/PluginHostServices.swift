@@ -72,10 +72,10 @@ final class PluginHostServices: @unchecked Sendable {
     fileprivate func ask(_ question: HostQuestion) -> HookAnswer {
         // Another thread would read from the input concurrently with the serving thread.
         guard hookThread.withLock({ $0 == pthread_self() }) else {
-            return Self.failed("it was asked outside of a hook, or on another thread")
+            return Self.failed("the call was made outside of a hook, or on another thread")
         }
         channel.send(.ask(question))
-        return input.told() ?? Self.failed("the gateway has hung up")
+        return input.told() ?? Self.failed("the gateway has closed the connection")
     }
 
     fileprivate static func failed(_ reason: String) -> HookAnswer { HookAnswer(status: .failed, bytes: Array(reason.utf8)) }
@@ -91,7 +91,7 @@ private func hostLog(context: UnsafeMutableRawPointer?, level: sluice_log_level,
 private func hostCount(context: UnsafeMutableRawPointer?, name: sluice_text, amount: UInt64) -> sluice_status {
     guard let desk = unsafe PluginHostServices.at(context), unsafe name.size <= PluginLimits.counterNameBytes else { return SLUICE_FAILED }
     guard let wrong = unsafe desk.count(name.string, amount) else { return SLUICE_OK }
-    desk.log(UInt8(SLUICE_LOG_WARNING.rawValue), "nothing was counted: \(wrong)")
+    desk.log(UInt8(SLUICE_LOG_WARNING.rawValue), "the counter is unchanged: \(wrong)")
     return SLUICE_FAILED
 }
 

@@ -19,7 +19,7 @@ package final class PluginImage: Sendable {
         descriptor = unsafe bytes.withUnsafeBytes { unsafe sluice_sealed_file(name, $0.baseAddress, $0.count) }
         byteCount = bytes.count
         guard descriptor >= 0 else {
-            throw SluiceError(.pluginUnavailable, "there is no room for the plugin \(name): \(Descriptors.text(errno))")
+            throw SluiceError(.pluginUnavailable, "no memory for the plugin \(name)", cause: Descriptors.cause(errno))
         }
     }
 
@@ -36,7 +36,8 @@ package final class PluginImage: Sendable {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else {
             throw SluiceError(
-                .pluginMissing, "there is no readable plugin at \(path): \(Descriptors.text(errno))", fix: "Correct the plugin's path.")
+                .pluginMissing, "there is no readable plugin at \(path)", fix: "Correct the plugin's path.",
+                cause: Descriptors.cause(errno))
         }
         defer { Descriptors.close(file) }
         var bytes: [UInt8] = []

@@ -49,7 +49,7 @@ package enum PluginLoader {
         guard let library = unsafe dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) else {
             let reason = unsafe dlerror().map { unsafe String(cString: $0) } ?? "no reason given"
             let told = reason.hasPrefix("\(name): ") ? String(reason.dropFirst(name.count + 2)) : reason
-            throw SluiceError(.pluginMissing, "\(path) cannot be loaded: \(told)")
+            throw SluiceError(.pluginMissing, "\(path) cannot be loaded", cause: .text(told))
         }
         guard let address = unsafe dlsym(library, "sluice_plugin_entry") else {
             throw SluiceError(

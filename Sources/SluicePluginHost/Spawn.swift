@@ -47,8 +47,8 @@ enum Spawn {
         }
         guard result == 0 else {
             throw SluiceError(
-                .pluginUnavailable, "the plugin host \(arguments[0]) cannot be started: \(Descriptors.text(result))",
-                fix: "Install sluice-plugin-host beside sluice.")
+                .pluginUnavailable, "the plugin host \(arguments[0]) cannot be started",
+                fix: "Install sluice-plugin-host beside sluice.", cause: Descriptors.cause(result))
         }
         return pid
     }

@@ -16,7 +16,7 @@ enum Threads {
         let result = unsafe pthread_create(&thread, nil, runWork, work.toOpaque())
         guard result == 0 else {
             unsafe work.release()
-            throw SluiceError(.pluginUnavailable, "the system has no thread left for a plugin: \(Descriptors.text(result))")
+            throw SluiceError(.pluginUnavailable, "the system has no thread left for a plugin", cause: Descriptors.cause(result))
         }
         pthread_detach(thread)
     }

@@ -1,32 +1,31 @@
 // Conversion between the typed arguments and the JSON of sluice_plugin.h.
 
-/// The error for input from the gateway that violates the interface.
-struct MalformedInput: Error, CustomStringConvertible {
-    var member: String
-    var description: String { "the gateway's input lacks a usable \"\(member)\"" }
+extension PluginError {
+    /// Input from the gateway that violates the interface.
+    init(unusable member: String) { self.init("the gateway's input lacks a usable \"\(member)\"") }
 }
 
 extension PluginValue {
-    func text(_ key: String) throws(MalformedInput) -> String {
-        guard let text = self[key]?.string else { throw MalformedInput(member: key) }
+    func text(_ key: String) throws(PluginError) -> String {
+        guard let text = self[key]?.string else { throw PluginError(unusable: key) }
         return text
     }
 
-    func list(_ key: String) throws(MalformedInput) -> [PluginValue] {
-        guard let list = self[key]?.array else { throw MalformedInput(member: key) }
+    func list(_ key: String) throws(PluginError) -> [PluginValue] {
+        guard let list = self[key]?.array else { throw PluginError(unusable: key) }
         return list
     }
 
-    func names(_ key: String) throws(MalformedInput) -> [String] {
+    func names(_ key: String) throws(PluginError) -> [String] {
         let names = try list(key).compactMap(\.string)
-        guard names.count == self[key]?.array?.count else { throw MalformedInput(member: key) }
+        guard names.count == self[key]?.array?.count else { throw PluginError(unusable: key) }
         return names
     }
 }
 
 extension PluginUser {
-    init(_ value: PluginValue?) throws(MalformedInput) {
-        guard let value, value.members != nil else { throw MalformedInput(member: "user") }
+    init(_ value: PluginValue?) throws(PluginError) {
+        guard let value, value.members != nil else { throw PluginError(unusable: "user") }
         self.init(
             id: try value.text("id"), type: try value.text("type"), data: value["data"] ?? [:],
             customData: value["custom_data"] ?? [:], identities: value["identities"] ?? [])
@@ -34,7 +33,7 @@ extension PluginUser {
 }
 
 extension AppConfiguration {
-    init(_ value: PluginValue) throws(MalformedInput) {
+    init(_ value: PluginValue) throws(PluginError) {
         self.init(appID: try value.text("app_id"))
         for file in value["directory"]?.members ?? [] { directory[file.key] = file.value.string }
         config = value["config"] ?? .null
@@ -51,7 +50,7 @@ extension AppConfiguration {
 }
 
 extension PluginObjectType {
-    fileprivate init(_ value: PluginValue) throws(MalformedInput) {
+    fileprivate init(_ value: PluginValue) throws(PluginError) {
         self.init(kind: try value.text("kind"), primaryKey: value["primary_key"]?.string, properties: [:])
         for property in value["properties"]?.members ?? [] {
             properties[property.key] = PluginProperty(
@@ -62,7 +61,7 @@ extension PluginObjectType {
 }
 
 extension PluginQuery {
-    init(_ value: PluginValue) throws(MalformedInput) {
+    init(_ value: PluginValue) throws(PluginError) {
         self.init(type: try value.text("type"), query: try value.text("query"))
     }
 

@@ -118,7 +118,7 @@ func ingestHook(
 /// A function of its own, so that this module holds no reference to the batch when it returns.
 @inline(never)
 private func ingest(_ objects: UnsafePointer<sluice_writes>, in batch: RowBatch, _ instance: Instance) throws -> IngestAnswer {
-    guard unsafe objects.pointee.type_count > 0 else { throw MalformedInput(member: "type") }
+    guard unsafe objects.pointee.type_count > 0 else { throw PluginError(unusable: "type") }
     let type = unsafe String(decoding: sluice_type_at(objects, 0).pointee.name.bytes, as: UTF8.self)
     let objects = unsafe instance.writes(objects, in: batch).compactMap(\.after)
     let verdicts = try hook(instance, (any IngestRules).self).ingest(type: type, objects: objects)

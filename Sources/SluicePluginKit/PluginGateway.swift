@@ -9,12 +9,12 @@ public struct PluginGateway: Sendable {
 
     /// Returns a user's custom data, or nil if there is no such user. It takes a fraction of a millisecond or more, which does not count as
     /// the plugin's own time.
-    /// - Throws: `PluginFailure` if the data are unavailable, and outside of a hook.
+    /// - Throws: `PluginError` if the data are unavailable, and outside of a hook.
     public func customData(of user: String) throws -> PluginValue? { try table.customData(of: user) }
 
     /// Checks a predicate against the query language and the app's schema. It takes as long as `customData(of:)`.
     /// - Returns: The canonical text of the predicate.
-    /// - Throws: `PluginDenial` with the error in the predicate. `PluginFailure` as in `customData(of:)`.
+    /// - Throws: `PluginDenial` with the error in the predicate. `PluginError` as in `customData(of:)`.
     public func canonical(_ predicate: String, on type: String) throws -> String { try table.canonical(predicate, on: type) }
 
     /// Adds to the metric `sluice_plugin_counts_total{name="PLUGIN.name"}`.
@@ -40,7 +40,7 @@ private struct HostTable: @unchecked Sendable {
         switch status {
         case SLUICE_OK: return try PluginValue(parsing: answer.text)
         case SLUICE_DENY: return nil
-        default: throw PluginFailure(answer.text)
+        default: throw PluginError(answer.text)
         }
     }
 
@@ -54,7 +54,7 @@ private struct HostTable: @unchecked Sendable {
         switch status {
         case SLUICE_OK: return answer.text
         case SLUICE_DENY: throw PluginDenial(answer.text)
-        default: throw PluginFailure(answer.text)
+        default: throw PluginError(answer.text)
         }
     }
 

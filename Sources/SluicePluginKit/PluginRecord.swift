@@ -24,7 +24,7 @@ public protocol RecordingWriteRules: WriteRules {
 }
 
 extension PluginRecord {
-    init(_ value: PluginValue) throws(MalformedInput) {
+    init(_ value: PluginValue) throws(PluginError) {
         self.init(stream: try value.text("stream"), key: value["key"]?.string, record: value["record"] ?? .null)
     }
 

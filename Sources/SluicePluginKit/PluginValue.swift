@@ -6,26 +6,14 @@
 /// the place of an error. Integers within 64 bits remain integers.
 public typealias PluginValue = JSON
 
-/// The line and the cause of a JSON syntax error.
-public struct PluginValueError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The line from 1.
-    public var line: Int
-    public var message: String
-    public var description: String { "line \(line): \(message)" }
-}
-
 extension PluginValue {
     /// Reads one JSON text (RFC 8259).
-    /// - Throws: The first error in the text, with its line.
-    public init(parsing text: String) throws(PluginValueError) {
+    /// - Throws: The first error in the text, with its place.
+    public init(parsing text: String) throws(JSONError) {
         try self.init(parsing: Array(text.utf8))
     }
 
-    init(parsing bytes: [UInt8]) throws(PluginValueError) {
-        do { self = try JSON.located(bytes) } catch {
-            throw PluginValueError(line: error.line, message: error.problem)
-        }
-    }
+    init(parsing bytes: [UInt8]) throws(JSONError) { self = try JSON.located(bytes) }
 
     /// The value as compact JSON. Numbers without a JSON form become extended JSON's `$numberDouble`.
     public var json: String {

@@ -69,7 +69,7 @@ public protocol AsksGateway: RulePlugin {
     func connect(to gateway: PluginGateway)
 }
 
-/// The error with which a hook denies.
+/// The error with which a hook denies. It is apart from `PluginError`, because a denial is an answer and not a failure.
 public struct PluginDenial: Error, Hashable, Sendable, CustomStringConvertible {
     /// The reason of the denial.
     public var reason: String

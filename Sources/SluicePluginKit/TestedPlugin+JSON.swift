@@ -38,7 +38,7 @@ extension PluginObjectType {
 extension TypeRules {
     init(_ value: PluginValue) throws {
         func fields(_ key: String) -> Set<String>? { value[key]?.array.map { Set($0.compactMap(\.string)) } }
-        guard let insert = value["insert"]?.bool, let delete = value["delete"]?.bool else { throw MalformedInput(member: "insert, delete") }
+        guard let insert = value["insert"]?.bool, let delete = value["delete"]?.bool else { throw PluginError(unusable: "insert, delete") }
         self.init(
             read: try value.text("read"), write: try value.text("write"), insert: insert, delete: delete,
             readableFields: fields("readable_fields"), writableFields: fields("writable_fields"), role: value["role"]?.string ?? "",
@@ -55,7 +55,7 @@ extension WriteVerdict {
                 reason: value["reason"]?.string ?? "", rule: value["rule"]?.string,
                 fields: value["fields"]?.array?.compactMap(\.string) ?? [])
         case "amend": self = .amend(value["set"] ?? [:])
-        default: throw MalformedInput(member: "verdict")
+        default: throw PluginError(unusable: "verdict")
         }
     }
 }
@@ -70,7 +70,7 @@ extension IngestVerdict {
                 try (value["objects"]?.array ?? []).map { Part(type: try $0.text("type"), object: $0["object"] ?? [:]) })
         case "drop": self = .drop(reason: value["reason"]?.string ?? "")
         case "reject": self = .reject(reason: value["reason"]?.string ?? "")
-        default: throw MalformedInput(member: "verdict")
+        default: throw PluginError(unusable: "verdict")
         }
     }
 }

@@ -8,7 +8,7 @@ import CSluicePlugin
 /// #expect(plan["Task"]?.read == "TRUEPREDICATE")
 /// ```
 ///
-/// A denial of the plugin throws `PluginDenial`, a failure `PluginFailure`.
+/// A denial of the plugin throws `PluginDenial`, a failure `PluginError`.
 @safe
 public final class TestedPlugin {
     /// The plugin's warnings from its last configuration.
@@ -36,7 +36,7 @@ public final class TestedPlugin {
         let answer = AnswerText()
         let status = unsafe answer.withSink { unsafe PluginMain.register(type, host, &table, $0) }
         unsafe self.table = table
-        guard status == SLUICE_OK else { throw PluginFailure(answer.text) }
+        guard status == SLUICE_OK else { throw PluginError(answer.text) }
         try configure(app)
     }
 
@@ -69,26 +69,26 @@ public final class TestedPlugin {
 
     /// - Returns: One verdict for each write, and the records.
     public func checkWrites(_ user: PluginUser, _ writes: [PluginWrite]) throws -> (verdicts: [WriteVerdict], records: [PluginRecord]) {
-        guard let function = unsafe table.check_write else { throw PluginFailure(Self.lacking) }
+        guard let function = unsafe table.check_write else { throw PluginError(Self.lacking) }
         let answer = try unsafe TestedRows(writes, schema: schema).lend(user) { batch in
             unsafe Self.result { unsafe function(table.state, batch, $0) }
         }.get()
         if answer?["writes"]?.string == "allow" { return (writes.map { _ in .allow }, []) }
         let verdicts = try (answer?["writes"]?.array ?? []).map { try WriteVerdict($0) }
-        guard verdicts.count == writes.count else { throw PluginFailure("\(verdicts.count) verdicts for \(writes.count) writes") }
+        guard verdicts.count == writes.count else { throw PluginError("\(verdicts.count) verdicts for \(writes.count) writes") }
         return (verdicts, try (answer?["records"]?.array ?? []).map { try PluginRecord($0) })
     }
 
     /// - Returns: One verdict for each object.
     public func ingest(type: String, _ objects: [PluginRow]) throws -> [IngestVerdict] {
-        guard let function = unsafe table.ingest else { throw PluginFailure(Self.lacking) }
+        guard let function = unsafe table.ingest else { throw PluginError(Self.lacking) }
         let inserts = objects.map { PluginWrite(type: type, operation: "insert", before: nil, after: $0) }
         let answer = try unsafe TestedRows(inserts, of: type, schema: schema).lend(nil) { batch in
             unsafe Self.result { unsafe function(table.state, batch, $0) }
         }.get()
         if answer?["objects"]?.string == "accept" { return objects.map { _ in .accept } }
         let verdicts = try (answer?["objects"]?.array ?? []).map { try IngestVerdict($0) }
-        guard verdicts.count == objects.count else { throw PluginFailure("\(verdicts.count) verdicts for \(objects.count) objects") }
+        guard verdicts.count == objects.count else { throw PluginError("\(verdicts.count) verdicts for \(objects.count) objects") }
         return verdicts
     }
 
@@ -100,7 +100,7 @@ public final class TestedPlugin {
     private static let lacking = "the plugin lacks this hook"
 
     private func call(_ function: Function?, _ input: PluginValue) throws -> PluginValue? {
-        guard let function = unsafe function else { throw PluginFailure(Self.lacking) }
+        guard let function = unsafe function else { throw PluginError(Self.lacking) }
         let bytes = Array(input.json.utf8)
         return try unsafe bytes.withUnsafeBytes { bytes in
             let input = unsafe sluice_text(data: bytes.assumingMemoryBound(to: CChar.self).baseAddress, length: bytes.count)
@@ -114,13 +114,15 @@ public final class TestedPlugin {
         switch unsafe answer.withSink(hook) {
         case SLUICE_OK: return Result { answer.text.isEmpty ? nil : try PluginValue(parsing: answer.text) }
         case SLUICE_DENY: return .failure(PluginDenial(answer.text))
-        default: return .failure(PluginFailure(answer.text))
+        default: return .failure(PluginError(answer.text))
         }
     }
 }
 
-/// A plugin's failure to decide, which the gateway treats as a denial.
-public struct PluginFailure: Error, Hashable, Sendable, CustomStringConvertible {
+/// The failure of a call between gateway and plugin: unusable input, no answer, or an answer of another form.
+///
+/// The gateway treats it as a denial. A hook that denies throws `PluginDenial`.
+public struct PluginError: Error, Hashable, Sendable, CustomStringConvertible {
     public var reason: String
     public init(_ reason: String) { self.reason = reason }
     public var description: String { reason }

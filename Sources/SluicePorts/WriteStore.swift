@@ -133,15 +133,23 @@ package enum StoredWrite: Hashable, Sendable {
 }
 
 /// The database rejected the values of one object. Nothing was written.
-package struct DatabaseRejection: Error {
+///
+/// A type beside `SluiceError`, because the committer needs the object to commit the others.
+package struct DatabaseRejection: SluiceErrorConvertible {
     package var object: ObjectKey
+    /// `writeNotAllowed`, with the database's words as its cause.
     package var error: SluiceError
-    /// `true` if a foreign key refused it that leads to or from another object of the changeset.
+    /// `true` if a foreign key rejected it.
+    package var isReference: Bool
+    /// `true` if that foreign key leads to or from another object of the changeset.
     package var isWithin: Bool
 
-    package init(object: ObjectKey, error: SluiceError, isWithin: Bool = false) {
+    package var asSluiceError: SluiceError { error }
+
+    package init(object: ObjectKey, error: SluiceError, isReference: Bool = false, isWithin: Bool = false) {
         self.object = object
         self.error = error
+        self.isReference = isReference
         self.isWithin = isWithin
     }
 }

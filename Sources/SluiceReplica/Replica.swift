@@ -148,7 +148,7 @@ package final class Replica: Sendable {
         queue.async { lease.hold() }
         turn.wait()
         // The lease is exclusive and does not lapse.
-        guard let transaction = try beginWrite(lease) else { throw SluiceError(.internalError, "The writer was not held.") }
+        guard let transaction = try beginWrite(lease) else { throw SluiceError(.internalError, "The write lock is not held.") }
         return transaction
     }
 

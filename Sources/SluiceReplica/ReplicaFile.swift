@@ -74,7 +74,7 @@ extension Replica {
     /// - Throws: `internalError` if a file exists at the path, or the error of writing it.
     package func writeCopy(to target: String) throws(SluiceError) {
         if access(target, F_OK) == 0 {
-            throw SluiceError(.internalError, "There is a file at \(target) already.", fix: "Choose another path or remove the file.")
+            throw SluiceError(.internalError, "A file already exists at \(target).", fix: "Choose another path or remove the file.")
         }
         try readNow { writer throws(SluiceError) in
             let statement = try Statement("VACUUM INTO ?", on: writer.connection)

@@ -32,7 +32,7 @@ package final class SyncClaim: Sendable {
             let code: ErrorCode = [ENOSPC, EDQUOT].contains(errno) ? .deviceFull : .internalError
             throw SluiceError(
                 code, "\(file) cannot be created: \(String(cString: strerror(errno))).",
-                fix: "See that the folder exists, that this user may write it, and that there is room.")
+                fix: "Check that the folder exists, that this user may write to it, and that the disk has room.")
         }
         let claim = SyncClaim(descriptor: descriptor)
         var left = milliseconds

@@ -54,7 +54,7 @@ struct CellDecoder {
             }
             try reader.skip(tag.type)
         }
-        guard let found else { throw .malformed("a value says nothing") }
+        guard let found else { throw .malformed("a value is empty") }
         return found
     }
 

@@ -7,11 +7,11 @@ import SluiceTools
 struct AdminOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Admin tokens, one a line, as 'sluice admin-token' makes them. Default: SLUICE_ADMIN_TOKEN_FILE, else SLUICE_ADMIN_TOKEN.",
+            "Admin tokens, one a line, as 'sluice admin-token' creates them. Default: SLUICE_ADMIN_TOKEN_FILE, else SLUICE_ADMIN_TOKEN.",
             valueName: "file"))
     var adminTokenFile: String?
 
-    @Option(help: ArgumentHelp("A Unix socket, for its owner alone, that serves the admin port without a token.", valueName: "path"))
+    @Option(help: ArgumentHelp("A Unix socket for its owner, which serves the admin port without a token.", valueName: "path"))
     var adminSocket: String?
 
     func configuration() throws(SluiceError) -> GatewayConfiguration.Admin {
@@ -32,7 +32,7 @@ struct AdminTarget: ParsableArguments {
         let tokens = try AdminTokens.read(file: adminTokenFile)
         let secret = tokens.all.lazy.compactMap(\.secret).first
         guard tokens.all.isEmpty || secret != nil || admin.hasPrefix(GatewayClient.socketScheme) else {
-            throw SluiceError(.configInvalid, "The admin tokens given are hashes.", fix: "Give the token that sluice admin-token printed.")
+            throw SluiceError(.configInvalid, "The admin tokens are hashes.", fix: "Give the token that sluice admin-token printed.")
         }
         return GatewayClient(url: admin, adminToken: secret)
     }
@@ -40,7 +40,7 @@ struct AdminTarget: ParsableArguments {
 
 struct AdminTokenCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "admin-token", abstract: "Make a token of the admin port.",
+        commandName: "admin-token", abstract: "Create a token of the admin port.",
         discussion: """
             Prints the token on standard output, and on standard error the line of the gateway's token file, which has its hash. \
             Nothing else knows the token.

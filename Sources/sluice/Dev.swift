@@ -12,7 +12,7 @@ struct Dev: AsyncParsableCommand {
             """)
 
     @Option(
-        help: ArgumentHelp("Where the data lives; kept between runs. Default: a temporary folder, removed at the end.", valueName: "folder")
+        help: ArgumentHelp("The data folder, kept between runs. Default: a temporary folder, removed at the end.", valueName: "folder")
     )
     var dataDir: String?
 

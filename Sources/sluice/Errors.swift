@@ -3,7 +3,7 @@ import SluiceTools
 
 struct Errors: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Print the table of error codes, with what each means and what to do, as Markdown.")
+        abstract: "Print the table of error codes with meanings and fixes, as Markdown.")
 
     func run() { print(ErrorPage.markdown, terminator: "") }
 }

@@ -2,7 +2,7 @@ import ArgumentParser
 
 struct Explain: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Tell what would become of a user's subscription: role, condition, SQL, index form, rows and cost.",
+        abstract: "Explain a user's subscription: role, condition, SQL, index form, rows and cost.",
         discussion: """
             Asks a gateway's admin port. Rows are counted up to 100,000, beyond that PostgreSQL's estimate is shown. What refuses the \
             subscription is the error.
@@ -10,7 +10,7 @@ struct Explain: AsyncParsableCommand {
 
     @OptionGroup var question: AdminQuestion
 
-    @Option(help: "The class; not needed when only one has the properties of the query.")
+    @Option(help: "The class. Not needed if only one has the properties of the query.")
     var type: String?
 
     @Argument(help: "The query.")

@@ -6,13 +6,13 @@ import SluiceValues
 
 struct Ingest: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Send asymmetric objects to a gateway, and those again that were refused.",
+        abstract: "Send asymmetric objects to a gateway, and replay rejected ones.",
         subcommands: [IngestSend.self, IngestReplay.self], defaultSubcommand: IngestSend.self)
 }
 
 struct IngestSend: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "send", abstract: "Send asymmetric objects: NDJSON from files or standard input. The command when none is named.",
+        commandName: "send", abstract: "Send asymmetric objects: NDJSON from files or standard input. The default command.",
         discussion: """
             Each line is one object of the type. Lines are read and sent in batches, compressed, each with an Idempotency-Key; a batch that
             gets no answer, or 429 or 5xx, is sent again, and is answered as the first time when it had arrived. Refused lines are printed on
@@ -22,7 +22,7 @@ struct IngestSend: AsyncParsableCommand {
     @Argument(help: "The asymmetric type.")
     var type: String
 
-    @Argument(help: ArgumentHelp("Files of NDJSON; standard input when there are none.", valueName: "file"))
+    @Argument(help: ArgumentHelp("Files of NDJSON. Default: standard input.", valueName: "file"))
     var files: [String] = []
 
     @OptionGroup var login: LoginOptions
@@ -31,13 +31,13 @@ struct IngestSend: AsyncParsableCommand {
     var apiKey: String?
 
     // A gateway names at most this many rejected objects per request, and the command reports each of them.
-    @Option(help: "Lines of one request, 1 to 1,000; fewer when they have 4 MiB.")
+    @Option(help: "Lines of one request, 1 to 1,000; fewer beyond 4 MiB.")
     var batch = Limits.ingestNamedRefusals
 
     func validate() throws {
         guard (1...Limits.ingestNamedRefusals).contains(batch) else { throw ValidationError("--batch is 1 to 1,000, not \(batch).") }
         if apiKey != nil, login.token != nil || login.email != nil {
-            throw ValidationError("--api-key goes without --token and --email.")
+            throw ValidationError("--api-key excludes --token and --email.")
         }
     }
 

@@ -5,7 +5,7 @@ import SluiceValues
 
 struct IngestReplay: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "replay", abstract: "Send refused asymmetric objects again, or list them.",
+        commandName: "replay", abstract: "Send rejected asymmetric objects again, or list them.",
         discussion: """
             Asks a gateway's admin port. An object that is taken leaves sluice.ingest_rejected; one that is refused by the rules again comes \
             back there with a new id. Those that cannot be sent are printed on standard error with their ids; the exit code is then 3.
@@ -13,13 +13,13 @@ struct IngestReplay: AsyncParsableCommand {
 
     @OptionGroup var target: AdminTarget
 
-    @Option(help: "Objects of this class only.")
+    @Option(help: "Only objects of this class.")
     var type: String?
 
-    @Option(help: "Objects refused with this code only.")
+    @Option(help: "Only objects rejected with this code.")
     var code: Int?
 
-    @Option(help: "The object of this id only; may be given several times.")
+    @Option(help: "Only the object with this id. May be repeated.")
     var id: [Int] = []
 
     @Flag(help: "Print the objects as NDJSON and send nothing.")

@@ -37,7 +37,7 @@ struct NetworkOptions: ParsableArguments {
     var adminPort = 8091
 
     @Option(
-        help: "Connections that one address, or IPv6 network of 64 bits, may have open; a quarter of them may be without a valid token.")
+        help: "Open connections of one address, or IPv6 network of 64 bits; at most a quarter of them without a valid token.")
     var connectionsPerAddress = Limits.connectionsPerAddress
 
     @OptionGroup var proxies: ProxyOptions
@@ -57,7 +57,7 @@ struct ProxyOptions: ParsableArguments {
     @Option(
         name: .customLong("trusted-proxy"),
         help: ArgumentHelp(
-            "A reverse proxy in front of the client port, whose X-Forwarded-For or Forwarded header is believed. May be repeated.",
+            "A reverse proxy in front of the client port, whose X-Forwarded-For or Forwarded header is trusted. May be repeated.",
             valueName: "CIDR"))
     var ranges: [String] = []
 
@@ -73,12 +73,12 @@ struct PluginOptions: ParsableArguments {
     @Option(
         name: .customLong("plugin-key"),
         help: ArgumentHelp(
-            "A public Ed25519 key: plugins then need the signature of one. May be repeated; a file, or base64.", valueName: "key"))
+            "A public Ed25519 key, as a file or base64. Plugins then need the signature of one. May be repeated.", valueName: "key"))
     var keys: [String] = []
 
     @Flag(
         name: .customLong("plugins-in-process"),
-        help: "Run the plugins in the gateway's own process: faster, and a crash of theirs is the gateway's.")
+        help: "Run the plugins in the gateway's own process: faster, but a crash of a plugin ends the gateway.")
     var inProcess = false
 
     func specs() throws -> GatewayConfiguration.Plugins {

@@ -7,7 +7,7 @@ import SluiceValues
 struct PluginCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "plugin",
-        abstract: "Begin, check and list rule plugins.",
+        abstract: "Create, check and list rule plugins.",
         discussion: """
             'new' makes the beginning of a plugin, 'check' tries whether one keeps to the interface, 'add' lists one in an app directory's \
             plugins.json, 'list' shows what a gateway would load, and 'running' what has become of the plugins of one that runs. A \
@@ -18,23 +18,23 @@ struct PluginCommand: AsyncParsableCommand {
 
 struct PluginNew: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "new", abstract: "Make the beginning of a plugin: a rule, its test, and how to build it.")
+        commandName: "new", abstract: "Create the files of a plugin: a rule, its test, and a build script.")
 
-    @Argument(help: "Its name, such as OfficeHours; a folder of that name is made.")
+    @Argument(help: "The name, such as OfficeHours. A folder of that name is created.")
     var name: String
 
     @Option(help: "swift or c.")
     var language: PluginTemplate.Language = .swift
 
     @Option(
-        help: ArgumentHelp("Where Sluice's package is, for a plugin in Swift: a folder, or the URL of a repository.", valueName: "package"))
+        help: ArgumentHelp("Sluice's package, for a plugin in Swift: a folder, or the URL of a repository.", valueName: "package"))
     var sluice = "../sluice"
 
     func run() async throws {
         try await reporting {
             let template = try PluginTemplate(name: name, language: language, package: sluice)
             try template.write(into: FileManager.default.currentDirectoryPath)
-            StandardError.write("sluice: \(name)/README.md says how to go on\n")
+            StandardError.write("sluice: read \(name)/README.md for the next steps\n")
         }
     }
 }
@@ -43,8 +43,8 @@ extension PluginTemplate.Language: ExpressibleByArgument {}
 
 struct PluginCheck: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "check", abstract: "Load a plugin as a gateway does, and try whether it keeps to the interface.",
-        discussion: "Exit codes: 0; 1 when something is wrong with the plugin; 78 when its configuration is.")
+        commandName: "check", abstract: "Load a plugin as a gateway does, and test that it conforms to the interface.",
+        discussion: "Exit codes: 0; 1 if the plugin does not conform; 78 if its configuration is not valid.")
 
     @Argument(help: "The plugin's library.")
     var file: String
@@ -71,7 +71,7 @@ struct PluginCheck: AsyncParsableCommand {
 
 struct PluginAdd: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "List a plugin in an app directory, as it is now.",
+        commandName: "add", abstract: "List a plugin in an app directory, with its present SHA-256.",
         discussion: """
             Writes the file's SHA-256 into plugins.json, in the place of an entry of the same file or at the end of the chain. A file outside of \
             the app directory is copied to plugins/NAME/ in it. Gateways that run take it up within seconds.
@@ -83,7 +83,7 @@ struct PluginAdd: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The app directory.", valueName: "directory"))
     var app: String
 
-    @Option(help: ArgumentHelp("A JSON file to configure the plugin with; without it an entry keeps what it has.", valueName: "file"))
+    @Option(help: ArgumentHelp("A JSON file to configure the plugin with; without it an entry keeps its own.", valueName: "file"))
     var config: String?
 
     @Option(
@@ -102,8 +102,8 @@ struct PluginAdd: AsyncParsableCommand {
 
 struct PluginListing: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "Show what a gateway would load for an app, and what keeps it from that.",
-        discussion: "Loads each plugin by itself. Exit codes: 0; 1 when one cannot be loaded.")
+        commandName: "list", abstract: "Show the plugins that a gateway would load for an app, and the obstacles.",
+        discussion: "Loads each plugin by itself. Exit codes: 0; 1 if one cannot be loaded.")
 
     @Option(help: ArgumentHelp("The app directory.", valueName: "directory"))
     var app: String

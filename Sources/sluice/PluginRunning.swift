@@ -5,7 +5,7 @@ import SluiceValues
 
 struct PluginRunning: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "running", abstract: "Show what has become of the plugins of a gateway that runs.",
+        commandName: "running", abstract: "Show the state of the plugins of a running gateway.",
         discussion: """
             Asks the gateway's admin port. Of each plugin: its state (starting, running, restarting, out, stopped), its calls, those that it \
             denied and those that failed, how many of its processes have ended, and its last error, all since its generation began. \

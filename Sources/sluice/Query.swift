@@ -7,7 +7,7 @@ import SluiceValues
 struct QueryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "query",
-        abstract: "Try queries: run them over a file of rows, see whether they parse, may be subscribed to, and what becomes of them.",
+        abstract: "Test queries: run them over a file of rows, parse them, check them as subscriptions, explain them.",
         discussion: """
             Write '-' in place of the query to read one query a line from standard input; each is answered by one line of JSON on standard
             output, {"ok":true,…} or {"ok":false,"code":…,"name":…,"message":…,"line":…,"column":…,"fix":…}, and the exit code is 0.
@@ -66,7 +66,7 @@ struct QueryRun: ParsableCommand {
 
 struct QueryCheck: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "check", abstract: "Tell whether a client may subscribe to a query: prints 'accepted' or the refusal.",
+        commandName: "check", abstract: "Check that a client may subscribe to a query: prints 'accepted' or the error.",
         discussion: #"With '-' each line is answered by {"ok":true} or the refusal."#)
 
     @OptionGroup var subject: QuerySubject

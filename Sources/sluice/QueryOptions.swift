@@ -31,7 +31,7 @@ struct QuerySubject: ParsableArguments {
 struct QueryFields: ParsableArguments {
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The queryable fields, separated by commas; without it every field that can be one is.", valueName: "a,b"))
+        help: ArgumentHelp("The queryable fields, separated by commas. Default: every field that can be one.", valueName: "a,b"))
     var queryable: String?
 
     @Option(help: ArgumentHelp("The indexed queryable field.", valueName: "field"))

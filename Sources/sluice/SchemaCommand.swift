@@ -7,7 +7,7 @@ import SluiceValues
 struct SchemaCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "schema",
-        abstract: "See and apply what an app directory's schema changes: PostgreSQL's tables, and what apps in use would lose.",
+        abstract: "Show and apply the changes of an app directory's schema: PostgreSQL's tables, and the losses of apps in use.",
         discussion: """
             Adding classes, properties and queryable fields breaks nothing; gateways that run take it up within seconds, without a restart. \
             Taking away, renaming and retyping breaks: 'sluice serve' refuses it, and so does 'apply' unless it is told otherwise.
@@ -19,9 +19,9 @@ struct SchemaCommand: AsyncParsableCommand {
 
 struct SchemaDiff: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "diff", abstract: "Print the statements that the app directory needs, and what it breaks. Changes nothing.",
+        commandName: "diff", abstract: "Print the statements that the app directory needs, and the breaking changes. Changes nothing.",
         discussion:
-            "What is printed is SQL; what is no statement is a comment. Statements for the schema sluice, which is the gateway's own, are left out. What the app directory says that has no effect here is on standard error."
+            "The output is SQL with comments. Statements for the gateway's own schema sluice are omitted. Settings of the app directory without effect are printed on standard error."
     )
 
     @OptionGroup var app: AppOptions
@@ -50,7 +50,7 @@ struct SchemaApply: AsyncParsableCommand {
 
     @OptionGroup var app: AppOptions
 
-    @Flag(help: "Go on although apps in use lose something. Restart every gateway with this app directory afterwards.")
+    @Flag(help: "Apply the schema even if apps in use lose data. Restart every gateway with this app directory afterwards.")
     var acceptBreaking = false
 
     @Flag(help: "Print one line of JSON.")

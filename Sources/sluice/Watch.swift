@@ -3,13 +3,13 @@ import SluiceTools
 
 struct Watch: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show the objects of a view and what happens to them, one JSON line each.",
+        abstract: "Show the objects of a view and their changes, one JSON line each.",
         discussion: """
             Subscribes as the user would and prints {"event": …, "type": …, "key": …, "object": …}: first every object of the view with
             the event "snapshot", then changes as they are committed: entered, updated, deleted, left.
             """)
 
-    @Argument(help: ArgumentHelp("What to watch, in the query language.", valueName: "query"))
+    @Argument(help: ArgumentHelp("The objects to watch, in the query language.", valueName: "query"))
     var query: String
 
     @Option(help: "The class to watch.")

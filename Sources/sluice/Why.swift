@@ -2,7 +2,7 @@ import ArgumentParser
 
 struct Why: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Tell why a user has an object on their devices, or not.",
+        abstract: "Explain why a user has an object on their devices, or not.",
         discussion: """
             Asks a gateway's admin port: whether the object is there, what the user's role says of it, and what the user's sessions on that \
             gateway have asked for. With several gateways ask the one that the device is connected to.

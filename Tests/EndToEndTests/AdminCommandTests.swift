@@ -83,7 +83,7 @@ import Testing
             #expect(listed.0 == .exit(0), "\(listed)")
             gateway.signal(SIGTERM)
             #expect(await gateway.end() == .exit(0), "\(gateway.said)")
-            #expect(gateway.said.contains("An operator asked for a change.") && !gateway.said.contains(change), "\(gateway.said)")
+            #expect(gateway.said.contains("An operator requested a change.") && !gateway.said.contains(change), "\(gateway.said)")
             let gone = try await Self.list(["--admin", "unix:\(socket)"])
             #expect(gone.0 == .exit(1) && gone.1.contains("cannot be reached"), "\(gone)")
         }

@@ -18,7 +18,7 @@ import Testing
         let folder = try DataFolder()
         let file = folder.path + "/kafka.conf"
         let kafka = ["--kafka", "127.0.0.1:1", "--kafka-config", file]
-        #expect(try await Self.refusal(kafka).contains("\(file): this file cannot be read: there is none."))
+        #expect(try await Self.refusal(kafka).contains("\(file): this file cannot be read: it does not exist."))
         func write(_ text: String) throws { try text.write(toFile: file, atomically: true, encoding: .utf8) }
         try write("security.protocol=ssl\nssl.key.passwort=hunter2\n")
         let unknown = try await Self.refusal(kafka)
@@ -30,9 +30,9 @@ import Testing
 
         // There are no brokers, or two lists of them.
         let alone = try await Self.refusal([], environment: ["SLUICE_KAFKA_CONFIG": file])
-        #expect(alone.contains("\(file): there are settings for Kafka, and no Kafka is named."), "\(alone)")
+        #expect(alone.contains("\(file): it has settings for Kafka, but no Kafka is named."), "\(alone)")
         try write("client.id=a\nbootstrap.servers=127.0.0.1:2\n")
-        #expect(try await Self.refusal(kafka).contains("\(file):2: these brokers are others than those of --kafka"))
+        #expect(try await Self.refusal(kafka).contains("\(file):2: these brokers differ from those of --kafka"))
     }
 
     @Test func `names the brokers in the file`() async throws {

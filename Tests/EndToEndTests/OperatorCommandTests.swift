@@ -162,9 +162,9 @@ import Testing
         let client = try #require(try await server.sql("SELECT min(id) FROM sluice.client").int(0, 0))
         let query = #"board == "hall" and votes >= 0"#
         for (id, reasons) in [
-            ("n1", ["Device \(client) has it, by the query \(query); the role 'boarder' lets the user read objects with votes < 100."]),
-            ("many", ["The role 'boarder' lets the user read objects with votes < 100; not met: votes < 100"]),
-            ("away", ["Device \(client) does not ask for it: \(query) (not met: board == \"hall\")."]),
+            ("n1", ["Device \(client) has it, by the query \(query); the role 'boarder' permits reading objects with votes < 100."]),
+            ("many", ["The role 'boarder' permits reading objects with votes < 100; not met: votes < 100"]),
+            ("away", ["Device \(client) does not subscribe to it: \(query) (not met: board == \"hall\")."]),
             ("none", ["PostgreSQL has no such object."]),
         ] {
             let (code, lines) = try await ask("why", "--type", "BoardNote", "--id", id)

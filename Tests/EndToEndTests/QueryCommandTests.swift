@@ -83,7 +83,7 @@ import Testing
             .write(toFile: schema, atomically: true, encoding: .utf8)
         let link = try await query(["run", "--schema", schema, "--type", "Book"] + data + ["TRUEPREDICATE"])
         #expect(link.exit == .exit(1))
-        #expect(link.said.contains("wrong.json:7:38: There is no class 'Shpo'."), "\(link.said)")
+        #expect(link.said.contains("wrong.json:7:38: The class 'Shpo' does not exist."), "\(link.said)")
     }
 
     @Test func `parse prints the canonical text, of a query with a minus in front too`() async throws {

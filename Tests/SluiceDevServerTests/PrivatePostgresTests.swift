@@ -34,11 +34,11 @@ import Testing
             #expect(second.port == first.port)
             let again = try await PostgresConnection.connect(second.conninfo)
             #expect(try await again.query("SELECT a FROM t").int(0, 0) == 42)
-            let wrong = await #expect(throws: PostgresFailure.self) {
+            let wrong = await #expect(throws: PostgresError.self) {
                 _ = try await PostgresConnection.connect("host=127.0.0.1 port=\(second.port) user=sluice dbname=postgres password=wrong")
             }
             #expect(wrong?.code == .postgresUnreachable)
-            let twice = await #expect(throws: PostgresFailure.self) { _ = try await PrivatePostgres.start(in: folder, within: .seconds(1)) }
+            let twice = await #expect(throws: PostgresError.self) { _ = try await PrivatePostgres.start(in: folder, within: .seconds(1)) }
             #expect(twice?.message.contains("already runs") == true)
             await second.stop()
         }
@@ -59,7 +59,7 @@ import Testing
                 "COPY (SELECT 1) TO PROGRAM 'true'", "COPY (SELECT 1) TO '/tmp/x'", "SELECT pg_read_file('postgresql.conf')",
                 "ALTER SYSTEM SET work_mem = '1MB'", "CREATE ROLE other SUPERUSER", "SET ROLE sluice",
             ] {
-                let refusal = await #expect(throws: PostgresFailure.self, "\(statement)") { try await connection.script(statement) }
+                let refusal = await #expect(throws: PostgresError.self, "\(statement)") { try await connection.script(statement) }
                 #expect(refusal?.sqlState == "42501", "\(statement)")
             }
             _ = try await ReplicationSlot.ensure(connection, name: "s")

@@ -20,7 +20,7 @@ import Testing
         defer { server.terminate() }
         try "\(server.processIdentifier)\n".write(to: data.appendingPathComponent("postmaster.pid"), atomically: true, encoding: .utf8)
         let files = PrivateFiles(folder: folder.path, user: nil)
-        let error = await #expect(throws: PostgresFailure.self) {
+        let error = await #expect(throws: PostgresError.self) {
             try await files.removeStaleLock(.now + .seconds(600), patience: .milliseconds(300))
         }
         #expect(error?.code == .configInvalid && error?.message.contains("\(server.processIdentifier)") == true)

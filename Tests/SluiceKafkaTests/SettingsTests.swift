@@ -42,8 +42,8 @@ import Testing
 
     @Test(arguments: [
         ("client.id=a\nsecret", "config-invalid (901): kafka.conf:2: this line has no '='. Write name=value"),
-        ("secret/+secret==", "kafka.conf:1: what stands before '=' is no name of a setting"),
-        ("=secret", "kafka.conf:1: what stands before '=' is no name of a setting"),
+        ("secret/+secret==", "kafka.conf:1: the text before '=' is not a name of a setting"),
+        ("=secret", "kafka.conf:1: the text before '=' is not a name of a setting"),
         ("client.id=a\n\nclient.id=secret", "kafka.conf:3: the setting client.id is in line 1 already. Remove one of them."),
         (
             "client.id=a\nssl.nonsense=secret",

@@ -52,7 +52,7 @@ import Testing
             ("count", .null, "Thing.count would be null"), ("inner", .dictionary([:]), "Thing.inner.x would be missing"),
             ("inner", Self.whole(["x": .null]), "Thing.inner.x would be null"),
             ("inner", Self.whole(["x": .string("1")]), "Thing.inner.x would be string"),
-            ("inner", Self.whole(["z": .int(1)]), "Thing.inner.z would be there"), ("inner", .list([]), "Thing.inner would be list"),
+            ("inner", Self.whole(["z": .int(1)]), "Thing.inner.z would exist"), ("inner", .list([]), "Thing.inner would be list"),
             ("inner", Self.whole(["next": .dictionary([:])]), "Thing.inner.next.x would be missing"),
             ("inner", Self.whole(["tags": .null]), "Thing.inner.tags would be null"),
             ("inner", Self.whole(["tags": .list([.null])]), "Thing.inner.tags would be null"),

@@ -30,7 +30,7 @@ struct SessionPermissionsTests {
         let permissions = SessionPermissions(Self.plan, schema: Self.schema)
         let read = try #require(#expect(throws: SluiceError.self) { try permissions.read(Self.types[1]) })
         #expect(read.code == .queryUnknownProperty && !read.message.contains("secret"))
-        #expect(read.detail?.contains("secret") == true)
+        #expect(read.operatorText.contains("secret") == true)
         let write = try #require(#expect(throws: SluiceError.self) { try permissions.write(Self.types[1]) })
         #expect(write.code == .queryTypeMismatch)
     }

@@ -49,10 +49,10 @@ import Testing
         (#"{ "open": 8, "limits": [] }"#, .configInvalid, "'config.limits' must be an object.", ""),
         (#"{ "open": 8, "mail": {} }"#, .configMissing, "'config.mail.to' is missing.", "Add it."),
         (
-            #"{ "open": 8, "mail": { "to": "ann", "tto": 1 } }"#, .configUnknownKey, "'tto' means nothing in 'config.mail'.",
+            #"{ "open": 8, "mail": { "to": "ann", "tto": 1 } }"#, .configUnknownKey, "'tto' is not a known key of 'config.mail'.",
             "Did you mean 'to'?"
         ),
-        (#"{ "open": 8, "quite": true }"#, .configUnknownKey, "'quite' means nothing in 'config'.", "Did you mean 'quiet'?"),
+        (#"{ "open": 8, "quite": true }"#, .configUnknownKey, "'quite' is not a known key of 'config'.", "Did you mean 'quiet'?"),
         ("[]", .configInvalid, "'config' must be an object.", ""),
     ])
     func `names what is otherwise`(config: String, code: ErrorCode, message: String, fix: String) throws {
@@ -67,12 +67,12 @@ import Testing
     }
 
     @Test(arguments: [
-        ("no JSON", ""), ("[]", "it is no object"), (#"{ "a": {} }"#, "a has no type out of bool, int"),
+        ("no JSON", ""), ("[]", "it is not an object"), (#"{ "a": {} }"#, "a has no type out of bool, int"),
         (#"{ "a": { "type": "integer" } }"#, "a has no type out of"),
         (#"{ "a": { "type": "int", "least": 1 } }"#, #"a has an unknown member "least""#),
         (#"{ "a": { "type": "list", "of": { "type": "word" } } }"#, "a.of has no type out of"),
         (#"{ "a": { "type": "object", "keys": { "b": 1 } } }"#, "a.b has no type out of"),
-        (#"{ "a": { "type": "object", "keys": [] } }"#, "a. is no object"),
+        (#"{ "a": { "type": "object", "keys": [] } }"#, "a. is not an object"),
     ])
     func `is refused where it cannot be understood`(text: String, said: String) {
         let error = #expect(throws: SluiceError.self) { try ConfigSchema(text, plugin: "OfficeHours") }

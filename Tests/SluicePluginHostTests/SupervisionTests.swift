@@ -13,7 +13,7 @@ import Testing
             let before = chain.processIDs[0]
             let error = await failure { try await chain.openSession(user: user(word), types: types) }
             #expect(error?.code == .pluginCrashed)
-            #expect(error?.message.contains(how) == true)
+            #expect(error?.operatorText.contains(how) == true)
             let plan = try await chain.openSession(user: user("somebody"), types: types)
             #expect(plan?["Store"].read == "size > 1")
             #expect(chain.processIDs[0] != before)
@@ -78,7 +78,7 @@ import Testing
             try await chain.configure(app: ["app_id": "test"])
             let host = chain.processIDs[0]
             let error = await failure { try await chain.configure(app: ["app_id": .string(word)]) }
-            #expect(error?.code == code && error?.message.contains(says) == true, "\(String(describing: error))")
+            #expect(error?.code == code && error?.operatorText.contains(says) == true, "\(String(describing: error))")
             let plan = try await chain.openSession(user: user("somebody"), types: types)
             // That of the new process, and once more by the chain, which cannot know whether the plugin took up the refused one.
             #expect(plan?["Store"].role == "configured 2" && chain.processIDs[0] != host, "\(plan?["Store"].role ?? "nil")")
@@ -136,7 +136,7 @@ import Testing
             let host = chain.processIDs[0]
             let error = await failure { try await chain.openSession(user: user("do-crash"), types: types) }
             #expect(error?.code == .pluginCrashed)
-            #expect(error?.message.contains("has ended the plugin's host before") == true)
+            #expect(error?.message.contains("ended the plugin's host before") == true)
             #expect(chain.processIDs[0] == host)
             #expect(plan != nil)
         }
@@ -203,8 +203,8 @@ import Testing
             await log.wait(for: "a word through the host")
             await log.wait(for: "a word on standard error")
         }
-        #expect(log.lines.contains("warning the plugin says plugin=libFaultyC.so text=a word through the host"))
-        #expect(log.lines.contains("notice the plugin says plugin=libFaultyC.so text=a word on standard error"))
+        #expect(log.lines.contains("warning plugin log plugin=libFaultyC.so text=a word through the host"))
+        #expect(log.lines.contains("notice plugin log plugin=libFaultyC.so text=a word on standard error"))
     }
 
     @Test func `a babbling plugin cannot flood the log`() async throws {

@@ -20,13 +20,13 @@ import Testing
         ("\"\\ud800\"", 1), ("[1\n,2\n;3]", 3), ("1 2", 1), ("{\"a\":1,\n\"a\":2}", 2), ("1e999", 1), ("nul", 1), ("'a'", 1), ("\"abc", 1),
     ])
     func `mistakes are named with their line`(text: String, line: Int) {
-        let error = #expect(throws: PluginValueError.self) { try PluginValue(parsing: text) }
+        let error = #expect(throws: JSONError.self) { try PluginValue(parsing: text) }
         #expect(error?.line == line, "\(error.map { "\($0)" } ?? "")")
     }
 
     @Test func `depth is bounded`() {
         let deep = String(repeating: "[", count: 100_000)
-        #expect(throws: PluginValueError.self) { try PluginValue(parsing: deep) }
+        #expect(throws: JSONError.self) { try PluginValue(parsing: deep) }
     }
 
     @Test func `escapes are read`() throws {

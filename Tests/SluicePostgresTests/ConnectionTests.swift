@@ -72,8 +72,8 @@ import Testing
                 try session.query("BEGIN")
                 for _ in 0..<PostgresSession.plannedBound { _ = try session.query("SELECT 1", cached: true) }
                 _ = try? session.query("SELECT 1 / 0")
-                var failure: PostgresFailure?
-                do { _ = try session.query("SELECT 1", cached: true) } catch { failure = error as? PostgresFailure }
+                var failure: PostgresError?
+                do { _ = try session.query("SELECT 1", cached: true) } catch { failure = error as? PostgresError }
                 try session.query("ROLLBACK")
                 #expect(try session.query("SELECT 1", cached: true).int(0, 0) == 1)
                 return failure

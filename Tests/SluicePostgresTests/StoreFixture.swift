@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluicePostgres
 import SluiceValues
 import Synchronization
@@ -99,7 +100,7 @@ final class StoreFixture: Sendable {
                 try body(transaction)
                 transaction.finish(origin, time: .zero, base: .zero)
             }.lsn
-        } catch let refused as RowRejection {
+        } catch let refused as DatabaseRejection {
             refusedObjects.withLock { $0.append(refused.object) }
             throw refused.error
         }

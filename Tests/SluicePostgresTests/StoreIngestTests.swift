@@ -180,7 +180,7 @@ import Testing
             try await fixture.pool.withConnection { other in
                 try await other.script("BEGIN; INSERT INTO \"Reading\" VALUES (5, 'theirs', 0)")
                 let error = await #expect(throws: SluiceError.self) { try await store.commit(batch) }
-                #expect(error?.message.contains("57014") == true)
+                #expect(error?.operatorText.contains("SQLSTATE 57014") == true)
                 try await other.script("ROLLBACK")
             }
             let outcome = try await store.commit(batch)

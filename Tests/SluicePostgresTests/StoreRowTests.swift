@@ -242,7 +242,7 @@ private final class Gate: Sendable {
                     }
                 }
                 // The words of PostgreSQL are for operators.
-                #expect(error?.code == .writeNotAllowed && error?.detail?.contains(reason) == true, "\(reason)")
+                #expect(error?.code == .writeNotAllowed && error?.cause?.description.contains(reason) == true, "\(reason)")
                 #expect(error?.message.contains(reason) == false, "\(reason)")
             }
             let object = ObjectKey(type: "Store", key: .objectId(ObjectIdentifierBytes(high: 1, low: 1)))
@@ -318,7 +318,7 @@ private final class Gate: Sendable {
                     try $0.write("Store", key: key, .insert(Row([key, .string("Rungholt")])), clocks: [])
                 }
             }
-            #expect(error?.code == .writeNotAllowed && error?.detail?.contains("it has sunk") == true)
+            #expect(error?.code == .writeNotAllowed && error?.cause?.description.contains("it has sunk") == true)
             #expect(error?.message.contains("sunk") == false)
             #expect(try await fixture.sql("SELECT count(*) FROM sluice.row_clock").int(0, 0) == 0)
         }

@@ -53,11 +53,11 @@ enum TestPostgres {
 }
 
 /// The failure that the body ends in; records an issue when it does not fail so.
-func postgresFailure(_ body: () async throws -> Void, sourceLocation: SourceLocation = #_sourceLocation) async -> PostgresFailure? {
+func postgresFailure(_ body: () async throws -> Void, sourceLocation: SourceLocation = #_sourceLocation) async -> PostgresError? {
     do {
         try await body()
         Issue.record("it did not fail", sourceLocation: sourceLocation)
-    } catch let failure as PostgresFailure {
+    } catch let failure as PostgresError {
         return failure
     } catch {
         Issue.record("it failed with \(error)", sourceLocation: sourceLocation)

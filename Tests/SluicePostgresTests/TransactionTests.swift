@@ -98,13 +98,13 @@ import Testing
 
     @Test func `lets no other statement in between`() async throws {
         try await TestPostgres.withConnection { connection in
-            let inner = Mutex<PostgresFailure?>(nil)
+            let inner = Mutex<PostgresError?>(nil)
             try await connection.stream(
                 "SELECT g FROM generate_series(1, 5) g", chunk: { 0 }, row: { _, _ in true },
                 deliver: { _ in
                     do {
                         try await connection.query("SELECT 1")
-                    } catch let failure as PostgresFailure {
+                    } catch let failure as PostgresError {
                         inner.withLock { $0 = failure }
                     }
                 })

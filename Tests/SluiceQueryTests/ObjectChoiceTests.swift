@@ -63,6 +63,6 @@ import Testing
             try choice.sql(of: Self.dog, where: SQLCondition(text: "TRUE", parameters: []), tables: Self.tables)
         }
         #expect(error?.code == .queryUnsupported && error?.message.contains("Owner") == true)
-        #expect(error?.message.contains("secret") == false && error?.detail?.contains("secret") == true)
+        #expect(error?.message.contains("secret") == false && error?.value?.contains("secret") == true)
     }
 }

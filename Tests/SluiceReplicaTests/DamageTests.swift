@@ -97,7 +97,7 @@ import Testing
         bytes[20] = 0
         try bytes.write(to: URL(fileURLWithPath: folder.file))
         let error = #expect(throws: SluiceError.self) { try DamageTests.open(folder.file) }
-        #expect(error?.code == .replicaCorrupt && error?.message.contains("\(folder.file) is a database without page sums") == true)
+        #expect(error?.code == .replicaCorrupt && error?.message.contains("\(folder.file) is a database without page checksums") == true)
         #expect(error?.fix?.contains("Move it away") == true)
     }
 }

@@ -30,7 +30,7 @@ private final class Lines: Sendable {
     private static let reports: [(SyncReport, String)] = [
         (.connection(.connected), "Connected"), (.interrupted(SluiceError(.connectionFailed, "cable cut"), isFault: false), "cable cut"),
         (.downloading(version: 2, rows: 0, expected: 9), "subscription set 2 begins, of about 9 rows"),
-        (.downloaded(version: 2), "set 2 is here"),
+        (.downloaded(version: 2), "set 2 is complete"),
         (.setRefused(version: 3, SluiceError(.queryNotQueryable, "no field"), isLast: true), "set 3 is refused"),
         (.resetting(SluiceError(.badClientFile, "unknown file")), "client reset begins"),
         (.stopped(SluiceError(.permissionDenied, "go away")), "go away"),

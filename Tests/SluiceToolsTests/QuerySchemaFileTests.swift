@@ -55,7 +55,7 @@ struct QuerySchemaFileTests {
     @Test(arguments: [
         ("{", "S.json:1:2: This is not valid JSON"), ("[]", "must be an object, not an array"), ("{}", "'schemas' is missing"),
         (#"{"schemas": [], "relationship": {}}"#, "Did you mean 'relationships'?"),
-        (#"{"schemas": [], "relationships": {"Cat": {}}}"#, "There is no class 'Cat'."),
+        (#"{"schemas": [], "relationships": {"Cat": {}}}"#, "The class 'Cat' does not exist."),
         (#"{"schemas": [{"bsonType": "object"}]}"#, "without a class name"),
         (#"{"schemas": [], "asymmetric_tables": ["Cat"]}"#, "'Cat'"),
     ])

@@ -68,7 +68,7 @@ struct QueryToolTests {
 
     @Test func `says what SQL leaves to be done, and when it says nothing`() throws {
         let text = try Self.explanation("age > 3 and thing == 5 SORT(age ASC)").text
-        #expect(text.contains("left to do with its rows: testing each row by the condition"), "\(text)")
+        #expect(text.contains("applied by the gateway to the rows: testing each row by the condition"), "\(text)")
         let nothing = try Self.explanation("home.city == 'Rome'").text
         #expect(nothing.contains("not expressible in SQL: every row of \"Dog\" is read and tested"), "\(nothing)")
     }

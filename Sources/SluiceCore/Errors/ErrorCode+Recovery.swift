@@ -31,7 +31,8 @@ package enum ErrorRecovery: CaseIterable, Sendable {
     }
 }
 
-/// The one table that decides whether a retry can help. Session actions, `Retry-After` and the loops that retry follow from it.
+/// The one table that decides whether a retry can help. Session actions, `Retry-After` and the loops that retry follow from it, and the
+/// states of PostgreSQL below from its cases.
 extension ErrorCode {
     /// The change after which the failed work may succeed. The switch has no default, so the compiler requires an entry for a new code.
     package var recovery: ErrorRecovery {
@@ -78,4 +79,16 @@ extension ErrorCode {
 
     /// `true` if PostgreSQL gave no answer and may give one later.
     package var isPostgresFailure: Bool { self == .postgresUnreachable || self == .timeout }
+}
+
+extension ErrorRecovery {
+    /// The change after which a statement may succeed that PostgreSQL ended with this SQLSTATE; nil if the error's code decides.
+    ///
+    /// Class 40 is a serialization failure or a deadlock, 08 the connection, 53 a lack of resources, 57P a server that shuts down or starts,
+    /// and 55P03 a lock that is not available. The work must be repeated from its start, on a new connection if this one broke.
+    package init?(sqlState: String) {
+        let temporary = ["40", "08", "53", "57P", "55P03"]
+        guard temporary.contains(where: { sqlState.hasPrefix($0) }) else { return nil }
+        self = .wait
+    }
 }

@@ -1,24 +1,40 @@
-/// An error: the event, the value at fault and the fix. Its code is one of `ErrorCode`'s table.
+/// An error: the event, the value at fault, the fix and the cause. Its code is one of `ErrorCode`'s table.
 ///
-/// `message` may reach a client; `detail` never does. Encoders for clients take a `ClientError`.
-package struct SluiceError: Error, Hashable, Sendable, CustomStringConvertible {
+/// `message` may reach a client; `value` and `cause` never do. Encoders for clients take a `ClientError`. It is the error of every port.
+/// Areas whose callers need more have one type of their own, which converts at the area's edge (`SluiceErrorConvertible`).
+package struct SluiceError: Hashable, Sendable, CustomStringConvertible {
     package var code: ErrorCode
-    /// One sentence about the event, with the value at fault. If the code `isInternal`, it is for operators, too.
+    /// One sentence about the event. If the code `isInternal`, it is for operators, too.
     package var message: String
+    /// The value at fault, such as a predicate or a path, if a client must not read it.
+    package var value: String?
     /// The reader's remedy. If nil, the table's general fix applies.
     package var fix: String?
-    /// The text of a database, broker, plugin or library, for operators alone.
-    package var detail: String?
+    /// The error underneath: the words of a database, broker, plugin or library, for operators alone.
+    package var cause: ErrorCause?
 
-    package init(_ code: ErrorCode, _ message: String, fix: String? = nil, detail: String? = nil) {
+    package init(_ code: ErrorCode, _ message: String, value: String? = nil, fix: String? = nil, cause: ErrorCause? = nil) {
         self.code = code
         self.message = message
+        self.value = value
         self.fix = fix
-        self.detail = detail
+        self.cause = cause
     }
 
-    /// The message and detail, for logs and for answers to operators.
-    package var operatorText: String { detail.map { "\(message) \($0)" } ?? message }
+    /// The message with the value, for operators.
+    package var messageWithValue: String { value.map { "\(sentence) Value: \($0)" } ?? message }
+
+    /// The message, the value and the chain of causes, for logs and for answers to operators.
+    package var operatorText: String {
+        guard let cause else { return messageWithValue }
+        return value == nil ? "\(sentence) Cause: \(cause)" : "\(messageWithValue). Cause: \(cause)"
+    }
+
+    /// The message with a full stop: some are parts of sentences.
+    private var sentence: String { message.hasSuffix(".") ? message : "\(message)." }
+
+    /// `true` if operators can read more about the error than clients.
+    package var isWithheld: Bool { code.isInternal || value != nil || cause != nil }
 
     package var description: String { "\(code.name) (\(code.rawValue)): \(operatorText) \(fix ?? code.fix)" }
 }

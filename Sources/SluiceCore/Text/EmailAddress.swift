@@ -16,7 +16,7 @@ package struct EmailAddress: Hashable, Sendable {
             throw SluiceError(.invalidEmail, "The e-mail has \(written.utf8.count) bytes.")
         }
         if let scalar = written.unicodeScalars.first(where: Self.isRefused) {
-            throw SluiceError(.invalidEmail, "The e-mail contains U+\(Self.number(scalar)), which no address may have.")
+            throw SluiceError(.invalidEmail, "The e-mail contains U+\(Self.number(scalar)), which is not allowed in an address.")
         }
         text = Self.composed(Self.composed(written).unicodeScalars.map(\.properties.lowercaseMapping).joined())
         guard text.utf8.count <= Limits.emailBytes else {

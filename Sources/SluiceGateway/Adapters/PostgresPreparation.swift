@@ -11,7 +11,7 @@ enum PostgresPreparation {
         let deadline = ContinuousClock.now + .seconds(30)
         while true {
             do {
-                return try await PostgresFailure.translating {
+                return try await PostgresError.translating {
                     try await pool.withConnection { connection in
                         let database = try await connection.query("SELECT current_database()")[0, 0]
                         let names = ReplicationNames(app: app, database: database)

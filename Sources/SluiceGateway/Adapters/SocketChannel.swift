@@ -215,7 +215,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
     func refused(_ refusal: OpeningRefusal) -> [UInt8]? {
         let error =
             switch refusal {
-            case .late: SluiceError(.helloTimeout, "No complete Hello came within \(Limits.openingSeconds) s.")
+            case .late: SluiceError(.helloTimeout, "No complete Hello arrived within \(Limits.openingSeconds) s.")
             case .tooLarge:
                 SluiceError(.helloTooLarge, "A message before authentication is over \(Limits.openingBytes) bytes.")
             }
@@ -268,7 +268,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
             if waiting < least - Limits.unreadBytes {
                 (least, since) = (waiting, now)
             } else if now - since > Limits.unreadSeconds * 1_000_000_000 {
-                let reason = "\(waiting) bytes wait for this client, which has not read on for \(Limits.unreadSeconds) s."
+                let reason = "\(waiting) bytes wait for this client, which has read nothing for \(Limits.unreadSeconds) s."
                 // Set before the close: from here on `send` drops frames instead of adding to the buffer.
                 state.withLock { $0.isClosed = true }
                 return close(SluiceError(.slowClient, reason))

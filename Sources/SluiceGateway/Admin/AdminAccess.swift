@@ -33,11 +33,11 @@ struct AdminAccess: Sendable {
     func require(_ role: AdminRole, of identity: AdminIdentity?) throws(SluiceError) {
         guard let identity else {
             metrics.number(.adminRefused, label: ErrorCode.adminUnauthorized.name).add()
-            throw SluiceError(.adminUnauthorized, "The request to the admin port carries no valid admin token.")
+            throw SluiceError(.adminUnauthorized, "The request to the admin port has no valid admin token.")
         }
         guard identity.role >= role else {
             metrics.number(.adminRefused, label: ErrorCode.adminForbidden.name).add()
-            throw SluiceError(.adminForbidden, "\(identity.name) has the role \(identity.role.rawValue), which may not change anything.")
+            throw SluiceError(.adminForbidden, "\(identity.name) has the role \(identity.role.rawValue), which permits no changes.")
         }
     }
 }
@@ -89,14 +89,14 @@ struct AdminAuditing: RouterMiddleware {
             note(author, "\(response.status.code)")
             return response
         } catch {
-            note(author, (error as? SluiceError)?.code.name ?? (error as? ErrorResponse)?.error.code.name ?? "failed")
+            note(author, SluiceError(of: error)?.code.name ?? "failed")
             throw error
         }
     }
 
     private func note(_ author: AuditAuthor, _ result: String) {
         logger.notice(
-            "An operator asked for a change.",
+            "An operator requested a change.",
             metadata: [
                 "actor": "\(author.actor)", "address": "\(author.address)", "action": "\(author.action)", "result": "\(result)",
             ])

@@ -28,26 +28,33 @@ struct AdminSocket: Sendable {
         var status = stat()
         if lstat(path, &status) == 0 {
             guard status.st_mode & S_IFMT == S_IFSOCK else {
-                throw SluiceError(.configInvalid, "\(path) exists and is not a socket.", fix: "Name another with --admin-socket.")
+                throw SluiceError(.configInvalid, "\(path) exists and is not a socket.", fix: "Choose another path with --admin-socket.")
             }
             if UnixSocket.isServed(path) {
-                throw SluiceError(.portInUse, "Another process serves the admin socket \(path).", fix: "Name another with --admin-socket.")
+                throw SluiceError(
+                    .portInUse, "Another process serves the admin socket \(path).", fix: "Choose another path with --admin-socket.")
             }
         }
         unlink(hiddenPath)
         rmdir(folder)
         guard mkdir(folder, 0o700) == 0 else {
             throw SluiceError(
-                .configInvalid, "The admin socket \(path) cannot be created: \(String(cString: strerror(errno))).",
-                fix: "Name a path in a folder that the gateway may write to.")
+                .configInvalid, "The admin socket \(path) cannot be created.",
+                fix: "Name a path in a folder that the gateway may write to.", cause: Self.systemCause)
         }
+    }
+
+    /// The failure of the last system call.
+    private static var systemCause: ErrorCause {
+        let number = errno
+        return .system(errno: number, text: String(cString: strerror(number)))
     }
 
     /// Moves the socket to its path. Call it once the server listens.
     func publish() throws(SluiceError) {
         // The mode is set before other users can reach the socket. `rename` replaces a stale socket atomically.
         guard chmod(hiddenPath, 0o600) == 0, rename(hiddenPath, path) == 0 else {
-            throw SluiceError(.configInvalid, "The admin socket \(path) cannot be created: \(String(cString: strerror(errno))).")
+            throw SluiceError(.configInvalid, "The admin socket \(path) cannot be created.", cause: Self.systemCause)
         }
         rmdir(folder)
     }

@@ -43,29 +43,34 @@ package struct AdminToken: Hashable, Sendable {
 
     /// Parses a line: `ROLE NAME TOKEN`, `ROLE NAME sha256:HASH`, or a token alone, which has the role `change`.
     ///
+    /// - Parameter place: The file or variable and the line, for errors.
     /// - Returns: nil for a comment or an empty line.
-    /// - Throws: The reason, without the token.
-    fileprivate static func parse(_ line: Substring) throws(Mistake) -> AdminToken? {
+    /// - Throws: `configInvalid` with the place and the reason, without the token.
+    fileprivate static func parse(_ line: Substring, at place: String) throws(SluiceError) -> AdminToken? {
         let words = line.split(whereSeparator: \.isWhitespace)
         guard let first = words.first, !first.hasPrefix("#") else { return nil }
-        guard words.count != 1 else { return try AdminToken(name: "admin", role: .change, text: first) }
-        guard words.count == 3 else { throw Mistake("it has \(words.count) words, not 'ROLE NAME TOKEN'") }
-        guard let role = AdminRole(rawValue: String(first)) else { throw Mistake("its role is neither 'read' nor 'change'") }
-        guard isName(words[1]) else { throw Mistake("its name is not 1 to 64 letters, digits, '-' and '_'") }
-        return try AdminToken(name: String(words[1]), role: role, text: words[2])
+        guard words.count != 1 else { return try AdminToken(name: "admin", role: .change, text: first, at: place) }
+        guard words.count == 3 else { throw invalid(place, "it has \(words.count) words, not 'ROLE NAME TOKEN'") }
+        guard let role = AdminRole(rawValue: String(first)) else { throw invalid(place, "its role is neither 'read' nor 'change'") }
+        guard isName(words[1]) else { throw invalid(place, "its name is not 1 to 64 letters, digits, '-' and '_'") }
+        return try AdminToken(name: String(words[1]), role: role, text: words[2], at: place)
     }
 
-    private init(name: String, role: AdminRole, text: Substring) throws(Mistake) {
+    private static func invalid(_ place: String, _ reason: String) -> SluiceError {
+        SluiceError(.configInvalid, "\(place): this is not an admin token: \(reason).", fix: "Create one with sluice admin-token.")
+    }
+
+    private init(name: String, role: AdminRole, text: Substring, at place: String) throws(SluiceError) {
         self.name = name
         self.role = role
         if text.hasPrefix(Self.hashPrefix) {
             guard let hash = Hex.decode(text.dropFirst(Self.hashPrefix.count)), hash.count == SHA256.byteCount else {
-                throw Mistake("its hash is not 64 hexadecimal digits")
+                throw Self.invalid(place, "its hash is not 64 hexadecimal digits")
             }
             self.hash = hash
         } else {
             guard Limits.adminTokenCharacters.contains(text.utf8.count) else {
-                throw Mistake("its token has \(text.utf8.count) bytes, not \(Limits.adminTokenCharacters)")
+                throw Self.invalid(place, "its token has \(text.utf8.count) bytes, not \(Limits.adminTokenCharacters)")
             }
             hash = Self.hash(of: String(text))
             secret = String(text)
@@ -84,11 +89,6 @@ package struct AdminToken: Hashable, Sendable {
             && name.utf8.allSatisfy {
                 (0x30...0x39).contains($0) || (0x41...0x5A).contains($0 & 0xDF) || $0 == 0x2D || $0 == 0x5F
             }
-    }
-
-    fileprivate struct Mistake: Error {
-        var reason: String
-        init(_ reason: String) { self.reason = reason }
     }
 }
 
@@ -117,13 +117,7 @@ package struct AdminTokens: Hashable, Sendable {
     package static func parse(_ text: String, of place: String) throws(SluiceError) -> AdminTokens {
         var all: [AdminToken] = []
         for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
-            do throws(AdminToken.Mistake) {
-                if let token = try AdminToken.parse(line) { all.append(token) }
-            } catch {
-                throw SluiceError(
-                    .configInvalid, "\(place):\(number + 1): this is not an admin token: \(error.reason).",
-                    fix: "Make one with sluice admin-token.")
-            }
+            if let token = try AdminToken.parse(line, at: "\(place):\(number + 1)") { all.append(token) }
         }
         guard (1...Limits.adminTokens).contains(all.count), Set(all.map(\.name)).count == all.count else {
             throw SluiceError(

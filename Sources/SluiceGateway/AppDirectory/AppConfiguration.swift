@@ -120,14 +120,16 @@ package struct ConfigProblem: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// All problems of an app directory.
-package struct AppDirectoryError: Error, CustomStringConvertible {
+///
+/// A type beside `SluiceError`, because an author corrects all problems at once.
+package struct AppDirectoryError: SluiceErrorConvertible, CustomStringConvertible {
     /// The problems by file and line; never empty.
     package var problems: [ConfigProblem]
 
     package var description: String { problems.map(\.description).joined(separator: "\n") }
 
     /// The first problem with the number of others, for callers that need a single error.
-    package var summary: SluiceError {
+    package var asSluiceError: SluiceError {
         guard let first = problems.first else { return SluiceError(.configInvalid, "The app directory cannot be used.") }
         var error = first.error
         if problems.count > 1 { error.message += " (and \(problems.count - 1) more; sluice schema diff lists them)" }

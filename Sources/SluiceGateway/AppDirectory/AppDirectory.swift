@@ -19,7 +19,7 @@ package enum AppDirectory {
         let list = ProblemList()
         var trees: [String: ConfigNode] = [:]
         for (path, text) in files where path.hasSuffix(".json") && !isWithoutEffect(path) {
-            do throws(JSON.Mistake) {
+            do throws(JSONError) {
                 trees[path] = ConfigNode(file: path, json: try JSON.located(Array(text.utf8)), list: list)
             } catch {
                 list.add(.badJSON, file: path, line: error.line, column: error.column, "This is not valid JSON: \(error.problem).")
@@ -40,7 +40,8 @@ package enum AppDirectory {
         guard manager.fileExists(atPath: root, isDirectory: &isDirectory), isDirectory,
             let paths = try? manager.subpathsOfDirectory(atPath: root)
         else {
-            list.add(.configMissing, file: root, "There is no app directory here.", fix: "Name the directory with realm_config.json in it.")
+            list.add(
+                .configMissing, file: root, "The app directory does not exist.", fix: "Name the directory with realm_config.json in it.")
             throw AppDirectoryError(problems: list.problems)
         }
         var files: [String: String] = [:]
@@ -98,7 +99,7 @@ extension AppConfiguration {
         do {
             return try AppDirectory.load(at: path)
         } catch {
-            throw SluiceError(error.summary.code, error.problems.map(\.description).joined(separator: "\n"), fix: "")
+            throw SluiceError(error.asSluiceError.code, error.problems.map(\.description).joined(separator: "\n"), fix: "")
         }
     }
 }

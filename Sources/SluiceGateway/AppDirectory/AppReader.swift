@@ -39,7 +39,7 @@ struct AppReader {
             environmentTag: main.environment, refreshTokenLifetime: main.refreshTokenLifetime,
             isDevelopmentMode: settings.isDevelopmentMode, isSyncEnabled: settings.isEnabled,
             isRecoveryAllowed: settings.isRecoveryAllowed, maximumOfflineDays: settings.maximumOfflineDays, files: files, notes: [])
-        if trees["auth/providers.json"] == nil { list.notes.append("There is no auth/providers.json: nobody can log in.") }
+        if trees["auth/providers.json"] == nil { list.notes.append("auth/providers.json is missing: logins are disabled.") }
         configuration.plugins = trees[PluginListReader.file].map(PluginListReader(list: list).read) ?? []
         configuration.notes = list.notes
         return list.problems.isEmpty ? configuration : nil
@@ -84,7 +84,8 @@ struct AppReader {
         let members = security.members(allowing: ["refresh_token_expiration", "allowed_request_origins"])
         guard let node = members["refresh_token_expiration"], let seconds = node.int else { return 60 * 86_400 }
         if !(1_800...157_680_000).contains(seconds) {
-            node.problem("\(seconds) seconds is no lifetime of a refresh token.", fix: "Give 1800 (30 minutes) to 157680000 (5 years).")
+            node.problem(
+                "\(seconds) seconds is not a valid lifetime of a refresh token.", fix: "Give 1800 (30 minutes) to 157680000 (5 years).")
         }
         return Int(seconds)
     }
@@ -117,7 +118,7 @@ struct AppReader {
     private func secret(_ node: ConfigNode) -> JSON? {
         guard let name = node.string else { return nil }
         if let secret = trees["secrets.json"]?.json[name] { return secret }
-        list.notes.append("There is no secret '\(name)' in secrets.json: roles that use its value deny.")
+        list.notes.append("secrets.json has no secret '\(name)': roles that use its value deny.")
         return nil
     }
 
@@ -155,7 +156,7 @@ struct AppReader {
         case ("data_sources", 5): require(path, oneOf: ["schema.json", "rules.json", "relationships.json", "ingest.json"], given: name)
         case ("values", 2), ("environments", 2): break
         default:
-            list.add(.configUnknownKey, file: path, "Nothing is read from this place.", fix: "Move or remove the file.")
+            list.add(.configUnknownKey, file: path, "The gateway does not read this file.", fix: "Move or remove the file.")
         }
     }
 
@@ -163,7 +164,7 @@ struct AppReader {
         guard !known.contains(given) else { return }
         let near = Suggestion.nearest(to: given, in: known)
         list.add(
-            .configUnknownKey, file: path, "'\(given)' means nothing here.",
+            .configUnknownKey, file: path, "'\(given)' is not a known key.",
             fix: near.map { "Did you mean '\($0)'?" } ?? "Known are \(known.joined(separator: ", ")).")
     }
 }

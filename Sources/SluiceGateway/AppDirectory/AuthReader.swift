@@ -18,7 +18,7 @@ struct AuthReader {
             let type = members["type"]?.string ?? name
             guard Self.known.contains(type) else {
                 provider.problem(
-                    "'\(type)' is no way to log in.",
+                    "'\(type)' is not a login provider.",
                     fix: Suggestion.nearest(to: type, in: Self.known).map { "Did you mean '\($0)'?" } ?? "Remove it.",
                     code: .configUnknownKey)
                 continue
@@ -26,12 +26,12 @@ struct AuthReader {
             let isEnabled = !(members["disabled"]?.bool ?? false)
             if type == "local-userpass" { members["config"].map { checkPassword($0, isEnabled: isEnabled) } }
             if isEnabled, !Self.supported.contains(type) {
-                list.notes.append("Users cannot log in by \(type) yet: it is treated as disabled.")
+                list.notes.append("The provider \(type) is not supported: it is treated as disabled.")
             }
             providers.append(
                 .init(type: type, isEnabled: isEnabled && Self.supported.contains(type), config: members["config"]?.json ?? .object([])))
         }
-        if !providers.contains(where: \.isEnabled) { list.notes.append("No provider is enabled: nobody can log in.") }
+        if !providers.contains(where: \.isEnabled) { list.notes.append("No provider is enabled: logins are disabled.") }
         return providers
     }
 

@@ -70,7 +70,7 @@ struct ConfigNode {
             guard keys.contains(key) else {
                 let near = Suggestion.nearest(to: key, in: keys)
                 node.problem(
-                    "'\(key)' means nothing \(path.isEmpty ? "here" : "in \(name)").",
+                    "'\(key)' is not a known key\(path.isEmpty ? "" : " of \(name)").",
                     fix: near.map { "Did you mean '\($0)'?" } ?? "Remove it; known are \(keys.sorted().joined(separator: ", ")).",
                     code: .configUnknownKey)
                 continue

@@ -24,7 +24,7 @@ struct DataSourceReader {
         if let wanted {
             if sources.contains(wanted) { return wanted }
             node?.problem(
-                "There is no data source '\(wanted)'.",
+                "The data source '\(wanted)' does not exist.",
                 fix: Suggestion.nearest(to: wanted, in: sources).map { "Did you mean '\($0)'?" } ?? "Add data_sources/\(wanted)/.")
             return nil
         }

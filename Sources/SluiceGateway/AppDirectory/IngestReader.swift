@@ -22,7 +22,7 @@ struct IngestReader {
         let members = node.members(allowing: ["partition_by", "every", "keep_days"])
         guard type.kind == .asymmetric else {
             node.problem(
-                "\(type.name) is no asymmetric class.", fix: "Name it in 'asymmetric_tables' of sync/config.json, or remove the file.")
+                "\(type.name) is not an asymmetric class.", fix: "Name it in 'asymmetric_tables' of sync/config.json, or remove the file.")
             return nil
         }
         guard let by = members.required("partition_by", of: node), let name = by.string else { return nil }
@@ -44,13 +44,14 @@ struct IngestReader {
         guard let word = node.string else { return .day }
         if let period = TimePartitions.Period(rawValue: word) { return period }
         node.problem(
-            "'\(word)' is no length of a partition.", fix: "Use \(TimePartitions.Period.allCases.map(\.rawValue).joined(separator: ", ")).")
+            "'\(word)' is not a length of a partition.",
+            fix: "Use \(TimePartitions.Period.allCases.map(\.rawValue).joined(separator: ", ")).")
         return .day
     }
 
     private func days(_ node: ConfigNode) -> Int? {
         guard let days = node.int else { return nil }
-        if !(1...36_500).contains(days) { node.problem("\(days) is no number of days.", fix: "Give 1 to 36500.") }
+        if !(1...36_500).contains(days) { node.problem("\(days) is not a valid number of days.", fix: "Give 1 to 36500.") }
         return Int(days)
     }
 }

@@ -15,13 +15,13 @@ enum LinkTargets {
         switch self {
         case .tables(let tables):
             guard isReference else {
-                ref.problem("'\(text)' is no reference.", fix: "Write #/relationship/<data source>/<database>/<collection>.")
+                ref.problem("'\(text)' is not a reference.", fix: "Write #/relationship/<data source>/<database>/<collection>.")
                 return nil
             }
             let table = AppConfiguration.Table(schema: parts[3], name: parts[4])
             if let found = tables.first(where: { $0.value == table }) { return found.key }
             ref.problem(
-                "There is no collection '\(parts[3])/\(parts[4])' with a schema.",
+                "No collection '\(parts[3])/\(parts[4])' has a schema.",
                 fix: Suggestion.nearest(to: parts[4], in: tables.values.map(\.name)).map { "Did you mean '\($0)'?" } ?? "Add its schema.")
         case .classes(let names):
             let name = isReference ? parts[4] : text
@@ -29,7 +29,7 @@ enum LinkTargets {
             let alike = names.filter { LinkTargets.collections(of: $0).contains(name.lowercased()) }
             if isReference, alike.count == 1 { return alike[0] }
             ref.problem(
-                "There is no class '\(name)'.",
+                "The class '\(name)' does not exist.",
                 fix: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
                     ?? "Name a class: \(names.joined(separator: ", ")).")
         }

@@ -19,7 +19,7 @@ package struct PluginListReader {
             throw problems.problems.first?.error ?? SluiceError(.configInvalid, "\(path) is not a file.")
         }
         let json: JSON
-        do throws(JSON.Mistake) { json = try JSON.located(Array(text.utf8)) } catch {
+        do throws(JSONError) { json = try JSON.located(Array(text.utf8)) } catch {
             throw SluiceError(.badJSON, "\(path):\(error.line):\(error.column): this is not valid JSON: \(error.problem).")
         }
         _ = PluginListReader(list: problems).read(ConfigNode(file: file, json: json, list: problems))
@@ -42,11 +42,11 @@ package struct PluginListReader {
         guard let file = members.required("file", of: node)?.string else { return nil }
         var plugin = AppConfiguration.ListedPlugin(file: file, config: members["config"]?.json ?? .null, isInProcess: false)
         if file.split(separator: "/").contains("..") {
-            members["file"]?.problem("'\(file)' leaves the app directory by '..'.", fix: "Give an absolute path, or one inside.")
+            members["file"]?.problem("'\(file)' leads out of the app directory by '..'.", fix: "Give an absolute path, or one inside.")
         }
         plugin.sha256 = members["sha256"].flatMap(digest)
         if members["sha256"] == nil, !plugin.isShipped {
-            node.problem("'sha256' is missing for '\(file)'.", fix: "Let `sluice plugin add` write it.", code: .configMissing)
+            node.problem("'sha256' is missing for '\(file)'.", fix: "Run `sluice plugin add`, which writes it.", code: .configMissing)
         }
         plugin.signature = members["signature"].flatMap(signature)
         plugin.isInProcess = members["in_process"]?.bool ?? false
@@ -70,14 +70,15 @@ package struct PluginListReader {
     private func digest(_ node: ConfigNode) -> String? {
         guard let text = node.string?.lowercased() else { return nil }
         if text.utf8.count == 64, text.utf8.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) }) { return text }
-        node.problem("This is no SHA-256, which has 64 hexadecimal digits.", fix: "Let `sluice plugin add` write it.")
+        node.problem("This is not a SHA-256, which has 64 hexadecimal digits.", fix: "Run `sluice plugin add`, which writes it.")
         return nil
     }
 
     private func signature(_ node: ConfigNode) -> [UInt8]? {
         guard let text = node.string else { return nil }
         if let bytes = Base64.decode(text), bytes.count == 64 { return bytes }
-        node.problem("This is no Ed25519 signature, which has 64 bytes in base64.", fix: "Let `sluice plugin add --sign` write it.")
+        node.problem(
+            "This is not an Ed25519 signature, which has 64 bytes in base64.", fix: "Run `sluice plugin add --sign`, which writes it.")
         return nil
     }
 

@@ -33,7 +33,7 @@ struct PropertyReader {
             guard let type = Self.scalars[name] else {
                 let known = Self.scalars.keys + ["array", "object"]
                 node.problem(
-                    "'\(name)' is no type.",
+                    "'\(name)' is not a type.",
                     fix: Suggestion.nearest(to: name, in: known).map { "Did you mean '\($0)'?" }
                         ?? "Use \(known.sorted().joined(separator: ", ")).")
                 return nil
@@ -76,7 +76,7 @@ struct PropertyReader {
         }
         let isSet = members["uniqueItems"]?.bool ?? false
         if isSet, case .embedded = element.type {
-            node.problem("\(node.name) is a set of embedded objects.", fix: "Leave 'uniqueItems' out.")
+            node.problem("\(node.name) is a set of embedded objects.", fix: "Remove 'uniqueItems'.")
         }
         return Shape(type: element.type, collection: isSet ? .set : .list, isNullable: element.type != .mixed && element.isNullable)
     }

@@ -13,7 +13,7 @@ package enum QuerySchemaFile {
         let list = ProblemList()
         var isDirectory = false
         if !FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) {
-            list.add(.configMissing, file: path, "There is no such file.", fix: "Check the path.")
+            list.add(.configMissing, file: path, "The file does not exist.", fix: "Check the path.")
         } else if isDirectory {
             list.add(.configMissing, file: path, "This is a directory.", fix: "Name a file.")
         }
@@ -26,7 +26,7 @@ package enum QuerySchemaFile {
     /// - Parameter file: The file name for problems.
     package static func read(_ text: String, file: String) throws(AppDirectoryError) -> Schema {
         let list = ProblemList()
-        do throws(JSON.Mistake) {
+        do throws(JSONError) {
             let schema = read(ConfigNode(file: file, json: try JSON.located(Array(text.utf8)), list: list), list)
             if list.problems.isEmpty { return schema }
         } catch {

@@ -51,7 +51,7 @@ struct RelationshipReader {
             }
             if depth == parts.count - 1 { return (type, index) }
             guard case .embedded(let inner) = properties[index].type else {
-                node.problem("'\(name)' in '\(path)' is no embedded object.", fix: "Correct the path.")
+                node.problem("'\(name)' in '\(path)' is not an embedded object.", fix: "Correct the path.")
                 return nil
             }
             type = inner
@@ -64,12 +64,12 @@ struct RelationshipReader {
     ) {
         if property.name == "_id" { node.problem("'\(path)' is a primary key and cannot be a link.", fix: "Use another property.") }
         if property.collection == .none, !property.isOptional {
-            node.problem("The link '\(path)' is required.", fix: "Take it out of 'required': a link can always become nil.")
+            node.problem("The link '\(path)' is required.", fix: "Remove it from 'required': a link can always become nil.")
         }
         if drafts[target]?.kind == .asymmetric {
             node.problem(
-                "'\(path)' links to \(target), whose objects are only ever sent: no device has them.",
-                fix: "Take the relationship out, or \(target) out of 'asymmetric_tables'.")
+                "'\(path)' links to the asymmetric class \(target), whose objects no device has.",
+                fix: "Remove the relationship, or remove \(target) from 'asymmetric_tables'.")
         }
         let key = drafts[target]?.properties.first { $0.name == "_id" }?.type
         if let key, key != property.type, property.type != .link(to: target) {

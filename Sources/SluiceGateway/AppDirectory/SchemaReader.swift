@@ -59,7 +59,7 @@ struct SchemaReader {
         for (title, node) in relationships?.members ?? [] {
             if drafts[title] == nil {
                 node.problem(
-                    "There is no class '\(title)'.",
+                    "The class '\(title)' does not exist.",
                     fix: Suggestion.nearest(to: title, in: names).map { "Did you mean '\($0)'?" } ?? "Remove it.")
             } else {
                 RelationshipReader(targets: targets).read(node, of: title, into: &drafts)
@@ -75,7 +75,7 @@ struct SchemaReader {
                 drafts[type.name]?.kind = .asymmetric
             } else {
                 element.problem(
-                    "There is no collection '\(name)'.",
+                    "The collection '\(name)' does not exist.",
                     fix: Suggestion.nearest(to: name, in: result.names).map { "Did you mean '\($0)'?" } ?? "Remove it.")
             }
         }

@@ -32,14 +32,14 @@ struct SyncReader {
         }
         let states = ["enabled", "disabled", ""]
         if let state = members["state"], let text = state.string, !states.contains(text) {
-            state.problem("'\(text)' is no state.", fix: "Use 'enabled' or 'disabled'.")
+            state.problem("'\(text)' is not a state.", fix: "Use 'enabled' or 'disabled'.")
         }
         if let days = members["client_max_offline_days"], let count = days.int, count < 1 {
-            days.problem("\(count) days is no horizon.", fix: "Give 1 or more.")
+            days.problem("\(count) days is not a valid horizon.", fix: "Give 1 or more.")
         }
         if members["state"]?.string == "" {
             list.notes.append(
-                "The state \"\" in sync/config.json is that of an app whose sync was terminated: it is taken for \"disabled\".")
+                "The state \"\" in sync/config.json means that sync was terminated. It is treated as \"disabled\".")
         }
         if members["permissions"]?.json.members?.isEmpty == false {
             list.notes.append("'permissions' in sync/config.json has no effect: rules are in the rule files.")
@@ -81,7 +81,7 @@ struct SyncReader {
         for (name, names) in node?.members ?? [] {
             guard let type = result.type(calledOrIn: name) else {
                 names.problem(
-                    "There is no collection '\(name)'.",
+                    "The collection '\(name)' does not exist.",
                     fix: Suggestion.nearest(to: name, in: result.names).map { "Did you mean '\($0)'?" } ?? "Remove it.")
                 continue
             }
@@ -107,7 +107,7 @@ struct SyncReader {
     private func readIndexed(_ node: ConfigNode?, _ result: SchemaReader.Result, _ fields: inout QueryableFields) {
         guard let node else { return }
         let elements = node.elements
-        if elements.count > 1 { node.problem("There are \(elements.count) indexed queryable fields.", fix: "Keep one.") }
+        if elements.count > 1 { node.problem("The app has \(elements.count) indexed queryable fields.", fix: "Keep one.") }
         guard let element = elements.first, let name = checked(element) else { return }
         if !fields.global.contains(name) {
             element.problem("The indexed queryable field '\(name)' is not queryable.", fix: "Add it to queryable_fields_names as well.")

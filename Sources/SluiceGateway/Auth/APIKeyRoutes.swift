@@ -31,7 +31,7 @@ package struct APIKeyRoutes: Sendable {
     package func addAdmin<Context: RequestContext>(to routes: RouterGroup<Context>) {
         add(to: routes.group("users/:id/api_keys")) { _, context in
             let id = try context.parameters.require("id")
-            guard try await users.directory.find(id: id) != nil else { throw SluiceError(.userNotFound, "There is no user \(id).") }
+            guard try await users.directory.find(id: id) != nil else { throw SluiceError(.userNotFound, "User \(id) does not exist.") }
             return id
         }
         add(to: routes.group("api_keys")) { _, _ in nil }

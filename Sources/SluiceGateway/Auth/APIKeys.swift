@@ -89,7 +89,7 @@ package struct APIKeys: Sendable {
 
     package func find(_ id: String, of user: String?) async throws -> APIKey {
         guard let key = try await directory.keys(of: user).first(where: { $0.id == id }) else {
-            throw SluiceError(.apiKeyNotFound, "There is no API key \(id).")
+            throw SluiceError(.apiKeyNotFound, "API key \(id) does not exist.")
         }
         return key
     }

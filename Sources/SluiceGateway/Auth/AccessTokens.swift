@@ -91,7 +91,7 @@ package struct AccessTokens: Sendable {
         do {
             return try await keys.sign(claims)
         } catch {
-            throw SluiceError(.internalError, "A token could not be created: \(error).")
+            throw SluiceError(.internalError, "A token could not be created.", cause: ErrorCause(error))
         }
     }
 
@@ -104,7 +104,7 @@ package struct AccessTokens: Sendable {
             claims = try await keys.verify(text, as: Claims.self)
         } catch {
             // The reason is withheld: it would only help to forge tokens.
-            throw SluiceError(.badAuthentication, "The token is not one of \(appID)'s.")
+            throw SluiceError(.badAuthentication, "The token does not belong to the app \(appID).")
         }
         guard claims.app == appID, claims.typ == kind else {
             throw SluiceError(.badAuthentication, "The token is \(claims.typ.rawValue) of \(claims.app), not \(kind.rawValue) of \(appID).")

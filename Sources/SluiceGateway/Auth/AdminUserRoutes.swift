@@ -54,7 +54,7 @@ package struct AdminUserRoutes: Sendable {
 
     private func account(_ context: some RequestContext) async throws -> UserAccount {
         let id = try context.parameters.require("id")
-        guard let account = try await users.directory.find(id: id) else { throw SluiceError(.userNotFound, "There is no user \(id).") }
+        guard let account = try await users.directory.find(id: id) else { throw SluiceError(.userNotFound, "User \(id) does not exist.") }
         return account
     }
 

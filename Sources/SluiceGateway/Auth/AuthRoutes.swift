@@ -122,7 +122,7 @@ package struct AuthRoutes: Sendable {
             return try await body()
         } catch let error as TooManyAttempts {
             metrics.number(.loginsLimited, label: error.limit.rawValue).add()
-            throw ErrorResponse(error.error, retryAfter: error.seconds)
+            throw ErrorResponse(error.asSluiceError, retryAfter: error.seconds)
         } catch let error as SluiceError where error.code == .tooManyRequests {
             metrics.number(.loginsLimited, label: "passwords").add()
             throw ErrorResponse(error, retryAfter: 2)

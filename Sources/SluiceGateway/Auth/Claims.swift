@@ -34,7 +34,7 @@ extension Claims {
     init(_ json: JSON) throws(SluiceError) {
         func required<T>(_ name: String, _ read: (JSON) -> T?) throws(SluiceError) -> T {
             guard let value = json[name].flatMap(read) else {
-                throw SluiceError(.badAuthentication, "The token has no “\(name)” of the right kind.")
+                throw SluiceError(.badAuthentication, "The token has no valid “\(name)”.")
             }
             return value
         }

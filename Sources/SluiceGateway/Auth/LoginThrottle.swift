@@ -148,7 +148,9 @@ final class LoginThrottle: Sendable {
 }
 
 /// A login or registration that a limit rejects.
-package struct TooManyAttempts: Error, Hashable, Sendable {
+///
+/// A type beside `SluiceError`, because the metric needs the limit and the response the seconds.
+package struct TooManyAttempts: SluiceErrorConvertible, Hashable, Sendable {
     /// The limit, with its label in the metric.
     package enum Limit: String, Sendable {
         case pair = "account-and-address"
@@ -167,7 +169,7 @@ package struct TooManyAttempts: Error, Hashable, Sendable {
         self.seconds = seconds
     }
 
-    package var error: SluiceError {
+    package var asSluiceError: SluiceError {
         let subject =
             switch limit {
             case .pair, .account: "failed logins of this account from this address"

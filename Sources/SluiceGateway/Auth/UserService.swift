@@ -224,7 +224,7 @@ package struct UserService: Sendable {
     }
 
     package func revokeSessions(of id: String) async throws {
-        guard try await directory.find(id: id) != nil else { throw SluiceError(.userNotFound, "There is no user \(id).") }
+        guard try await directory.find(id: id) != nil else { throw SluiceError(.userNotFound, "User \(id) does not exist.") }
         try await directory.revokeRefreshTokens(user: id)
         await changed(id, .sessionsRevoked)
     }
@@ -240,7 +240,7 @@ package struct UserService: Sendable {
         guard count <= customDataBytes else {
             throw SluiceError(
                 .badRequest, "The custom data has \(count) bytes, over the limit of \(customDataBytes).",
-                fix: "Keep it small: every token carries it.")
+                fix: "Reduce it: every token contains it.")
         }
     }
 }

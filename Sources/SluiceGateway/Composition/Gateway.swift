@@ -87,7 +87,8 @@ package struct Gateway: Sendable {
                 if let user = try? await access.authenticator.user(id: id) { await generations.userChanged(user) }
                 sessions.reconsider(user: id)
             } lost: {
-                await sessions.disconnect(user: nil, SluiceError(.resync, "The changes of user accounts since then are no longer known."))
+                await sessions.disconnect(
+                    user: nil, SluiceError(.resync, "The changes of user accounts since the stored position are no longer available."))
             }
         }
     }

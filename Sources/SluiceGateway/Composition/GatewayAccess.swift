@@ -22,7 +22,7 @@ package struct GatewayAccess: Sendable {
         let tokens = try await AccessTokens(
             appID: app.appID, key: try await store.signingKey("access", proposed: newKey()), environment: environment)
         let sealer = KeySealer(key: try await store.signingKey("held", proposed: newKey()))
-        try await PostgresFailure.translating { try await followCustomData(app, pool, logger) }
+        try await PostgresError.translating { try await followCustomData(app, pool, logger) }
         let directory = PostgresUsers(pool: pool)
         let watch = try await UserWatch(UserChangeStore(pool: pool), environment: environment, logger: logger)
         let providers = Set(app.authProviders.filter(\.isEnabled).map(\.type))
@@ -44,7 +44,7 @@ package struct GatewayAccess: Sendable {
         let table = custom.table
         if try await follower.follow(schema: table.schema, table: table.name, userID: custom.userIDField) { return }
         logger.warning(
-            "There is no such table or column: custom data are what the admin API sets.",
+            "The table or column does not exist: custom data come from the admin API.",
             metadata: ["table": "\(table.schema).\(table.name)", "column": "\(custom.userIDField)", "file": "auth/custom_user_data.json"])
     }
 

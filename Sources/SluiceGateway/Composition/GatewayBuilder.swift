@@ -107,7 +107,7 @@ struct GatewayBuilder {
         // Recorded only once the tables fit, as other gateways adopt the recorded schema.
         if !configuration.isDevelopment { try await applied.record(app) }
         let (slot, pool, logger) = (outside.names.slot, pool, logger)
-        try await PostgresFailure.translating { try await PostgresCapture.ensureSlot(slot, pool, logger) }
+        try await PostgresError.translating { try await PostgresCapture.ensureSlot(slot, pool, logger) }
         return Model(schema: schema, tables: tables, applied: applied)
     }
 

@@ -34,7 +34,7 @@ struct GatewayOutside: Sendable {
             let generations = RuleGenerations(
                 try plugins.chain(configuration.app), app: configuration.app, environment: environment
             ) { app in
-                try await PostgresFailure.translating { try await customData.columns(of: app) }
+                try await PostgresError.translating { try await customData.columns(of: app) }
             }
             return GatewayOutside(
                 pools: pools, names: names, kafka: kafka, generations: generations, plugins: plugins, services: services, metrics: metrics)

@@ -29,7 +29,7 @@ package enum KafkaFile {
         guard let own = try settings.takeServers() else {
             guard servers != nil else {
                 throw SluiceError(
-                    .configInvalid, "\(file): there are settings for Kafka, and no Kafka is named.",
+                    .configInvalid, "\(file): it has settings for Kafka, but no Kafka is named.",
                     fix: "Pass --kafka, set SLUICE_KAFKA, or write bootstrap.servers into the file.")
             }
             return (servers, settings)
@@ -37,7 +37,7 @@ package enum KafkaFile {
         // Either choice could be the wrong cluster, so a contradiction is an error.
         guard servers == nil || servers == own.servers else {
             throw SluiceError(
-                .configInvalid, "\(own.place)these brokers are others than those of --kafka or SLUICE_KAFKA.",
+                .configInvalid, "\(own.place)these brokers differ from those of --kafka or SLUICE_KAFKA.",
                 fix: "Name them in one place.")
         }
         return (own.servers, settings)
@@ -45,7 +45,7 @@ package enum KafkaFile {
 
     private static func reason(_ error: any Error) -> String {
         switch (error as? CocoaError)?.code {
-        case .fileReadNoSuchFile?: "there is none"
+        case .fileReadNoSuchFile?: "it does not exist"
         case .fileReadNoPermission?: "its mode does not allow it"
         default: "\(error)"
         }

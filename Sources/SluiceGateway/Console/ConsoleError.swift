@@ -1,18 +1,14 @@
 import Hummingbird
 import SluiceCore
-import SluiceNet
-import SluicePostgres
 
 /// The form of errors in the console.
 enum ConsoleError {
     /// Returns the error to show; nil for a cancellation.
     static func shown(_ error: any Error) -> SluiceError? {
-        switch PostgresFailure.forPort(error) {
-        case let error as SluiceError: error
-        case let error as ErrorResponse: error.error
+        switch error {
         case let error as HTTPError: SluiceError(.badRequest, error.body ?? "The request is not well formed.")
         case is CancellationError: nil
-        case let error: SluiceError(.internalError, "\(error)")
+        default: SluiceError(error, otherwise: .internalError, "The page could not be built.")
         }
     }
 

@@ -8,9 +8,9 @@ struct ConsoleErrorCounts: Sendable {
     var html: HTML {
         let some = counted.filter { $0.value > 0 }.sorted { ($1.value, $0.label) < ($0.value, $1.label) }
         guard !some.isEmpty else {
-            return ConsolePage.section("errors", "Errors sent to clients", "<p>None since the gateway began.</p>\n")
+            return ConsolePage.section("errors", "Errors sent to clients", "<p>None since the gateway started.</p>\n")
         }
-        var table = ConsoleTable("Since the gateway began, most first", ["Error", "Times", "Meaning", "What to do"])
+        var table = ConsoleTable("Since the gateway started, most first", ["Error", "Times", "Meaning", "What to do"])
         for (name, times) in some {
             let code = ErrorCode.allCases.first { $0.name == name }
             table.add(

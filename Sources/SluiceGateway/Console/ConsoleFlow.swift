@@ -18,15 +18,15 @@ struct ConsoleFlow: Sendable {
         Figure(name: "Sessions", metric: .sessions), Figure(name: "Connections", metric: .connections),
         Figure(name: "Subscriptions", metric: .subscriptions),
         Figure(
-            name: "Uploads applied", metric: .uploads, label: "applied", note: "Client changesets that took effect as they were."),
+            name: "Uploads applied", metric: .uploads, label: "applied", note: "Client changesets applied without a rejection."),
         Figure(
             name: "Uploads compensated", metric: .uploads, label: "compensated",
-            note: "Client changesets of which some writes were undone: see sluice.rejected_write."),
+            note: "Client changesets with undone writes: see sluice.rejected_write."),
         Figure(name: "Compensating writes", metric: .compensatingWrites), Figure(name: "Bootstraps", metric: .bootstraps),
         Figure(name: "Outboxes", metric: .outboxBytes, show: ConsoleNumber.bytes),
         Figure(
             name: "Publishes", metric: .isPublisher, show: { $0 == 1 ? "yes" : "no" },
-            note: "Whether this gateway reads the replication slot. One of all gateways does."),
+            note: "1 if this gateway reads the replication slot. Only one gateway does."),
     ]
     /// The figures that `GatewayGauges.refreshOwn` measures first.
     private static let asked = [
@@ -35,7 +35,7 @@ struct ConsoleFlow: Sendable {
     ]
 
     func html(gauges: Result<Void, SluiceError>, slot: Result<SlotState?, SluiceError>) -> HTML {
-        var table = ConsoleTable("Since the gateway began, or now", ["Figure", "Value", "Meaning"])
+        var table = ConsoleTable("Since the gateway started, or now", ["Figure", "Value", "Meaning"])
         var problems: HTML = ""
         for figure in Self.figures { table.add(figure.name, value(figure)) }
         switch gauges {
@@ -46,7 +46,8 @@ struct ConsoleFlow: Sendable {
         case .success(let state?): add(state, to: &table)
         case .success(nil):
             problems += ConsoleError.paragraph(
-                SluiceError(.slotLost, "There is no replication slot.", fix: "A gateway makes it within seconds; see its log when not."))
+                SluiceError(
+                    .slotLost, "The replication slot does not exist.", fix: "A gateway creates it within seconds. If not, read its log."))
         case .failure(let error): problems += ConsoleError.paragraph(error)
         }
         return ConsolePage.section("flow", "Flow", "\(problems)\(table.html)")
@@ -67,8 +68,8 @@ struct ConsoleFlow: Sendable {
             state.isLost
             ? "It is LOST."
             : state.bytesLeft == nil
-                ? "There is no max_slot_wal_keep_size."
-                : "The same as a part of max_slot_wal_keep_size; at 100 % the slot is lost."
+                ? "max_slot_wal_keep_size is not set."
+                : "The WAL retained as a share of max_slot_wal_keep_size; at 100 % the slot is lost."
         table.add("Slot's budget", [ConsoleNumber.percent(ratio), "<span class=\"long\">\(note)</span>"])
     }
 }

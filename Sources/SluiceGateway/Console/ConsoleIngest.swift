@@ -14,10 +14,10 @@ struct ConsoleIngest: Sendable {
         }
         let types = Set(columns.flatMap(\.keys)).sorted()
         guard !types.isEmpty else {
-            return ConsolePage.section("ingest", "Ingest streams", "<p>No asymmetric object has come since the gateway began.</p>\n")
+            return ConsolePage.section("ingest", "Ingest streams", "<p>No asymmetric object was received since the gateway started.</p>\n")
         }
         var table = ConsoleTable(
-            "Objects since the gateway began; the lag in records, of the partitions that it has", ["Type"] + Self.columns.map(\.head))
+            "Objects since the gateway started; the lag in records, of this gateway's partitions", ["Type"] + Self.columns.map(\.head))
         for type in types {
             table.add("\(type)", zip(Self.columns, columns).map { $1[type].map(ConsoleNumber.count) ?? $0.none })
         }

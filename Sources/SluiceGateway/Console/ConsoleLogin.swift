@@ -32,7 +32,8 @@ struct ConsoleLogin: Sendable {
         let body = String(buffer: try await request.collectBody(upTo: Self.bodyBytes))
         let token = (try? URLEncodedFormDecoder().decode([String: String].self, from: body))?["token"] ?? ""
         guard let found = access.tokens.token(of: String(token.filter { !$0.isWhitespace })) else {
-            let error = SluiceError(.adminUnauthorized, "This is not an admin token of the gateway.", fix: "Give one of its token file.")
+            let error = SluiceError(
+                .adminUnauthorized, "The token is not an admin token of this gateway.", fix: "Use a token of the gateway's token file.")
             access.metrics.number(.adminRefused, label: error.code.name).add()
             return Self.response(Self.form(error), status: .unauthorized)
         }

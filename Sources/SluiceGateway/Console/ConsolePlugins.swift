@@ -12,7 +12,7 @@ struct ConsolePlugins: Sendable {
         }
         let refused: HTML =
             editsRefused > 0
-            ? "<p class=\"bad\">Edits of the rules that could not be used: \(ConsoleNumber.count(editsRefused)). The log says why.</p>\n"
+            ? "<p class=\"bad\">Rejected edits of the rules: \(ConsoleNumber.count(editsRefused)). The log has the reasons.</p>\n"
             : ""
         return ConsolePage.section("plugins", "Plugins", "\(refused)\(tables)")
     }
@@ -21,10 +21,11 @@ struct ConsolePlugins: Sendable {
         let name: HTML = "Generation \(generation.number), \(isInUse ? "in use" : "ending")"
         let standings = generation.chain.standings
         guard !standings.isEmpty else {
-            return "<p>\(name): no plugins.\(isInUse ? " Without any, a gateway denies everything, but for development mode." : "")</p>\n"
+            return
+                "<p>\(name): no plugins.\(isInUse ? " Without plugins a gateway denies everything, except in development mode." : "")</p>\n"
         }
         var table = ConsoleTable(
-            "\(name); counted since it began",
+            "\(name); counted since it started",
             ["Plugin", "State", "Process", "Calls", "Denied", "Failures", "Hosts ended", "Last error"])
         for standing in standings { table.add(title(standing), cells(standing)) }
         return table.html
@@ -39,10 +40,11 @@ struct ConsolePlugins: Sendable {
         let process: HTML =
             standing.isInProcess ? "the gateway's" : standing.processID.map { process -> HTML in "\(process)" } ?? "none"
         let trouble = standing.trouble.map { trouble -> HTML in
-            """
-            <span class="long">\(ConsoleNumber.duration(Double(trouble.age) / 1e9)) ago: \(trouble.error.message.cut(to: Console.characters)) \
-            <code>\(trouble.error.code.name)</code> (\(trouble.error.code.rawValue))</span>
-            """
+            let text = trouble.error.operatorText.cut(to: Console.characters)
+            return """
+                <span class="long">\(ConsoleNumber.duration(Double(trouble.age) / 1e9)) ago: \(text) \
+                <code>\(trouble.error.code.name)</code> (\(trouble.error.code.rawValue))</span>
+                """
         }
         return [
             state(standing.state), process, "\(standing.calls)", "\(standing.denied)", "\(standing.failures)", "\(standing.ends)",
@@ -54,8 +56,8 @@ struct ConsolePlugins: Sendable {
         switch state {
         case .starting: "starting"
         case .running: "running"
-        case .restarting: "<strong>restarting</strong>: calls wait for its next host"
-        case .out: "<strong>out</strong>: its hosts keep on ending, and its calls are refused at once"
+        case .restarting: "<strong>restarting</strong>: calls wait for the next host"
+        case .out: "<strong>out</strong>: its hosts end repeatedly, and its calls are rejected at once"
         case .stopped: "stopped"
         }
     }

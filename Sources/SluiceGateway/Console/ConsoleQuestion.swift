@@ -48,7 +48,7 @@ struct ConsoleQuestion: Sendable {
     private func lines(_ asked: [String: String]) async -> Result<[String], SluiceError> {
         let missing = fields.filter { $0.isNeeded && asked[$0.name] == nil }.map { "'\($0.name)'" }
         guard missing.isEmpty else {
-            return .failure(SluiceError(.badRequest, "\(missing.joined(separator: ", ")) not given.", fix: "Fill in the form."))
+            return .failure(SluiceError(.badRequest, "Missing: \(missing.joined(separator: ", ")).", fix: "Fill in the form."))
         }
         return await PartReader("The answer", patience: Self.patience, environment: environment) { [answer] in try await answer(asked) }
             .read()
@@ -63,7 +63,7 @@ struct ConsoleQuestion: Sendable {
 extension ConsoleQuestion {
     static func why(_ explainer: ObjectExplainer) -> ConsoleQuestion {
         ConsoleQuestion(
-            path: "/console/why", title: "Why has a user an object, or not?",
+            path: "/console/why", title: "Why does a user have an object, or not?",
             fields: [
                 Field(name: "user", label: "User, by id or e-mail"), Field(name: "type", label: "Class"),
                 Field(name: "id", label: "Primary key of the object"),
@@ -75,7 +75,7 @@ extension ConsoleQuestion {
 
     static func explain(_ explainer: SubscriptionExplainer) -> ConsoleQuestion {
         ConsoleQuestion(
-            path: "/console/explain", title: "What becomes of a subscription?",
+            path: "/console/explain", title: "How is a subscription processed?",
             fields: [
                 Field(name: "user", label: "User, by id or e-mail"),
                 Field(name: "type", label: "Class, unless only one has the query's properties", isNeeded: false),

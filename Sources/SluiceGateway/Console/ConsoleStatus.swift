@@ -27,8 +27,8 @@ struct ConsoleStatus: Sendable {
             \(problems.isEmpty ? ["<p class=\"good\"><strong>Ready.</strong></p>\n"] : parts)\
             </div>
             <p>This gateway has been up for \(up); it uses generation \(generations.number) of the rules. As of \(now).</p>
-            <nav><p><a href="/console/why">Why has a user an object, or not?</a> ·
-            <a href="/console/explain">What becomes of a subscription?</a> ·
+            <nav><p><a href="/console/why">Why does a user have an object, or not?</a> ·
+            <a href="/console/explain">How is a subscription processed?</a> ·
             <a href="/console/audit">Changes by operators</a> ·
             <a href="/console/logout">Log out</a> ·
             \(isStill ? Self.going : Self.stopping)</p></nav>
@@ -38,5 +38,5 @@ struct ConsoleStatus: Sendable {
     }
 
     private static let stopping: HTML = "<a href=\"/console?still=1\">Stop refreshing</a>"
-    private static let going: HTML = "<a href=\"/console\">Refresh by itself</a>"
+    private static let going: HTML = "<a href=\"/console\">Refresh automatically</a>"
 }

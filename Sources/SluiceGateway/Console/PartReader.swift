@@ -48,7 +48,7 @@ package final class PartReader<Value: Sendable>: Sendable {
     }
 
     private var late: SluiceError {
-        SluiceError(.timeout, "\(part) could not be read within \(patience / 1_000_000_000) s.", fix: "Look at PostgreSQL, and at the log.")
+        SluiceError(.timeout, "\(part) could not be read within \(patience / 1_000_000_000) s.", fix: "Check PostgreSQL and the log.")
     }
 
     private func join(_ teller: AsyncStream<Answer>.Continuation) -> UInt64 {

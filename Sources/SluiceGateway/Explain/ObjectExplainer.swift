@@ -33,7 +33,7 @@ struct ObjectExplainer: Sendable {
         let schema = authority.current().schema
         guard let index = schema.types.firstIndex(where: { $0.name == type && $0.kind == .topLevel }) else {
             throw SluiceError(
-                .unknownType, "The schema has no class '\(type)' with objects of its own.",
+                .unknownType, "The schema has no top-level class '\(type)'.",
                 fix: Suggestion.nearest(to: type, in: schema.types.map(\.name)).map { "Did you mean '\($0)'?" })
         }
         let key = try Self.key(id, of: schema.types[index])
@@ -94,7 +94,7 @@ struct ObjectExplainer: Sendable {
             }
         guard let key else {
             throw SluiceError(
-                .badRequest, "'\(text)' is no \(kind.name), which the primary key of \(type.name) is.",
+                .badRequest, "'\(text)' is not a \(kind.name), the type of the primary key of \(type.name).",
                 fix: "Write the key as sluice query run prints it: integers in decimal, object ids and UUIDs in hexadecimal digits.")
         }
         return key
@@ -131,7 +131,7 @@ extension UserDirectory {
     func account(calledOrMailed name: String) async throws -> UserAccount {
         if let account = try await find(id: name) { return account }
         if let email = try? EmailAddress(name), let account = try await find(email: email.text) { return account }
-        throw SluiceError(.userNotFound, "There is no user with the id or e-mail \(name).")
+        throw SluiceError(.userNotFound, "No user has the id or e-mail \(name).")
     }
 }
 

@@ -59,7 +59,7 @@ struct ObjectExplanation: Sendable {
         if sessions.isEmpty { reasons.append("The user has no session on this gateway now.") }
         // PostgreSQL does not hold subscription sets: a client sends its set with each session.
         reasons += elsewhere.map {
-            "Device \($0.id.rawValue) is offline or on another gateway, which alone knows what it asks for; last heard of at \($0.at)."
+            "Device \($0.id.rawValue) is offline or on another gateway. Its subscriptions are unknown here. Last seen at \($0.at)."
         }
         facts.append(
             JSON.Member(
@@ -70,7 +70,7 @@ struct ObjectExplanation: Sendable {
     private mutating func explain(_ plan: Result<TypePlan, SluiceError>) throws {
         switch plan {
         case .failure(let error):
-            reasons.append("The rules refuse the session: \(error)")
+            reasons.append("The rules reject the session: \(error)")
             facts.append(JSON.Member("rules", ["error": .string("\(error)")]))
         case .success(let plan):
             let type = subject.type
@@ -85,10 +85,10 @@ struct ObjectExplanation: Sendable {
                         "role": .string(plan.role), "read": read.json, "write": write.json, "insert": .bool(plan.insert),
                         "delete": .bool(plan.delete), "hidden_fields": .array(names.map { .string($0) }),
                     ]))
-            granted = "; the role '\(plan.role)' lets the user read objects with \(read.text)"
+            granted = "; the role '\(plan.role)' permits reading objects with \(read.text)"
             if subject.row != nil, !read.matches {
                 reasons.append(
-                    "The role '\(plan.role)' lets the user read objects with \(read.text); not met: \(read.failing.joined(separator: "; "))"
+                    "The role '\(plan.role)' permits reading objects with \(read.text); not met: \(read.failing.joined(separator: "; "))"
                 )
             }
         }
@@ -112,31 +112,31 @@ struct ObjectExplanation: Sendable {
         let device = "Device \(session.client.rawValue)"
         if isHere {
             let met = queries.indices.first { queries[$0].matches && ($0 >= cuts.count || cuts[$0].matches) }
-            let asked = met.map { "by the query \(queries[$0].text)" } ?? "as it is linked to, or among the first of a query"
+            let asked = met.map { "by the query \(queries[$0].text)" } ?? "as an included link or a member of a limited query"
             let cut = (met.map { $0 < cuts.count ? cuts[$0] : nil } ?? linked)?.text ?? "TRUEPREDICATE"
             let narrowed = cut == "TRUEPREDICATE" ? "" : ", which the rules narrow by \(cut)"
             reasons.append("\(device) has it, \(asked)\(narrowed)\(granted).")
         } else if let refusal {
-            reasons.append("The rules refuse what device \(session.client.rawValue) subscribes to: \(refusal)")
+            reasons.append("The rules reject the subscriptions of device \(session.client.rawValue): \(refusal)")
         } else if session.version == 0 {
             reasons.append("\(device) has not sent a subscription set yet.")
         } else if queries.isEmpty, linked == nil {
             reasons.append("\(device) does not subscribe to the class.")
         } else if subject.row != nil, !queries.contains(where: \.matches) {
             let failing = queries.map { "\($0.text) (not met: \($0.failing.joined(separator: "; ")))" }
-            if !failing.isEmpty { reasons.append("\(device) does not ask for it: \(failing.joined(separator: ", ")).") }
+            if !failing.isEmpty { reasons.append("\(device) does not subscribe to it: \(failing.joined(separator: ", ")).") }
             if let linked { reasons.append(explain(linked, device, isLive: session.isLive)) }
         } else if let cut = zip(queries, cuts).first(where: { $0.matches && !$1.matches }), subject.row != nil,
             !zip(queries, cuts).contains(where: { $0.matches && $1.matches })
         {
             reasons.append(
-                "\(device) asks for it by \(cut.0.text), which the rules narrow by \(cut.1.text); not met: "
+                "\(device) subscribes to it by \(cut.0.text), which the rules narrow by \(cut.1.text); not met: "
                     + cut.1.failing.joined(separator: "; "))
         } else if !session.isLive {
-            reasons.append("\(device) is being sent version \(session.version) of its subscriptions.")
+            reasons.append("\(device) is receiving the bootstrap of version \(session.version) of its subscriptions.")
         } else if subject.row != nil {
             reasons.append(
-                "\(device) asks for it, and does not have it: by the rules, or as it is beyond a limit."
+                "\(device) subscribes to it but does not have it, because of the rules or a limit."
             )
         }
         return [
@@ -151,13 +151,13 @@ struct ObjectExplanation: Sendable {
     ///
     /// - Parameter linked: The condition of the rules for included objects.
     private func explain(_ linked: Verdict, _ device: String, isLive: Bool) -> String {
-        let begin = "\(device) gets objects of the class by links to them"
+        let begin = "\(device) receives objects of the class as included links"
         if !linked.matches {
             return "\(begin), which the rules narrow by \(linked.text); not met: \(linked.failing.joined(separator: "; "))"
         }
         return isLive
-            ? "\(begin), and not this one: by the rules, or as nothing that it has links to it."
-            : "\(begin), and is being sent them."
+            ? "\(begin), but not this one, because of the rules or because no object of its view links to it."
+            : "\(begin), and its bootstrap is running."
     }
 
     private func verdict(_ text: String) throws -> Verdict {

@@ -51,7 +51,7 @@ package struct QuerySQL: Sendable {
         guard narrows else { return ["not expressible in SQL: every row of \(table) is read and tested"] }
         let mark = dialect == .postgres ? "$" : "?"
         let parameters = selection.condition.parameters.enumerated().map { "\(mark)\($0 + 1) = \($1.text) (\($1.typeText))" }
-        return statement + parameters + (rest.isEmpty ? [] : ["left to do with its rows: \(rest.joined(separator: ", "))"])
+        return statement + parameters + (rest.isEmpty ? [] : ["applied by the gateway to the rows: \(rest.joined(separator: ", "))"])
     }
 
     /// The query as JSON: `{"sql": …, "where": …, "parameters": [{"value": …, "type": …}], "exact": …, "rest": […]}`. `exact` is `true`

@@ -50,13 +50,11 @@ struct SubscriptionExplainer: Sendable {
         guard let type = fitting.first, fitting.count == 1 else {
             let names = fitting.map(\.name).joined(separator: ", ")
             throw SluiceError(
-                .badRequest, fitting.isEmpty ? "No class has the properties of the query." : "The query can be one of \(names).",
+                .badRequest, fitting.isEmpty ? "No class has the properties of the query." : "The query fits several classes: \(names).",
                 fix: "Name the class: --type, or type=….")
         }
         return type.name
     }
-
-    private struct Enough: Error {}
 
     private func count(_ predicate: Predicate, _ type: ObjectType) async throws -> (expected: Int, counted: Int?) {
         let sink = CountSink()
@@ -64,7 +62,7 @@ struct SubscriptionExplainer: Sendable {
             _ = try await SnapshotPatience.retry(services.environment) {
                 try await services.snapshots.read([SnapshotQuery(type: type, predicate: predicate)], into: sink)
             }
-        } catch is Enough {
+        } catch let error as SluiceError where error == CountSink.full {
             return (sink.counts.expected, nil)
         }
         return sink.counts
@@ -72,6 +70,9 @@ struct SubscriptionExplainer: Sendable {
 
     /// Counts the rows of a snapshot.
     private final class CountSink: SnapshotSink {
+        /// Ends the read, which only an error can do.
+        static let full = SluiceError(.limitsExceeded, "A count ended after \(SubscriptionExplainer.countedRows) rows.")
+
         private let state = Mutex<(expected: Int, counted: Int)>((0, 0))
 
         var counts: (expected: Int, counted: Int?) { state.withLock { ($0.expected, $0.counted) } }
@@ -88,8 +89,7 @@ struct SubscriptionExplainer: Sendable {
                 state.counted += rows.count
                 return state.counted
             }
-            // An error is the only way to end a read early.
-            if count > SubscriptionExplainer.countedRows { throw Enough() }
+            if count > SubscriptionExplainer.countedRows { throw Self.full }
         }
     }
 }
@@ -141,7 +141,7 @@ struct SubscriptionExplanation: Sendable {
         switch cost {
         case .nothing: lines.append("    nothing: no row satisfies it")
         case .keyed:
-            lines.append("    keyed: looked at for \(entries.count) value\(entries.count == 1 ? "" : "s") of \(indexed ?? "") only")
+            lines.append("    keyed: tested for \(entries.count) value\(entries.count == 1 ? "" : "s") of \(indexed ?? "") only")
         case .unkeyed: lines.append("    unkeyed: every change of \(type.name) is tested, and all its partitions are read")
         }
         return lines

@@ -13,7 +13,7 @@ struct AdminExplainRoute: Sendable {
         routes.get("explain") { request, _ in
             let asked = request.uri.queryParameters
             guard let user = asked["user"], let query = asked["query"] else {
-                throw SluiceError(.badRequest, "'user' or 'query' is missing.", fix: "Ask for explain?user=…&type=…&query=…")
+                throw SluiceError(.badRequest, "'user' or 'query' is missing.", fix: "Request explain?user=…&type=…&query=…")
             }
             let type = try asked["type"].map { String($0) } ?? explainer.onlyType(for: String(query))
             return JSONResponse(try await explainer.explain(user: String(user), type: type, query: String(query)).json).response

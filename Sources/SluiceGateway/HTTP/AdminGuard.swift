@@ -29,11 +29,11 @@ package struct AdminGuard<Context: RequestContext>: RouterMiddleware {
         }
         guard head.method != .get, head.method != .head, !isOwnForm(head) else { return nil }
         if let origin = head.headerFields[.origin] {
-            return SluiceError(.crossSiteRequest, "A page of \(origin) asks the admin port to change something.")
+            return SluiceError(.crossSiteRequest, "A page of \(origin) requests a change at the admin port.")
         }
         let site = HTTPField.Name("Sec-Fetch-Site").flatMap { head.headerFields[$0] } ?? "none"
         guard site == "none" || site == "same-origin" else {
-            return SluiceError(.crossSiteRequest, "A page of another site asks the admin port to change something.")
+            return SluiceError(.crossSiteRequest, "A page of another site requests a change at the admin port.")
         }
         return nil
     }

@@ -34,7 +34,7 @@ extension PluginHealth {
             "denied": .int(Int64(denied)), "failures": .int(Int64(failures)), "hosts_ended": .int(Int64(ends)),
             "last_error": trouble.map { trouble in
                 [
-                    "code": .int(Int64(trouble.error.code.rawValue)), "error": .string(trouble.error.message),
+                    "code": .int(Int64(trouble.error.code.rawValue)), "error": .string(trouble.error.operatorText),
                     "seconds_ago": .int(Int64(clamping: trouble.age / 1_000_000_000)),
                 ]
             } ?? .null,

@@ -12,7 +12,7 @@ struct AdminWhyRoute: Sendable {
         routes.get("why") { request, _ in
             let query = request.uri.queryParameters
             guard let user = query["user"], let type = query["type"], let id = query["id"] else {
-                throw SluiceError(.badRequest, "'user', 'type' or 'id' is missing.", fix: "Ask for why?user=…&type=…&id=…")
+                throw SluiceError(.badRequest, "'user', 'type' or 'id' is missing.", fix: "Request why?user=…&type=…&id=…")
             }
             return JSONResponse(try await explainer.explain(user: String(user), type: String(type), id: String(id)).json).response
         }

@@ -33,7 +33,7 @@ package struct DevelopmentSite: Sendable {
             return SluiceError(.crossSiteRequest, "A development gateway does not serve the host name '\(host)'.")
         }
         if let origin, SiteName(origin: origin)?.isLocal(names) != true {
-            return SluiceError(.crossSiteRequest, "A page of \(origin) asks a development gateway.")
+            return SluiceError(.crossSiteRequest, "A page of \(origin) sent a request to a development gateway.")
         }
         return nil
     }

@@ -7,21 +7,12 @@ import Synchronization
 
 /// The readiness of the gateway, by part.
 package final class Readiness: Sendable {
-    private struct Problem {
-        var error: SluiceError
-        var cause: String?
-    }
-
-    private let problems = Mutex<[String: Problem]>([:])
+    private let problems = Mutex<[String: SluiceError]>([:])
 
     package init() {}
 
     /// Sets the problem of a part; nil clears it.
-    ///
-    /// - Parameter cause: The underlying cause, for operators only.
-    package func set(_ part: String, _ problem: SluiceError?, cause: String? = nil) {
-        problems.withLock { $0[part] = problem.map { Problem(error: $0, cause: cause) } }
-    }
+    package func set(_ part: String, _ problem: SluiceError?) { problems.withLock { $0[part] = problem } }
 
     private let warnings = Mutex<[String: String]>([:])
 
@@ -31,8 +22,7 @@ package final class Readiness: Sendable {
     /// The warnings by part, for operators only.
     var notes: [String: String] { warnings.withLock(\.self) }
 
-    package var current: [String: SluiceError] { problems.withLock { $0.mapValues(\.error) } }
-    var causes: [String: String] { problems.withLock { $0.compactMapValues(\.cause) } }
+    package var current: [String: SluiceError] { problems.withLock(\.self) }
 }
 
 /// The routes `GET /health`, which shows that the process runs, and `GET /ready`. The latter returns 503 with the parts that are not
@@ -46,14 +36,13 @@ struct HealthRoutes: Sendable {
         router.get("/health") { _, _ in JSONResponse(["status": "ok"]).response }
         router.get("/ready") { _, context in
             let isOperator = givesCauses(context)
-            let causes = isOperator ? readiness.causes : [:]
             let problems = readiness.current.sorted { $0.key < $1.key }
             let parts = problems.map { part, error in
                 JSON.object(
                     [
                         .init("part", .string(part)), .init("code", .int(Int64(error.code.rawValue))),
-                        .init("error", .string(isOperator ? error.operatorText : ClientError(error).message)),
-                    ] + (causes[part].map { [.init("cause", .string($0))] } ?? []))
+                        .init("error", .string(isOperator ? error.messageWithValue : ClientError(error).message)),
+                    ] + (isOperator ? error.cause.map { [.init("cause", .string("\($0)"))] } ?? [] : []))
             }
             var members: [JSON.Member] = [
                 .init("status", .string(problems.isEmpty ? "ready" : "not ready")), .init("problems", .array(parts)),

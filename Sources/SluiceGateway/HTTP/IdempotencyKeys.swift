@@ -45,7 +45,7 @@ struct IdempotencyKeys: Sendable {
         guard let header = Self.header, let key = request.headers[header] else { return nil }
         guard (1...Self.keyCharacters).contains(key.utf8.count), key.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw SluiceError(
-                .badRequest, "The Idempotency-Key is not usable.", fix: "Use 1 to \(Self.keyCharacters) visible ASCII characters.")
+                .badRequest, "The Idempotency-Key is not valid.", fix: "Use 1 to \(Self.keyCharacters) visible ASCII characters.")
         }
         let owner = SymmetricKey(size: .bits128).withUnsafeBytes { Hex.encode(Array($0)) }
         let mine = IngestRequestStore.Key(user: user, key: key, owner: owner)
@@ -57,7 +57,7 @@ struct IdempotencyKeys: Sendable {
         case .done(let answer): return .repeated(answer)
         case .busy(let seconds):
             throw ErrorResponse(
-                SluiceError(.idempotencyKeyInUse, "The request with the key '\(key)' is still under way."), retryAfter: min(seconds, 5))
+                SluiceError(.idempotencyKeyInUse, "The request with the key '\(key)' is still running."), retryAfter: min(seconds, 5))
         }
     }
 

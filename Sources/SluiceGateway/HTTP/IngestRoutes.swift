@@ -36,7 +36,7 @@ struct IngestRoutes: Sendable {
         proven()
         let schema = services.authority.current().schema
         guard let type = schema[name], type.kind == .asymmetric else {
-            throw ErrorResponse(SluiceError(.ingestUnknownType, "There is no asymmetric type \(name)."), status: .notFound)
+            throw ErrorResponse(SluiceError(.ingestUnknownType, "No asymmetric class is named \(name)."), status: .notFound)
         }
         let form = try IngestForm(request)
         let rights = try await rights(of: user, type, schema)
@@ -96,10 +96,10 @@ struct IngestRoutes: Sendable {
                     try await lease?.renew()
                     try await each(results)
                 }
-                if let failure = run.summary.failure, failure.code.isInternal || failure.detail != nil {
+                if let failure = run.summary.failure, failure.isWithheld {
                     // The answer withholds the cause.
                     logger.error(
-                        "A body of objects was not taken to its end.",
+                        "A body of objects was not stored completely.",
                         metadata: ["type": "\(type.name)", "error": .string(failure.description)])
                 }
                 await lease?.finish(run.summary, body: run.digest)
@@ -153,7 +153,7 @@ struct IngestRoutes: Sendable {
         let rights = IngestRights(plan[type.name], type: type, schema: schema)
         if let unusable = rights.unusable {
             services.logger.warning(
-                "Objects by HTTP are refused, as their rule cannot be used.",
+                "Objects sent by HTTP are rejected, because their rule cannot be used.",
                 metadata: ["type": "\(type.name)", "user": "\(user.id)", "rule": "\(unusable.rule)"])
             throw SluiceError(.permissionDenied, unusable.error.message)
         }

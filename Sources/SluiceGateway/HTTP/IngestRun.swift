@@ -154,7 +154,7 @@ package final class IngestRun {
         } catch is CancellationError {
             throw SluiceError(.shuttingDown, "The gateway is stopping.")
         } catch {
-            throw SluiceError(.badRequest, "The body is incomplete.", fix: "Send the rest again.", detail: "\(error)")
+            throw SluiceError(.badRequest, "The body is incomplete.", fix: "Send the rest again.", cause: ErrorCause(error))
         }
     }
 

@@ -108,7 +108,7 @@ package struct DeadLetterRelay: Sendable {
         let turn = try await letters.takeTurn(longest: longestAppend)
         if turn.rest > .zero {
             logger.info(
-                "What the dead-letter topic was told last may still be on its way; it is waited for.", metadata: ["time": "\(turn.rest)"])
+                "Records of the dead-letter topic are in flight. The gateway waits for them.", metadata: ["time": "\(turn.rest)"])
             // Letters of the previous turn that are still in flight would be missing from the end of the topic.
             try await environment.sleep(nanoseconds: UInt64(turn.rest / .nanoseconds(1)))
         }
@@ -223,7 +223,7 @@ struct DeadLetterReplay: Sendable {
         let schema = authority.current().schema
         for (name, rows) in Dictionary(grouping: rows, by: \.type).sorted(by: { $0.key < $1.key }) {
             guard let type = schema[name], type.kind == .asymmetric else {
-                let error = SluiceError(.ingestUnknownType, "There is no asymmetric type \(name).")
+                let error = SluiceError(.ingestUnknownType, "No asymmetric class is named \(name).")
                 outcome.refused += rows.map { ($0, error) }
                 continue
             }
@@ -238,7 +238,7 @@ struct DeadLetterReplay: Sendable {
         let forbidden = rows.filter { $0.code == code.rawValue }
         rows.removeAll { $0.code == code.rawValue }
         return forbidden.map { letter in
-            let message = "The rules did not let \(letter.source) insert it: only who names its id or its code sends it."
+            let message = "The rules denied the insertion by \(letter.source). Replay it by its id or its code."
             return (letter, SluiceError(code, message))
         }
     }

@@ -15,7 +15,7 @@ package enum InstalledFiles {
         let path = ProcessInfo.processInfo.environment["SLUICE_PLUGIN_HOST"] ?? "\(folder)/sluice-plugin-host"
         guard FileManager.default.isExecutableFile(atPath: path) else {
             throw SluiceError(
-                .configMissing, "There is no plugin host at \(path).",
+                .configMissing, "No plugin host is installed at \(path).",
                 fix: "Install sluice-plugin-host beside sluice, or set SLUICE_PLUGIN_HOST.")
         }
         return path

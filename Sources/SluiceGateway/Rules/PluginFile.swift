@@ -31,11 +31,11 @@ package struct PluginFile: Sendable {
         guard !keys.isEmpty, !listed.isShipped || listed.signature != nil else { return }
         guard let signature = listed.signature else {
             throw SluiceError(
-                .pluginAltered, "\(path) is listed without a signature, and this gateway loads what its keys have signed.",
+                .pluginAltered, "\(path) is listed without a signature, and this gateway loads only signed plugins.",
                 fix: "Sign it with `sluice plugin add --sign`.")
         }
         guard keys.contains(where: { $0.verifies(signature, of: bytes) }) else {
-            throw SluiceError(.pluginAltered, "The signature of \(path) is of none of the keys that this gateway trusts.")
+            throw SluiceError(.pluginAltered, "The signature of \(path) was made by none of the keys that this gateway trusts.")
         }
     }
 
@@ -52,8 +52,8 @@ package struct PluginFile: Sendable {
             let signature = try? signer.signature(for: bytes)
         else {
             throw SluiceError(
-                .configInvalid, "This is no Ed25519 key to sign with.",
-                fix: "Make one with `openssl genpkey -algorithm ed25519 -out key.pem`.")
+                .configInvalid, "The file is not a private Ed25519 key.",
+                fix: "Create one with `openssl genpkey -algorithm ed25519 -out key.pem`.")
         }
         return Array(signature)
     }
@@ -72,7 +72,7 @@ package struct PluginKey: Hashable, Sendable {
     package init(_ text: String) throws(SluiceError) {
         guard let bytes = Self.bytes(of: text, der: Self.publicHeader) else {
             throw SluiceError(
-                .configInvalid, "This is no public Ed25519 key.",
+                .configInvalid, "The text is not a public Ed25519 key.",
                 fix: "Give the file that `openssl pkey -pubout` writes, or 32 bytes in base64.")
         }
         self.bytes = bytes

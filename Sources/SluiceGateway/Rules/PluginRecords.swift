@@ -33,7 +33,7 @@ final class PluginRecords: Sendable {
         guard let log else {
             guard isDevelopment else {
                 throw SluiceError(
-                    .configMissing, "\(records[0].plugin) keeps records, which needs Kafka.", fix: "Pass --kafka or set SLUICE_KAFKA.")
+                    .configMissing, "\(records[0].plugin) writes records, which requires Kafka.", fix: "Pass --kafka or set SLUICE_KAFKA.")
             }
             for record in records {
                 logger.info("A plugin's record.", metadata: ["stream": .string(record.stream), "record": .string(record.record.text)])
@@ -42,10 +42,8 @@ final class PluginRecords: Sendable {
         }
         do {
             try await append(records, to: log)
-        } catch let error as SluiceError {
-            throw error
         } catch {
-            throw SluiceError(.logDelivery, "The records of \(records[0].plugin) could not be kept: \(error).")
+            throw SluiceError(error, otherwise: .logDelivery, "The records of \(records[0].plugin) could not be stored.")
         }
     }
 

@@ -18,13 +18,13 @@ final class PluginServices: Sendable {
     var host: HostServices {
         HostServices(
             customData: { (user) async throws(SluiceError) in
-                do { return try await self.users.find(id: user)?.customData } catch let error as SluiceError { throw error } catch {
-                    throw SluiceError(.pluginUnavailable, "the user could not be looked up: \(error)")
+                do { return try await self.users.find(id: user)?.customData } catch {
+                    throw SluiceError(error, otherwise: .pluginUnavailable, "The user could not be read.")
                 }
             },
             parse: { (type, predicate) throws(SluiceError) in
                 guard let schema = self.authority.withLock({ $0 })?.current().schema, let type = schema[type] else {
-                    throw SluiceError(.queryUnknownProperty, "There is no type \(type).")
+                    throw SluiceError(.queryUnknownProperty, "The class \(type) does not exist.")
                 }
                 return try Query.parse(predicate).bind(to: type, in: schema).canonicalText
             },

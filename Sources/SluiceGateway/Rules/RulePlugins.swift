@@ -47,7 +47,7 @@ struct RulePlugins: Sendable {
             digests.insert(file.sha256)
             do throws(SluiceError) { try file.check(listed, keys: configuration.keys) } catch {
                 guard isDevelopment else { throw error }
-                warn("A plugin is not as it is listed; outside of development it would not be loaded.", file, error)
+                warn("A plugin differs from its list entry. Outside of development it is not loaded.", file, error)
             }
             specs.append(try files.spec(file, listed))
         }
@@ -58,7 +58,7 @@ struct RulePlugins: Sendable {
             let error = SluiceError(
                 .pluginUnlisted, "\(path) is not in the app's plugins.json.", fix: "List it with `sluice plugin add --app … \(path)`.")
             guard isDevelopment else { throw error }
-            warn("A plugin is not listed; outside of development it would not be loaded.", file, error)
+            warn("A plugin is not listed. Outside of development it is not loaded.", file, error)
             specs.append(try files.spec(file))
         }
         return specs

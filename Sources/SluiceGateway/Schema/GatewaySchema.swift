@@ -151,7 +151,8 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
             }
             names += type.properties.filter { known[$0.name] == nil }.map { "property \(type.name).\($0.name)" }
         }
-        return SluiceError(.invalidSchemaChange, "The app has what the server has not: \(names.joined(separator: ", ")).")
+        return SluiceError(
+            .invalidSchemaChange, "The app has classes or properties that the server lacks: \(names.joined(separator: ", ")).")
     }
 
     // MARK: Topics

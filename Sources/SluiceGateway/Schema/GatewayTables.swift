@@ -44,7 +44,7 @@ final class GatewayTables: Sendable {
         let mappings = catalog.tables
         let publication = names.publication
         let readable = mappings.filter { schema[$0.type]?.kind == .topLevel }
-        let (findings, foreignKeys) = try await PostgresFailure.translating {
+        let (findings, foreignKeys) = try await PostgresError.translating {
             try await pool.withConnection { connection in
                 if create { _ = try await catalog.create(connection) }
                 try await catalog.requireFit(connection)
@@ -70,7 +70,7 @@ final class GatewayTables: Sendable {
         let new = state.withLock { state in findings.filter { state.findings.insert($0).inserted } }
         for finding in new {
             logger.warning(
-                "A table will give trouble.",
+                "A table will reject writes.",
                 metadata: [
                     "code": "\(finding.code.rawValue)", "class": .string(finding.type), "table": .string(finding.table),
                     "subject": .string(finding.subject), "reason": .string(finding.message),
@@ -86,7 +86,7 @@ final class GatewayTables: Sendable {
     func publishAgain() async throws -> [String] {
         guard let catalog = state.withLock(\.published) else { return [] }
         let publication = names.publication
-        return try await PostgresFailure.translating {
+        return try await PostgresError.translating {
             try await pool.withConnection { connection in
                 // Operators may add and drop foreign keys at any time.
                 let foreignKeys = try await catalog.foreignKeys(connection)
@@ -103,7 +103,7 @@ final class GatewayTables: Sendable {
     /// Announces a schema that is recorded nowhere to the publishing gateway, in the WAL.
     func announce(_ schema: Schema, fields: QueryableFields) async throws {
         let record = AppSchemaRecord(schema: schema, tables: places, fields: fields)
-        try await PostgresFailure.translating { try await SchemaAnnouncement(definition: record.json).write(pool) }
+        try await PostgresError.translating { try await SchemaAnnouncement(definition: record.json).write(pool) }
     }
 
     /// - Throws: `unknownType` for a class without a table.

@@ -49,9 +49,9 @@ package struct SchemaComparison: Hashable, Sendable {
     // MARK: Classes
 
     private mutating func removed(_ type: ObjectType, _ table: AppConfiguration.Table?) {
-        let place = table.map { " The table \($0.schema).\($0.name) stays as it is." } ?? ""
+        let place = table.map { " The table \($0.schema).\($0.name) remains." } ?? ""
         add(
-            "class \(type.name) is gone",
+            "class \(type.name) is removed",
             breaks: "apps whose model has it are refused (225), subscriptions to it fail, and its objects leave the devices.\(place)")
         removedClasses += type.properties.map { .init(type: type.name, property: $0.name) }
     }
@@ -62,19 +62,19 @@ package struct SchemaComparison: Hashable, Sendable {
         if old.kind != new.kind {
             add(
                 "class \(old.name) is \(new.kind.word), was \(old.kind.word)",
-                breaks: "apps with the old model are refused, and what they have of it cannot be synchronised")
+                breaks: "apps with the old model are rejected, and their objects of it cannot be synchronised")
         }
         if let oldTable, let newTable, oldTable != newTable {
             add(
                 "class \(old.name) is in the table \(newTable.schema).\(newTable.name), was in \(oldTable.schema).\(oldTable.name)",
-                breaks: "devices lose the objects of the old table and get those of the new one")
+                breaks: "devices lose the objects of the old table and receive those of the new one")
         }
         for property in old.properties {
             guard let next = new[property.name] else {
                 add(
-                    "property \(old.name).\(property.name) is gone",
+                    "property \(old.name).\(property.name) is removed",
                     breaks:
-                        "apps whose model has it are refused (225), and what they wrote to it offline is lost. The column stays as it is.",
+                        "apps whose model has it are refused (225), and their offline writes to it are lost. The column remains.",
                     retired: .init(type: old.name, property: property.name))
                 continue
             }

@@ -67,7 +67,7 @@ final class SchemaWatch: Sendable {
             if isGivenUp { return }
             guard environment.monotonicNanoseconds() < deadline else {
                 logger.error(
-                    "An applied schema cannot be taken up; what it adds is not sent.",
+                    "An applied schema cannot be used. Its additions are not sent.",
                     metadata: ["version": "\(newest)", "error": "\(trouble.map { "\($0)" } ?? "it is not recorded")"])
                 return givenUp.withLock { $0 = newest }
             }

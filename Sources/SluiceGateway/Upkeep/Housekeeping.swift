@@ -40,7 +40,7 @@ struct Housekeeping: Sendable {
             }
             guard deleted > 0 else { return }
             logger.warning(
-                "The oldest rows of a table were deleted: there are more than are kept.",
+                "The oldest rows of a table were deleted, because it exceeded its limit.",
                 metadata: ["table": "\(table)", "deleted": "\(deleted)", "kept": "\(kept)"])
         }
     }
@@ -49,7 +49,8 @@ struct Housekeeping: Sendable {
         do { try await work() } catch {
             guard !Task.isCancelled else { return }
             logger.warning(
-                "A table could not be tidied; it is tried again in ten minutes.", metadata: ["table": "\(table)", "error": "\(error)"])
+                "Old rows of a table could not be deleted. The gateway retries in ten minutes.",
+                metadata: ["table": "\(table)", "error": "\(error)"])
         }
     }
 }

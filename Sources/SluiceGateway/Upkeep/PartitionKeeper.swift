@@ -27,11 +27,11 @@ struct PartitionKeeper: Sendable {
             if !work.made.isEmpty { logger.info("Partitions were created.", metadata: ["table": "\(table)", "made": "\(work.made)"]) }
             guard !work.dropped.isEmpty || work.deleted > 0 else { return }
             logger.notice(
-                "Rows older than what is kept were dropped.",
+                "Partitions with expired rows were dropped.",
                 metadata: ["table": "\(table)", "partitions": "\(work.dropped)", "rows": "\(work.deleted)"])
         case .failure(let error):
             logger.warning(
-                "The partitions of a table could not be kept; they are tried again in ten minutes.",
+                "The partitions of a table could not be maintained. The gateway retries in ten minutes.",
                 metadata: ["table": "\(table)", "error": "\(error)"])
         }
     }

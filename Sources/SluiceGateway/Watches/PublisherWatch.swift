@@ -27,7 +27,7 @@ struct PublisherWatch: Sendable {
             metrics.number(.isPublisher).set(0)
             quarantine.isResponsible(false)
             readiness.set(
-                "publisher", SluiceError(error.code, "Publishing has stopped and is being started again."), cause: error.operatorText)
+                "publisher", SluiceError(error.code, "Publishing stopped and is being restarted.", cause: .error(error)))
         case .batch(let changes, _, let unfit):
             metrics.number(.capturedChanges).add(changes)
             metrics.number(.publishedRecords).add(changes)

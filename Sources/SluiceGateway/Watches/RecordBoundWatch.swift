@@ -55,7 +55,7 @@ final class RecordBoundWatch: Sendable {
             let found = try await log.recordBounds(of: types.map(topics.changes(of:)))
             for type in types { apply(found[topics.changes(of: type)], to: type) }
             let small = found.filter { $0.value < RowBound.neededRecordBytes }.sorted { $0.key < $1.key }
-            note(small.isEmpty ? nil : Self.text(small.map { "\($0.key) takes records of \($0.value) bytes" }))
+            note(small.isEmpty ? nil : Self.text(small.map { "\($0.key) accepts records of \($0.value) bytes" }))
         } catch {
             note("The topics' max.message.bytes cannot be read, so \(RowBound.neededRecordBytes) bytes are assumed: \(error)")
         }
@@ -63,7 +63,7 @@ final class RecordBoundWatch: Sendable {
 
     private static func text(_ topics: [String]) -> String {
         let named = topics.prefix(10).joined(separator: ", ") + (topics.count > 10 ? ", and \(topics.count - 10) more" : "")
-        return "\(named). Set max.message.bytes to \(RowBound.neededRecordBytes) or more: until then smaller objects are refused."
+        return "\(named). Set max.message.bytes to \(RowBound.neededRecordBytes) or more. Until then larger objects are rejected."
     }
 
     private func apply(_ bytes: Int?, to type: String) {
@@ -94,6 +94,6 @@ final class RecordBoundWatch: Sendable {
             return state.note != text
         }
         readiness.warn(Self.part, text)
-        if isNew, let text { logger.warning("Topics take smaller records than the gateway needs.", metadata: ["note": "\(text)"]) }
+        if isNew, let text { logger.warning("Topics accept smaller records than the gateway needs.", metadata: ["note": "\(text)"]) }
     }
 }

@@ -21,7 +21,7 @@ struct TableWatch {
                 trouble = nil
                 for table in again {
                     logger.warning(
-                        "A table was another than the one that was published, or not published whole: who reads it starts again.",
+                        "A table was replaced, or not published completely. Sessions that read it start again.",
                         metadata: ["table": "\(table)", "code": "\(ErrorCode.logGap.rawValue)"])
                 }
             } catch let error as SluiceError where error.code != .postgresUnreachable {

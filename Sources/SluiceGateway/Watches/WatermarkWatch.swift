@@ -78,19 +78,19 @@ package struct WatermarkWatch: Sendable {
     private func tell(_ watermark: LSN) {
         let seconds = Self.patience / 1_000_000_000
         logger.error(
-            "What is committed does not come through the log.",
+            "Commits do not arrive through the log.",
             metadata: ["code": "\(ErrorCode.timeout.rawValue)", "watermark": "\(watermark)", "seconds": "\(seconds)"])
         readiness.set(
             Self.part,
             SluiceError(
-                .timeout, "What is committed does not come through the log: the watermark has stood at \(watermark) for \(seconds) s.",
-                fix: "Check that a gateway holds the replication slot and Kafka answers (metrics sluice_publisher, sluice_slot_bytes)."),
-            cause: cause())
+                .timeout, "Commits do not arrive through the log: the watermark has been at \(watermark) for \(seconds) s.",
+                fix: "Check that a gateway holds the replication slot and Kafka answers (metrics sluice_publisher, sluice_slot_bytes).",
+                cause: cause().map { .text($0) }))
     }
 
     private func tellOver(_ watermark: LSN, seconds: UInt64) {
         logger.notice(
-            "What is committed comes through the log again.", metadata: ["watermark": "\(watermark)", "seconds": "\(seconds)"])
+            "Commits arrive through the log again.", metadata: ["watermark": "\(watermark)", "seconds": "\(seconds)"])
         readiness.set(Self.part, nil)
     }
 }

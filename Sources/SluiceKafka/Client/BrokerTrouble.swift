@@ -38,11 +38,11 @@ package final class BrokerTrouble: Sendable {
         logger?.warning("A connection to Kafka failed.", metadata: ["error": "\(cause)"])
     }
 
-    /// Returns the error with the cause appended.
+    /// Returns the error with the connection's error as its cause, which says more than the timeout of a request.
     func explain(_ error: SluiceError) -> SluiceError {
         guard let words else { return error }
         var error = error
-        error.message += " The connection: \(words)."
+        error.cause = .text("Kafka connection: \(words)")
         return error
     }
 }

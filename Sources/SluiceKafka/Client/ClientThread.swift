@@ -22,7 +22,7 @@ enum ClientThread {
         guard result == 0 else {
             unsafe context.release()
             throw SluiceError(
-                .internalError, "The system gave no thread for \(name) (error \(result)).", fix: "Raise the limit of threads.")
+                .internalError, "The system could not create a thread for \(name) (error \(result)).", fix: "Raise the limit of threads.")
         }
         pthread_detach(thread)
     }

@@ -26,6 +26,13 @@ func text(of error: rd_kafka_resp_err_t) -> String {
     unsafe rd_kafka_err2str(error).map { unsafe String(cString: $0) } ?? "error \(error.rawValue)"
 }
 
+/// Returns an error as a cause.
+///
+/// - Parameter words: The description; nil for the library's own.
+func cause(of error: rd_kafka_resp_err_t, _ words: String? = nil) -> ErrorCause {
+    .kafka(code: error.rawValue, text: words ?? text(of: error))
+}
+
 /// Returns `true` if an error means that a topic or partition does not exist.
 func isMissingTopic(_ error: rd_kafka_resp_err_t) -> Bool {
     error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || error == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC

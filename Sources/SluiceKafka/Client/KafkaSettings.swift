@@ -38,7 +38,7 @@ package struct KafkaSettings: Hashable, Sendable {
         // A line of a wrapped key may contain '=', too. It must not reach a log as the name of a setting.
         guard !name.isEmpty, name.utf8.allSatisfy({ (97...122).contains($0) || (48...57).contains($0) || $0 == 46 || $0 == 95 }) else {
             throw SluiceError(
-                .configInvalid, "\(place): what stands before '=' is no name of a setting.",
+                .configInvalid, "\(place): the text before '=' is not a name of a setting.",
                 fix: "Write name=value, in lower case, on one line.")
         }
         if let first = all.first(where: { $0.name == name })?.line {

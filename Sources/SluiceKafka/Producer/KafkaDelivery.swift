@@ -48,7 +48,8 @@ package final class KafkaDelivery: Sendable {
         try await withCheckedThrowingContinuation { continuation in
             let outcome: Result<[LogPartition: Int64], any Error>? = progress.withLock { state in
                 guard !state.isTaken else {
-                    return .failure(SluiceError(.internalError, "A delivery was waited for twice.", fix: "Wait once and keep the result."))
+                    return .failure(
+                        SluiceError(.internalError, "Two tasks waited for one delivery.", fix: "Wait once and keep the result."))
                 }
                 state.isTaken = true
                 guard state.remaining == 0 else {

@@ -50,17 +50,17 @@ struct Answer {
 
     static func error(_ error: rd_kafka_resp_err_t, partition: LogPartition, bytes: Int, mayBeStored: Bool) -> SluiceError {
         let place = partition.partition < 0 ? partition.topic : "\(partition)"
-        if isMissingTopic(error) { return SluiceError(.logTopic, "A record for \(place) was not taken: \(text(of: error)).") }
+        if isMissingTopic(error) { return SluiceError(.logTopic, "A record for \(place) was not stored.", cause: cause(of: error)) }
         if isTooLarge(error) {
-            return SluiceError(.logRecordTooLarge, "A record of \(bytes) bytes for \(place) is too large: \(text(of: error)).")
+            return SluiceError(.logRecordTooLarge, "A record of \(bytes) bytes for \(place) is too large.", cause: cause(of: error))
         }
         if let denial = KafkaOperation.write.denial(error, topic: partition.topic) { return denial }
         if error == RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS || error == RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND {
             return replicaShortage(topic: partition.topic, partition: partition.partition < 0 ? nil : partition.partition)
         }
-        let state = mayBeStored ? "; it may have been stored all the same" : ""
-        let fix = "See the broker's error, then write it again."
-        return SluiceError(.logDelivery, "A record for \(place) was not acknowledged: \(text(of: error))\(state).", fix: fix)
+        let state = mayBeStored ? "; it may have been stored" : ""
+        let fix = "Read the broker's error, then write the record again."
+        return SluiceError(.logDelivery, "A record for \(place) was not acknowledged\(state).", fix: fix, cause: cause(of: error))
     }
 }
 

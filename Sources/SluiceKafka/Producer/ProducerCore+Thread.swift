@@ -111,10 +111,12 @@ extension ProducerCore {
             return false
         }
         drain(broken, milliseconds: Self.drainMilliseconds)
-        let cause = unsafe rd_kafka_fatal_error(broken.handle.raw, nil, 0)
+        let fatal = unsafe rd_kafka_fatal_error(broken.handle.raw, nil, 0)
         let lost =
-            KafkaOperation.write.denial(cause, topic: nil)
-            ?? SluiceError(.logDelivery, "The Kafka producer broke (\(reason)) while records were under way; they may have been stored.")
+            KafkaOperation.write.denial(fatal, topic: nil)
+            ?? SluiceError(
+                .logDelivery, "The Kafka producer failed with records in flight, which may have been stored.",
+                cause: cause(of: fatal, reason))
         // Answers that still arrive find no owner.
         let owners = shared.withLock { $0.slots.removeAll() }
         for owner in owners { owner.fail(lost) }
@@ -130,7 +132,7 @@ extension ProducerCore {
             }
             for waiter in waiters { waiter.continuation.resume() }
         } catch {
-            end(error as? SluiceError ?? SluiceError(.logDelivery, "\(error)"))
+            end(SluiceError(error, otherwise: .logDelivery, "No Kafka producer could be created."))
         }
     }
 

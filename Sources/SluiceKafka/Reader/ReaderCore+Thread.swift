@@ -190,15 +190,16 @@ extension ReaderCore {
         let partition = error.partition
         let isGap = error.error == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET || error.error == RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE
         logger.debug("kafka partition error", metadata: ["partition": "\(partition)", "error": "\(error.words)"])
-        if isUnreachable(error.error) { return setConnection(down: error.words) }
+        if isUnreachable(error.error) { return setConnection(down: cause(of: error.error, error.words)) }
         let denial = KafkaOperation.read.denial(error.error, topic: partition.topic)
         guard isGap || isMissingTopic(error.error) || denial != nil else { return }
         // A partition with a gap stops until it is assigned again, so that no record after the gap is delivered.
         if isGap { client.stop(partition) }
         let report =
             isGap
-            ? SluiceError(.logGap, "The log no longer has the records of \(partition) that were asked for: \(error.words).")
-            : denial ?? SluiceError(.logTopic, "\(partition) cannot be read: \(error.words).")
+            ? SluiceError(
+                .logGap, "The log no longer has the requested records of \(partition).", cause: cause(of: error.error, error.words))
+            : denial ?? SluiceError(.logTopic, "\(partition) cannot be read.", cause: cause(of: error.error, error.words))
         shared.withLock { state in
             if isGap { state.assignment.remove(partition) }
             state.ready.problems.append(.init(partition: partition, error: report))
@@ -242,7 +243,7 @@ extension ReaderCore {
         }
         let result = unsafe rd_kafka_consume_start_queue(client.topics[Int(index)].raw, partition.partition, offset, client.queue.raw)
         guard result == 0 else {
-            return SluiceError(.logTopic, "\(partition) cannot be read from \(start): \(text(of: rd_kafka_last_error())).")
+            return SluiceError(.logTopic, "\(partition) cannot be read from \(start).", cause: cause(of: rd_kafka_last_error()))
         }
         client.started.insert(partition)
         shared.withLock { state in _ = state.assignment.insert(partition) }
@@ -261,15 +262,15 @@ extension ReaderCore {
                 let words = unsafe rd_kafka_event_error_string(event).map { unsafe String(cString: $0) } ?? text(of: error)
                 logger.debug("kafka reader error", metadata: ["error": "\(words)"])
                 unsafe trouble.note(errorEvent: event)
-                if error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN { setConnection(down: words) }
+                if error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN { setConnection(down: cause(of: error, words)) }
             default: break
             }
         }
     }
 
-    private func setConnection(down words: String) {
+    private func setConnection(down cause: ErrorCause) {
         let place = configuration.bootstrapServers
-        let error = trouble.explain(SluiceError(.logUnreachable, "None of the Kafka brokers at \(place) answers: \(words)."))
+        let error = trouble.explain(SluiceError(.logUnreachable, "None of the Kafka brokers at \(place) answers.", cause: cause))
         shared.withLock { state in
             // Only the first report of an outage wakes the consumer.
             guard state.connection == .up else { return }

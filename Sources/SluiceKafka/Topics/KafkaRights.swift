@@ -33,8 +33,8 @@ enum KafkaOperation: String {
         default: return nil
         }
         return SluiceError(
-            .logNotAuthorized, "The Kafka brokers deny the operation \(operation) on \(resource): \(text(of: error)).",
-            fix: "Allow it: kafka-acls --add --allow-principal User:NAME --operation \(operation) \(option)")
+            .logNotAuthorized, "The Kafka brokers deny the operation \(operation) on \(resource).",
+            fix: "Allow it: kafka-acls --add --allow-principal User:NAME --operation \(operation) \(option)", cause: cause(of: error))
     }
 }
 
@@ -45,7 +45,7 @@ enum KafkaOperation: String {
 ///   - needed: The topic's `min.insync.replicas`; nil if unknown.
 func replicaShortage(topic: String, partition: Int32?, inSync: Int? = nil, needed: Int? = nil) -> SluiceError {
     let place = partition.map { "\(topic)[\($0)]" } ?? topic
-    let counts = inSync.map { " (\($0) of the \(needed.map(String.init) ?? "needed") that min.insync.replicas asks for)" } ?? ""
+    let counts = inSync.map { " (\($0) of the \(needed.map(String.init) ?? "needed") that min.insync.replicas requires)" } ?? ""
     return SluiceError(
         .logReplicas, "The partition \(place) has not enough in-sync replicas for a write\(counts).",
         fix: "Start the brokers that are down, or lower min.insync.replicas of the topic \(topic) below its replication factor.")

@@ -13,6 +13,8 @@ import SluiceCore
 ///
 /// Brokers acknowledge the creation of a topic before all of them know it and its partitions have leaders. After a move, the old
 /// leader rejects requests, and so do clients that do not know the new one.
+///
+/// A type beside `SluiceError`, because it never leaves this module: `waitOut` repeats the request, and at last throws `error`.
 struct TopicDelay: Error {
     enum Reason {
         /// The topic or the partition is unknown. It may not exist.

@@ -26,14 +26,14 @@ enum TopicMetadata {
             // Without an error and without partitions, the topic is not known to this broker yet.
             if code == RD_KAFKA_RESP_ERR_NO_ERROR || isMissingTopic(code) { throw missing(name) }
             if let denial = KafkaOperation.describe.denial(code, topic: name) { throw denial }
-            let refused = SluiceError(.logTopic, "The topic \(name) cannot be used: \(text(of: code)).")
+            let refused = SluiceError(.logTopic, "The topic \(name) cannot be used.", cause: cause(of: code))
             guard isPassing(code) else { throw refused }
             throw TopicDelay(reason: .notReady, error: refused)
         }
         for index in 0..<Int(unsafe found.partition_cnt) where unsafe found.partitions[index].leader < 0 {
             throw unsafe TopicDelay(
                 reason: .notReady,
-                error: SluiceError(.logTopic, "Partition \(found.partitions[index].id) of the topic \(name) has no leader just now."))
+                error: SluiceError(.logTopic, "Partition \(found.partitions[index].id) of the topic \(name) has no leader at present."))
         }
         return unsafe found.partition_cnt
     }
@@ -52,7 +52,6 @@ enum TopicMetadata {
         let place = configuration.bootstrapServers
         return SluiceError(
             .logUnreachable,
-            "The Kafka brokers at \(place) gave no answer \(what) within \(configuration.requestTimeout): \(text(of: error))."
-        )
+            "The Kafka brokers at \(place) gave no answer \(what) within \(configuration.requestTimeout).", cause: cause(of: error))
     }
 }

@@ -70,7 +70,8 @@ enum TopicRequests {
             var refused = "out of memory"
             let request = unsafe newTopic(topic, reason: &refused)
             guard let request = unsafe request else {
-                throw SluiceError(.logTopic, "The topic \(topic.name) cannot be created with \(topic.partitions) partitions: \(refused).")
+                throw SluiceError(
+                    .logTopic, "The topic \(topic.name) cannot be created with \(topic.partitions) partitions.", cause: .text(refused))
             }
             unsafe requests.append(request)
             for (key, value) in topic.settings { unsafe rd_kafka_NewTopic_set_config(request, key, value) }
@@ -84,7 +85,8 @@ enum TopicRequests {
         }
         for answer in answers where answer.error != RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS {
             if let denial = KafkaOperation.create.denial(answer.error, topic: answer.topic) { throw denial }
-            let refused = SluiceError(.logTopic, "The topic \(answer.topic) cannot be created: \(answer.reason).")
+            let refused = SluiceError(
+                .logTopic, "The topic \(answer.topic) cannot be created.", cause: cause(of: answer.error, answer.reason))
             // Brokers of a starting cluster register one after another, and may be fewer than the replicas of a partition.
             guard isPassing(answer.error) || answer.error == RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR else { throw refused }
             throw TopicDelay(reason: .notReady, error: refused)
@@ -115,7 +117,7 @@ enum TopicRequests {
         }
         for answer in answers where !isMissingTopic(answer.error) {
             throw KafkaOperation.delete.denial(answer.error, topic: answer.topic)
-                ?? SluiceError(.logTopic, "The topic \(answer.topic) cannot be deleted: \(answer.reason).")
+                ?? SluiceError(.logTopic, "The topic \(answer.topic) cannot be deleted.", cause: cause(of: answer.error, answer.reason))
         }
     }
 
@@ -163,7 +165,7 @@ enum TopicRequests {
         if isUnreachable(error) { throw TopicMetadata.unreachable(error, asking: what, configuration: configuration) }
         guard error == RD_KAFKA_RESP_ERR_NO_ERROR else {
             throw operation.denial(error, topic: nil)
-                ?? SluiceError(.logTopic, "The Kafka brokers refused an answer \(what): \(text(of: error)).")
+                ?? SluiceError(.logTopic, "The Kafka brokers refused an answer \(what).", cause: cause(of: error))
         }
         return unsafe read(event)
     }

@@ -24,7 +24,7 @@ enum TopicSettings {
         }
         for answer in answers where answer.error != RD_KAFKA_RESP_ERR_NO_ERROR {
             throw KafkaOperation.describeConfigs.denial(answer.error, topic: answer.topic)
-                ?? SluiceError(.logTopic, "The settings of the topic \(answer.topic) cannot be read: \(text(of: answer.error)).")
+                ?? SluiceError(.logTopic, "The settings of the topic \(answer.topic) cannot be read.", cause: cause(of: answer.error))
         }
         return Dictionary(answers.map { ($0.topic, $0.values) }, uniquingKeysWith: { first, _ in first })
     }

@@ -39,6 +39,6 @@ package struct NetworkRange: Hashable, Sendable, CustomStringConvertible {
 
     private static func invalid(_ text: String) -> SluiceError {
         SluiceError(
-            .configInvalid, "'\(text)' is no range of addresses.", fix: "Give an address or a range such as 10.0.0.0/8 or fd00::/8.")
+            .configInvalid, "'\(text)' is not a range of addresses.", fix: "Give an address or a range such as 10.0.0.0/8 or fd00::/8.")
     }
 }

@@ -23,7 +23,7 @@ package final class RequestLimiter: Sendable {
         guard let wait else { return nil }
         let error = SluiceError(
             .tooManyRequests, "The client's address sends more than \(limits.requestsPerSecond) requests a second.",
-            fix: "Wait \(wait) s. Behind a reverse proxy name it with --trusted-proxy.")
+            fix: "Wait \(wait) s. Behind a reverse proxy, name the proxy with --trusted-proxy.")
         return ErrorResponse(error, retryAfter: wait)
     }
 }

@@ -20,7 +20,7 @@ package enum SnapshotPatience {
             pause = min(pause * 2, pauses.upperBound)
         }
         throw SluiceError(
-            .resync, "For \(limit) ms no snapshot saw all transactions that the log had brought.",
+            .resync, "For \(limit) ms no snapshot saw all transactions that the log had delivered.",
             fix: "Check that synchronous standbys answer: a commit that waits for one is in the log and not yet visible.")
     }
 }

@@ -102,7 +102,8 @@ struct CommitPlan {
         writes = allowed
         remembered.removeAll { undone.contains($0.object) || !check.mayDelete($0.type.name) }
         for edit in futile where undone.contains(edit.object) {
-            let message = "\(edit.object.type) \(edit.object.key.keyText) is not there, as its creation was undone; so was this write."
+            let message =
+                "\(edit.object.type) \(edit.object.key.keyText) does not exist, because its creation was undone. This write was undone too."
             reject(edit.object, Rejection(cause: .neverMade, message: message, rule: "an earlier refusal"), edit.wanted)
         }
         futile.removeAll { undone.contains($0.object) }
@@ -131,7 +132,7 @@ struct CommitPlan {
     }
 
     private static func refusal(_ error: SluiceError) -> Rejection {
-        Rejection(code: error.code, cause: .database, message: error.message, rule: error.detail ?? error.code.name)
+        Rejection(code: error.code, cause: .database, message: error.message, rule: error.cause?.description ?? error.code.name)
     }
 
     /// Asks the plugins that review writes, except for verdicts that are known already. A failing plugin denies.

@@ -126,7 +126,7 @@ package struct Committer: Sendable {
         // The store has locked the client's record, so two sends of a changeset cannot both pass.
         guard changeset.number > basis.changeset else { return nil }
         guard changeset.number == basis.changeset + 1 else {
-            throw SluiceError(.badChangeset, "Changeset \(changeset.number) of client \(writer.client) came after \(basis.changeset).")
+            throw SluiceError(.badChangeset, "Changeset \(changeset.number) of client \(writer.client) arrived after \(basis.changeset).")
         }
         var plan = try merge(work, basis)
         plan.refuse(work.check, undone: basis.rejected)

@@ -69,7 +69,7 @@ struct SchemaFit {
 
     private func embedded(_ fields: [String: Value], _ type: ObjectType, _ depth: Int) -> String? {
         for (name, value) in fields {
-            guard let property = type[name] else { return ".\(name.prefix(60)) would be there, which \(type.name) has not" }
+            guard let property = type[name] else { return ".\(name.prefix(60)) would exist, which \(type.name) lacks" }
             if let reason = misfit(value, property, depth: depth) { return ".\(name)\(reason)" }
         }
         return first(type.properties) {

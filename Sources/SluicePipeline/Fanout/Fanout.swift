@@ -231,7 +231,7 @@ package actor Fanout {
         try Task.checkCancellation()
         guard watermark >= lsn else {
             throw SluiceError(
-                .timeout, "The log has not reached \(lsn) after \(milliseconds) ms; it stands at \(watermark).",
+                .timeout, "The log has not reached \(lsn) after \(milliseconds) ms; its watermark is \(watermark).",
                 fix: "Check that a gateway holds the replication slot and Kafka answers (metrics sluice_publisher, sluice_slot_bytes).")
         }
     }
@@ -324,7 +324,7 @@ package actor Fanout {
             } else {
                 drop(
                     SubscriberID(id),
-                    SluiceError(.resync, "All objects of class \(schema.schema.types[type].name) were taken away at once."))
+                    SluiceError(.resync, "All objects of class \(schema.schema.types[type].name) were truncated."))
             }
         }
     }

@@ -62,7 +62,7 @@ package final class WALHeartbeatWriter: Sendable {
                 let now = environment.monotonicNanoseconds()
                 state.withLock { $0.restsUntil = now + Self.rest }
                 logger.info(
-                    "A mark could not be written into the log; waits end with the slot's next sign of life.",
+                    "A WAL heartbeat could not be written. Barriers wait for the next commit.",
                     metadata: ["error": "\(error)"])
             }
         }

@@ -42,7 +42,7 @@ package struct IngestAsking {
     /// - Throws: the rules' error if they decided about no object.
     package mutating func next() throws(SluiceError) -> Step {
         if suspicion == nil, open.isEmpty, let first = undecided.first {
-            guard hasPassed else { throw strikes[first] ?? SluiceError(.pluginFailed, "The ingest rules decided nothing.") }
+            guard hasPassed else { throw strikes[first] ?? SluiceError(.pluginFailed, "The ingest rules gave no verdict.") }
             lastTries.formUnion(undecided)
             open = undecided.map { $0..<$0 + 1 }
             undecided = []

@@ -79,7 +79,7 @@ package enum IngestCheck {
         Result { () throws(SluiceError) in
             guard record.count <= Limits.ingestObjectBytes else { throw tooLarge(type.name, record.count) }
             let json: JSON
-            do throws(JSON.Mistake) { json = try JSON.located(record) } catch {
+            do throws(JSONError) { json = try JSON.located(record) } catch {
                 throw SluiceError(.ingestMalformed, "column \(error.column): \(error.problem).")
             }
             let values = try ExtendedJSON.values(json, type: type, schema: schema)

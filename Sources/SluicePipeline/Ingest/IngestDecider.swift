@@ -24,7 +24,7 @@ struct IngestDecider: Sendable {
     func decide(_ records: [IngestRecord], of name: String) async throws -> IngestDecision {
         let schema = authority.current().schema
         guard let type = schema[name] else {
-            throw SluiceError(.ingestUnknownType, "Class \(name) is not in the schema any more.")
+            throw SluiceError(.ingestUnknownType, "Class \(name) is no longer in the schema.")
         }
         var decision = IngestDecision()
         let objects = read(records, type, schema, &decision)

@@ -93,7 +93,7 @@ package final class LogIntake: IngestIntake {
 
     private static func tooLarge(_ object: Entry) -> SluiceError {
         SluiceError(
-            .logRecordTooLarge, "An object of class \(object.type) has \(object.json.count) bytes, more than the server's log takes.")
+            .logRecordTooLarge, "An object of class \(object.type) has \(object.json.count) bytes, more than the server's log accepts.")
     }
 
     private func place(_ objects: [Entry]) async throws -> [IngestPlace] {

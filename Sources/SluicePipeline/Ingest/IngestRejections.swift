@@ -26,7 +26,7 @@ package struct IngestRejections: Sendable {
             // The name of an unknown class is client input, so it must not reach the observer.
             if schema[name] != nil { observer.took(name, IngestTally(refused: refused.count)) }
             logger.info(
-                "Objects of a device are refused.",
+                "Objects of a device are rejected.",
                 metadata: [
                     "type": "\(name)", "source": "\(sender)", "count": "\(refused.count)", "code": "\(refused[0].code.rawValue)",
                     "reason": "\(refused[0].reason)", "rule": "\(refused[0].rule ?? "")",

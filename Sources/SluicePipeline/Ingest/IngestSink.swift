@@ -142,7 +142,8 @@ package final class IngestSink: Sendable {
         let end = try await log.ends(of: [gap])[gap] ?? 0
         logger.error(
             end < stored
-                ? "An ingest topic was made anew; it is read from its beginning." : "Ingest records were lost: the log no longer has them.",
+                ? "An ingest topic was created again. It is read from its beginning."
+                : "Ingest records were lost: the log no longer has them.",
             metadata: ["topic": "\(gap.topic)", "partition": "\(gap.partition)", "offset": "\(stored)", "end": "\(end)", "code": "702"])
         // An end below the stored offset is only possible in a recreated topic.
         guard end < stored else { return }

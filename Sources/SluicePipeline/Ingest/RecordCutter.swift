@@ -77,7 +77,7 @@ package struct RecordCutter: Sendable {
                 start = bytes.count
             case .end:
                 guard let other = bytes[start...].first(where: { !Self.isSpace($0) }) else { return }
-                throw SluiceError(.badJSON, "There is '\(Character(Unicode.Scalar(other)))' behind the end of the array.")
+                throw SluiceError(.badJSON, "The character '\(Character(Unicode.Scalar(other)))' follows the end of the array.")
             }
         }
     }

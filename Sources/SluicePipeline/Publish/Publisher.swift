@@ -59,16 +59,16 @@ package final class Publisher: Sendable {
                 break
             } catch {
                 await source.close()
-                let failure = error as? SluiceError
-                if failure?.code == .logAhead { throw error }
-                if failure?.code == .slotBusy {
+                let failure = SluiceError(error, otherwise: .internalError, "Publishing failed.")
+                if failure.code == .logAhead { throw error }
+                if failure.code == .slotBusy {
                     report(.waiting)
                     logger.debug("Another gateway publishes.")
                     try? await environment.sleep(nanoseconds: PublishPause.busyMilliseconds * 1_000_000)
                 } else {
-                    report(.failed(failure ?? SluiceError(.internalError, "\(error)")))
+                    report(.failed(failure))
                     let milliseconds = pause.failed()
-                    logger.error("Publishing stopped and is restarted.", metadata: ["error": "\(error)", "pause_ms": "\(milliseconds)"])
+                    logger.error("Publishing stopped and is restarted.", metadata: ["error": "\(failure)", "pause_ms": "\(milliseconds)"])
                     try? await environment.sleep(nanoseconds: milliseconds * 1_000_000)
                 }
             }
@@ -142,7 +142,7 @@ package final class Publisher: Sendable {
         guard try await source.hasSeen(last) == false else { return }
         throw SluiceError(
             .logAhead,
-            "The topic \(topics.progress) ends with transaction \(last.transaction) at \(last.lsn), which the database never had: "
+            "The topic \(topics.progress) ends with transaction \(last.transaction) at \(last.lsn), which the database lacks: "
                 + "it was restored from a backup, or the topics belong to another deployment of an app with this name."
         )
     }

@@ -28,7 +28,7 @@ struct RefusedRecords {
                 sizes[Int(entry.topic)] = min(sizes[Int(entry.topic)] ?? .max, entry.key.count + entry.value.count)
             }
             let key = String(decoding: PartitionKey.text(of: encoder.primaryKey(of: change, capture.rows)), as: UTF8.self)
-            rows.append(UnfitRow(position: position, type: change.type, key: key, reason: error.message))
+            rows.append(UnfitRow(position: position, type: change.type, key: key, reason: error.operatorText))
             // Only the last entry of its partition needs a stand-in: any later record already reveals the loss.
             guard ends[LogPartition(batch.topics[Int(entry.topic)], entry.partition)] == index else { continue }
             encoder.appendStandIn(for: change, of: transaction, rows: capture.rows, partition: entry.partition, to: &standIns)

@@ -111,7 +111,8 @@ struct MemberChoice {
             let objectType = schema.types[current]
             guard let index = objectType.index(of: String(name)) else {
                 throw SluiceError(
-                    .queryUnknownProperty, "Class \(objectType.name) has no property \(name.prefix(200)), by which a limit is to count.")
+                    .queryUnknownProperty,
+                    "Class \(objectType.name) has no property \(name.prefix(200)), which the limit uses as a sort key.")
             }
             let property = objectType.properties[index]
             if place == names.count - 1 {

@@ -107,7 +107,7 @@ struct MemberResolver {
 
     private static func tooMany(_ type: String) -> SluiceError {
         SluiceError(
-            .queryLimit, "More than \(Limits.inListValues) objects of class \(type) come along by links, or have such links.",
+            .queryLimit, "More than \(Limits.inListValues) objects of class \(type) are included by links, or have such links.",
             fix: "Narrow the query, or subscribe to the linked class itself.")
     }
 

@@ -43,7 +43,7 @@ extension Session {
                 send(answer)
                 batches.removeFirst()
             } catch {
-                return fail(error as? SluiceError ?? SluiceError(.internalError, "Objects could not be taken.", detail: "\(error)"))
+                return fail(SluiceError(error, otherwise: .internalError, "Asymmetric objects could not be stored."))
             }
         }
     }
@@ -59,7 +59,8 @@ extension Session {
             guard state.phase == .open, !channel.isClosed, !Task.isCancelled else { return nil }
             do { return try await take(&batch) } catch let error as SluiceError where error.code.sessionAction == .transient {
                 logger.warning(
-                    "Asymmetric objects of a device wait.", metadata: ["batch": "\(batch.number)", "error": .string(error.description)])
+                    "Asymmetric objects of a device wait for the rules or the log.",
+                    metadata: ["batch": "\(batch.number)", "error": .string(error.description)])
             } catch is CancellationError {
                 // Of this task, or of a step that is retried.
             }

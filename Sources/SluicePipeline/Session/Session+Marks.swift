@@ -33,7 +33,7 @@ extension Session {
                 // Changesets uploaded before the barrier are acknowledged before its answer.
                 await acknowledging?.value
             } catch {
-                return fail(error as? SluiceError ?? SluiceError(.timeout, "A mark was not reached.", detail: "\(error)"))
+                return fail(SluiceError(error, otherwise: .timeout, "A barrier was not reached."))
             }
             for id in ids where state.phase == .open { send(SessionMessages.markReached(id)) }
         }

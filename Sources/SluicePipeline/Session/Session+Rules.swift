@@ -60,11 +60,12 @@ extension Session {
 
     /// Handles an answer of the rules that allows no view.
     private func refuse(_ error: any Error) {
-        guard let error = error as? SluiceError else {
-            return fail(SluiceError(.resync, "The new rules could not be asked.", detail: "\(error)"))
+        guard let error = SluiceError(of: error) else {
+            return fail(SluiceError(.resync, "The new rules gave no answer.", cause: ErrorCause(error)))
         }
         guard error.code.isQueryError else { return fail(error) }
-        fail(SluiceError(.resync, "The subscriptions do not fit the new rules: \(error.message)", detail: error.detail))
+        let message = "The subscriptions do not fit the new rules: \(error.message)"
+        fail(SluiceError(.resync, message, value: error.value, cause: error.cause))
     }
 
     /// Asks for the current permissions and the view under them; nil without subscriptions.
@@ -76,14 +77,14 @@ extension Session {
             plan = try await services.rules.openSession(user: now, types: clientTypes.map(\.name))
         } catch let error as SluiceError where error.code == .pluginRefused {
             // This is an answer: the user has no permissions.
-            logger.info("The rules deny the user everything.", metadata: ["reason": .string(error.operatorText)])
+            logger.info("The rules grant the user no permissions.", metadata: ["reason": .string(error.operatorText)])
             plan = SessionPlan(types: [:])
         }
         planned = queryable
         self.user?.user = now
         if set.version == 0 { return nil }
         do { return try await build(set) } catch let error as SluiceError where error.code == .pluginRefused {
-            logger.info("The rules refuse the subscriptions.", metadata: ["reason": .string(error.operatorText)])
+            logger.info("The rules reject the subscriptions.", metadata: ["reason": .string(error.operatorText)])
             return nothing()
         }
     }

@@ -41,9 +41,9 @@ package struct SessionState: Sendable {
         case (.awaitingHello, _):
             throw SluiceError(.badMessageOrder, "The first message was \(message.rawValue), not hello.")
         case (.open, .hello):
-            throw SluiceError(.badMessageOrder, "A second hello came in one session.")
+            throw SluiceError(.badMessageOrder, "The client sent a second Hello.")
         case (.closed, _):
-            throw SluiceError(.badMessageOrder, "\(message.rawValue) came after the session had ended.")
+            throw SluiceError(.badMessageOrder, "\(message.rawValue) arrived after the end of the session.")
         }
     }
 
@@ -55,7 +55,7 @@ package struct SessionState: Sendable {
     package mutating func request(_ version: UInt64) throws(SluiceError) {
         guard version <= UInt64(Int64.max) else { throw SluiceError(.badSyntax, "No subscription set has the version \(version).") }
         guard version > requested else {
-            throw SluiceError(.badMessageOrder, "Subscription set version \(version) came after version \(requested).")
+            throw SluiceError(.badMessageOrder, "Subscription set version \(version) arrived after version \(requested).")
         }
         requested = version
     }
@@ -76,7 +76,8 @@ package struct SessionState: Sendable {
         guard number > lastChangeset else { return false }
         guard number == lastChangeset + 1 else {
             throw SluiceError(
-                .badClientFile, "Changeset \(number) came after \(lastChangeset): \(number - lastChangeset - 1) are not in the database.")
+                .badClientFile, "Changeset \(number) arrived after \(lastChangeset): \(number - lastChangeset - 1) are not in the database."
+            )
         }
         lastChangeset = number
         return true

@@ -18,7 +18,7 @@ extension Session {
         } catch let error as SluiceError where error.code.isQueryError || error.code == .pluginRefused || error.code.isPluginFailure {
             // The live or pending view continues.
             services.observer.failed(error.code)
-            if error.code.isInternal || error.detail != nil {
+            if error.isWithheld {
                 // The client's copy of the error omits the cause.
                 logger.warning(
                     "A subscription set was rejected.", metadata: ["version": "\(set.version)", "error": .string(error.description)])
@@ -135,7 +135,7 @@ extension Session {
         } catch let error as SluiceError where error.code.isPluginFailure {
             markRulesUnavailable(error)
         } catch {
-            fail(SluiceError(.resync, "The objects of the subscriptions cannot be found again.", detail: "\(error)"))
+            fail(SluiceError(.resync, "The members of limited queries or included links cannot be resolved.", cause: ErrorCause(error)))
         }
     }
 
@@ -154,7 +154,7 @@ extension Session {
         do {
             try await services.feed.require(view.partitions)
         } catch {
-            fail(error as? SluiceError ?? SluiceError(.logUnreachable, "The partitions of the view cannot be read.", detail: "\(error)"))
+            fail(SluiceError(error, otherwise: .logUnreachable, "The partitions of the view cannot be read."))
             return
         }
         do {
@@ -196,7 +196,7 @@ extension Session {
             await services.feed.release(view.partitions)
             // Another view replaces a cancelled bootstrap, so its error does not concern the client.
             guard !Task.isCancelled, !channel.isClosed else { return }
-            fail(error as? SluiceError ?? SluiceError(.internalError, "A bootstrap failed.", detail: "\(error)"))
+            fail(SluiceError(error, otherwise: .internalError, "A bootstrap failed."))
         }
     }
 }

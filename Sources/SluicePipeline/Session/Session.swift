@@ -113,7 +113,7 @@ package actor Session {
         } catch is CancellationError {
             fail(SluiceError(.shuttingDown, "The gateway is stopping."))
         } catch {
-            fail(SluiceError(.internalError, "The gateway could not handle a message.", detail: "\(error)"))
+            fail(SluiceError(.internalError, "The gateway could not handle a message.", cause: ErrorCause(error)))
         }
     }
 
@@ -142,7 +142,7 @@ package actor Session {
         // Close first: concurrent tasks check the phase, and a second failure must not send another error.
         state.close()
         // The client receives neither a detail nor the text of an internal error.
-        let level: Logger.Level = error.code == .internalError ? .error : error.code.isInternal || error.detail != nil ? .warning : .info
+        let level: Logger.Level = error.code == .internalError ? .error : error.isWithheld ? .warning : .info
         logger.log(
             level: level, "A session ends with an error.",
             metadata: ["code": "\(error.code.rawValue)", "reason": "\(error.operatorText)"])
@@ -346,9 +346,7 @@ package actor Session {
             do {
                 try await services.committer.durable()
             } catch {
-                fail(
-                    error as? SluiceError
-                        ?? SluiceError(.internalError, "What was committed could not be made durable.", detail: "\(error)"))
+                fail(SluiceError(error, otherwise: .internalError, "Committed changesets could not be flushed to disk."))
                 return
             }
             // Compensating writes precede the acknowledgement, after which the client drops its changeset.

@@ -43,14 +43,14 @@ package struct SessionPermissions: Sendable {
     func write(_ type: ObjectType) throws(SluiceError) -> Predicate { try predicates[type.name]?.write.get() ?? .false(type) }
 
     /// Binds a predicate that the rules returned.
-    /// - Throws: The query error's code if the text is no query. Its `detail` has the text and the place, for operators only.
+    /// - Throws: The query error's code if the text is no query. Its value is the text, and its cause has the place, for operators only.
     static func bind(_ text: String, on type: ObjectType, in schema: Schema) throws(SluiceError) -> Predicate {
         do throws(SluiceError) {
             return try Query.parse(text).predicate(on: type, in: schema)
         } catch {
             throw SluiceError(
-                error.code, "The server's rules for class \(type.name) are no query.", fix: "Tell the server's operator.",
-                detail: "\(text): \(error.message)")
+                error.code, "The server's rules for class \(type.name) are not a query.", value: text,
+                fix: "Report it to the server's operator.", cause: .error(error))
         }
     }
 }

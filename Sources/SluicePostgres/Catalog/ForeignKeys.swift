@@ -57,7 +57,7 @@ extension TableCatalog {
     func foreignKeyFindings(_ session: PostgresSession) throws -> [TableFinding] {
         try ForeignKeys.undeferrable(ForeignKeys.load(session, self)).compactMap { key in
             guard let mapping = self[key.child] else { return nil }
-            let way = key.child == key.parent ? "to itself" : "over class \(key.parent) back to it"
+            let way = key.child == key.parent ? "to itself" : "through class \(key.parent) back to it"
             return TableFinding(
                 .foreignKeyCircle, of: mapping, subject: key.name,
                 message:

@@ -69,7 +69,7 @@ package enum Publication {
         // Checked again under the lock, because another gateway may have published the table.
         guard let now = try standings(name, [table], session).first, !now.isRight else { return nil }
         guard let parts = now.parts else {
-            throw PostgresFailure(.tableUnfit, "The table \(table.displayName) of type \(table.type) does not exist.")
+            throw PostgresError(.tableUnfit, "The table \(table.displayName) of type \(table.type) does not exist.")
         }
         try session.script("SET LOCAL lock_timeout = '5s'")
         // Set before the table is published, so that no change lacks its old row.

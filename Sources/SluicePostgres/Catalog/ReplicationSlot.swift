@@ -54,22 +54,22 @@ package enum ReplicationSlot {
     ) async throws -> (state: SlotState, isNew: Bool) {
         if let state = try await state(connection, name: name) {
             if state.isLost {
-                throw PostgresFailure(.slotLost, "The slot “\(name)” can no longer be read: its status is \(state.status).")
+                throw PostgresError(.slotLost, "The slot “\(name)” can no longer be read: its status is \(state.status).")
             }
             return (state, false)
         }
         do {
             try await connection.query("SELECT pg_create_logical_replication_slot($1, 'pgoutput')", [.text(name)], within: limit)
-        } catch let failure as PostgresFailure where failure.sqlState == "53400" {
-            throw PostgresFailure(
-                .postgresSetting, "All replication slots are taken, so “\(name)” could not be made: max_replication_slots is too low.",
-                fix: "Drop a slot that nobody uses (pg_replication_slots), or raise max_replication_slots and restart PostgreSQL.",
+        } catch let failure as PostgresError where failure.sqlState == "53400" {
+            throw PostgresError(
+                .postgresSetting, "All replication slots are in use, so “\(name)” could not be created: max_replication_slots is too low.",
+                fix: "Drop an unused slot (pg_replication_slots), or raise max_replication_slots and restart PostgreSQL.",
                 sqlState: failure.sqlState)
-        } catch let failure as PostgresFailure where failure.sqlState == "42710" {
+        } catch let failure as PostgresError where failure.sqlState == "42710" {
             // duplicate_object: another gateway has created it at the same time.
         }
         guard let state = try await state(connection, name: name) else {
-            throw PostgresFailure(.slotLost, "The slot “\(name)” was dropped while it was being made.")
+            throw PostgresError(.slotLost, "The slot “\(name)” was dropped during its creation.")
         }
         return (state, true)
     }
@@ -81,8 +81,8 @@ package enum ReplicationSlot {
         do {
             try await connection.query(
                 "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = $1", [.text(name)])
-        } catch let failure as PostgresFailure where failure.sqlState == "55006" {
-            throw PostgresFailure(.slotBusy, "The slot “\(name)” cannot be dropped: somebody reads it.", sqlState: failure.sqlState)
+        } catch let failure as PostgresError where failure.sqlState == "55006" {
+            throw PostgresError(.slotBusy, "The slot “\(name)” cannot be dropped: a process reads it.", sqlState: failure.sqlState)
         }
     }
 }

@@ -9,7 +9,7 @@ package enum ServerSettings {
     ///
     /// - Parameter slot: The app's slot. If it exists, no free slot is required.
     /// - Returns: A `postgresSetting` for each unmet requirement, with the setting, the found and the wanted value.
-    package static func check(_ connection: PostgresConnection, slot: String) async throws -> [PostgresFailure] {
+    package static func check(_ connection: PostgresConnection, slot: String) async throws -> [PostgresError] {
         let result = try await connection.query(
             """
             SELECT current_setting('server_version_num')::int, current_setting('wal_level'), current_setting('track_commit_timestamp'),
@@ -18,10 +18,10 @@ package enum ServerSettings {
                 (SELECT count(*) FROM pg_replication_slots WHERE slot_name = $1),
                 (SELECT count(*) FROM pg_stat_replication)
             """, [.text(slot)])
-        var failures: [PostgresFailure] = []
+        var failures: [PostgresError] = []
         func want(_ setting: String, _ found: String?, _ wanted: String, restart: Bool = true) {
             failures.append(
-                PostgresFailure(
+                PostgresError(
                     .postgresSetting, "\(setting) is \(found ?? "unknown"); wanted is \(wanted).",
                     fix: restart ? "Set it in postgresql.conf and restart PostgreSQL." : nil))
         }

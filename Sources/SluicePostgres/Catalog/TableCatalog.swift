@@ -28,7 +28,7 @@ package struct TableCatalog: Sendable {
     ///
     /// Columns without a property are ignored.
     /// - Returns: A `tableUnfit` for each mismatch, with the table, the column, the expected and the found type.
-    package func check(_ connection: PostgresConnection) async throws -> [PostgresFailure] {
+    package func check(_ connection: PostgresConnection) async throws -> [PostgresError] {
         try await connection.withSession { session in
             try checks(session).flatMap { try $0.failures() }
         }
@@ -57,9 +57,9 @@ package struct TableCatalog: Sendable {
     }
 
     /// Returns one failure for all. If there are several, the text includes the fix of each.
-    private static func summary(_ failures: [PostgresFailure]) -> PostgresFailure? {
+    private static func summary(_ failures: [PostgresError]) -> PostgresError? {
         guard failures.count > 1 else { return failures.first }
-        return PostgresFailure(.tableUnfit, failures.map { "\n  - \($0.message) \($0.fix)" }.joined() + "\n")
+        return PostgresError(.tableUnfit, failures.map { "\n  - \($0.message) \($0.fix)" }.joined() + "\n")
     }
 
     private static let objectIdDomain = #"sluice.objectid AS text COLLATE "C" CHECK (VALUE ~ '^[0-9a-f]{24}$')"#
@@ -79,7 +79,7 @@ package struct TableCatalog: Sendable {
         /// The statements, in order.
         package var statements: [String] = []
         /// The mismatches that would remain in existing tables; `apply` then runs nothing.
-        package var misfits: [PostgresFailure] = []
+        package var misfits: [PostgresError] = []
         package var findings: [TableFinding] = []
     }
 

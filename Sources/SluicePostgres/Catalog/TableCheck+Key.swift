@@ -4,7 +4,7 @@ import SluiceValues
 /// The key of an existing table: its absence, and the statements with which an operator can add it.
 extension TableCheck {
     /// Returns the failure of a table without the key's column, with the statement to run; nil if the column exists.
-    func missingKey(_ columns: [String: Column], _ kind: String) throws -> [PostgresFailure]? {
+    func missingKey(_ columns: [String: Column], _ kind: String) throws -> [PostgresError]? {
         guard let key = type.primaryKey, columns[mapping.columns[key]] == nil else { return nil }
         let name = mapping.columns[key]
         let lack = "The table \(mapping.displayName) of type \(type.name) lacks the column “\(name)”, the class's primary key"

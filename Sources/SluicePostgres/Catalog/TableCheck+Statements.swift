@@ -68,7 +68,7 @@ extension TableCheck {
     }
 
     /// Returns a failure for each required property without a column in an adopted table that has rows.
-    func missingRequired(_ columns: [String: Column]) throws -> [PostgresFailure] {
+    func missingRequired(_ columns: [String: Column]) throws -> [PostgresError] {
         let missing = type.properties.indices.filter { columns[mapping.columns[$0]] == nil }
         let unused = columns.keys.filter { !mapping.columns.contains($0) }
         return try refused(of: missing).map { index in
@@ -85,7 +85,7 @@ extension TableCheck {
     }
 
     /// Returns the failure of a table that lacks columns and cannot receive them; nil for any other table.
-    func unalterable(_ columns: [String: Column]) throws -> PostgresFailure? {
+    func unalterable(_ columns: [String: Column]) throws -> PostgresError? {
         let missing = mapping.columns.indices.filter { columns[mapping.columns[$0]] == nil }
         guard !missing.isEmpty, let owner = try columnsOwner() else { return nil }
         return failure(

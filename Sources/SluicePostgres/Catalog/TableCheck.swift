@@ -22,18 +22,18 @@ struct TableCheck {
     // MARK: Mismatches
 
     /// Returns the mismatches of existing parts, which no statement of `missing` fixes.
-    func misfits() throws -> [PostgresFailure] { try failures(isWhole: false) }
+    func misfits() throws -> [PostgresError] { try failures(isWhole: false) }
 
     /// Returns all mismatches, including missing parts.
-    func failures() throws -> [PostgresFailure] { try failures(isWhole: true) }
+    func failures() throws -> [PostgresError] { try failures(isWhole: true) }
 
-    private func failures(isWhole: Bool) throws -> [PostgresFailure] {
+    private func failures(isWhole: Bool) throws -> [PostgresError] {
         guard let kind = try relationKind() else {
             if !isWhole { return [] }
             return [
                 failure(
                     "The table \(mapping.displayName) of type \(type.name) does not exist.",
-                    fix: "Run `sluice schema apply`, which makes it, or make it yourself: `sluice schema diff` prints the statements.")
+                    fix: "Run `sluice schema apply`, which creates it, or create it with the statements of `sluice schema diff`.")
             ]
         }
         guard kind == "r" || kind == "p" else {
@@ -43,7 +43,7 @@ struct TableCheck {
         var failures = try missingKey(columns, kind) ?? missingRequired(columns)
         // A table that cannot be altered needs one fix for all of its columns.
         if failures.isEmpty, let failure = try unalterable(columns) { return [failure] }
-        failures += type.properties.indices.compactMap { index -> PostgresFailure? in
+        failures += type.properties.indices.compactMap { index -> PostgresError? in
             let column = columns[mapping.columns[index]]
             if column == nil, !isWhole || index == type.primaryKey { return nil }
             return misfit(index, column)
@@ -59,14 +59,14 @@ struct TableCheck {
         return failures
     }
 
-    private func unpartitioned(_ partitions: TimePartitions) -> PostgresFailure {
+    private func unpartitioned(_ partitions: TimePartitions) -> PostgresError {
         failure(
             "The table \(mapping.displayName) of type \(type.name) is not partitioned by range of “\(partitions.property)” with a default partition "
                 + "and the primary key (\(mapping.sqlKey(type))).",
-            fix: "Rename it, run `sluice schema apply`, which makes the partitioned one, and copy its rows; or take ingest.json away.")
+            fix: "Rename it, run `sluice schema apply`, which creates the partitioned one, and copy its rows; or remove ingest.json.")
     }
 
-    func misfit(_ property: Int, _ column: Column?) -> PostgresFailure? {
+    func misfit(_ property: Int, _ column: Column?) -> PostgresError? {
         let form = ColumnForm(type.properties[property], in: schema)
         let place = "The table \(mapping.displayName) of type \(type.name)"
         let name = mapping.columns[property]
@@ -74,7 +74,7 @@ struct TableCheck {
             return failure(
                 "\(place) lacks the column “\(name)”: expected \(form.columnType).",
                 fix:
-                    "Run `sluice schema apply`, which adds it, or add it yourself: `sluice schema diff` prints the statements."
+                    "Run `sluice schema apply`, which adds it, or add it with the statements of `sluice schema diff`."
             )
         }
         let isArray = form.code == .array || form.code == .set
@@ -87,7 +87,7 @@ struct TableCheck {
         return failure("\(place) has the column “\(name)” of the wrong type: expected \(form.columnType), found \(found).")
     }
 
-    func failure(_ message: String, fix: String? = nil) -> PostgresFailure { PostgresFailure(.tableUnfit, message, fix: fix) }
+    func failure(_ message: String, fix: String? = nil) -> PostgresError { PostgresError(.tableUnfit, message, fix: fix) }
 
     // MARK: Catalog queries
 

@@ -26,7 +26,7 @@ enum ConnectionOpener {
         let handle = unsafe withCStrings(entries.map(\.0)) { keywords in
             unsafe withCStrings(entries.map(\.1)) { values in unsafe PQconnectStartParams(keywords, values, 1) }
         }
-        guard let handle = unsafe handle else { throw PostgresFailure(.postgresUnreachable, "libpq has no memory for a connection.") }
+        guard let handle = unsafe handle else { throw PostgresError(.postgresUnreachable, "libpq has no memory for a connection.") }
         do {
             try unsafe finish(handle, name, .now + limit)
             return unsafe (handle, name)
@@ -44,8 +44,8 @@ enum ConnectionOpener {
             let events = status == PGRES_POLLING_READING ? POLLIN : POLLOUT
             do {
                 try unsafe SocketWait.wait(PQsocket(handle), Int16(events), until: deadline)
-            } catch is PostgresSession.DeadlinePassed {
-                throw PostgresFailure(.postgresUnreachable, "\(name) did not answer in time.")
+            } catch let error as PostgresError where error.code == .timeout {
+                throw PostgresError(.postgresUnreachable, "\(name) did not answer in time.")
             } catch {
                 throw unsafe failure(handle, name)
             }
@@ -53,9 +53,9 @@ enum ConnectionOpener {
         }
     }
 
-    private static func failure(_ handle: OpaquePointer, _ name: String) -> PostgresFailure {
+    private static func failure(_ handle: OpaquePointer, _ name: String) -> PostgresError {
         let reason = unsafe String(cString: PQerrorMessage(handle)).shortened
-        return PostgresFailure(.postgresUnreachable, "Connecting to \(name) failed: \(reason)")
+        return PostgresError(.postgresUnreachable, "Connecting to \(name) failed.", cause: .postgres(sqlState: nil, text: reason))
     }
 
     /// Returns `host:port/database` of a connection string, without its secrets.
@@ -64,9 +64,10 @@ enum ConnectionOpener {
         guard let options = unsafe PQconninfoParse(conninfo, &message) else {
             let reason = unsafe message.map { unsafe String(cString: $0).shortened } ?? "out of memory"
             unsafe PQfreemem(message)
-            throw PostgresFailure(
-                .configInvalid, "The PostgreSQL connection string cannot be read: \(reason)",
-                fix: "Use the form “host=… port=5432 dbname=… user=… password=…” or “postgresql://user@host/dbname”.")
+            throw PostgresError(
+                .configInvalid, "The PostgreSQL connection string cannot be read.",
+                fix: "Use the form “host=… port=5432 dbname=… user=… password=…” or “postgresql://user@host/dbname”.",
+                cause: .postgres(sqlState: nil, text: reason))
         }
         defer { unsafe PQconninfoFree(options) }
         var found: [String: String] = [:]

@@ -3,7 +3,7 @@ import SluiceCore
 /// A connection to PostgreSQL with a serial queue of its own. Calls run one after another.
 ///
 /// If the calling task is cancelled, the statement is cancelled on the server and the call throws `CancellationError`. Other
-/// failures are `PostgresFailure`s. Transactions belong to the connection, not to a task: share a connection between tasks only
+/// failures are `PostgresError`s. Transactions belong to the connection, not to a task: share a connection between tasks only
 /// through a `PostgresPool`.
 package actor PostgresConnection {
     private nonisolated let executor: QueueExecutor
@@ -198,9 +198,9 @@ package actor PostgresConnection {
     func rollback() { opened?.rollback() }
 
     private func idleSession() throws -> PostgresSession {
-        guard let opened else { throw PostgresFailure(.postgresUnreachable, "The connection has been closed.") }
+        guard let opened else { throw PostgresError(.postgresUnreachable, "The connection has been closed.") }
         if opened.isStreaming {
-            throw PostgresFailure(
+            throw PostgresError(
                 .postgresStatement, "A statement cannot run while the rows of another are being read from the same connection.",
                 fix: "Use another connection of the pool.")
         }

@@ -7,7 +7,7 @@ extension PostgresPool {
         do {
             return try await shared.ask(statement) { await self.run($0) }
         } catch {
-            throw PostgresFailure.forPort(error)
+            throw PostgresError.forPort(error)
         }
     }
 
@@ -20,7 +20,7 @@ extension PostgresPool {
                     return Gathered(answers: answers.map { .success($0) }, duration: .now - begin)
                 } catch {
                     // The pipeline is one implicit transaction: if the server rejected one statement, none has taken effect.
-                    guard statements.count > 1, (error.error as? PostgresFailure)?.sqlState != nil, !session.isBroken else {
+                    guard statements.count > 1, (error.error as? PostgresError)?.sqlState != nil, !session.isBroken else {
                         throw error.error
                     }
                     return Gathered(

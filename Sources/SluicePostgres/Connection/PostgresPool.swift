@@ -135,10 +135,10 @@ package final class PostgresPool: Sendable {
         }
     }
 
-    private func busy(for limit: Duration) -> PostgresFailure {
-        PostgresFailure(
+    private func busy(for limit: Duration) -> PostgresError {
+        PostgresError(
             .timeout, "All \(size) connections of the pool “\(name)” stayed busy for \(limit).",
-            fix: "Raise the pool's size, or find the statements that take so long.")
+            fix: "Raise the pool's size, or find the slow statements.")
     }
 
     private func giveBack(_ connection: PostgresConnection) async {
@@ -157,5 +157,5 @@ package final class PostgresPool: Sendable {
 
     private func discard() { state.withLock { $0.discard() }?.resume(returning: .open) }
 
-    private var refusal: PostgresFailure { PostgresFailure(.shuttingDown, "The pool “\(name)” has been closed.") }
+    private var refusal: PostgresError { PostgresError(.shuttingDown, "The pool “\(name)” has been closed.") }
 }

@@ -30,7 +30,7 @@ extension PostgresSession {
         }
         guard status == PGRES_COPY_IN else {
             drain()
-            throw PostgresFailure(.postgresStatement, "“\(sql.shortened)” is not a COPY … FROM STDIN.")
+            throw PostgresError(.postgresStatement, "“\(sql.shortened)” is not a COPY … FROM STDIN.")
         }
         do {
             while let chunk = try next() { try put(chunk, sql, deadline) }
@@ -69,9 +69,9 @@ extension PostgresSession {
     private func flush(_ sql: String, _ deadline: ContinuousClock.Instant) throws {
         do {
             try waitToSend(deadline)
-        } catch is DeadlinePassed {
+        } catch let error as PostgresError where error.code == .timeout {
             markBroken()
-            throw PostgresFailure(.timeout, "“\(sql.shortened)” on \(name) took longer than its limit.", mayHaveTakenEffect: false)
+            throw PostgresError(.timeout, "“\(sql.shortened)” on \(name) took longer than its limit.", mayHaveTakenEffect: false)
         } catch {
             throw broke(sql)
         }

@@ -13,6 +13,8 @@ package struct PostgresStatement: Hashable, Sendable {
 }
 
 /// The failure of one of several statements, by its index. Later statements were not run.
+///
+/// A type beside `PostgresError`, because the failure may be a cancellation or an error of the caller's closure.
 package struct PipelineFailure: Error {
     package let statement: Int
     package let error: any Error

@@ -77,8 +77,8 @@ extension PostgresSession {
         if result.tag != "COMMIT" { throw rolledBack }
     }
 
-    var rolledBack: PostgresFailure {
-        PostgresFailure(
+    var rolledBack: PostgresError {
+        PostgresError(
             .postgresStatement, "The transaction on \(name) had failed before its COMMIT and was rolled back.", sqlState: "25P02")
     }
 

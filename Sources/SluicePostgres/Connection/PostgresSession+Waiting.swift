@@ -18,16 +18,16 @@ extension PostgresSession {
     /// - Returns: The deadline of the statement.
     func begin(_ sql: String, _ limit: Duration?) throws -> ContinuousClock.Instant {
         if isBroken {
-            throw PostgresFailure(.postgresUnreachable, "The connection to \(name) is broken; “\(sql.shortened)” was not sent.")
+            throw PostgresError(.postgresUnreachable, "The connection to \(name) is broken; “\(sql.shortened)” was not sent.")
         }
         if isStreaming {
-            throw PostgresFailure(
+            throw PostgresError(
                 .postgresStatement, "“\(sql.shortened)” cannot run while the rows of another statement are being read.",
                 fix: "Use another connection of the pool.")
         }
         // libpq reads a statement up to its first NUL and would omit the rest.
         if sql.utf8.contains(0) {
-            throw PostgresFailure(
+            throw PostgresError(
                 .postgresStatement, "A statement contains a NUL character, which PostgreSQL cannot read (SQLSTATE 22021).",
                 sqlState: "22021")
         }
@@ -50,7 +50,7 @@ extension PostgresSession {
                 // The server now expects COPY data, so the connection is out of step.
                 if unsafe PQresultStatus(result).isCopy {
                     markBroken()
-                    throw PostgresFailure(.postgresStatement, "“\(sql.shortened)” is a COPY; use copyIn.")
+                    throw PostgresError(.postgresStatement, "“\(sql.shortened)” is a COPY; use copyIn.")
                 }
             }
         } catch {
@@ -74,7 +74,7 @@ extension PostgresSession {
         while unsafe PQisBusy(handle) == 1 {
             do {
                 try pump(deadline)
-            } catch is DeadlinePassed {
+            } catch let error as PostgresError where error.code == .timeout {
                 // The second deadline has passed: the server does not react to the cancellation either.
                 if isCancelling { throw unanswered(sql) }
                 isCancelling = true
@@ -90,22 +90,21 @@ extension PostgresSession {
             if unsafe PQresultStatus(result) == PGRES_FATAL_ERROR {
                 unsafe PQclear(result)
                 drain()
-                throw PostgresFailure(.timeout, "“\(sql.shortened)” on \(name) took longer than its limit and was cancelled.")
+                throw PostgresError(.timeout, "“\(sql.shortened)” on \(name) took longer than its limit and was cancelled.")
             }
         }
         return unsafe result
     }
 
-    struct DeadlinePassed: Error {}
-    struct ConnectionBroke: Error {}
-
     /// Sends pending output and reads available input. Waits for either until the deadline.
+    ///
+    /// - Throws: The errors of `SocketWait`, which callers replace by one with the statement.
     func pump(_ deadline: ContinuousClock.Instant) throws {
         let unsent = unsafe PQflush(handle)
-        if unsent < 0 { throw ConnectionBroke() }
+        if unsent < 0 { throw SocketWait.broken }
         let events = unsent > 0 ? POLLIN | POLLOUT : POLLIN
         try waitForSocket(Int16(events), deadline)
-        if unsafe PQconsumeInput(handle) == 0 { throw ConnectionBroke() }
+        if unsafe PQconsumeInput(handle) == 0 { throw SocketWait.broken }
     }
 
     /// Returns when all pending output has been sent, which the server need not answer.
@@ -114,17 +113,17 @@ extension PostgresSession {
     func waitToSend(_ deadline: ContinuousClock.Instant) throws {
         while true {
             let unsent = unsafe PQflush(handle)
-            if unsent < 0 { throw ConnectionBroke() }
+            if unsent < 0 { throw SocketWait.broken }
             if unsent == 0 { return }
             try waitForSocket(Int16(POLLIN | POLLOUT), deadline)
             // A server whose output is not read stops reading.
-            if unsafe PQconsumeInput(handle) == 0 { throw ConnectionBroke() }
+            if unsafe PQconsumeInput(handle) == 0 { throw SocketWait.broken }
         }
     }
 
     func waitForSocket(_ events: Int16, _ deadline: ContinuousClock.Instant) throws {
         let descriptor = unsafe PQsocket(handle)
-        guard descriptor >= 0 else { throw ConnectionBroke() }
+        guard descriptor >= 0 else { throw SocketWait.broken }
         try SocketWait.wait(descriptor, events, until: deadline)
     }
 
@@ -163,12 +162,13 @@ extension PostgresSession {
         // query_canceled: the task's own cancellation.
         if state == "57014", canceller.isRequested { return CancellationError() }
         if unsafe PQstatus(handle) == CONNECTION_BAD { markBroken() }
-        var message = "PostgreSQL (\(name)) refused “\(sql.shortened)”: \(field(Self.field("M")) ?? "") (SQLSTATE \(state))."
-        if let detail = field(Self.field("D")) { message += " \(detail)" }
+        let words = [field(Self.field("M")), field(Self.field("D"))].compactMap(\.self).joined(separator: ". ")
         // A server that shuts down or starts answers every statement with these codes.
         let isLeaving = ["57P01", "57P02", "57P03"].contains(state)
         let code: ErrorCode = isLeaving ? .postgresUnreachable : .postgresStatement
-        var failure = PostgresFailure(code, message, fix: field(Self.field("H")), sqlState: state)
+        var failure = PostgresError(
+            code, "PostgreSQL (\(name)) rejected “\(sql.shortened)”.", fix: field(Self.field("H")),
+            cause: .postgres(sqlState: state, text: words), sqlState: state)
         failure.constraint = field(Self.field("n"))
         failure.schema = field(Self.field("s"))
         failure.table = field(Self.field("t"))
@@ -181,16 +181,17 @@ extension PostgresSession {
     private static func field(_ letter: Unicode.Scalar) -> Int32 { Int32(letter.value) }
 
     /// Marks the connection as broken and returns the failure, with libpq's reason.
-    func broke(_ sql: String) -> PostgresFailure {
+    func broke(_ sql: String) -> PostgresError {
         markBroken()
         let reason = unsafe String(cString: PQerrorMessage(handle)).shortened
-        return PostgresFailure(
-            .postgresUnreachable, "The connection to \(name) broke during “\(sql.shortened)”: \(reason)", mayHaveTakenEffect: true)
+        return PostgresError(
+            .postgresUnreachable, "The connection to \(name) broke during “\(sql.shortened)”.",
+            cause: .postgres(sqlState: nil, text: reason), mayHaveTakenEffect: true)
     }
 
-    private func unanswered(_ sql: String) -> PostgresFailure {
+    private func unanswered(_ sql: String) -> PostgresError {
         markBroken()
-        return PostgresFailure(
+        return PostgresError(
             .postgresUnreachable, "\(name) did not answer “\(sql.shortened)” in time, nor the request to cancel it.",
             mayHaveTakenEffect: true)
     }
@@ -202,14 +203,20 @@ extension ExecStatusType {
 
 /// A wait for one descriptor by `poll(2)`.
 enum SocketWait {
+    /// The deadline has passed.
+    static let late = PostgresError(.timeout, "The connection was not ready in time.")
+    /// The connection cannot be used any more.
+    static let broken = PostgresError(.postgresUnreachable, "The connection is broken.")
+
+    /// - Throws: `late` or `broken`.
     static func wait(_ descriptor: Int32, _ events: Int16, until deadline: ContinuousClock.Instant) throws {
         var entry = pollfd(fd: descriptor, events: events, revents: 0)
         while true {
             let left = deadline - .now
-            if left <= .zero { throw PostgresSession.DeadlinePassed() }
+            if left <= .zero { throw late }
             let ready = unsafe poll(&entry, 1, left.pollMilliseconds)
             if ready > 0 { return }
-            if ready < 0, errno != EINTR { throw PostgresSession.ConnectionBroke() }
+            if ready < 0, errno != EINTR { throw broken }
         }
     }
 }

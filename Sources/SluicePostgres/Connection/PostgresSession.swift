@@ -112,7 +112,7 @@ package final class PostgresSession {
     /// Rejects parameters that cannot be sent. Every sender must call it first.
     func check(_ sql: String, _ parameters: [PostgresParameter]) throws {
         guard let index = parameters.firstIndex(where: \.hasNUL) else { return }
-        throw PostgresFailure(
+        throw PostgresError(
             .badRequest,
             "Parameter $\(index + 1) of “\(sql.shortened)” contains a NUL character, which PostgreSQL cannot store (SQLSTATE 22021).",
             fix: "Leave it out.", sqlState: "22021", clientMessage: "A text contains a NUL character, which cannot be stored.")
@@ -155,7 +155,7 @@ package final class PostgresSession {
 
     /// Removes a statement with a stale plan, so that its next run prepares it again.
     func forget(_ sql: String, after error: any Error) {
-        if (error as? PostgresFailure)?.isStalePlan == true { prepared[sql] = nil }
+        if (error as? PostgresError)?.isStalePlan == true { prepared[sql] = nil }
     }
 
     /// Records that the connection cannot be used any more.

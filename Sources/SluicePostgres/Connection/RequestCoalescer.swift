@@ -77,9 +77,9 @@ final class RequestCoalescer<Question: Sendable, Answer: Sendable>: Sendable {
 
     private static var unanswered: SluiceError { SluiceError(.internalError, "A statement of a combined request has no result.") }
 
-    private static var late: PostgresFailure {
-        PostgresFailure(
-            .timeout, "What is asked of PostgreSQL by many at a time was in line for \(patience).",
-            fix: "Find the statements that take so long.")
+    private static var late: PostgresError {
+        PostgresError(
+            .timeout, "A combined request waited for \(patience) in the queue to PostgreSQL.",
+            fix: "Find the slow statements.")
     }
 }

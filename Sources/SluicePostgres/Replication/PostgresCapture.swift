@@ -29,7 +29,7 @@ package final class PostgresCapture: ChangeSource {
     package func open(_ schema: Schema) async throws -> LSN {
         // A slot has one reader, so an old stream must end first.
         await close()
-        return try await PostgresFailure.translating {
+        return try await PostgresError.translating {
             let slot = names.slot
             try await Self.ensureSlot(slot, pool, logger)
             let opened = try await ReplicationStream.open(
@@ -58,7 +58,7 @@ package final class PostgresCapture: ChangeSource {
         do {
             try await stream.next(into: &batch, waitingAtMost: .milliseconds(milliseconds))
         } catch {
-            throw PostgresFailure.forPort(error)
+            throw PostgresError.forPort(error)
         }
         return batch
     }
@@ -66,7 +66,7 @@ package final class PostgresCapture: ChangeSource {
     package func confirm(_ lsn: LSN) async throws { stream.withLock { $0 }?.confirm(lsn) }
 
     package func hasSeen(_ witness: HistoryAnchor) async throws -> Bool? {
-        switch try await PostgresFailure.translating({ try await History.find(witness, pool) }) {
+        switch try await PostgresError.translating({ try await History.find(witness, pool) }) {
         case .seen: true
         case .unseen: false
         case .forgotten: nil

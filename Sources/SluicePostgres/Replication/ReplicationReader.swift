@@ -56,7 +56,7 @@ final class ReplicationReader {
         defer { unsafe PQclear(result) }
         if let failure = unsafe session.failure(of: result, sql) { throw slotFailure(failure, isStarting: true) }
         guard unsafe PQresultStatus(result) == PGRES_COPY_BOTH else {
-            throw PostgresFailure(.postgresStatement, "“\(sql.shortened)” did not start a replication.")
+            throw PostgresError(.postgresStatement, "“\(sql.shortened)” did not start a replication.")
         }
     }
 
@@ -66,7 +66,7 @@ final class ReplicationReader {
     func run() -> any Error {
         do {
             try loop()
-            return PostgresFailure(.shuttingDown, "The stream of the slot “\(configuration.slot)” has been closed.")
+            return PostgresError(.shuttingDown, "The stream of the slot “\(configuration.slot)” has been closed.")
         } catch {
             return error
         }
@@ -121,10 +121,10 @@ final class ReplicationReader {
             case let kind: throw MalformedMessage(reason: "its kind \(kind) is unknown")
             }
         } catch let malformed as MalformedMessage {
-            throw PostgresFailure(
+            throw PostgresError(
                 .internalError,
-                "A message of the slot “\(configuration.slot)” cannot be read: \(malformed.reason).",
-                fix: "Report this with the versions of PostgreSQL and Sluice.")
+                "A message of the slot “\(configuration.slot)” cannot be read.",
+                fix: "Report this with the versions of PostgreSQL and Sluice.", cause: .text(malformed.reason))
         }
     }
 
@@ -201,7 +201,7 @@ final class ReplicationReader {
         let now = ContinuousClock.now
         let silence = now - lastReceived
         if silence > Self.silenceBeforeGivingUp {
-            throw PostgresFailure(
+            throw PostgresError(
                 .postgresUnreachable, "\(session.name) has been silent for \(silence) on the slot “\(configuration.slot)”.")
         }
         guard isStatusWanted || confirmed > reported || now >= nextStatus else { return }
@@ -247,13 +247,13 @@ final class ReplicationReader {
         let result = unsafe PQgetResult(session.handle)
         defer { unsafe PQclear(result) }
         guard let failure = unsafe session.failure(of: result, "START_REPLICATION") else {
-            return PostgresFailure(.postgresUnreachable, "\(session.name) ended the stream of the slot “\(configuration.slot)”.")
+            return PostgresError(.postgresUnreachable, "\(session.name) ended the stream of the slot “\(configuration.slot)”.")
         }
         return slotFailure(failure, isStarting: false)
     }
 
     private func slotFailure(_ failure: any Error, isStarting: Bool) -> any Error {
-        guard let failure = failure as? PostgresFailure, let state = failure.sqlState else { return failure }
+        guard let failure = failure as? PostgresError, let state = failure.sqlState else { return failure }
         var code: ErrorCode?
         switch state {
         case "55006": code = .slotBusy
@@ -266,6 +266,7 @@ final class ReplicationReader {
         default: break
         }
         guard let code else { return failure }
-        return PostgresFailure(code, "The slot “\(configuration.slot)”: \(failure.message)", sqlState: state)
+        return PostgresError(
+            code, "The slot “\(configuration.slot)” cannot be read.", cause: failure.asSluiceError.cause, sqlState: state)
     }
 }

@@ -60,7 +60,7 @@ package final class ReplicationStream: Sendable {
     /// - Throws: `slotBusy` while another process reads the slot, `slotLost` if the slot is missing or invalidated.
     package static func open(_ configuration: ReplicationConfiguration) async throws -> ReplicationStream {
         guard let pipe = WakePipe() else {
-            throw PostgresFailure(.internalError, "The process has no file descriptor left for reading the slot “\(configuration.slot)”.")
+            throw PostgresError(.internalError, "The process has no file descriptor left for reading the slot “\(configuration.slot)”.")
         }
         let mailbox = ReplicationMailbox(pipe: pipe)
         // The thread resumes `started` once the replication runs or has failed.
@@ -125,7 +125,7 @@ enum ReplicationThread {
             // The thread never ran, so its reference is released here.
             unsafe box.release()
             order.started.resume(
-                throwing: PostgresFailure(.internalError, "No thread could be made for reading the slot “\(order.configuration.slot)”."))
+                throwing: PostgresError(.internalError, "No thread could be created for reading the slot “\(order.configuration.slot)”."))
         }
     }
 

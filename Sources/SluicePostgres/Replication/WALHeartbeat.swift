@@ -13,7 +13,7 @@ package enum WALHeartbeat {
                 _ = try session.query("SELECT pg_logical_emit_message(true, '\(prefix)', '')", cached: true)
             }
         } catch {
-            throw PostgresFailure.forPort(error)
+            throw PostgresError.forPort(error)
         }
     }
 }

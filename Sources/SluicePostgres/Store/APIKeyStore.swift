@@ -23,7 +23,7 @@ package struct APIKeyStore: APIKeyDirectory {
                     "SELECT count(*) FROM sluice.api_key WHERE \(scope)", key.isServer ? [] : [.text(key.user)]
                 ).int(0, 0) ?? 0
             guard count < most else {
-                throw SluiceError(.limitsExceeded, "There are \(count) API keys, and \(most) at most.", fix: "Delete one that is not used.")
+                throw SluiceError(.limitsExceeded, "\(count) API keys exist; the limit is \(most).", fix: "Delete one that is not used.")
             }
             let added = try session.execute(
                 """
@@ -31,7 +31,7 @@ package struct APIKeyStore: APIKeyDirectory {
                 ON CONFLICT DO NOTHING
                 """,
                 [.text(key.id), .text(key.user), .text(key.name), .bool(key.isDisabled), .bool(key.isServer), .bytes(hash)])
-            if added == 0 { throw SluiceError(.nameInUse, "There is an API key '\(key.name)' already.") }
+            if added == 0 { throw SluiceError(.nameInUse, "An API key named '\(key.name)' already exists.") }
         }
     }
 
@@ -61,7 +61,7 @@ package struct APIKeyStore: APIKeyDirectory {
         let scope = user == nil ? "is_server" : "NOT is_server AND user_id = $2"
         try await pool.change(.apiKey(id)) { session in
             let count = try session.execute("\(statement) WHERE id = $1 AND \(scope)", [.text(id)] + (user.map { [.text($0)] } ?? []))
-            if count == 0 { throw SluiceError(.apiKeyNotFound, "There is no API key \(id).") }
+            if count == 0 { throw SluiceError(.apiKeyNotFound, "API key \(id) does not exist.") }
         }
     }
 

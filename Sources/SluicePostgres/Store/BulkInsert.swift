@@ -55,7 +55,7 @@ struct BulkInsert: Sendable {
         var hasTaken = false
         var refused: [RejectedObject] = []
         /// The first error that does not concern values, and the number of such errors.
-        var other: PostgresFailure?
+        var other: PostgresError?
         var others = 0
     }
 
@@ -65,7 +65,7 @@ struct BulkInsert: Sendable {
         do {
             outcome.written += try guarded(session) { try session.execute(sql, parameters(range), cached: true) }
             outcome.hasTaken = true
-        } catch let failure as PostgresFailure where failure.isLasting {
+        } catch let failure as PostgresError where failure.isLasting {
             if !failure.isRefusedWrite {
                 outcome.other = outcome.other ?? failure
                 outcome.others += 1
@@ -116,7 +116,7 @@ struct BulkInsert: Sendable {
         }
     }
 
-    private static func isLasting(_ error: any Error) -> Bool { (error as? PostgresFailure)?.isLasting == true }
+    private static func isLasting(_ error: any Error) -> Bool { (error as? PostgresError)?.isLasting == true }
 
     /// Sends the rows by COPY. PostgreSQL processes a chunk while the next one is encoded.
     private func copy(_ session: PostgresSession) throws -> Int {

@@ -28,7 +28,7 @@ enum ChangesetStart {
     /// - Throws: `badClientFile` for an unknown client, `resync` if the client has begun another session.
     static func read(_ result: PostgresResult, _ origin: Origin, _ session: UInt64) throws -> RowBasis {
         guard let last = result.int(0, 0), let now = result[0, 1].flatMap({ LSN($0) }) else {
-            throw SluiceError(.badClientFile, "There is no client replica \(origin.client).")
+            throw SluiceError(.badClientFile, "Client replica \(origin.client) does not exist.")
         }
         // The newer session sends the outstanding changesets again and receives their outcome.
         guard result.int(0, 4) == Int64(clamping: session) else {
@@ -53,8 +53,8 @@ enum ChangesetStart {
     static func rejectedObjects(_ result: PostgresResult, _ client: ClientID) throws -> Set<ObjectKey> {
         guard result.count <= Limits.untoldObjects else {
             throw SluiceError(
-                .resync, "Client replica \(client) has not noted that writes to more than \(Limits.untoldObjects) objects were undone.",
-                fix: "Nothing: it is told again when it comes back, and notes it with its next upload.")
+                .resync, "Client replica \(client) has not acknowledged compensating writes for more than \(Limits.untoldObjects) objects.",
+                fix: "Nothing: it receives them again after its reconnect, and acknowledges them with its next upload.")
         }
         var objects: Set<ObjectKey> = []
         for row in 0..<result.count {

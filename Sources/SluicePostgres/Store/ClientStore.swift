@@ -65,7 +65,8 @@ package struct ClientStore: Sendable {
                 id: id, secret: secret, user: user, oldestBase: oldestBase, applied: applied, position: position, point: point)
             if let record { return record }
             guard ContinuousClock.now < end else {
-                throw SluiceError(.timeout, "A write of the session before of client replica \(id) is under way for \(Self.patience).")
+                throw SluiceError(
+                    .timeout, "A write of the previous session of client replica \(id) has been running for \(Self.patience).")
             }
             // The connection is free between two attempts, so that waiting clients occupy none.
             try await Task.sleep(for: .milliseconds(200))
@@ -100,7 +101,7 @@ package struct ClientStore: Sendable {
             let opened: PostgresResult
             do throws(PipelineFailure) { opened = try session.pipeline(begin)[1] } catch {
                 // lock_not_available: a write of the previous session holds the row.
-                if (error.error as? PostgresFailure)?.sqlState == "55P03" { return nil }
+                if (error.error as? PostgresError)?.sqlState == "55P03" { return nil }
                 throw error.error
             }
             // The update matched no row; a second query finds the reason.
@@ -129,14 +130,15 @@ package struct ClientStore: Sendable {
             "SELECT user_id, sha256(secret) = sha256($2), pg_current_wal_insert_lsn() FROM sluice.client WHERE id = $1",
             [.int(Int64(clamping: id.rawValue)), .bytes(secret)], cached: true)
         guard let owner = result[0, 0], result.bool(0, 1) == true else {
-            return SluiceError(.badClientFile, "There is no client replica \(id) with this secret.")
+            return SluiceError(.badClientFile, "Client replica \(id) does not exist, or has another secret.")
         }
         guard owner == user else { return SluiceError(.userMismatch, "Client replica \(id) belongs to another user than \(user).") }
         let end = result[0, 2].flatMap { LSN($0) } ?? .zero
         let seen = end < applied ? "\(applied)" : position.map { "transaction \($0.transaction) at \($0.lsn)" } ?? ""
         return SluiceError(
             .badClientFile,
-            "Client replica \(id) has seen \(seen), the database has not; its log ends at \(end): it was restored from an older backup.")
+            "Client replica \(id) has seen \(seen), which the database lacks; its log ends at \(end): it was restored from an older backup."
+        )
     }
 
     /// Returns the user's clients, each with the time (UTC, ISO 8601) at which it last began a session or wrote. Newest first.

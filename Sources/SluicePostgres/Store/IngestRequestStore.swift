@@ -131,6 +131,7 @@ package struct IngestRequestStore: Sendable {
     }
 
     private static func lost(_ key: Key) -> SluiceError {
-        SluiceError(.idempotencyKeyInUse, "The request with the key '\(key.key.prefix(80))' took too long and was taken over by another.")
+        SluiceError(
+            .idempotencyKeyInUse, "The request with the key '\(key.key.prefix(80))' took too long, and another request took over its key.")
     }
 }

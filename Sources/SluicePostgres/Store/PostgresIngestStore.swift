@@ -79,7 +79,7 @@ package struct PostgresIngestStore: Sendable {
                     isWritten = true
                     return result
                 }
-            } catch let failure as PostgresFailure where isWritten && failure.isLasting {
+            } catch let failure as PostgresError where isWritten && failure.isLasting {
                 // The first run has been rolled back. This one fails at the statement of the row at fault.
                 return try session.inTransaction {
                     try session.script("SET CONSTRAINTS ALL IMMEDIATE")
@@ -112,7 +112,7 @@ package struct PostgresIngestStore: Sendable {
     /// The caller repeats the call regularly, with one call per topic at a time. A claim lasts until `release` or the loss of the
     /// connection.
     package func claim(topic: String, partitions: Int32) async throws -> Set<Int32> {
-        do { return try await locks.claim(topic, of: partitions) } catch { throw PostgresFailure.forPort(error) }
+        do { return try await locks.claim(topic, of: partitions) } catch { throw PostgresError.forPort(error) }
     }
 
     /// Releases the claimed partitions of a topic.
@@ -136,8 +136,8 @@ package struct PostgresIngestStore: Sendable {
         for (partition, step) in steps where offsets["\(partition)"] != step.from {
             throw SluiceError(
                 .badMessageOrder,
-                "Partition \(partition) of \(topic) is at another offset than \(step.from), from which this sink wanted to write.",
-                fix: "Nothing: another sink is at work; this one starts again from the stored offset.")
+                "Partition \(partition) of \(topic) is at another offset than this sink's \(step.from).",
+                fix: "Nothing: another sink is active. This one starts again from the stored offset.")
         }
         try session.execute(
             "UPDATE sluice.ingest_offset AS o SET next_offset = u.next FROM unnest($2::int[], $3::bigint[]) AS u(partition, next) "

@@ -38,7 +38,7 @@ package struct PostgresRowStore: Sendable {
     /// of a changeset is on disk only after `durable`. If a statement waits longer than 200 ms for a lock, the transaction begins
     /// again on a connection for waiting transactions, without that limit.
     /// - Returns: The result of the body, and an LSN at or after the commit.
-    /// - Throws: `RowRejection` if a constraint or trigger rejects the values of a row. The error is `writeNotAllowed` if it does so
+    /// - Throws: `DatabaseRejection` if a constraint or trigger rejects the values of a row. The error is `writeNotAllowed` if it does so
     ///   only at the commit.
     package func transaction<R: Sendable>(
         _ body: @Sendable (PostgresRowTransaction, PostgresSession) throws -> R
@@ -86,7 +86,7 @@ package struct PostgresRowStore: Sendable {
         while true {
             do {
                 return try await body(waits)
-            } catch let failure as PostgresFailure {
+            } catch let failure as PostgresError {
                 // lock_not_available: begin again where a wait blocks no other transaction.
                 if failure.sqlState == "55P03", !waits {
                     waits = true
@@ -110,16 +110,9 @@ package struct PostgresRowStore: Sendable {
     }
 }
 
-/// A row whose values PostgreSQL rejected. The transaction was rolled back.
-package struct RowRejection: Error {
-    package var object: ObjectKey
-    /// `true` if a foreign key rejected the row.
-    package var isReference: Bool
-    /// `writeNotAllowed`, with PostgreSQL's message as its detail.
-    package var error: SluiceError
-}
-
 /// An insertion without effect: another transaction has just inserted the row, or a trigger suppressed it.
+///
+/// A type beside `PostgresError`, because PostgreSQL reports success. It never leaves the store, which repeats the transaction.
 struct RowCollision: Error {}
 
 /// A stored row, with the data that merging needs.

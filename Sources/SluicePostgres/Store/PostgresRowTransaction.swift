@@ -84,7 +84,7 @@ package struct PostgresRowTransaction: Sendable {
 
     /// Queues the write of a row that `load` or `open` has locked, and of its clocks.
     ///
-    /// If PostgreSQL rejects the values, the call that runs the statement throws `RowRejection`.
+    /// If PostgreSQL rejects the values, the call that runs the statement throws `DatabaseRejection`.
     /// - Parameter deleted: The position that the clocks record for a deleted object; nil if the object exists.
     package func write(_ type: String, key: Value, _ write: StoredWrite, clocks: [UInt8], deleted: LSN? = nil) throws {
         var statement = RowStatement(try tables(type), key)
@@ -140,7 +140,7 @@ package struct PostgresRowTransaction: Sendable {
     /// Runs the queued statements and commits.
     ///
     /// - Returns: An LSN at or after the commit.
-    /// - Throws: `RowRejection` if PostgreSQL rejects a queued write; `writeNotAllowed` if it rejects values only now (a deferred
+    /// - Throws: `DatabaseRejection` if PostgreSQL rejects a queued write; `writeNotAllowed` if it rejects values only now (a deferred
     ///   constraint).
     func commit(_ connection: PostgresSession) throws -> LSN {
         _ = try run([], connection)
@@ -150,7 +150,7 @@ package struct PostgresRowTransaction: Sendable {
             guard results[0].tag == "COMMIT" else { throw connection.rolledBack }
             return results[1][0, 0].flatMap { LSN($0) } ?? .zero
         } catch let failure as PipelineFailure {
-            if failure.statement == 0, let refused = failure.error as? PostgresFailure, refused.isRefusedWrite {
+            if failure.statement == 0, let refused = failure.error as? PostgresError, refused.isRefusedWrite {
                 throw refused.refusal(of: try waiting.types.map { try tables($0).mapping })
             }
             throw failure.error
@@ -170,10 +170,10 @@ package struct PostgresRowTransaction: Sendable {
         } catch let failure as PipelineFailure {
             // Only a queued write has an object to blame.
             guard kinds.indices.contains(failure.statement), case .write(let object, _) = kinds[failure.statement],
-                let refused = failure.error as? PostgresFailure, refused.isRefusedWrite
+                let refused = failure.error as? PostgresError, refused.isRefusedWrite
             else { throw failure.error }
-            throw RowRejection(
-                object: object, isReference: refused.sqlState == "23503", error: refused.refusal(of: [try tables(object.type).mapping]))
+            throw DatabaseRejection(
+                object: object, error: refused.refusal(of: [try tables(object.type).mapping]), isReference: refused.sqlState == "23503")
         }
     }
 }
@@ -198,13 +198,13 @@ private final class Waiting: Sendable {
         case write(ObjectKey, isInsert: Bool)
         case other
 
-        /// Throws if a write changed no row: `RowCollision` for an insertion, else `RowRejection`.
+        /// Throws if a write changed no row: `RowCollision` for an insertion, else `DatabaseRejection`.
         func check(_ result: PostgresResult) throws {
             guard case .write(let object, let isInsert) = self, result.affected == 0 else { return }
             if isInsert { throw RowCollision() }
             let name = "\(object.type) \(StoreText.key(object.key))"
-            throw RowRejection(
-                object: object, isReference: false,
+            throw DatabaseRejection(
+                object: object,
                 error: SluiceError(.writeNotAllowed, "\(name): PostgreSQL changed no row; a trigger may have suppressed it."))
         }
     }

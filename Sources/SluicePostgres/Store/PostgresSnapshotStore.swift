@@ -77,7 +77,7 @@ package struct PostgresSnapshotStore: Sendable {
                 }
             }
         } catch {
-            throw PostgresFailure.forPort(error)
+            throw PostgresError.forPort(error)
         }
     }
 

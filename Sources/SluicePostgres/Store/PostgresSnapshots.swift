@@ -182,8 +182,8 @@ private struct SnapshotPart: Sendable {
             // The condition contains the rules, which clients may not see.
             throw SluiceError(
                 .queryUnsupported, "A limit is not possible on a query of class \(shape.type.name) that PostgreSQL cannot apply alone.",
-                fix: "Compare without [c], and numbers with numbers of their own type.",
-                detail: String(predicate.canonicalText.prefix(200)))
+                value: String(predicate.canonicalText.prefix(200)),
+                fix: "Compare without [c], and numbers with numbers of their own type.")
         }
         var known = [shape.type.name: SQLTable(name: shape.table, columns: shape.columns)]
         for link in first.links where known[link.target.name] == nil {

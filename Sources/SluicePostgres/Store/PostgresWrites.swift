@@ -42,10 +42,10 @@ package struct PostgresWrites: WriteStore {
                     }
                 }
             }
-        } catch let refused as RowRejection {
+        } catch var refused as DatabaseRejection {
             // Objects of one changeset that reference each other are rejected together, so the committer must recognize the case.
-            let isWithin = refused.isReference && attempt.images.links(refused.object, keys)
-            throw DatabaseRejection(object: refused.object, error: refused.error, isWithin: isWithin)
+            refused.isWithin = refused.isReference && attempt.images.links(refused.object, keys)
+            throw refused
         }
         let (decision, compensation) = written.0
         return WriteOutcome(lsn: written.lsn, rejected: decision.rejected, compensation: compensation, futile: decision.futile)

@@ -52,7 +52,7 @@ struct SmallViews: Sendable {
                 let begin = ContinuousClock.now
                 return Gathered(answers: try read(views, session), duration: .now - begin)
             }
-        } catch let failure as PostgresFailure where failure.isStalePlan && views.count == 1 {
+        } catch let failure as PostgresError where failure.isStalePlan && views.count == 1 {
             // The path for large views runs its statements without prepared plans.
             return Gathered(answers: [.success(.large)])
         } catch {

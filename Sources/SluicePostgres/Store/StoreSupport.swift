@@ -8,7 +8,7 @@ extension PostgresPool {
         do {
             return try await withSession(body)
         } catch {
-            throw PostgresFailure.forPort(error)
+            throw PostgresError.forPort(error)
         }
     }
 

@@ -79,7 +79,7 @@ package struct UserStore: Sendable {
     }
 
     private static func found(_ count: Int, _ id: String) throws {
-        if count == 0 { throw SluiceError(.userNotFound, "There is no user \(id).") }
+        if count == 0 { throw SluiceError(.userNotFound, "User \(id) does not exist.") }
     }
 
     private static func record(_ result: PostgresResult, _ row: Int) throws -> UserAccount {

@@ -2,6 +2,8 @@ package import SluiceCore
 import SluiceValues
 
 /// The reason why a table's value does not fit its property, or a row does not fit the change log.
+///
+/// A type beside `PostgresError`: a misfit is quarantined and not reported, and the decoder of rows throws 16 bytes as a type.
 package struct Misfit: Error, Hashable, Sendable {
     package var reason: String
 

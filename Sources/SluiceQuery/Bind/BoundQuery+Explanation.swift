@@ -38,7 +38,7 @@ private struct Explanation {
                 ($0.isExcluded ? "-" : "") + String(decoding: $0.word, as: UTF8.self) + ($0.isPrefix ? "*" : "")
             }
             return ["\(indent)\(text(side)) contains the words \(words.joined(separator: " "))"]
-        case .within(let side, let geometry): return ["\(indent)\(text(side)) lies in \(geometry.kind)"]
+        case .within(let side, let geometry): return ["\(indent)\(text(side)) is within \(geometry.kind)"]
         }
     }
 

@@ -22,30 +22,25 @@ package enum Geometry: Hashable, Sendable {
         }
     }
 
-    enum Flaw: Error {
-        case shape(String)
-        case argument(SluiceError)
-    }
-
-    init(box low: Place, _ high: Place) throws(Flaw) {
+    init(box low: Place, _ high: Place) throws(QueryError) {
         guard low.latitude <= high.latitude else {
-            throw .shape("the first corner of a box is the south-western one, but \(low.latitude) is north of \(high.latitude)")
+            throw QueryError("the first corner of a box is the south-western one, but \(low.latitude) is north of \(high.latitude)")
         }
         self = .box(low, high)
     }
 
-    init(circle center: Place, radians: Double) throws(Flaw) {
-        guard radians >= 0, radians.isFinite else { throw .shape("The radius of a circle must be a non-negative number") }
+    init(circle center: Place, radians: Double) throws(QueryError) {
+        guard radians >= 0, radians.isFinite else { throw QueryError("The radius of a circle must be a non-negative number") }
         self = .circle(center, radians: radians)
     }
 
-    init(polygon loops: [[Place]]) throws(Flaw) {
-        guard let outer = loops.first else { throw .shape("Polygon has no rings.") }
+    init(polygon loops: [[Place]]) throws(QueryError) {
+        guard let outer = loops.first else { throw QueryError("Polygon has no rings.") }
         var closed: [[Place]] = []
         for loop in loops { closed.append(try Geometry.opened(loop)) }
         for (index, hole) in closed.enumerated().dropFirst() {
             for vertex in hole where !Geometry.contains(closed[0], vertex) && !outer.contains(vertex) {
-                throw .shape(
+                throw QueryError(
                     "Secondary ring \(index) not contained by first exterior ring - secondary rings must be holes in the first ring")
             }
         }
@@ -53,18 +48,18 @@ package enum Geometry: Hashable, Sendable {
     }
 
     /// Returns a loop without its last point, counterclockwise.
-    private static func opened(_ loop: [Place]) throws(Flaw) -> [Place] {
-        guard let first = loop.first, let last = loop.last else { throw .shape("Ring has no vertices") }
+    private static func opened(_ loop: [Place]) throws(QueryError) -> [Place] {
+        guard let first = loop.first, let last = loop.last else { throw QueryError("Ring has no vertices") }
         guard loop.count > 1, first == last else {
-            throw .shape(
+            throw QueryError(
                 "Ring is not closed, first vertex '[\(first.longitude), \(first.latitude)]' does not equal last vertex "
                     + "'[\(last.longitude), \(last.latitude)]'")
         }
         var vertices = Array(loop.dropLast())
-        guard Set(vertices).count >= 3 else { throw .shape("Ring with \(vertices.count) vertices must have at least 3 distinct ones") }
+        guard Set(vertices).count >= 3 else { throw QueryError("Ring with \(vertices.count) vertices must have at least 3 distinct ones") }
         // A point repeated in a row counts once.
         vertices = vertices.indices.filter { vertices[$0] != vertices[($0 + 1) % vertices.count] }.map { vertices[$0] }
-        guard Set(vertices).count == vertices.count else { throw .shape("Ring has a vertex twice") }
+        guard Set(vertices).count == vertices.count else { throw QueryError("Ring has a vertex twice") }
         return area(vertices) < 0 ? vertices.reversed() : vertices
     }
 

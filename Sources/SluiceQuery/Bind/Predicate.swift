@@ -72,10 +72,10 @@ extension Query {
             schema: schema, type: type, arguments: arguments.map { .value($0) }, aliases: QueryAliases(),
             diagnostic: QueryDiagnostic(source: source))
         let condition = try binder.bind(tree.root)
-        do throws(RowObstacle) {
+        do throws(QueryError) {
             return Predicate(type: type, bound: try RowLowering(type: type, variable: 0).lower(condition))
         } catch {
-            throw binder.unsupported(error.construct, at: error.position)
+            throw binder.unsupported(error.text, at: error.position)
         }
     }
 }

@@ -27,48 +27,52 @@ struct ShapeBinder {
     }
 
     private func geometry(_ shape: GeoShape, at position: SourcePosition) throws(SluiceError) -> Geometry {
-        do throws(Geometry.Flaw) {
-            switch shape {
-            case .box(let low, let high): return try Geometry(box: place(low), place(high))
-            case .circle(let center, let radians): return try Geometry(circle: place(center), radians: coordinate(radians))
-            case .polygon(let loops):
-                var places: [[Geometry.Place]] = []
-                for loop in loops {
-                    var points: [Geometry.Place] = []
-                    for point in loop { points.append(try place(point)) }
-                    places.append(points)
-                }
-                return try Geometry(polygon: places)
+        switch shape {
+        case .box(let low, let high):
+            let corners = (try place(low, of: position), try place(high, of: position))
+            return try valid(position) { () throws(QueryError) in try Geometry(box: corners.0, corners.1) }
+        case .circle(let center, let radians):
+            let (center, radians) = (try place(center, of: position), try coordinate(radians))
+            return try valid(position) { () throws(QueryError) in try Geometry(circle: center, radians: radians) }
+        case .polygon(let loops):
+            var places: [[Geometry.Place]] = []
+            for loop in loops {
+                var points: [Geometry.Place] = []
+                for point in loop { points.append(try place(point, of: position)) }
+                places.append(points)
             }
-        } catch {
-            switch error {
-            case .shape(let sentence): throw diagnostic.error(.queryShape, "Invalid region in GEOWITHIN query: \(sentence)", at: position)
-            case .argument(let error): throw error
-            }
+            return try valid(position) { () throws(QueryError) in try Geometry(polygon: places) }
         }
     }
 
-    private func place(_ point: GeoPoint) throws(Geometry.Flaw) -> Geometry.Place {
+    /// Returns the shape at a position.
+    private func valid(_ position: SourcePosition, _ shape: () throws(QueryError) -> Geometry) throws(SluiceError) -> Geometry {
+        do throws(QueryError) { return try shape() } catch { throw invalid(error.text, at: position) }
+    }
+
+    private func invalid(_ reason: String, at position: SourcePosition) -> SluiceError {
+        diagnostic.error(.queryShape, "Invalid region in GEOWITHIN query: \(reason)", at: position)
+    }
+
+    /// - Parameter position: The position of the shape.
+    private func place(_ point: GeoPoint, of position: SourcePosition) throws(SluiceError) -> Geometry.Place {
         let (longitude, latitude) = (try coordinate(point.longitude), try coordinate(point.latitude))
         guard let place = Geometry.Place(longitude: longitude, latitude: latitude) else {
-            throw .shape("Longitude/latitude is out of bounds, lng: \(longitude) lat: \(latitude)")
+            throw invalid("Longitude/latitude is out of bounds, lng: \(longitude) lat: \(latitude)", at: position)
         }
         if let altitude = point.altitude { _ = try coordinate(altitude) }
         return place
     }
 
-    private func coordinate(_ coordinate: GeoCoordinate) throws(Geometry.Flaw) -> Double {
+    private func coordinate(_ coordinate: GeoCoordinate) throws(SluiceError) -> Double {
         switch coordinate.kind {
         case .literal(let literal):
             guard let number = Number(QueryConstant(literal).value) else { return .nan }
             return number.asDouble
         case .argument(let index):
-            let value: QueryArgument
-            do throws(SluiceError) { value = try argument(index, at: coordinate.position) } catch { throw .argument(error) }
-            guard case .value(let inner) = value, let number = Number(inner) else {
-                throw .argument(
-                    diagnostic.error(
-                        .queryArgument, "Invalid parameter $\(index) used in a shape: it is no number", at: coordinate.position))
+            guard case .value(let inner) = try argument(index, at: coordinate.position), let number = Number(inner) else {
+                throw diagnostic.error(
+                    .queryArgument, "Invalid parameter $\(index) used in a shape: it is no number", at: coordinate.position)
             }
             return number.asDouble
         }

@@ -131,7 +131,7 @@ private struct ChoicePrinter {
         guard split.residual == nil else {
             throw SluiceError(
                 .queryUnsupported, "A limit cannot count in an order through class \(link.target.name): PostgreSQL cannot apply its rules.",
-                fix: "Order by other properties.", detail: String(link.readable.canonicalText.prefix(200)))
+                value: String(link.readable.canonicalText.prefix(200)), fix: "Order by other properties.")
         }
         if firstParameters.updateValue(first, forKey: link.target.name) == nil { parameters += split.condition.parameters }
         let key = Self.column(name, target.table, link.target, target.key)

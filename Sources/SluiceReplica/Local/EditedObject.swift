@@ -98,7 +98,7 @@ final class EditedObject {
     ) throws(SluiceError) -> [([EditStep], Edit.Action)] {
         let inner = path.isEmpty ? nil : target.place(path, for: context)
         if inner == nil, !path.isEmpty {
-            throw SluiceError(.internalError, "A change of \(type.name).\(property.name) leads to a place that is not there.")
+            throw SluiceError(.internalError, "A change of \(type.name).\(property.name) leads to a place that does not exist.")
         }
         let steps = inner?.path ?? []
         func reference(_ index: Int) -> ElementRef? {

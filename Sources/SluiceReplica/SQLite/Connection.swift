@@ -67,7 +67,7 @@ package final class Connection {
             if isDamage(extended) { throw damage(extended, "opening it") }
             throw SluiceError(
                 .replicaCorrupt, "The local file \(path) cannot be opened: \(message).",
-                fix: "See that the folder exists and that this user may read and write it.")
+                fix: "Check that the folder exists and that this user may read and write it.")
         }
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, 10_000)
@@ -127,7 +127,7 @@ package final class Connection {
         if code != SQLITE_OK {
             throw SluiceError(
                 .internalError, "The log of the local file cannot be written to the disk (\(code)).",
-                fix: "See that the disk has room and is whole.")
+                fix: "Check that the disk has room and no faults.")
         }
     }
 
@@ -175,7 +175,7 @@ package final class Connection {
         let file = sluice_vfs_damage(&offset).map { String(cString: $0) } ?? ""
         if code == SLUICE_VFS_FOREIGN {
             return SluiceError(
-                .replicaCorrupt, "\(file) is a database without page sums: another program made it, or a release before page sums.",
+                .replicaCorrupt, "\(file) is a database without page checksums: another program created it, or an older release.",
                 fix: """
                     Move it away and open anew: a synced Realm is downloaded afresh. Carry the objects of a local one over with the \
                     release that wrote it.
@@ -183,7 +183,7 @@ package final class Connection {
         }
         let mark = file + SLUICE_VFS_MARK_ENDING
         // Without its mark file, the WAL ends where the damage begins.
-        let rest = file.hasSuffix("-wal") ? " Or delete \(mark) to open the state before the damage: what was committed later is lost." : ""
+        let rest = file.hasSuffix("-wal") ? " Or delete \(mark) to open the state before the damage; later commits are lost." : ""
         return SluiceError(
             .replicaCorrupt, "The file \(file) is damaged: from byte \(offset) on it is not what was written (while \(doing)).",
             fix: ErrorCode.replicaCorrupt.fix + rest)

@@ -38,7 +38,7 @@ extension EmailPasswordAuth {
 
     private static var password: AppError {
         .notOffered(
-            "Resetting a password", "Have the server's operator delete the account and register anew, or log in with other credentials.")
+            "Resetting a password", "Ask the server's operator to delete the account and register again, or log in with other credentials.")
     }
 
     public func confirmUser(_ token: String, tokenId: String, completion: @Sendable @escaping ((any Error)?) -> Void) {

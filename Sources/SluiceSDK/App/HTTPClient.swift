@@ -79,7 +79,7 @@ struct HTTPClient: Sendable {
             }
             switch result {
             case .success(let response): return (response.body, response.status)
-            case .failure(let error): throw unreachable(request.url, error.message)
+            case .failure(let error): throw unreachable(request.url, error.operatorText)
             }
         }
     #endif

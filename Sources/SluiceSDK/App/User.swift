@@ -72,7 +72,7 @@ public final class User: Hashable, Sendable {
             default: throw SluiceError(error.httpStatusCode == 401 ? .invalidSession : .connectionFailed, error.message)
             }
         } catch {
-            throw SluiceError(.connectionFailed, "\(error)")
+            throw SluiceError(.connectionFailed, "The access token could not be refreshed.", cause: ErrorCause(error))
         }
     }
 

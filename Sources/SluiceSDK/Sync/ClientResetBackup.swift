@@ -100,7 +100,7 @@ extension SyncSession {
         OpenFile.unlessOpen(token.path) { try? ClientResetBackup.move(token.path, to: token.backup) }
     }
 
-    @available(*, deprecated, message: "The token says which app it is of.")
+    @available(*, deprecated, message: "The token names the app that it belongs to.")
     public static func immediatelyHandleError(_ token: SyncError.ActionToken, syncManager: SyncManager) {
         immediatelyHandleError(token)
     }

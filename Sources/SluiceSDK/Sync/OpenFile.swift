@@ -41,7 +41,7 @@ final class OpenFile: Sendable {
     static func of(_ configuration: Realm.Configuration) throws -> (OpenFile, isNew: Bool) {
         let types = configuration.classes
         if types.isEmpty {
-            throw Realm.Error(.schemaMismatch, "Set objectTypes in the configuration: no model classes were found by themselves.")
+            throw Realm.Error(.schemaMismatch, "Set objectTypes in the configuration: no model classes were found automatically.")
         }
         guard let path = configuration.path else { throw Realm.Error(.fileAccess, "The configuration has no fileURL.") }
         opening.lock()
@@ -112,7 +112,7 @@ final class OpenFile: Sendable {
         isNew = !FileManager.default.fileExists(atPath: path)
         if let seed = configuration.seedFilePath { try RealmFiles.plant(seed, at: path) }
         if isReadOnly, !FileManager.default.fileExists(atPath: path) {
-            throw Realm.Error(.fileNotFound, "There is no Realm file at \(path), and it is opened for reading only.")
+            throw Realm.Error(.fileNotFound, "No Realm file exists at \(path), and it is opened for reading only.")
         }
         if sync == nil { try MigrationRun(path: path, configuration: configuration, schemas: schemas).run() }
         let schema = SluiceCore.Schema(schemas.map { $0.objectType(isSynced: sync != nil) })
@@ -140,7 +140,7 @@ final class OpenFile: Sendable {
         if configuration.encryptionKey != nil { throw Realm.Error.encryption }
         guard configuration.syncConfiguration != nil else { return }
         if configuration.readOnly {
-            throw Realm.Error(.invalidInput, "A synced Realm cannot be read only: what the server sends is written.")
+            throw Realm.Error(.invalidInput, "A synced Realm cannot be read only: the server's changes are written to it.")
         }
     }
 
@@ -158,7 +158,7 @@ final class OpenFile: Sendable {
         guard let claim = try asRealmError({ try SyncClaim.take(path) }) else {
             throw Realm.Error(
                 .multipleSyncAgents,
-                "The synced Realm at path '\(path)' is open in another process, and one at a time syncs it. Close it there.")
+                "The synced Realm at path '\(path)' is open in another process, and only one process may sync it. Close it there.")
         }
         return claim
     }

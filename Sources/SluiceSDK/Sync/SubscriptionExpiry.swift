@@ -91,7 +91,7 @@ final class SubscriptionExpiry: Sendable {
     /// - Returns: `true` if there were any.
     private func drop() throws -> Bool {
         guard let stored = try SubscriptionExpiry.drop(replica, unless: { self.state.withLock(\.isClosed) }) else { return false }
-        session?.log(.info, .session, "The time of subscriptions is over; the set \(stored.version) is committed without them.")
+        session?.log(.info, .session, "Subscriptions expired; the set \(stored.version) is committed without them.")
         return true
     }
 

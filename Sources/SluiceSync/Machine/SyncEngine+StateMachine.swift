@@ -334,7 +334,7 @@ extension SyncStateMachine {
         case .idle, .ended: break
         case .waiting(let until): if until <= now { attempt() }
         case .refreshing(let until):
-            if until <= now { refreshFailed(SluiceError(.timeout, "No access token came within \(timing.connect) ms.")) }
+            if until <= now { refreshFailed(SluiceError(.timeout, "No access token arrived within \(timing.connect) ms.")) }
         case .connecting(let until), .loading(let until), .greeting(let until):
             if until <= now { fail(SluiceError(.timeout, "The gateway did not answer within \(timing.connect) ms.")) }
         case .open: watch()

@@ -15,7 +15,7 @@ extension SyncStateMachine {
         case (.open, _):
             prove()
             inSession(message)
-        default: blame(SluiceError(.badMessageOrder, "The gateway sent something before Welcome."))
+        default: blame(SluiceError(.badMessageOrder, "The gateway sent a message before Welcome."))
         }
     }
 
@@ -78,7 +78,7 @@ extension SyncStateMachine {
             pump()
         case .markReached(let id):
             guard session?.marksSent.contains(id) == true else {
-                return blame(SluiceError(.badMessageOrder, "Mark \(id) was reached, which was not sent."))
+                return blame(SluiceError(.badMessageOrder, "The gateway reported barrier \(id), which was not sent."))
             }
             reached(id)
         case .queryError(let version, let error): refuseSet(version, error)
@@ -94,7 +94,7 @@ extension SyncStateMachine {
 
     private mutating func stage(_ rows: StagedRows?) {
         guard var bootstrap = session?.bootstrap else {
-            blame(SluiceError(.badMessageOrder, "Rows of a bootstrap came outside of one."))
+            blame(SluiceError(.badMessageOrder, "Rows of a bootstrap arrived outside of one."))
             return
         }
         guard let rows else { return }
@@ -110,7 +110,7 @@ extension SyncStateMachine {
         _ version: UInt64, _ lsn: LSN, _ types: [Int]?, _ held: [UInt8], _ taken: UInt64, _ writeTime: HybridTime
     ) {
         guard let bootstrap = session?.bootstrap, bootstrap.version == version else {
-            blame(SluiceError(.badMessageOrder, "The end of a bootstrap of version \(version) came outside of one."))
+            blame(SluiceError(.badMessageOrder, "The end of a bootstrap of version \(version) arrived outside of one."))
             return
         }
         // A class without a subscription is empty in the new view, even if the gateway did not list it.

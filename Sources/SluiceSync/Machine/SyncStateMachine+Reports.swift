@@ -8,7 +8,7 @@ extension SyncStateMachine {
     mutating func report(_ error: SluiceError, undone: [ObjectKey] = [], changeset: UInt64 = 0) {
         var report = PBReportError()
         report.code = UInt32(error.code.rawValue)
-        report.message = String(error.message.prefix(2_000))
+        report.message = String(error.operatorText.prefix(2_000))
         report.writes = undone.prefix(Limits.reportedWrites).compactMap { PBReportedWrite(changeset: changeset, $0) }
         send(.reportError(report))
     }

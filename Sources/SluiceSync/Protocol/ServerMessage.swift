@@ -112,7 +112,7 @@ extension ServerMessage {
             guard !reader.isAtEnd else { return nil }
             let tag = try reader.tag()
             guard tag.type == .lengthDelimited, tag.field == 3 || tag.field == 5 else { return nil }
-            guard let schema else { throw SluiceError(.badMessageOrder, "Rows came before Welcome.") }
+            guard let schema else { throw SluiceError(.badMessageOrder, "Rows arrived before Welcome.") }
             let content = reader.nested(try reader.content())
             guard reader.isAtEnd else { throw .malformed("a message says two things") }
             return tag.field == 3

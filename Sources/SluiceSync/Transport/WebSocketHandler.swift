@@ -112,7 +112,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     // MARK: Errors
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        queue.finish(SluiceError(.connectionFailed, "The connection broke: \(error)."))
+        queue.finish(SluiceError(.connectionFailed, "The connection broke.", cause: ErrorCause(error)))
         context.close(promise: nil)
     }
 }

@@ -45,13 +45,14 @@ package struct WebSocketTransport: SyncTransport {
             SluiceError(
                 .tlsHandshakeFailed,
                 "\(error)".contains("CERTIFICATE_VERIFY_FAILED")
-                    ? "The certificate of \(url) is not trusted: \(error)." : "The TLS handshake with \(url) failed: \(error).")
+                    ? "The certificate of \(url) is not trusted." : "The TLS handshake with \(url) failed.", cause: ErrorCause(error))
         case ChannelError.connectTimeout(_),
             _ where isLate:
             SluiceError(.timeout, "\(url) did not answer in time.", fix: "Check the address, and that the gateway runs.")
         default:
             SluiceError(
-                .connectionFailed, "\(url) cannot be reached: \(error).", fix: "Check the address, and that the gateway runs.")
+                .connectionFailed, "\(url) cannot be reached.", fix: "Check the address, and that the gateway runs.",
+                cause: ErrorCause(error))
         }
     }
 
@@ -170,7 +171,7 @@ private final class WebSocketConnection: SyncConnection {
         do {
             try await channel.writeAndFlush(frame)
         } catch {
-            throw SluiceError(.connectionFailed, "A message of \(message.count) bytes could not be sent: \(error).")
+            throw SluiceError(.connectionFailed, "A message of \(message.count) bytes could not be sent.", cause: ErrorCause(error))
         }
     }
 

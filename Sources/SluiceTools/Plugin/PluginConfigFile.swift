@@ -9,7 +9,7 @@ package enum PluginConfigFile {
         guard let data = FileManager.default.contents(atPath: path) else {
             throw SluiceError(.configMissing, "\(path) cannot be read.")
         }
-        do throws(JSON.Mistake) { return (try JSON.located(Array(data)), path) } catch {
+        do throws(JSONError) { return (try JSON.located(Array(data)), path) } catch {
             throw SluiceError(.badJSON, "\(path):\(error.line):\(error.column): this is not valid JSON: \(error.problem).")
         }
     }

@@ -58,9 +58,9 @@ package struct PluginList: Sendable {
             try manager.createDirectory(atPath: folder, withIntermediateDirectories: true)
             // Replaced atomically: a gateway may be reading the file.
             try Data(try PluginImage.read(file)).write(to: URL(filePath: "\(folder)/\(base)"), options: .atomic)
-        } catch let error as SluiceError { throw error } catch {
+        } catch {
             throw SluiceError(
-                .configInvalid, "\(file) cannot be copied to \(folder): \(error).", fix: "Copy it yourself, and add the copy.")
+                error, otherwise: .configInvalid, "\(file) cannot be copied to \(folder).", fix: "Copy it yourself, and add the copy.")
         }
         return "plugins/\(stem)/\(base)"
     }
@@ -75,7 +75,8 @@ package struct PluginList: Sendable {
             try Data(text.utf8).write(to: URL(filePath: "\(directory)/\(PluginListReader.file)"), options: .atomic)
         } catch {
             throw SluiceError(
-                .configInvalid, "\(directory)/\(PluginListReader.file) cannot be written: \(error).", fix: "Check the permissions.")
+                .configInvalid, "\(directory)/\(PluginListReader.file) cannot be written.", fix: "Check the permissions.",
+                cause: ErrorCause(error))
         }
     }
 }

@@ -40,7 +40,7 @@ package struct PluginTemplate: Sendable {
                 try Data(text.utf8).write(to: file)
             }
         } catch {
-            throw SluiceError(.configInvalid, "\(folder) cannot be created: \(error).")
+            throw SluiceError(.configInvalid, "\(folder) cannot be created.", cause: ErrorCause(error))
         }
     }
 

@@ -47,7 +47,7 @@ package struct DevelopmentProcess: Sendable {
         do {
             postgres = try await PrivatePostgres.start(in: folder.path + "/postgres")
         } catch {
-            throw PostgresFailure.forPort(error)
+            throw PostgresError.forPort(error)
         }
         do {
             try await serve(configuration, postgres)
@@ -98,9 +98,9 @@ package struct DevelopmentProcess: Sendable {
         }
         let type = app.schema.types.first { $0.kind == .topLevel }?.name
         lines += [
-            "", type == nil ? "Once an app has connected and brought its classes, see one live:" : "Try:",
+            "", type == nil ? "Once an app has connected and its classes are known, watch one:" : "Try:",
             "  sluice watch --url \(addresses.url) --app \(addresses.appID) --type \(type ?? "<Class>") TRUEPREDICATE", "",
-            "Ctrl-C ends everything.", "",
+            "Ctrl-C stops all of it.", "",
         ]
         return lines.joined(separator: "\n")
     }
@@ -120,7 +120,8 @@ struct DevelopmentFolder {
         do {
             try manager.createDirectory(atPath: path, withIntermediateDirectories: true)
         } catch {
-            throw SluiceError(.configInvalid, "The folder \(path) cannot be created: \(error).", fix: "Name another with --data-dir.")
+            throw SluiceError(
+                .configInvalid, "The folder \(path) cannot be created.", fix: "Name another with --data-dir.", cause: ErrorCause(error))
         }
     }
 

@@ -89,7 +89,9 @@ package final class LineReader {
     }
 
     private static func failure(_ name: String) -> SluiceError {
-        SluiceError(
-            .configMissing, "\(name) cannot be read: \(String(cString: strerror(errno))).", fix: "Check the path and its permissions.")
+        let number = errno
+        return SluiceError(
+            .configMissing, "\(name) cannot be read.", fix: "Check the path and its permissions.",
+            cause: .system(errno: number, text: String(cString: strerror(number))))
     }
 }

@@ -7,7 +7,7 @@ package import SluiceValues
 
 /// Writes lines to standard output.
 package struct LineWriter {
-    /// The reader has closed the pipe.
+    /// The reader has closed the pipe. A type of its own, because the command then ends without an error.
     package struct Closed: Error {}
 
     private var buffer: [UInt8] = []
@@ -40,8 +40,11 @@ package struct LineWriter {
     }
 
     private func refuse() throws -> Never {
-        if errno == EPIPE { throw Closed() }
-        throw SluiceError(.internalError, "Standard output cannot be written: \(String(cString: strerror(errno))).")
+        let number = errno
+        if number == EPIPE { throw Closed() }
+        throw SluiceError(
+            .internalError, "Standard output cannot be written.",
+            cause: .system(errno: number, text: String(cString: strerror(number))))
     }
 }
 

@@ -40,7 +40,7 @@ enum ProcessSignals {
             guard read(reader, &number, 1) == 1 else { return }
             handler()
             DispatchQueue.global().asyncAfter(deadline: .now() + 4.5) {
-                StandardError.write("sluice: not everything ended in time; leaving\n")
+                StandardError.write("sluice: some services did not stop in time; exiting\n")
                 exit(1)
             }
         }

@@ -8,14 +8,14 @@ package enum QueryArguments {
         var values: [Value] = []
         for (number, text) in texts.enumerated() {
             let json: JSON
-            do throws(JSON.Mistake) { json = try JSON.located(Array(text.utf8)) } catch {
+            do throws(JSONError) { json = try JSON.located(Array(text.utf8)) } catch {
                 throw SluiceError(
                     .badJSON, "The argument $\(number), `\(text)`, is not valid JSON: column \(error.column): \(error.problem).",
                     fix: #"Strings need quotes of their own: --arg '"text"'; dates and ids are {"$date": …}, {"$oid": …}, {"$uuid": …}."#)
             }
             if let form = malformed(json) {
                 throw SluiceError(
-                    .badJSON, "The argument $\(number), `\(text)`, has no value of '\(form)'.", fix: "Correct what stands behind it.")
+                    .badJSON, "The argument $\(number), `\(text)`, has no value of '\(form)'.", fix: "Correct the text after it.")
             }
             values.append(ExtendedJSON.value(json))
         }

@@ -42,7 +42,7 @@ package struct QueryRows {
     package mutating func add(_ line: some Collection<UInt8>, number: Int) throws(SluiceError) {
         if line.allSatisfy({ $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\t") }) { return }
         let json: JSON
-        do throws(JSON.Mistake) { json = try JSON.located(Array(line)) } catch {
+        do throws(JSONError) { json = try JSON.located(Array(line)) } catch {
             throw SluiceError(.badJSON, "\(file):\(number):\(error.column): This is not valid JSON: \(error.problem).")
         }
         do throws(SluiceError) { try add(json, number) } catch {

@@ -74,9 +74,10 @@ extension SluiceError {
         ]
     }
 
-    /// The error for standard error: code, message with its position, and fix.
+    /// The error for standard error: code, message with its position, causes, and fix.
     package var shown: String {
-        "sluice: \(code.name) (\(code.rawValue)): \(message)\(message.hasSuffix("\n") ? "" : "\n")    \(fix ?? code.fix)\n"
+        let text = operatorText
+        return "sluice: \(code.name) (\(code.rawValue)): \(text)\(text.hasSuffix("\n") ? "" : "\n")    \(fix ?? code.fix)\n"
     }
 
     /// Returns the exit code of `sluice query`. It is 3 for a query that is no valid subscription, 2 for an invalid query or unknown

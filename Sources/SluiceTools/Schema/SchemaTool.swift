@@ -26,7 +26,7 @@ package struct SchemaTool: Sendable {
             var difference = try await difference(pool)
             if let refusal = difference.refusal(isBreakingAccepted: acceptsBreaking) { throw refusal }
             let (catalog, definition, found) = (self.catalog(after: difference.newest), AppSchemaRecord(app).json, difference)
-            difference.applied = try await PostgresFailure.translating {
+            difference.applied = try await PostgresError.translating {
                 try await pool.withConnection { connection in
                     try await CompanionSchema.create(connection)
                     return try await catalog.apply(connection) { session -> UInt64? in
@@ -36,8 +36,8 @@ package struct SchemaTool: Sendable {
                         // nil: another schema was recorded after the comparison, so the transaction rolls back.
                         if let version { return version }
                         throw SluiceError(
-                            .breakingSchemaChange, "Another schema was applied while this one was.",
-                            fix: "Look at `sluice schema diff` again.")
+                            .breakingSchemaChange, "Another schema was applied at the same time.",
+                            fix: "Run `sluice schema diff` again.")
                     }
                 }
             }
@@ -56,10 +56,10 @@ package struct SchemaTool: Sendable {
         let newest = try await AppliedSchema(store: AppSchemaStore(pool: pool)).newest()
         let new = AppSchemaRecord(app)
         let catalog = self.catalog(after: newest?.record)
-        let plan = try await PostgresFailure.translating {
+        let plan = try await PostgresError.translating {
             try await pool.withConnection { try await catalog.plan($0) }
         }
-        let customData = try await PostgresFailure.translating { try await CustomDataTable(pool: pool).columns(of: app) }
+        let customData = try await PostgresError.translating { try await CustomDataTable(pool: pool).columns(of: app) }
         let rules = await RuleCheck(app: app, customDataFields: customData).refusal()
         let none = AppSchemaRecord(schema: Schema([]), tables: [:], fields: QueryableFields(indexed: new.fields.indexed))
         return SchemaDifference(
@@ -75,7 +75,7 @@ package struct SchemaTool: Sendable {
             return result
         } catch {
             await pool.close()
-            throw PostgresFailure.forPort(error)
+            throw PostgresError.forPort(error)
         }
     }
 }
@@ -115,8 +115,8 @@ package struct SchemaDifference: Sendable {
         let additions = comparison.changes.filter { $0.breaks == nil }
         if !additions.isEmpty { lines += ["-- Adds:"] + additions.map { "--   \($0.text)" } }
         if comparison.isBreaking { lines += ["-- BREAKS:"] + comparison.breaking.map { "--   \($0.text): \($0.breaks ?? "")" } }
-        if !unfit.isEmpty { lines += ["-- DOES NOT FIT, and no statement below mends it:"] + unfit.map { "--   \($0)" } }
-        if let rules { lines += ["-- THE ROLES ARE REFUSED:"] + rules.message.split(separator: "\n").map { "--   \($0)" } }
+        if !unfit.isEmpty { lines += ["-- DOES NOT FIT, and no statement below corrects it:"] + unfit.map { "--   \($0)" } }
+        if let rules { lines += ["-- THE ROLES ARE REFUSED:"] + rules.operatorText.split(separator: "\n").map { "--   \($0)" } }
         if !findings.isEmpty { lines += ["-- WARNINGS; run one of the statements below each:"] + findings.flatMap(Self.lines) }
         if comparison.changes.isEmpty, statements.isEmpty, unfit.isEmpty, rules == nil { lines.append("-- Nothing changes.") }
         return (lines + statements.map { "\($0);" }).joined(separator: "\n")
@@ -140,7 +140,7 @@ package struct SchemaDifference: Sendable {
             "changes": .array(
                 comparison.changes.map { ["change": .string($0.text), "breaks": $0.breaks.map { .string($0) } ?? .null] }),
             "statements": .array(statements.map { .string($0) }), "unfit": .array(unfit.map { .string($0) }),
-            "rules": rules.map { .string($0.message) } ?? .null, "warnings": .array(findings.map(Self.json)),
+            "rules": rules.map { .string($0.operatorText) } ?? .null, "warnings": .array(findings.map(Self.json)),
         ]
     }
 }

@@ -7,17 +7,9 @@ extension JSON {
     /// Strict: rejects comments, trailing commas, lone surrogates and equal keys in one object. Nesting is bounded by `maximumDepth`. An
     /// integer within 64 bits remains an integer; `-0` and every other number become a double.
     /// - Throws: The first error in the text and its place. Columns count Unicode scalars.
-    package static func located(_ bytes: [UInt8]) throws(Mistake) -> JSON {
+    package static func located(_ bytes: [UInt8]) throws(JSONError) -> JSON {
         var parser = JSONParser(bytes: bytes)
         return try parser.document()
-    }
-
-    /// An error in a text and its place: line and column from 1, columns in Unicode scalars.
-    package struct Mistake: Error, Hashable, Sendable {
-        package var line: Int
-        package var column: Int
-        /// Part of a sentence: "expected a value, found '}'".
-        package var problem: String
     }
 }
 
@@ -33,7 +25,7 @@ private struct JSONParser {
 
     private var current: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-    mutating func document() throws(JSON.Mistake) -> JSON {
+    mutating func document() throws(JSONError) -> JSON {
         skipSpace()
         let value = try self.value(depth: 0)
         skipSpace()
@@ -41,7 +33,7 @@ private struct JSONParser {
         return value
     }
 
-    private mutating func value(depth: Int) throws(JSON.Mistake) -> JSON {
+    private mutating func value(depth: Int) throws(JSONError) -> JSON {
         switch current {
         case UInt8(ascii: "{"): return try object(depth: depth)
         case UInt8(ascii: "["): return try array(depth: depth)
@@ -54,7 +46,7 @@ private struct JSONParser {
         }
     }
 
-    private mutating func word(_ word: StaticString, _ value: JSON) throws(JSON.Mistake) -> JSON {
+    private mutating func word(_ word: StaticString, _ value: JSON) throws(JSONError) -> JSON {
         let text = word.withUTF8Buffer { Array($0) }
         guard bytes[position...].starts(with: text) else { throw expected("a value") }
         position += text.count
@@ -63,13 +55,13 @@ private struct JSONParser {
 
     // MARK: Containers
 
-    private mutating func enter(_ depth: Int) throws(JSON.Mistake) {
+    private mutating func enter(_ depth: Int) throws(JSONError) {
         guard depth < JSON.maximumDepth else { throw failure("the text is nested deeper than \(JSON.maximumDepth) levels") }
         position += 1
         skipSpace()
     }
 
-    private mutating func array(depth: Int) throws(JSON.Mistake) -> JSON {
+    private mutating func array(depth: Int) throws(JSONError) -> JSON {
         try enter(depth)
         var elements: [JSON] = []
         if take(UInt8(ascii: "]")) { return .array(elements) }
@@ -82,7 +74,7 @@ private struct JSONParser {
         }
     }
 
-    private mutating func object(depth: Int) throws(JSON.Mistake) -> JSON {
+    private mutating func object(depth: Int) throws(JSONError) -> JSON {
         try enter(depth)
         var members: [Member] = []
         var keys = KeySet()
@@ -99,7 +91,7 @@ private struct JSONParser {
 
     private typealias Member = JSON.Member
 
-    private mutating func member(depth: Int, keys: inout KeySet) throws(JSON.Mistake) -> Member {
+    private mutating func member(depth: Int, keys: inout KeySet) throws(JSONError) -> Member {
         guard current == UInt8(ascii: "\"") else { throw expected("a key in quotes") }
         let (line, column) = (self.line, self.column())
         let key = try string()
@@ -128,7 +120,7 @@ private struct JSONParser {
 
     // MARK: Scalars
 
-    private mutating func number() throws(JSON.Mistake) -> JSON {
+    private mutating func number() throws(JSONError) -> JSON {
         let start = position
         var isInteger = true
         _ = take(UInt8(ascii: "-"))
@@ -151,13 +143,13 @@ private struct JSONParser {
         return .double(double)
     }
 
-    private mutating func digits() throws(JSON.Mistake) {
+    private mutating func digits() throws(JSONError) {
         let start = position
         while let byte = current, byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") { position += 1 }
         if position == start { throw expected("a digit") }
     }
 
-    private mutating func string() throws(JSON.Mistake) -> String {
+    private mutating func string() throws(JSONError) -> String {
         position += 1
         let start = position
         while let byte = current, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\"), byte >= 0x20 { position += 1 }
@@ -169,7 +161,7 @@ private struct JSONParser {
     }
 
     /// Reads the rest of a string that contains an escape.
-    private mutating func escapedString(from start: Int) throws(JSON.Mistake) -> String {
+    private mutating func escapedString(from start: Int) throws(JSONError) -> String {
         var content = Array(bytes[start..<position])
         while let byte = current {
             switch byte {
@@ -188,7 +180,7 @@ private struct JSONParser {
         throw expected("'\"' at the end of a string")
     }
 
-    private func text(_ content: ArraySlice<UInt8>, from start: Int) throws(JSON.Mistake) -> String {
+    private func text(_ content: ArraySlice<UInt8>, from start: Int) throws(JSONError) -> String {
         guard let text = String(validating: content, as: UTF8.self) else {
             var copy = self
             copy.position = start
@@ -197,7 +189,7 @@ private struct JSONParser {
         return text
     }
 
-    private mutating func escape() throws(JSON.Mistake) -> Unicode.Scalar {
+    private mutating func escape() throws(JSONError) -> Unicode.Scalar {
         position += 1
         guard let byte = current else { throw expected("a character after '\\'") }
         switch byte {
@@ -216,7 +208,7 @@ private struct JSONParser {
         }
     }
 
-    private mutating func unicodeEscape() throws(JSON.Mistake) -> Unicode.Scalar {
+    private mutating func unicodeEscape() throws(JSONError) -> Unicode.Scalar {
         let high = try hexUnit()
         if let scalar = Unicode.Scalar(high) { return scalar }
         guard high < 0xDC00, current == UInt8(ascii: "\\"), position + 1 < bytes.count, bytes[position + 1] == UInt8(ascii: "u") else {
@@ -231,7 +223,7 @@ private struct JSONParser {
     }
 
     /// Reads a `u` and four hexadecimal digits at the position.
-    private mutating func hexUnit() throws(JSON.Mistake) -> UInt16 {
+    private mutating func hexUnit() throws(JSONError) -> UInt16 {
         position += 1
         guard position + 4 <= bytes.count,
             let pair = Hex.decode(String(decoding: bytes[position..<position + 4], as: UTF8.self)), pair.count == 2
@@ -270,13 +262,13 @@ private struct JSONParser {
         return markedColumn
     }
 
-    private mutating func expected(_ what: String) -> JSON.Mistake {
+    private mutating func expected(_ what: String) -> JSONError {
         guard let byte = current else { return failure("expected \(what), found the end of the text") }
         let found = (0x21...0x7E).contains(byte) ? "'\(Character(Unicode.Scalar(byte)))'" : "the byte 0x\(Hex.encode([byte]))"
         return failure("expected \(what), found \(found)")
     }
 
-    private mutating func failure(_ problem: String, line: Int? = nil, column: Int? = nil) -> JSON.Mistake {
-        JSON.Mistake(line: line ?? self.line, column: column ?? self.column(), problem: problem)
+    private mutating func failure(_ problem: String, line: Int? = nil, column: Int? = nil) -> JSONError {
+        JSONError(line: line ?? self.line, column: column ?? self.column(), problem: problem)
     }
 }

@@ -104,7 +104,7 @@ extension ObjectChange {
 extension Schema {
     /// Returns the class with this name. - Throws: `unknownType`.
     package func type(named name: String) throws(SluiceError) -> ObjectType {
-        guard let type = self[name] else { throw SluiceError(.unknownType, "There is no object type \(name).") }
+        guard let type = self[name] else { throw SluiceError(.unknownType, "The class \(name) does not exist.") }
         return type
     }
 }

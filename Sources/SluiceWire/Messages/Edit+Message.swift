@@ -79,7 +79,7 @@ extension Edit {
     ///   contradicts the schema; `badSyntax` for malformed values.
     init(_ message: PBEdit, type: ObjectType, schema: Schema) throws(SluiceError) {
         let property = try type.property(number: message.property)
-        guard message.path.count <= Limits.nestingDepth else { throw .malformed("an edit lies too deep") }
+        guard message.path.count <= Limits.nestingDepth else { throw .malformed("an edit is nested too deep") }
         let path = try message.path.map { step throws(SluiceError) in try EditStep(step) }
         let action = try Action(message, in: type)
         self.init(property.name, path, action, priorSize: message.priorSize == 0 ? nil : Int(message.priorSize) - 1)
@@ -101,7 +101,7 @@ extension Edit.Action {
         case .move(let m): self = .move(after: m.hasAfter ? try ElementRef(m.after) : nil, tag: m.tag)
         case .setInsert(let value): self = .setInsert(try Value(value))
         case .setErase(let value): self = .setErase(try Value(value))
-        case nil: throw SluiceError(.badChangeset, "A change inside of \(type.name) says nothing.")
+        case nil: throw SluiceError(.badChangeset, "A change inside of \(type.name) is empty.")
         }
     }
 }
@@ -111,7 +111,7 @@ extension EditStep {
         switch message.kind {
         case .key(let key): self = .key(key)
         case .element(let element): self = .element(try ElementRef(element))
-        case nil: throw .malformed("a step of a path says nothing")
+        case nil: throw .malformed("a step of a path is empty")
         }
     }
 }

@@ -27,7 +27,7 @@ struct EditedPlace {
             }
             property = field
         case (.none, _, .mixed): property = nil
-        default: throw SluiceError(.badChangeset, "A change enters \(here.name) as what it is not.")
+        default: throw SluiceError(.badChangeset, "A change enters \(here.name) as another type.")
         }
     }
 

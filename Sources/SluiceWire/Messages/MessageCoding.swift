@@ -34,7 +34,7 @@ package enum WireProtocol {
         do {
             return try message.serializedBytes()
         } catch {
-            throw SluiceError(.internalError, "A message could not be written: \(error).")
+            throw SluiceError(.internalError, "A message could not be written.", cause: ErrorCause(error))
         }
     }
 }

@@ -61,7 +61,7 @@ extension Value {
     private init(_ message: PBValue, depth: Int) throws(SluiceError) {
         guard depth <= Limits.nestingDepth else { throw .malformed("a value is nested deeper than \(Limits.nestingDepth) levels") }
         switch message.kind {
-        case nil: throw .malformed("a value says nothing")
+        case nil: throw .malformed("a value is empty")
         case .null: self = .null
         case .bool(let v): self = .bool(v)
         case .int(let v): self = .int(v)

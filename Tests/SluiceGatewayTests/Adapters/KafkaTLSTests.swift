@@ -81,7 +81,8 @@ import Testing
             let error = try await Self.refusal(Self.configuration(proxy, try Self.settings(proxy)))
             #expect(error?.code == .logUnreachable)
             #expect(
-                error?.message.contains("127.0.0.1:\(proxy.port)") == true && error?.message.contains("certificate verify failed") == true,
+                error?.message.contains("127.0.0.1:\(proxy.port)") == true
+                    && error?.operatorText.contains("certificate verify failed") == true,
                 "\(String(describing: error))")
         }
     }
@@ -89,14 +90,14 @@ import Testing
     @Test func `is what a client without it is told to try`() async throws {
         try await Self.with { proxy in
             let error = try await Self.refusal(Self.configuration(proxy, [:]))
-            #expect(error?.message.contains("security.protocol") == true, "\(String(describing: error))")
+            #expect(error?.operatorText.contains("security.protocol") == true, "\(String(describing: error))")
         }
     }
 
     @Test func `that asks for a certificate refuses a client without one`() async throws {
         try await Self.with(asksClients: true) { proxy in
             let error = try await Self.refusal(Self.configuration(proxy, try Self.settings(proxy)))
-            #expect(error?.message.contains(/alert|certificate/) == true, "\(String(describing: error))")
+            #expect(error?.operatorText.contains(/alert|certificate/) == true, "\(String(describing: error))")
         }
     }
 
@@ -107,7 +108,9 @@ import Testing
             let log = LinesOfLog()
             let settings = try Self.settings(proxy, .password, mechanism: mechanism, password: password)
             let error = try await Self.refusal(Self.configuration(proxy, settings), Logger(label: "test") { _ in log })
-            #expect(error?.message.contains("SASL") == true && error?.message.contains("hidden") == false, "\(String(describing: error))")
+            #expect(
+                error?.operatorText.contains("SASL") == true && error?.description.contains("hidden") == false,
+                "\(String(describing: error))")
             #expect(log.lines.contains { $0.message == "A connection to Kafka failed." && $0.level == .warning }, "\(log.lines)")
             #expect(!"\(log.lines)".contains("hidden"))
         }

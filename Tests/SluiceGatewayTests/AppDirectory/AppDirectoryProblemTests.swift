@@ -39,15 +39,17 @@ struct AppDirectoryProblemTests {
     }
 
     static let mistakesInSchemas: [Mistake] = [
-        .replacing("\"bsonType\": \"decimal\"", "\"bsonType\": \"decimel\"", in: schema, ":9:9", "'decimel' is no type", "'decimal'"),
+        .replacing("\"bsonType\": \"decimal\"", "\"bsonType\": \"decimel\"", in: schema, ":9:9", "'decimel' is not a type", "'decimal'"),
         .replacing("{ \"bsonType\": \"decimal\" }", "{}", in: schema, ":9:9", "has no bsonType", "Add it", .configMissing),
         .replacing("{ \"bsonType\": \"decimal\" }", "7", in: schema, ":9:9", "must be an object", ""),
         .replacing(
-            "\"bsonType\": \"decimal\"", "\"bsonType\": \"decimal\", \"requird\": 1", in: schema, ":9:43", "'requird' means nothing", "",
+            "\"bsonType\": \"decimal\"", "\"bsonType\": \"decimal\", \"requird\": 1", in: schema, ":9:43", "'requird' is not a known key",
+            "",
             .configUnknownKey),
         .replacing("\"decimal\"", "[\"decimal\", \"string\"]", in: schema, ":9:9", "must be one type", "'mixed'"),
         .replacing(
-            "\"uniqueItems\"", "\"uniqueitems\"", in: schema, ":11:40", "'uniqueitems' means nothing", "'uniqueItems'", .configUnknownKey),
+            "\"uniqueItems\"", "\"uniqueitems\"", in: schema, ":11:40", "'uniqueitems' is not a known key", "'uniqueItems'",
+            .configUnknownKey),
         .replacing(", \"items\": { \"bsonType\": \"string\" }", "", in: schema, ":11:9", "'items' is missing", "", .configMissing),
         .replacing(
             "\"items\": { \"bsonType\": \"string\" }", "\"items\": { \"bsonType\": \"array\", \"items\": { \"bsonType\": \"int\" } }",
@@ -66,31 +68,31 @@ struct AppDirectoryProblemTests {
             "'people'"),
         .replacing(
             "\"#/relationship/mongodb-atlas/shop/people\", \"foreign_key\": \"_id\", \"is_list\": false", "\"people\"", in: links, ":2:16",
-            "is no reference", "#/relationship"),
+            "is not a reference", "#/relationship"),
         .replacing(
             "shop/people\", \"foreign_key\": \"_id\", \"is_list\": false", "shop/readings\"", in: links, ":2:5",
-            "'buyer' links to Reading, whose objects are only ever sent", "'asymmetric_tables'"),
+            "'buyer' links to the asymmetric class Reading", "'asymmetric_tables'"),
         .replacing("\"is_list\": true", "\"is_list\": false", in: links, ":3:5", "an array and no list here", "is_list"),
         .replacing("\"buyer\":", "\"buyr\":", in: links, ":2:5", "Order has no property 'buyr'", "'buyer'"),
         .replacing("\"buyer\":", "\"store\":", in: links, ":2:5", "The link 'store' is required", "'required'"),
         .replacing("\"buyer\":", "\"owner\":", in: links, ":2:5", "but the '_id' of Person", "equal"),
         .replacing("\"_id\", \"is_list\": false", "\"email\"", in: links, ":2:67", "foreign key 'email'", "'_id'"),
         .replacing("lines.[].buyers", "address.[].buyers", in: links, ":3:5", "Address has no property 'buyers'", ""),
-        .replacing("lines.[].buyers", "owner.x", in: links, ":3:5", "is no embedded object", ""),
+        .replacing("lines.[].buyers", "owner.x", in: links, ":3:5", "is not an embedded object", ""),
     ]
 
     static let mistakesElsewhere: [Mistake] = [
         .replacing("\"at\"", "\"att\"", in: AppFixture.ingest, ":1:3", "no property 'att'", "'at'"),
         .replacing("\"at\"", "\"level\"", in: AppFixture.ingest, ":1:3", "not a required date", "'required'"),
-        .replacing("\"week\"", "\"weak\"", in: AppFixture.ingest, ":1:25", "'weak' is no length", "day, week, month"),
-        .replacing("30", "0", in: AppFixture.ingest, ":1:42", "0 is no number of days", "1 to 36500"),
-        .replacing("\"every\"", "\"evry\"", in: AppFixture.ingest, ":1:25", "'evry' means nothing", "'every'", .configUnknownKey),
+        .replacing("\"week\"", "\"weak\"", in: AppFixture.ingest, ":1:25", "'weak' is not a length", "day, week, month"),
+        .replacing("30", "0", in: AppFixture.ingest, ":1:42", "0 is not a valid number of days", "1 to 36500"),
+        .replacing("\"every\"", "\"evry\"", in: AppFixture.ingest, ":1:25", "'evry' is not a known key", "'every'", .configUnknownKey),
         Mistake(
             what: "an ingest.json of a class that is not asymmetric", files: AppFixture.replacing("[\"Reading\"]", with: "[]", in: sync),
-            place: "\(AppFixture.ingest):1:1", message: "Reading is no asymmetric class", fix: "asymmetric_tables"),
+            place: "\(AppFixture.ingest):1:1", message: "Reading is not an asymmetric class", fix: "asymmetric_tables"),
         .replacing("\"flexible\"", "\"partition\"", in: sync, ":2:5", "must be 'flexible'", "migrate"),
-        .replacing("\"enabled\"", "\"on\"", in: sync, ":3:5", "'on' is no state", "'enabled'"),
-        .replacing("\"mongodb-atlas\"", "\"mongo-atlas\"", in: sync, ":4:5", "no data source 'mongo-atlas'", "'mongodb-atlas'"),
+        .replacing("\"enabled\"", "\"on\"", in: sync, ":3:5", "'on' is not a state", "'enabled'"),
+        .replacing("\"mongodb-atlas\"", "\"mongo-atlas\"", in: sync, ":4:5", "data source 'mongo-atlas' does not exist", "'mongodb-atlas'"),
         .replacing("[\"owner\", \"store\"]", "[\"owner\", \"store\", \"limit\"]", in: sync, ":5:5", "word of the query language", "Rename"),
         .replacing("[\"owner\", \"store\"]", "[\"owner\"]", in: sync, ":7:5", "'store' is not queryable", "queryable_fields_names"),
         .replacing("[\"owner\", \"store\"]", "\"owner\"", in: sync, ":5:5", "must be an array, not a text", ""),
@@ -100,22 +102,23 @@ struct AppDirectoryProblemTests {
         .replacing("[\"total\"]", "[\"address\"]", in: sync, ":6:44", "cannot be queryable", "scalars"),
         .replacing("\"Reading\"", "\"Readings2\"", in: sync, ":8:5", "no collection 'Readings2'", "'readings'"),
         .replacing(
-            "\"document_filters\"", "\"document_filter\"", in: rules, ":8:13", "'document_filter' means nothing", "'document_filters'",
+            "\"document_filters\"", "\"document_filter\"", in: rules, ":8:13", "'document_filter' is not a known key", "'document_filters'",
             .configUnknownKey),
-        .replacing("\"write\": false", "\"wrte\": false", in: rules, ":8:69", "'wrte' means nothing", "'write'", .configUnknownKey),
+        .replacing("\"write\": false", "\"wrte\": false", in: rules, ":8:69", "'wrte' is not a known key", "'write'", .configUnknownKey),
         .replacing("\"apply_when\": {},", "", in: rules, ":4:5", "'apply_when' is missing", "", .configMissing),
         .replacing(
             "\"collection\": \"orders\"", "\"collection\": \"other\"", in: rules, ":3:5", "differs from the folder 'orders'", "equal"),
         .replacing(
-            "\"autoConfirm\"", "\"autoconfirm\"", in: "auth/providers.json", ":3:63", "'autoconfirm' means nothing", "'autoConfirm'",
+            "\"autoConfirm\"", "\"autoconfirm\"", in: "auth/providers.json", ":3:63", "'autoconfirm' is not a known key", "'autoConfirm'",
             .configUnknownKey),
         .replacing(
-            "\"type\": \"anon-user\"", "\"type\": \"anon-usr\"", in: "auth/providers.json", ":2:5", "'anon-usr' is no way", "'anon-user'",
+            "\"type\": \"anon-user\"", "\"type\": \"anon-usr\"", in: "auth/providers.json", ":2:5", "'anon-usr' is not a login provider",
+            "'anon-user'",
             .configUnknownKey),
         .replacing("\"disabled\": true", "\"disabled\": \"yes\"", in: "auth/providers.json", ":3:86", "true or false, not a text", ""),
-        .replacing("7200", "60", in: "realm_config.json", ":5:19", "60 seconds is no lifetime", "1800"),
+        .replacing("7200", "60", in: "realm_config.json", ":5:19", "60 seconds is not a valid lifetime", "1800"),
         .replacing("shop-abc", "shop abc", in: "realm_config.json", ":2:5", "'shop abc' is not a name", "letters"),
-        .replacing("\"value\"", "\"valu\"", in: "values/region.json", ":1:21", "'valu' means nothing", "'value'", .configUnknownKey),
+        .replacing("\"value\"", "\"valu\"", in: "values/region.json", ":1:21", "'valu' is not a known key", "'value'", .configUnknownKey),
         Mistake(
             what: "no main file", files: AppFixture.removing("realm_config.json"), place: "realm_config.json", message: "is missing",
             fix: "app_id", code: .configMissing),
@@ -125,11 +128,11 @@ struct AppDirectoryProblemTests {
             code: .configMissing),
         Mistake(
             what: "misspelt file", files: AppFixture.adding("data_sources/mongodb-atlas/shop/orders/rule.json", "{}"),
-            place: "data_sources/mongodb-atlas/shop/orders/rule.json", message: "'rule.json' means nothing", fix: "'rules.json'",
+            place: "data_sources/mongodb-atlas/shop/orders/rule.json", message: "'rule.json' is not a known key", fix: "'rules.json'",
             code: .configUnknownKey),
         Mistake(
             what: "misspelt folder", files: AppFixture.adding("data_source/x/config.json", "{}"), place: "data_source/x/config.json",
-            message: "'data_source' means nothing", fix: "'data_sources'", code: .configUnknownKey),
+            message: "'data_source' is not a known key", fix: "'data_sources'", code: .configUnknownKey),
         Mistake(
             what: "not JSON", files: AppFixture.adding(sync, "{\n  \"type\": flexible\n}"), place: "\(sync):2:11",
             message: "expected a value", fix: "",

@@ -111,7 +111,7 @@ struct AppDirectoryTests {
 
     @Test func `a place without a directory is named`() {
         let error = #expect(throws: AppDirectoryError.self) { try AppDirectory.load(at: "/nowhere/app") }
-        #expect(error?.summary.code == .configMissing)
+        #expect(error?.asSluiceError.code == .configMissing)
         #expect(error?.description.contains("/nowhere/app") == true)
     }
 

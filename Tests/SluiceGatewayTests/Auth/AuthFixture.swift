@@ -91,7 +91,7 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory {
             let others = state.keys.map(\.key).filter { key.isServer ? $0.isServer : !$0.isServer && $0.user == key.user }
             if others.count >= most { throw SluiceError(.limitsExceeded, "There are \(others.count) API keys, and \(most) at most.") }
             if others.contains(where: { $0.name == key.name }) {
-                throw SluiceError(.nameInUse, "There is an API key '\(key.name)' already.")
+                throw SluiceError(.nameInUse, "An API key named '\(key.name)' already exists.")
             }
             state.keys.append(Key(key: key, hash: hash))
         }
@@ -104,7 +104,7 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory {
 
     func setDisabled(key id: String, of user: String?, _ isDisabled: Bool) async throws {
         guard try await keys(of: user).contains(where: { $0.id == id }) else {
-            throw SluiceError(.apiKeyNotFound, "There is no API key \(id).")
+            throw SluiceError(.apiKeyNotFound, "API key \(id) does not exist.")
         }
         state.withLock { state in
             for index in state.keys.indices where state.keys[index].key.id == id { state.keys[index].key.isDisabled = isDisabled }
@@ -113,14 +113,14 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory {
 
     func delete(key id: String, of user: String?) async throws {
         guard try await keys(of: user).contains(where: { $0.id == id }) else {
-            throw SluiceError(.apiKeyNotFound, "There is no API key \(id).")
+            throw SluiceError(.apiKeyNotFound, "API key \(id) does not exist.")
         }
         state.withLock { $0.keys.removeAll { $0.key.id == id } }
     }
 
     private func change(_ id: String, _ body: (inout UserAccount) -> Void) throws {
         try state.withLock { state in
-            guard var account = state.accounts[id] else { throw SluiceError(.userNotFound, "There is no user \(id).") }
+            guard var account = state.accounts[id] else { throw SluiceError(.userNotFound, "User \(id) does not exist.") }
             body(&account)
             state.accounts[id] = account
         }

@@ -137,12 +137,12 @@ import Testing
             let explained = try await gateway.console(
                 "/console/explain", [asked[0], ("type", ""), ("query", "store == 'north' AND size > 3")])
             let text = explained.page.text("answer")
-            #expect(explained.status == 200 && text.contains("PostgreSQL") && text.contains("keyed: looked at for 1 value of store only"))
+            #expect(explained.status == 200 && text.contains("PostgreSQL") && text.contains("keyed: tested for 1 value of store only"))
 
             let nobody = try await gateway.console("/console/why", [("user", Self.evil), ("type", "Order"), ("id", "x")])
-            #expect(nobody.status == 404 && nobody.page.text("answer").contains("There is no user with the id or e-mail \(Self.evil)."))
+            #expect(nobody.status == 404 && nobody.page.text("answer").contains("No user has the id or e-mail \(Self.evil)."))
             let half = try await gateway.console("/console/explain", [("user", user.id)])
-            #expect(half.status == 400 && half.page.text("answer").contains("'query' not given."))
+            #expect(half.status == 400 && half.page.text("answer").contains("Missing: 'query'."))
             session.close()
         }
     }

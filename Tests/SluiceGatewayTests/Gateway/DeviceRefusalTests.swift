@@ -32,8 +32,8 @@ import Testing
             let session = try await gateway.session(token: account.token)
             try await session.hello(["Reading"])
             try await session.ingest(1, [Self.reading("a", .create), Self.reading("b", .create)])
-            await log.wait(for: "Objects of a device are refused.")
-            let said = try #require(log.lines.first { $0.message == "Objects of a device are refused." }?.metadata)
+            await log.wait(for: "Objects of a device are rejected.")
+            let said = try #require(log.lines.first { $0.message == "Objects of a device are rejected." }?.metadata)
             let wanted = [
                 "source": "device/\(account.id)/\(session.welcome?.client ?? 0)", "type": "Reading", "count": "2", "code": "230",
                 "rule": #"role keeper, write, not met: store == "south""#,
@@ -59,13 +59,13 @@ import Testing
                 letters.allSatisfy { letter in
                     letter["reason"] == "The rules of the server could not be asked about an object of class Reading, so it was refused."
                 }, "\(letters.map(\.text))")
-            await log.wait(for: "Objects of a device are refused.", about: "nothing == 1")
+            await log.wait(for: "Objects of a device are rejected.", about: "nothing == 1")
             session.close()
 
             let answer = try await gateway.ingest(Readings.lines(2), token: account.token)
             #expect(answer.status == 403 && answer.json["code"]?.int == Int64(ErrorCode.permissionDenied.rawValue), "\(answer)")
             #expect(!answer.text.contains("nothing") && answer.headers["retry-after"] == nil, "\(answer)")
-            await log.wait(for: "Objects by HTTP are refused", about: "nothing == 1")
+            await log.wait(for: "Objects sent by HTTP are rejected", about: "nothing == 1")
             let rules = log.lines.compactMap { $0.metadata["rule"]?.description }
             #expect(rules.count == 2 && rules.allSatisfy { $0.contains("query-unknown-property (301): ") }, "\(rules)")
             #expect(try await gateway.count("SELECT count(*) FROM readings") == 0)

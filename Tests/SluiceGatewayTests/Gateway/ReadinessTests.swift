@@ -91,7 +91,7 @@ import Testing
             )
             do {
                 return try await ReplicationStream.open(configuration)
-            } catch let failure as PostgresFailure where failure.code == .slotBusy {
+            } catch let failure as PostgresError where failure.code == .slotBusy {
                 // The gateway was faster.
                 try await Task.sleep(for: .milliseconds(20))
             }

@@ -45,10 +45,10 @@ import Testing
             try await shop.run(logger: Logger(label: "test") { _ in log }) { gateway in
                 let warnings = try await Self.warnings(gateway)
                 #expect(
-                    warnings.count == 1 && warnings.first?.contains("\(shop.app).Order takes records of 500000 bytes") == true,
+                    warnings.count == 1 && warnings.first?.contains("\(shop.app).Order accepts records of 500000 bytes") == true,
                     "\(warnings)")
                 #expect(try await Self.warnings(gateway, admin: false).isEmpty)
-                #expect(log.lines.contains { $0.message == "Topics take smaller records than the gateway needs." })
+                #expect(log.lines.contains { $0.message == "Topics accept smaller records than the gateway needs." })
 
                 let session = try await gateway.openSession(["Order"])
                 try await session.subscribe(1, [("Order", "store == 'north'")])

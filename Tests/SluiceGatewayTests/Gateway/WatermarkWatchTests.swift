@@ -121,7 +121,7 @@ import Testing
         }
         #expect(
             stage.lines == [
-                "error What is committed does not come through the log.", "notice What is committed comes through the log again.",
+                "error Commits do not arrive through the log.", "notice Commits arrive through the log again.",
             ])
     }
 

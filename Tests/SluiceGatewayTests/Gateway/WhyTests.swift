@@ -32,7 +32,7 @@ import Testing
             #expect(Self.reasons(try await Self.why(gateway, ann.id, "mine")) == ["\(device) has not sent a subscription set yet."])
             try await session.subscribe(1, [("Note", "owner_id == 'ann'")])
             let mine = try await Self.why(gateway, ann.id, "mine")
-            let granted = #"the role 'member' lets the user read objects with team == "red""#
+            let granted = #"the role 'member' permits reading objects with team == "red""#
             #expect(Self.reasons(mine) == ["\(device) has it, by the query owner_id == 'ann'; \(granted)."])
             #expect(mine["sessions"]?.array?.first?["has_object"]?.bool == true && mine["exists"]?.bool == true)
             #expect(
@@ -58,7 +58,7 @@ import Testing
             #expect(
                 Self.reasons(gone) == [
                     "The user has no session on this gateway now.",
-                    "\(device) is offline or on another gateway, which alone knows what it asks for; last heard of at \(at).",
+                    "\(device) is offline or on another gateway. Its subscriptions are unknown here. Last seen at \(at).",
                 ])
 
             // What nobody can have an opinion on is an error with a code.
@@ -120,7 +120,7 @@ import Testing
             try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n1', 'north', 1)")
             let account = try await gateway.account(customData: #"{ "word": "do-crash" }"#)
             let reasons = Self.reasons(try await Self.why(gateway, account.id, "n1", type: "Order"))
-            #expect(reasons.first?.hasPrefix("The rules refuse the session: ") == true, "\(reasons)")
+            #expect(reasons.first?.hasPrefix("The rules reject the session: ") == true, "\(reasons)")
         }
     }
 
@@ -152,16 +152,16 @@ import Testing
             try await session.receive { $0.completed == 1 }
             #expect(session.keys("Port") == ["a"] && session.keys("Ship") == ["s1", "s2"])
             let device = "Device \(session.welcome?.client ?? 0)"
-            let linked = "\(device) gets objects of the class by links to them"
+            let linked = "\(device) receives objects of the class as included links"
             let cut = try await Self.why(gateway, account.id, "b", type: "Port")
             let reason = try #require(Self.reasons(cut).last)
             #expect(reason.hasPrefix("\(linked), which the rules narrow by "), "\(reason)")
             #expect(reason.hasSuffix(#"; not met: name != "B""#), "\(reason)")
             #expect(cut["sessions"]?.array?.first?["linked"]?["matches"]?.bool == false, "\(cut)")
             let here = try #require(Self.reasons(try await Self.why(gateway, account.id, "a", type: "Port")).last)
-            #expect(here.hasPrefix("\(device) has it, as it is linked to, or among the first of a query, which the rules narrow by "))
+            #expect(here.hasPrefix("\(device) has it, as an included link or a member of a limited query, which the rules narrow by "))
             // What the log tells of these rows may come after the bootstrap, and have the session look at its members again meanwhile.
-            let elsewhere = "\(linked), and not this one: by the rules, or as nothing that it has links to it."
+            let elsewhere = "\(linked), but not this one, because of the rules or because no object of its view links to it."
             let end = ContinuousClock.now + .seconds(60)
             var said = ""
             while said != elsewhere, ContinuousClock.now < end {
@@ -189,7 +189,7 @@ import Testing
             let answer = try await Self.why(gateway, account.id, "large", type: "Order")
             #expect(
                 Self.reasons(answer).last
-                    == "\(device) asks for it by \(query), which the rules narrow by (size < 100); not met: size < 100")
+                    == "\(device) subscribes to it by \(query), which the rules narrow by (size < 100); not met: size < 100")
             let narrowed = try #require(answer["sessions"]?.array?.first?["narrowed"]?.array?.first)
             #expect(narrowed["query"]?.string == "(size < 100)" && narrowed["matches"]?.bool == false)
             let small = try await Self.why(gateway, account.id, "small", type: "Order")

@@ -14,8 +14,13 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct `The words of the database and of the inside` {
     @Test(arguments: ErrorCode.allCases)
     func `are in no message to a client, whatever the code`(code: ErrorCode) throws {
+        let inner = SluiceError(.badRequest, "ZQ message of a cause", fix: "ZQ fix", cause: .postgres(sqlState: "ZQ001", text: "ZQ"))
         var errors = [
-            SluiceError(code, "Clean.", detail: "ZQ detail"), PostgresFailure(code, "ZQ of “SELECT 1”", fix: nil).asSluiceError,
+            SluiceError(code, "Clean.", cause: .text("ZQ text")), SluiceError(code, "Clean.", value: "ZQ value"),
+            SluiceError(code, "Clean.", cause: .error(inner)), SluiceError(code, "Clean.", cause: .kafka(code: 1, text: "ZQ")),
+            SluiceError(code, "Clean.", cause: .system(errno: 2, text: "ZQ")), SluiceError(code, "Clean.", cause: .plugin("ZQ")),
+            PostgresError(code, "ZQ of “SELECT 1”", fix: nil).asSluiceError,
+            PostgresError(code, "ZQ of “SELECT 1”", cause: .postgres(sqlState: "ZQ001", text: "ZQ")).asSluiceError,
         ]
         if code.isInternal { errors.append(SluiceError(code, "ZQ message", fix: "ZQ fix")) }
         for error in errors {
@@ -106,7 +111,7 @@ import Testing
                         if store == "broken" { #expect(answer.text.contains("601"), "\(answer)") }
                     }
                 }
-                await lines.wait(for: "A body of objects was not taken", about: "zq_")
+                await lines.wait(for: "A body of objects was not stored", about: "zq_")
                 // Refusals of single objects are for operators to read.
                 let reasons = try await gateway.texts("SELECT reason FROM sluice.ingest_rejected WHERE object LIKE '%raised%'")
                 #expect(!reasons.isEmpty && reasons.allSatisfy { $0.contains("zq_read refuses") }, "\(reasons)")

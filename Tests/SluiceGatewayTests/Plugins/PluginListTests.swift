@@ -96,7 +96,7 @@ import Testing
         // Whoever develops plugins builds them every minute.
         let log = LinesOfLog()
         try await Self.start(folder, isDevelopment: true, logger: Logger(label: "test") { _ in log })
-        #expect(log.lines.contains { $0.level == .warning && $0.message.hasPrefix("A plugin is not as it is listed") })
+        #expect(log.lines.contains { $0.level == .warning && $0.message.hasPrefix("A plugin differs from its list entry") })
     }
 
     @Test func `keeps a plugin out that is only named beside it, save in development`() async throws {
@@ -174,7 +174,7 @@ import Testing
     // MARK: Configuration
 
     @Test(arguments: [
-        (#"{ "alow": ["Order"] }"#, ErrorCode.configUnknownKey, "'alow' means nothing in 'config'"),
+        (#"{ "alow": ["Order"] }"#, ErrorCode.configUnknownKey, "'alow' is not a known key of 'config'"),
         (#"{ "allow": "Order" }"#, .configInvalid, "'config.allow' must be a list"),
     ])
     func `has a mistake in a plugin's configuration named with its line`(config: String, code: ErrorCode, words: String) async throws {

@@ -95,14 +95,14 @@ import Testing
 
     @Test func `finds a plugin that takes any configuration`() async throws {
         let report = try await check("FaultyC")
-        #expect(report.text.contains("FAILED configure refuses what is no configuration"), "\(report.text)")
+        #expect(report.text.contains("FAILED configure rejects an invalid configuration"), "\(report.text)")
     }
 
     @Test(arguments: [
         ("configured-to-miscount", "check_write of none, and of an insert", "2 verdicts instead of 3"),
         ("configured-to-waver", "open_session decides the same twice", "answered in two ways"),
         ("configured-to-tire", "check_write of 1000 writes", "plugin-timeout"),
-        ("configured-to-need-a-user", "open_session outlives input that lacks everything", "plugin-crashed"),
+        ("configured-to-need-a-user", "open_session survives empty input", "plugin-crashed"),
         ("configured-strictly", "configure once more changes nothing", "open_session answers something else afterwards"),
         ("configured-strictly configured-to-stay configured-to-leak", "2000 sessions leak nothing", "KiB more after 2000 calls"),
         ("configured-strictly configured-to-stay configured-to-differ", "another host decides the same", "in a new process"),
@@ -132,7 +132,7 @@ import Testing
         await #expect {
             _ = try await check("DenyAllC", try JSON.parse(Array(#"{ "alow": [] }"#.utf8)))
         } throws: { error in
-            (error as? SluiceError)?.code == .configUnknownKey && "\(error)".contains("test.json:1:3: DenyAllC: 'alow' means nothing")
+            (error as? SluiceError)?.code == .configUnknownKey && "\(error)".contains("test.json:1:3: DenyAllC: 'alow' is not a known key")
         }
     }
 

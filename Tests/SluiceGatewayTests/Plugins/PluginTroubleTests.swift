@@ -61,7 +61,7 @@ import Testing
             let session = try await gateway.openSession(["Order", "Reading"])
             try await session.subscribe(1, [("Order", "store == 'north'")])
             try await session.sendIngest(1, [Self.reading("a", store: "do-await:\(awaited);")])
-            await log.wait(for: "Asymmetric objects of a device wait.", about: "plugin-failed")
+            await log.wait(for: "Asymmetric objects of a device wait for the rules or the log.", about: "plugin-failed")
             try await session.upload(1, [TestSession.order("mine", ["store": .string("north"), "size": .int(1)])])
             try await session.receive(within: 20) { $0.acknowledged == 1 && $0.keys("Order") == ["mine"] }
             #expect(session.ingested.number == 0 && session.error == nil)

@@ -86,7 +86,7 @@ import Testing
             try await deployment.run(files, isDevelopment: true, logger: Logging.Logger(label: "test") { _ in log }) { gateway in
                 let session = try await gateway.session(token: try await gateway.anonymousToken())
                 try await session.hello(Schema([ObjectType(name: "Memo", properties: [key])]))
-                await log.wait(for: "A plugin warns about the app.", about: "Memo has no schema.json under data_sources: nobody may see it")
+                await log.wait(for: "A plugin warns about the app.", about: "Memo has no schema.json under data_sources: access is denied")
                 try await gateway.sql(#"INSERT INTO "Memo" (_id) VALUES ('theirs')"#)
                 try await session.subscribe(1, [("Memo", "TRUEPREDICATE")])
                 #expect(session.keys("Memo").isEmpty && session.error == nil)

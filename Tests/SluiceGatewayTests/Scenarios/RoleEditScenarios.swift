@@ -276,7 +276,7 @@ import Testing
                 try await refuses(4, "signal 11")
                 let whole = try built("DenyAllC")
                 try install(whole.prefix(whole.count / 2), config: ["allow": ["Order"]])
-                try await refuses(5, "bytes and its headers speak of")
+                try await refuses(5, "bytes and its headers state")
                 try install(try built("OtherVersionC"))
                 try await refuses(6, "libRules.so is built for version 2.4 of the plugin interface")
                 try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n2', 'north', 1)")

@@ -37,9 +37,10 @@ import Testing
             adds: ["property Item.tags is new (list of string)"]),
         Case(new: record([size, note, Property(id: 4, name: "rank", type: .int)]), adds: ["property Item.rank is new (int)"]),
         Case(new: record([note, size])),
-        Case(new: record([size]), breaks: ["property Item.note is gone"], retired: ["Item.note"]),
+        Case(new: record([size]), breaks: ["property Item.note is removed"], retired: ["Item.note"]),
         Case(
-            new: record([size, Property(id: 3, name: "remark", type: .string, isOptional: true)]), breaks: ["property Item.note is gone"],
+            new: record([size, Property(id: 3, name: "remark", type: .string, isOptional: true)]),
+            breaks: ["property Item.note is removed"],
             adds: ["property Item.remark is new"], retired: ["Item.note"]),
         Case(
             new: record([Property(id: 2, name: "size", type: .double), note]), breaks: ["property Item.size is double, was int"],
@@ -61,7 +62,7 @@ import Testing
         Case(new: record(fields: QueryableFields(global: ["size", "note"], indexed: "size")), adds: ["Item.note is queryable"]),
         Case(
             new: AppSchemaRecord(schema: Schema([]), tables: [:], fields: QueryableFields(global: ["size"], indexed: "size")),
-            breaks: ["class Item is gone"], retired: ["Item._id", "Item.note", "Item.size"]),
+            breaks: ["class Item is removed"], retired: ["Item._id", "Item.note", "Item.size"]),
     ]
 
     @Test(arguments: cases.indices) func `tells what is added from what breaks, and names both`(_ index: Int) {

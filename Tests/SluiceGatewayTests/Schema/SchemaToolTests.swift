@@ -65,7 +65,7 @@ import Testing
         let broken = Self.orders(
             #""size": { "bsonType": "double" }, "note": { "bsonType": "string" }"#, required: #""_id", "store", "size", "title""#)
         let lines = [
-            "property Order.title is required, was optional", "property Order.size is double, was int", "property Order.secret is gone",
+            "property Order.title is required, was optional", "property Order.size is double, was int", "property Order.secret is removed",
         ]
         try await RunningGateway.with { gateway in
             let difference = try await Self.tool(gateway.conninfo, broken).diff()

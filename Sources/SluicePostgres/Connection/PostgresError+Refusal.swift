@@ -1,6 +1,6 @@
 package import SluiceCore
 
-extension PostgresFailure {
+extension PostgresError {
     /// Returns the rejection of a write: a fixed text for the client, PostgreSQL's message for operators.
     ///
     /// The server's message quotes rows, including fields that the client's role hides. The client's text contains at most the name
@@ -9,16 +9,17 @@ extension PostgresFailure {
     package func refusal(of tables: [TableMapping]) -> SluiceError {
         let name = constraintName(on: tables).map { " (constraint \($0))" } ?? ""
         return SluiceError(
-            .writeNotAllowed, "The database refused the write: \(reason)\(name).",
-            fix: "Keep to the constraints of the class, or ask the operator for the reason.", detail: message)
+            .writeNotAllowed, "The database rejected the write: \(reason)\(name).",
+            fix: "Write values that satisfy the constraints of the class, or ask the operator for the reason.", cause: .error(asSluiceError)
+        )
     }
 
     /// The kind of rejection, without a value.
     private var reason: String {
         switch sqlState {
         case "23502"?: "a required value is missing"
-        case "23503"?: "a reference has no target, or the object is still referred to"
-        case "23505"?: "a value that has to be unique is taken"
+        case "23503"?: "a reference has no target, or another object refers to the object"
+        case "23505"?: "a value that must be unique is in use"
         case "23514"?, "44000"?: "a check does not hold"
         case "23P01"?: "it excludes another object"
         case let state? where state.hasPrefix("23"): "a constraint does not hold"

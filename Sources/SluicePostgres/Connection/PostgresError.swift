@@ -2,9 +2,9 @@ package import SluiceCore
 
 /// The error of all calls in this module.
 ///
-/// Beside the error for users it holds the SQLSTATE, the constraint, whether a retry may help, and whether the statement may have
-/// taken effect. Ports throw `asSluiceError`, whose message includes the SQLSTATE.
-package struct PostgresFailure: Error, Hashable, Sendable, CustomStringConvertible {
+/// Beside the error for users it holds the SQLSTATE, the constraint, and whether the statement may have taken effect. Ports throw
+/// `asSluiceError`, whose cause has the SQLSTATE.
+package struct PostgresError: SluiceErrorConvertible, Hashable, Sendable, CustomStringConvertible {
     package var asSluiceError: SluiceError
     /// The five characters of the server's SQLSTATE; nil if the server did not answer.
     package var sqlState: String?
@@ -19,33 +19,29 @@ package struct PostgresFailure: Error, Hashable, Sendable, CustomStringConvertib
 
     /// - Parameters:
     ///   - message: The text for operators; it may contain hosts, statements and values.
+    ///   - cause: The words of the server or of libpq.
     ///   - clientMessage: The text for clients unless the code is internal; nil for the code's meaning.
     package init(
-        _ code: ErrorCode, _ message: String, fix: String? = nil, sqlState: String? = nil, mayHaveTakenEffect: Bool = false,
-        clientMessage: String? = nil
+        _ code: ErrorCode, _ message: String, fix: String? = nil, cause: ErrorCause? = nil, sqlState: String? = nil,
+        mayHaveTakenEffect: Bool = false, clientMessage: String? = nil
     ) {
+        let error = SluiceError(code, message, fix: fix, cause: cause)
         asSluiceError =
-            code.isInternal
-            ? SluiceError(code, message, fix: fix) : SluiceError(code, clientMessage ?? code.meaning, fix: fix, detail: message)
+            code.isInternal ? error : SluiceError(code, clientMessage ?? code.meaning, fix: fix, cause: .error(error))
         self.sqlState = sqlState
         self.mayHaveTakenEffect = mayHaveTakenEffect
     }
 
     package var code: ErrorCode { asSluiceError.code }
-    /// The message for operators.
-    package var message: String { asSluiceError.detail ?? asSluiceError.message }
+    /// The message for operators, with the causes.
+    package var message: String { asSluiceError.operatorText }
     /// The failure's own advice, or that of its code.
     package var fix: String { asSluiceError.fix ?? code.fix }
     package var description: String { asSluiceError.description }
 
     /// `true` if the same work may succeed when it is repeated from its start, on a new connection if this one broke.
     package var isRetriable: Bool {
-        if code.isTemporary { return true }
-        guard let sqlState else { return false }
-        // 40: serialization failure, deadlock; 08: connection; 53: out of resources; 57P: shutting down or starting;
-        // 55P03: lock not available.
-        return sqlState.hasPrefix("40") || sqlState.hasPrefix("08") || sqlState.hasPrefix("53") || sqlState.hasPrefix("57P")
-            || sqlState == "55P03"
+        code.isTemporary || sqlState.flatMap { ErrorRecovery(sqlState: $0) } == .wait
     }
 
     /// `true` if a constraint rejected the row, a value did not fit its column, or it exceeded a limit of an index or the server.
@@ -86,11 +82,11 @@ package struct PostgresFailure: Error, Hashable, Sendable, CustomStringConvertib
 
     /// Returns the error that a port throws: the `SluiceError` of a failure, every other error unchanged.
     package static func forPort(_ error: any Error) -> any Error {
-        (error as? PostgresFailure)?.asSluiceError ?? error
+        (error as? PostgresError)?.asSluiceError ?? error
     }
 }
 
-extension PostgresFailure {
+extension PostgresError {
     /// Runs the body and translates errors of PostgreSQL into `SluiceError`.
     package static func translating<R>(_ body: () async throws -> R) async throws -> R {
         do {
