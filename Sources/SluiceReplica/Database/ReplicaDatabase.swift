@@ -1,7 +1,7 @@
 import SluiceCore
 
 /// The changes of a transaction that observers are notified of.
-struct WriterNews {
+struct CommitNews {
     var types: [Int: TypeChange] = [:]
     /// `true` if there is data to upload.
     var local = false
@@ -16,7 +16,7 @@ struct WriterNews {
 
     var isEmpty: Bool { types.isEmpty && !local && !subscriptions && !isOwn }
 
-    mutating func merge(_ later: WriterNews) {
+    mutating func merge(_ later: CommitNews) {
         types.merge(later.types) { $0.merging($1) }
         local = local || later.local
         subscriptions = subscriptions || later.subscriptions
@@ -26,70 +26,58 @@ struct WriterNews {
     }
 }
 
-/// The writing side of a replica. All changes of the file go through it.
+/// The database of a replica, as its only writer sees it: the connection, one write transaction at a time, the commit history and the
+/// commits of other processes. All changes of the file go through it.
 // Sendable because: it is used on the replica's writer queue only, or by the one holder of a lease on that queue.
-final class Writer: @unchecked Sendable {
-    /// The format of the file that this release writes and reads.
-    static let formatVersion: Int64 = 1
-
+final class ReplicaDatabase: @unchecked Sendable {
     let connection: Connection
     let store: RowStore
     let layouts: [TableLayout]
-    let isSynced: Bool
-    let environment: any Environment
+    /// The single values of the file, with the changes of the open transaction.
     var meta = ReplicaMeta()
-    var news = WriterNews()
-    /// Committed changes that were not published yet.
-    var committed = WriterNews()
+    /// The changes of the open transaction.
+    var news = CommitNews()
+    /// Grows with each transaction that begins and each catching up with other processes. A value derived from the file stays valid from
+    /// one transaction to the next only if it grew by one.
+    private(set) var generation: UInt64 = 0
     /// The version after the last commit that changed shown objects, as far as this process knows.
-    var version: UInt64 = 0
+    private(set) var version: UInt64 = 0
+    /// Committed changes that were not published yet.
+    private var committed = CommitNews()
     /// SQLite's `data_version`, which other processes' commits change.
-    var foreignCommits: Int64 = 0
+    private var foreignCommits: Int64 = 0
     /// SQLite's `schema_version`.
-    var definitions: Int64 = 0
-    /// By class: the last number given to an object without a declared key, also in transactions that were rolled back.
-    var hiddenKeys: [Int: Int64] = [:]
-    /// The classes whose last number was compared with the file in the open transaction.
-    var comparedKeys: Set<Int> = []
-    /// The statement of the last row. Rows of one class often arrive in a row; a lookup by text would cost a tenth of each.
-    var lastUpsert: (type: Int, statement: Statement)?
-    /// The objects that the last transaction, if it was an app's, edited inside of values. The next one need not replay all pending
-    /// changes. Valid only if no other transaction came in between.
-    var edited: [ObjectKey: EditedObject] = [:]
+    private var definitions: Int64 = 0
     private var metaBefore = ReplicaMeta()
     private var isDurable = false
     private let indexByName: [String: Int]
-
-    /// The user who opened the file. `nil` if it is not synced.
-    let owner: String?
-    /// The bound of a changeset. `nil` if none is uploaded.
-    let uploadBound: UploadBound?
     /// `true` if the file is deleted with its replica. Then no commit waits for the disk.
-    let isTemporary: Bool
+    private let isTemporary: Bool
 
-    init(
-        connection: Connection, layouts: [TableLayout], links: LinkIndex, isSynced: Bool, options: ReplicaOptions,
-        environment: any Environment
-    ) {
+    init(connection: Connection, layouts: [TableLayout], links: LinkIndex, isTemporary: Bool) {
         self.connection = connection
-        owner = options.owner
-        uploadBound = options.uploadBound
-        isTemporary = options.isTemporary
         self.layouts = layouts
-        self.isSynced = isSynced
-        self.environment = environment
+        self.isTemporary = isTemporary
         store = RowStore(connection: connection, layouts: layouts, links: links, isWriter: true)
         indexByName = Dictionary(layouts.map { ($0.type.name, $0.index) }, uniquingKeysWith: { first, _ in first })
     }
 
     func layout(named name: String) -> TableLayout? { indexByName[name].map { layouts[$0] } }
 
+    /// - Throws: `unknownType` unless the class has a table.
+    func table(_ type: Int) throws(SluiceError) -> TableLayout {
+        guard layouts.indices.contains(type), layouts[type].hasTable else {
+            throw SluiceError(.unknownType, "The type with index \(type) has no rows on the device.")
+        }
+        return layouts[type]
+    }
+
     // MARK: Transactions
 
     /// Begins a transaction and applies other processes' commits.
     /// - Parameter isDurable: `true` if the commit waits for the disk, as when it gives out a number that must not be given twice. The
     ///   server's data can be requested again, and need not wait.
-    func begin(isDurable: Bool = false) throws(SluiceError) {
+    func begin(isDurable: Bool) throws(SluiceError) {
         // A temporary file keeps the mode that its connection was opened with.
         if isDurable != self.isDurable, !isTemporary {
             try connection.execute("PRAGMA synchronous = \(isDurable ? "FULL" : "NORMAL")")
@@ -104,9 +92,8 @@ final class Writer: @unchecked Sendable {
             throw error
         }
         metaBefore = meta
-        news = WriterNews()
-        comparedKeys = []
-        edited = [:]
+        news = CommitNews()
+        generation += 1
         store.blocks = [:]
     }
 
@@ -120,17 +107,17 @@ final class Writer: @unchecked Sendable {
         news.version = next
         news.isOwn = true
         committed.merge(news)
-        news = WriterNews()
+        news = CommitNews()
     }
 
     func rollback() {
         // A failed statement may have ended the transaction already. The caller reports its own error.
         try? connection.execute("ROLLBACK")
         meta = metaBefore
-        news = WriterNews()
+        news = CommitNews()
     }
 
-    func transaction<R>(isDurable: Bool = false, _ body: () throws(SluiceError) -> R) throws(SluiceError) -> R {
+    func transaction<R>(isDurable: Bool, _ body: () throws(SluiceError) -> R) throws(SluiceError) -> R {
         try begin(isDurable: isDurable)
         do throws(SluiceError) {
             let result = try body()
@@ -145,8 +132,8 @@ final class Writer: @unchecked Sendable {
     /// Waits until all commits are on the disk. Does nothing for a temporary file.
     func syncLog() throws(SluiceError) { if !isTemporary { try connection.syncLog() } }
 
-    func takeNews() -> WriterNews {
-        defer { committed = WriterNews() }
+    func takeNews() -> CommitNews {
+        defer { committed = CommitNews() }
         return committed
     }
 
@@ -175,85 +162,63 @@ final class Writer: @unchecked Sendable {
         try statement.run()
     }
 
-    func readMeta() throws(SluiceError) -> [String: Value] { try connection.meta() }
-}
+    // MARK: History and other processes
 
-extension Connection {
-    /// Returns the single values of the file, by name.
-    func meta() throws(SluiceError) -> [String: Value] {
-        let statement = try statement("SELECT name, value FROM _sluice_meta")
-        var fields: [String: Value] = [:]
-        while try statement.step() { fields[statement.string(0)] = StoredValue.decode(statement.bytes(1)) }
-        statement.reset()
-        return fields
-    }
-}
-
-/// The single values of a file.
-struct ReplicaMeta: Hashable {
-    var identity: ReplicaIdentity?
-    var applied = AppliedPosition(lsn: .zero, version: 0)
-    /// The number of the last changeset written.
-    var changeset: UInt64 = 0
-    /// The last own changeset that the server rows reflect.
-    var taken: UInt64 = 0
-    /// The number of the last ingest batch formed.
-    var ingest: UInt64 = 0
-    var clock = HybridTime.zero
-    /// The last tag given to an element inserted into a list.
-    var tag: UInt64 = 0
-    /// The number of the last compensation applied.
-    var compensation: UInt64 = 0
-    /// The subscription set version of the bootstrap under way, which the staged rows belong to. 0 if there is none.
-    var bootstrapping: UInt64 = 0
-    /// The gateway's client view record, unchanged. Empty if there is none.
-    var held: [UInt8] = []
-    /// The gateway's resume offer for the bootstrap under way, unchanged. Empty if there is none.
-    var checkpoint: [UInt8] = []
-    /// The highest id that a subscription ever had.
-    var subscription: UInt64 = 0
-    /// The client reset under way, a `ReplicaReset` or 0, and the number of resets begun since the last that ended.
-    var reset: UInt64 = 0
-    var resets: UInt64 = 0
-    /// The user whose writes are in the file. Empty if there is none.
-    var owner = ""
-
-    var fields: [String: Value] {
-        func number(_ value: UInt64) -> Value { .int(Int64(bitPattern: value)) }
-        return [
-            "client": identity.map { number($0.client.rawValue) } ?? .null,
-            "secret": identity.map { .binary($0.secret) } ?? .null,
-            "applied_lsn": number(applied.lsn.rawValue), "applied_version": number(applied.version),
-            "witness": .binary(applied.witness),
-            "changeset": number(changeset), "taken": number(taken), "ingest": number(ingest), "clock": number(clock.rawValue),
-            "compensation": number(compensation), "bootstrapping": number(bootstrapping), "held": .binary(held),
-            "checkpoint": .binary(checkpoint),
-            "subscription": number(subscription), "reset": number(reset), "resets": number(resets),
-            "tag": number(tag), "owner": .string(owner),
-        ]
-    }
-
-    init() {}
-
-    init(_ fields: [String: Value]) {
-        func number(_ name: String) -> UInt64 { if case .int(let v)? = fields[name] { UInt64(bitPattern: v) } else { 0 } }
-        if case .int(let client)? = fields["client"], case .binary(let secret)? = fields["secret"] {
-            identity = ReplicaIdentity(client: ClientID(rawValue: UInt64(bitPattern: client)), secret: secret)
+    /// Records the transaction's changes of shown objects in the history.
+    /// - Returns: the version of the state after the transaction.
+    private func recordCommit() throws(SluiceError) -> UInt64 {
+        if news.types.isEmpty { return version }
+        let next = version + 1
+        let statement = try connection.statement("INSERT INTO _sluice_commit VALUES (?, ?)")
+        statement.bind(0, next)
+        statement.bind(1, CommitHistory.encode(news.types, layouts))
+        try statement.run()
+        // Pruned every 64 commits, so up to 63 more than `kept` remain.
+        if next > CommitHistory.kept, next.isMultiple(of: 64) {
+            try connection.execute("DELETE FROM _sluice_commit WHERE version <= \(next - CommitHistory.kept)")
         }
-        applied = AppliedPosition(lsn: LSN(rawValue: number("applied_lsn")), version: number("applied_version"))
-        if case .binary(let bytes)? = fields["witness"] { applied.witness = bytes }
-        changeset = number("changeset")
-        taken = number("taken")
-        ingest = number("ingest")
-        clock = HybridTime(rawValue: number("clock"))
-        tag = number("tag")
-        compensation = number("compensation")
-        bootstrapping = number("bootstrapping")
-        if case .binary(let bytes)? = fields["held"] { held = bytes }
-        if case .binary(let bytes)? = fields["checkpoint"] { checkpoint = bytes }
-        subscription = number("subscription")
-        reset = number("reset")
-        resets = number("resets")
-        if case .string(let text)? = fields["owner"] { owner = text }
+        return next
+    }
+
+    /// Records the current state of the file, for the next `catchUp`.
+    func noteState() throws(SluiceError) {
+        foreignCommits = try connection.number("data_version")
+        definitions = try connection.number("schema_version")
+        version = try connection.version()
+    }
+
+    /// Applies the commits of other processes since the last call. Without any, it costs one PRAGMA.
+    func catchUp() throws(SluiceError) {
+        let commits = try connection.number("data_version")
+        if commits == foreignCommits { return }
+        let definitions = try connection.number("schema_version")
+        // Another process may have changed the schema: fail now instead of reading wrong columns.
+        if definitions != self.definitions {
+            try ClassTables(self).check()
+            self.definitions = definitions
+        }
+        meta = ReplicaMeta(try connection.meta())
+        // Their changesets and sets are not in the history. Notify the observers of both in any case.
+        var foreign = CommitNews(local: true, subscriptions: true)
+        let statement = try connection.statement("SELECT version, changes FROM _sluice_commit WHERE version > ? ORDER BY version")
+        statement.bind(0, version)
+        defer { statement.reset() }
+        var reached = version
+        while try statement.step() {
+            let types = CommitHistory.decode(statement.bytes(1)) { layout(named: $0)?.index }
+            let isNext = statement.unsigned(0) == reached + 1
+            reached = statement.unsigned(0)
+            // A gap means that history was pruned. Any row may have changed.
+            guard isNext, let types else {
+                for layout in layouts where layout.hasTable { foreign.types[layout.index] = TypeChange(isWhole: true) }
+                continue
+            }
+            foreign.types.merge(types) { $0.merging($1) }
+        }
+        version = reached
+        foreign.version = reached
+        foreignCommits = commits
+        generation += 1
+        committed.merge(foreign)
     }
 }

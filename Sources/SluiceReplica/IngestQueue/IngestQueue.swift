@@ -1,28 +1,37 @@
-import SluiceCore
+package import SluiceCore
 
-/// Asymmetric objects: stored here until they are acknowledged, and in no class's table.
-extension Writer {
-    func addIngest(_ change: ObjectChange) throws(SluiceError) {
+/// The queue of asymmetric objects. They are stored here until they are acknowledged, and in no class's table.
+package struct IngestQueue: Sendable {
+    let database: ReplicaDatabase
+    let reports: CompensationReports
+    private var connection: Connection { database.connection }
+
+    func add(_ change: ObjectChange) throws(SluiceError) {
         let statement = try connection.statement("INSERT INTO _sluice_ingest (batch, change) VALUES (NULL, ?)")
         statement.bind(0, ChangeCoding.encode(change))
         try statement.run()
-        news.local = true
+        database.news.local = true
     }
 
-    /// Returns the next batch above `number`: one that was formed before, unchanged, or a new one.
-    /// - Parameter taken: a new batch is numbered above it.
-    func nextIngestBatch(
-        after number: UInt64, taken: UInt64, maximumObjects: Int, maximumBytes: Int
+    /// Returns the next batch above `number`: one that was formed before, unchanged, or a new one. `nil` if there is none. Runs in a
+    /// durable transaction: a batch keeps its number.
+    /// - Parameters:
+    ///   - taken: the highest batch that the gateway has. A new batch is numbered above it: a file restored from a backup may know
+    ///     fewer.
+    ///   - maximumObjects, maximumBytes: bounds of a batch, applied when it is formed.
+    package func nextBatch(
+        after number: UInt64, taken: UInt64 = 0, maximumObjects: Int = Limits.ingestRulesObjects,
+        maximumBytes: Int = Limits.ingestBatchBytes
     ) throws(SluiceError) -> IngestBatch? {
         let formed = try connection.statement("SELECT min(batch) FROM _sluice_ingest WHERE batch > ?")
         formed.bind(0, number)
         let existing = try formed.step() && !formed.isNull(0) ? formed.unsigned(0) : nil
         formed.reset()
-        if let existing { return IngestBatch(number: existing, objects: try ingestObjects(of: existing)) }
+        if let existing { return IngestBatch(number: existing, objects: try objects(of: existing)) }
         return try formBatch(after: max(number, taken), maximumObjects: maximumObjects, maximumBytes: maximumBytes)
     }
 
-    private func ingestObjects(of batch: UInt64) throws(SluiceError) -> [ObjectChange] {
+    private func objects(of batch: UInt64) throws(SluiceError) -> [ObjectChange] {
         let statement = try connection.statement("SELECT change FROM _sluice_ingest WHERE batch = ? ORDER BY id")
         statement.bind(0, batch)
         defer { statement.reset() }
@@ -46,17 +55,18 @@ extension Writer {
         }
         waiting.reset()
         if objects.isEmpty { return nil }
-        meta.ingest = max(meta.ingest, number) + 1
+        database.meta.ingest = max(database.meta.ingest, number) + 1
         let mark = try connection.statement("UPDATE _sluice_ingest SET batch = ? WHERE batch IS NULL AND id <= ?")
-        mark.bind(0, meta.ingest)
+        mark.bind(0, database.meta.ingest)
         mark.bind(1, last)
         try mark.run()
-        return IngestBatch(number: meta.ingest, objects: objects)
+        return IngestBatch(number: database.meta.ingest, objects: objects)
     }
 
-    /// Shortens a batch that no message can carry. It keeps its number.
+    /// Deletes objects of a batch that no message can carry, and returns others of it to the queue. The batch keeps its number. Runs in a
+    /// durable transaction.
     /// - Returns: the report for the app. `nil` if no object was deleted.
-    func shortenIngest(_ cut: IngestCut) throws(SluiceError) -> CompensationReport? {
+    package func shorten(_ cut: IngestCut) throws(SluiceError) -> CompensationReport? {
         let rows = try connection.statement("SELECT id FROM _sluice_ingest WHERE batch = ? ORDER BY id")
         rows.bind(0, cut.batch)
         var ids: [Int64] = []
@@ -74,14 +84,38 @@ extension Writer {
                 try statement.run()
             }
         }
-        return try keepRefusal(cut.refused)
+        return try reports.keep(cut.refused)
     }
 
-    func acknowledgeIngest(upTo number: UInt64, refused: [CompensatingWrite]) throws(SluiceError) -> CompensationReport? {
+    /// Deletes the batches up to `number`, which the ingest log has.
+    /// - Returns: the report for the app. `nil` if no object was rejected.
+    package func acknowledge(upTo number: UInt64, refused: [CompensatingWrite] = []) throws(SluiceError) -> CompensationReport? {
         let statement = try connection.statement("DELETE FROM _sluice_ingest WHERE batch <= ?")
         statement.bind(0, number)
         try statement.run()
         // A resent acknowledgement deletes no row. Its rejections were reported before.
-        return connection.changes > 0 ? try keepRefusal(refused) : nil
+        return connection.changes > 0 ? try reports.keep(refused) : nil
+    }
+
+    /// Deletes all objects.
+    func removeAll() throws(SluiceError) { try connection.execute("DELETE FROM _sluice_ingest") }
+
+    /// Renumbers the ingest batches from 1.
+    func renumber() throws(SluiceError) {
+        let batches = try connection.integers("SELECT DISTINCT batch FROM _sluice_ingest WHERE batch IS NOT NULL ORDER BY batch")
+        for (index, batch) in batches.enumerated() {
+            try connection.execute("UPDATE _sluice_ingest SET batch = \(index + 1) WHERE batch = \(batch)")
+        }
+        database.meta.ingest = UInt64(batches.count)
+    }
+
+    /// Returns the size of the objects up to the id `limit`, in bytes. `nil` counts all.
+    func unsentBytes(upTo limit: UInt64?) throws(SluiceError) -> UInt64 {
+        try connection.number("SELECT coalesce(sum(length(change)), 0) FROM _sluice_ingest WHERE id <= ?", limit)
+    }
+
+    /// Returns the id of the last object. 0 if there is none.
+    func lastObject() throws(SluiceError) -> UInt64 {
+        try connection.number("SELECT coalesce(max(id), 0) FROM _sluice_ingest WHERE id <= ?", nil)
     }
 }

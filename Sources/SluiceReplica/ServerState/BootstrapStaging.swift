@@ -1,33 +1,26 @@
-import SluiceCore
+package import SluiceCore
 import SluiceMerge
 
-/// Bootstraps: rows staged until all have arrived, then shown in one transaction.
-extension Writer {
-    /// - Parameters:
-    ///   - types: the classes whose staged rows are kept for `stageKept`.
-    ///   - checkpoint: the gateway's resume offer for those rows.
-    func beginBootstrap(version: UInt64, keeping types: [Int], checkpoint: [UInt8]) throws(SluiceError) {
-        for layout in layouts where layout.hasTable {
-            if types.contains(layout.index) { try putAside(layout) } else { try dropStaging(layout) }
+/// The rows of a bootstrap under way, staged until all have arrived.
+package struct BootstrapStaging: Sendable {
+    let database: ReplicaDatabase
+    private var connection: Connection { database.connection }
+
+    /// Drops the staged rows, except those of the classes of a bootstrap that is resumed, which are kept for `stageKept`.
+    func begin(keeping types: [Int]) throws(SluiceError) {
+        for layout in database.layouts where layout.hasTable {
+            if types.contains(layout.index) { try putAside(layout) } else { try connection.dropStaging(layout) }
         }
         try dropNotes()
         // Cached statements may refer to the tables that were dropped or renamed.
         connection.forgetStatements()
-        meta.checkpoint = checkpoint
-        meta.bootstrapping = version
-        if try connection.subscriptionState(version: version) == .pending {
-            try setSubscriptionState(version: version, .bootstrapping)
-        }
     }
 
-    private func dropStaging() throws(SluiceError) {
-        for layout in layouts where layout.hasTable { try dropStaging(layout) }
+    /// Drops all staged rows.
+    func end() throws(SluiceError) {
+        for layout in database.layouts where layout.hasTable { try connection.dropStaging(layout) }
         try dropNotes()
-        meta.checkpoint = []
-    }
-
-    func dropStaging(_ layout: TableLayout) throws(SluiceError) {
-        try connection.execute("DROP TABLE IF EXISTS \(layout.staging); DROP TABLE IF EXISTS \(layout.earlier)")
+        database.meta.checkpoint = []
     }
 
     private func dropNotes() throws(SluiceError) {
@@ -42,7 +35,7 @@ extension Writer {
         try connection.execute("\(layout.upsert(values: rows, table: layout.earlier)); DROP TABLE \(layout.staging)")
     }
 
-    private func isStaged(_ layout: TableLayout) throws(SluiceError) -> Bool { try hasTable("_sluice_staging_\(layout.type.name)") }
+    func isStaged(_ layout: TableLayout) throws(SluiceError) -> Bool { try hasTable("_sluice_staging_\(layout.type.name)") }
 
     private func isPutAside(_ layout: TableLayout) throws(SluiceError) -> Bool { try hasTable("_sluice_earlier_\(layout.type.name)") }
 
@@ -53,9 +46,19 @@ extension Writer {
         return try statement.step()
     }
 
-    func stage(type: Int, rows: [RowRef], of buffer: RowBuffer) throws(SluiceError) {
-        let layout = try table(type)
+    /// Gives a class its table of staged rows, unless it has one.
+    func create(_ layout: TableLayout) throws(SluiceError) {
         if try !isStaged(layout) { try connection.execute(layout.creation(of: layout.staging)) }
+    }
+
+    /// Stages rows of one class until the end of the bootstrap. A row replaces a staged row with its key. Takes about 2 µs a row.
+    /// - Parameters:
+    ///   - type: the index in `Replica.schema.types`.
+    ///   - rows: rows of `buffer`, with cells in the order of the class's properties. Absent cells read as the default.
+    ///   - checkpoint: the resume offer that covers them. Empty keeps the last one.
+    package func stage(type: Int, rows: [RowRef], of buffer: RowBuffer, checkpoint: [UInt8] = []) throws(SluiceError) {
+        let layout = try database.table(type)
+        try create(layout)
         let statement = try connection.statement(layout.upsert(values: layout.placeholders, table: layout.staging))
         try buffer.withBase { cells, arena throws(SluiceError) in
             for row in rows {
@@ -67,13 +70,15 @@ extension Writer {
                 try statement.run()
             }
         }
+        if !checkpoint.isEmpty { database.meta.checkpoint = checkpoint }
     }
 
-    /// Records rows of these keys as unchanged, or restores those that were staged before the bootstrap was resumed.
-    func stageKept(type: Int, keys: [Value]) throws(SluiceError) {
-        let layout = try table(type)
+    /// Records objects of the view that stay as the replica has them, or restores those that were staged before the bootstrap was
+    /// resumed. A row or a removal with the same key overrides this.
+    package func stageKept(type: Int, keys: [Value]) throws(SluiceError) {
+        let layout = try database.table(type)
         let isPutAside = try isPutAside(layout)
-        if isPutAside, try !isStaged(layout) { try connection.execute(layout.creation(of: layout.staging)) }
+        if isPutAside { try create(layout) }
         for key in keys {
             if isPutAside, try bringBack(key, layout) { continue }
             let statement = try connection.statement("INSERT OR IGNORE INTO _sluice_staged_kept VALUES (?, ?)")
@@ -92,12 +97,14 @@ extension Writer {
         return connection.changes > 0
     }
 
-    /// Stages the write times of rows, merged with those staged earlier for the same row.
-    /// - Parameter numbers: the numbers that they use for properties. Empty if they are the replica's own.
-    func stageTimes(type: Int, _ times: [StagedTimes], numbers: [UInt32]) throws(SluiceError) {
-        let layout = try table(type)
-        for row in times {
-            let known = try stagedTimes(layout, row.key)
+    /// Stages the write times of rows, for the objects with pending changes.
+    /// - Parameters:
+    ///   - rows: they are merged with those staged earlier for the same row.
+    ///   - numbers: the numbers that they use for properties, in the order of the class's properties. Empty if they are its own.
+    package func stageTimes(type: Int, _ rows: [StagedTimes], numbers: [UInt32] = []) throws(SluiceError) {
+        let layout = try database.table(type)
+        for row in rows {
+            let known = try times(of: row.key, layout)
             let new = row.times.isEmpty ? WriteTimes() : try WriteTimes(encoded: row.times).numbered(as: layout.type, from: numbers)
             let statement = try connection.statement("INSERT OR REPLACE INTO _sluice_staged_times VALUES (?, ?, ?, ?)")
             statement.bind(0, layout.type.name)
@@ -109,7 +116,7 @@ extension Writer {
     }
 
     /// Returns the staged write times and commit time of a row. Both are `nil` if none were staged.
-    private func stagedTimes(_ layout: TableLayout, _ key: Value) throws(SluiceError) -> NewServerRow {
+    func times(of key: Value, _ layout: TableLayout) throws(SluiceError) -> NewServerRow {
         let statement = try connection.statement("SELECT times, time FROM _sluice_staged_times WHERE type = ? AND key = ?")
         statement.bind(0, layout.type.name)
         layout.bindKey(key, at: 1, to: statement)
@@ -118,9 +125,11 @@ extension Writer {
         return NewServerRow(times: try WriteTimes(encoded: Array(statement.bytes(0))), time: statement.int(1))
     }
 
-    /// Drops staged rows of these keys and records the keys for removal at the end. A row that is staged later overrides the removal.
-    func stageRemoval(type: Int, keys: [Value], reasons: [LeftObject.Reason]) throws(SluiceError) {
-        let layout = try table(type)
+    /// Drops staged rows of these keys and records the keys for removal at the end: objects that left the view during the bootstrap, or
+    /// with the new set. A row that is staged later overrides the removal.
+    /// - Parameter reasons: the reasons, in the order of the keys. Empty if unknown.
+    package func stageRemoval(type: Int, keys: [Value], reasons: [LeftObject.Reason] = []) throws(SluiceError) {
+        let layout = try database.table(type)
         let isStaged = try isStaged(layout)
         for (index, key) in keys.enumerated() {
             if isStaged {
@@ -141,8 +150,8 @@ extension Writer {
         }
     }
 
-    /// Removes the recorded removals from the view, except objects that were staged again.
-    private func removeNamed(_ layout: TableLayout, isStaged: Bool) throws(SluiceError) {
+    /// Returns the objects recorded for removal, except those that were staged again.
+    func removals(_ layout: TableLayout, isStaged: Bool) throws(SluiceError) -> [(key: Value, reason: LeftObject.Reason)] {
         let again = isStaged ? "AND key NOT IN (SELECT \(layout.keyColumn) FROM \(layout.staging))" : ""
         let named = try connection.statement("SELECT key, reason FROM _sluice_staged_removal WHERE type = ? \(again)")
         named.bind(0, layout.type.name)
@@ -151,123 +160,22 @@ extension Writer {
             removals.append((layout.readKey(named), LeftObject.Reason(rawValue: named.int(1)) ?? .leftView))
         }
         named.reset()
-        for (key, reason) in removals {
-            // An object with pending changes loses only its server row; the merge decides whether it stays.
-            if try takeServerRow(layout, key: key, NewServerRow(), leaving: .known(reason)) { continue }
-            try remove(layout, key, reason)
-        }
+        return removals
     }
 
-    func remove(_ layout: TableLayout, _ key: Value, _ reason: LeftObject.Reason) throws(SluiceError) {
-        guard try store.delete(type: layout.index, key: key) else { return }
-        note(layout.index, key)
-        noteLeft(layout, key, reason)
-    }
-
-    func endBootstrap(
-        version: UInt64, lsn: LSN, types: [Int], held: [UInt8], taken: UInt64, completes: Bool
-    ) throws(SluiceError) {
-        // First: `takeServerRow` drops the pending changes up to this number.
-        meta.taken = max(meta.taken, taken)
-        let replaced = Set(types)
-        let set = try connection.subscriptionSet(version: version)
-        for layout in layouts where layout.hasTable {
-            let staged = try isStaged(layout)
-            try removeNamed(layout, isStaged: staged)
-            if !staged && !replaced.contains(layout.index) { continue }
-            if !staged { try connection.execute(layout.creation(of: layout.staging)) }
-            // Objects with pending changes come first: the two steps after it skip those that keep a server row.
-            try takePending(layout, set, replaces: replaced.contains(layout.index))
-            if replaced.contains(layout.index) { try removeUnstaged(layout, LeavingReason(set, layout, in: store.schema)) }
-            try showStaged(layout)
-        }
-        connection.forgetStatements()
-        try dropStaging()
-        // Live commits of the older view may have moved the position further.
-        meta.applied = AppliedPosition(lsn: max(lsn, meta.applied.lsn), version: version)
-        meta.bootstrapping = 0
-        meta.held = held
-        if completes { try setSubscriptionState(version: version, .complete) }
-        // The rows shown now reflect these changesets, so their commits need not be awaited.
-        try dropPending("p.acknowledged IS NOT NULL AND p.number <= ?1", taken, leaving: .unstaged(set))
-        try dropApplied(leaving: .unstaged(set))
-        try dropEmpty()
-        try finishReset(leaving: .unstaged(set))
-    }
-
-    /// Stores the staged rows of objects with pending changes as their server rows, and shows the merge.
-    private func takePending(_ layout: TableLayout, _ set: StoredSubscriptionSet, replaces: Bool) throws(SluiceError) {
-        let kept = try connection.statement("SELECT key FROM _sluice_server WHERE type = ?")
-        kept.bind(0, layout.type.name)
-        var keys: [Value] = []
-        while try kept.step() { keys.append(layout.readKey(kept)) }
-        kept.reset()
-        // The keys were read in full: `show` deletes from the table that the statement was reading.
-        for key in keys {
-            let statement = try connection.statement(
-                "SELECT \(layout.columns) FROM \(layout.staging) WHERE \(layout.keyColumn) = ?")
-            layout.bindKey(key, at: 0, to: statement)
-            var buffer = RowBuffer()
-            if try statement.step() {
-                let row = layout.read(statement, into: &buffer)
-                statement.reset()
-                var new = try stagedTimes(layout, key)
-                // The app sees these values from here on, and its later writes must win.
-                meta.clock = max(meta.clock, new.times?.latest ?? .zero)
-                new.row = named(buffer.withView(row) { Row($0) }, layout)
-                _ = try takeServerRow(layout, key: key, new)
-            } else {
-                statement.reset()
-                if replaces, try !isKept(layout, key) {
-                    // The app's write to it may be rejected, which is not known yet.
-                    try loseServerRow(layout, key: key)
-                    try show(layout, key: key, leaving: .unstaged(set))
-                }
-            }
-        }
-    }
-
-    private func isKept(_ layout: TableLayout, _ key: Value) throws(SluiceError) -> Bool {
+    /// `true` if the object is recorded as unchanged.
+    func isKept(_ layout: TableLayout, _ key: Value) throws(SluiceError) -> Bool {
         let statement = try connection.statement("SELECT 1 FROM _sluice_staged_kept WHERE type = ? AND key = ?")
         statement.bind(0, layout.type.name)
         layout.bindKey(key, at: 1, to: statement)
         defer { statement.reset() }
         return try statement.step()
     }
+}
 
-    /// The objects with pending changes, whose server rows are stored apart.
-    private static let pendingKeys = "(SELECT key FROM _sluice_server WHERE type = ?1)"
-
-    private func removeUnstaged(_ layout: TableLayout, _ reason: LeavingReason) throws(SluiceError) {
-        let statement = try connection.statement(
-            """
-            DELETE FROM \(layout.table) WHERE \(layout.keyColumn) NOT IN (SELECT \(layout.keyColumn) FROM \(layout.staging))
-            AND \(layout.keyColumn) NOT IN (SELECT key FROM _sluice_staged_kept WHERE type = ?1)
-            AND \(layout.keyColumn) NOT IN \(Writer.pendingKeys) RETURNING \(layout.columns)
-            """)
-        statement.bind(0, layout.type.name)
-        var buffer = RowBuffer()
-        while try statement.step() {
-            buffer.removeAll()
-            let row = layout.read(statement, into: &buffer)
-            let (key, why) = buffer.withView(row) { ($0.value(layout.key) ?? .null, reason.of($0)) }
-            note(layout.index, key)
-            noteLeft(layout, key, why)
-        }
-        statement.reset()
-    }
-
-    private func showStaged(_ layout: TableLayout) throws(SluiceError) {
-        let rows = """
-            SELECT \(layout.columns) FROM \(layout.staging) WHERE \(layout.keyColumn) NOT IN \(Writer.pendingKeys) ORDER BY \(layout.rowid)
-            """
-        try noteKeys("\(layout.upsert(values: rows, table: layout.table)) RETURNING \(layout.keyColumn)", layout)
-    }
-
-    private func noteKeys(_ sql: String, _ layout: TableLayout) throws(SluiceError) {
-        let statement = try connection.statement(sql)
-        statement.bind(0, layout.type.name)
-        while try statement.step() { note(layout.index, layout.readKey(statement)) }
-        statement.reset()
+extension Connection {
+    /// Drops the staged rows of a class.
+    func dropStaging(_ layout: TableLayout) throws(SluiceError) {
+        try execute("DROP TABLE IF EXISTS \(layout.staging); DROP TABLE IF EXISTS \(layout.earlier)")
     }
 }
