@@ -35,7 +35,7 @@ package final class Replica: Sendable {
     let options: ReplicaOptions
     /// The writer queue. All writes run on it.
     private let queue = DispatchQueue(label: "sluice.replica", qos: .userInitiated)
-    let writer: Writer
+    let parts: ReplicaParts
     /// Reads the committed state without waiting for the writer.
     let committed: CommittedState
     private let observers = Mutex(Observers())
@@ -75,20 +75,21 @@ package final class Replica: Sendable {
         self.options = options
         layouts = try TableLayout.all(of: schema)
         links = LinkIndex(schema, isFitted: !options.isReadOnly && !options.isUnfitted)
-        writer = Writer(
-            connection: try Connection.open(path: path, options.isReadOnly ? .readOnly : .writer(isTemporary: options.isTemporary)),
-            layouts: layouts, links: links, isSynced: isSynced, options: options, environment: environment)
+        let connection = try Connection.open(path: path, options.isReadOnly ? .readOnly : .writer(isTemporary: options.isTemporary))
+        let database = ReplicaDatabase(connection: connection, layouts: layouts, links: links, isTemporary: options.isTemporary)
+        parts = ReplicaParts(database, isSynced: isSynced, options: options, environment: environment)
         fileNumber = options.isTemporary ? ReplicaFile.number(of: path) : nil
         committed = CommittedState(path: path, isReadOnly: options.isReadOnly)
+        let opening = ReplicaOpening(database: database, owner: options.owner)
         if options.isReadOnly {
-            try writer.openReadOnly()
+            try opening.openReadOnly()
             bell = nil
         } else {
             let indexes = PropertyIndexes(indexes, layouts: layouts)
-            try options.isUnfitted ? writer.openUnfitted() : writer.open(indexes: indexes, shouldCompact: options.shouldCompact)
+            try options.isUnfitted ? opening.openUnfitted() : opening.open(indexes: indexes, shouldCompact: options.shouldCompact)
             bell = options.isTemporary ? nil : CommitNotifier(path: path)
         }
-        shownVersion.store(writer.version, ordering: .releasing)
+        shownVersion.store(database.version, ordering: .releasing)
         bell?.start(on: queue) { [weak self] in self?.catchUp() }
     }
 
@@ -102,40 +103,43 @@ package final class Replica: Sendable {
 
     // MARK: Writer queue
 
-    /// Runs the body on the writer queue, outside of a transaction.
-    func onWriter<R: Sendable>(
-        _ body: @escaping @Sendable (Writer) throws(SluiceError) -> R
+    /// Runs the body on the writer queue, outside of a transaction. It must not write.
+    package func read<R: Sendable>(
+        _ body: @escaping @Sendable (ReplicaParts) throws(SluiceError) -> R
     ) async throws(SluiceError) -> R {
         let result = await withCheckedContinuation { (continuation: CheckedContinuation<Result<R, SluiceError>, Never>) in
-            queue.async { [writer] in
-                continuation.resume(returning: Result { () throws(SluiceError) in try body(writer) })
+            queue.async { [parts] in
+                continuation.resume(returning: Result { () throws(SluiceError) in try body(parts) })
             }
         }
         return try result.get()
     }
 
-    /// Runs the body as one transaction on the writer queue, then publishes its changes.
-    func commit<R: Sendable>(
-        isDurable: Bool = false, _ body: @escaping @Sendable (Writer) throws(SluiceError) -> R
+    /// Runs the body as one transaction on the writer queue, then publishes its changes. Transactions take effect in the order of the
+    /// calls. One that throws has changed nothing.
+    /// - Parameter isDurable: `true` to wait for the disk: the commit gives out a number or an identity that must not be given twice, or
+    ///   drops writes. The server's data can be requested again.
+    package func commit<R: Sendable>(
+        isDurable: Bool, _ body: @escaping @Sendable (ReplicaParts) throws(SluiceError) -> R
     ) async throws(SluiceError) -> R {
-        try await onWriter { writer throws(SluiceError) in
-            let result = try writer.transaction(isDurable: isDurable) { () throws(SluiceError) in try body(writer) }
-            self.publish(writer.takeNews())
+        try await read { parts throws(SluiceError) in
+            let result = try parts.database.transaction(isDurable: isDurable) { () throws(SluiceError) in try body(parts) }
+            self.publish(parts.database.takeNews())
             return result
         }
     }
 
     /// Runs the body as one durable transaction. Blocks until earlier transactions are done.
-    func commitNow<R>(_ body: (Writer) throws(SluiceError) -> R) throws(SluiceError) -> R {
-        try readNow { writer throws(SluiceError) in
-            let result = try writer.transaction(isDurable: true) { () throws(SluiceError) in try body(writer) }
-            publish(writer.takeNews())
+    func commitNow<R>(_ body: (ReplicaParts) throws(SluiceError) -> R) throws(SluiceError) -> R {
+        try readNow { parts throws(SluiceError) in
+            let result = try parts.database.transaction(isDurable: true) { () throws(SluiceError) in try body(parts) }
+            publish(parts.database.takeNews())
             return result
         }
     }
 
-    func readNow<R>(_ body: (Writer) throws(SluiceError) -> R) throws(SluiceError) -> R {
-        let result = queue.sync { [writer] in Result { () throws(SluiceError) in try body(writer) } }
+    func readNow<R>(_ body: (ReplicaParts) throws(SluiceError) -> R) throws(SluiceError) -> R {
+        let result = queue.sync { [parts] in Result { () throws(SluiceError) in try body(parts) } }
         return try result.get()
     }
 
@@ -170,11 +174,11 @@ package final class Replica: Sendable {
             throw SluiceError(.writeNotAllowed, "The local file was opened for reading only.", fix: "Open it without readOnly.")
         }
         do throws(SluiceError) {
-            let transaction = try WriteTransaction(writer: writer, lease: lease, isDurable: isDurable) { [weak self] news in
+            let transaction = try WriteTransaction(parts, lease: lease, isDurable: isDurable) { [weak self] news in
                 self?.publish(news)
             }
             // Commits of other processes are published separately, before this transaction's changes.
-            publish(writer.takeNews())
+            publish(parts.database.takeNews())
             return transaction
         } catch {
             lease.release()
@@ -184,7 +188,29 @@ package final class Replica: Sendable {
 
     /// Calls `done` on the writer queue once all commits are on the disk.
     package func waitForDisk(_ done: @escaping @Sendable (Result<Void, SluiceError>) -> Void) {
-        queue.async { [writer] in done(Result { () throws(SluiceError) in try writer.syncLog() }) }
+        queue.async { [parts] in done(Result { () throws(SluiceError) in try parts.database.syncLog() }) }
+    }
+
+    // MARK: Position and upload
+
+    /// The position that the replica is complete for.
+    package func appliedPosition() async throws(SluiceError) -> AppliedPosition {
+        try await read { parts throws(SluiceError) in parts.server.applied }
+    }
+
+    /// Returns the size of the writes that are not acknowledged, in bytes.
+    /// - Parameter limit: the cursor up to which changesets and asymmetric objects count. `nil` counts all.
+    package func unsentBytes(upTo limit: UploadCursor? = nil) async throws(SluiceError) -> UInt64 {
+        try await read { parts throws(SluiceError) in
+            try parts.local.unsentBytes(upTo: limit?.changeset) + parts.ingest.unsentBytes(upTo: limit?.object)
+        }
+    }
+
+    /// Returns the upload cursor of everything written so far.
+    package func uploadMark() async throws(SluiceError) -> UploadCursor {
+        try await read { parts throws(SluiceError) in
+            UploadCursor(changeset: parts.local.lastChangeset, object: try parts.ingest.lastObject())
+        }
     }
 
     // MARK: Versions in use
@@ -203,14 +229,14 @@ package final class Replica: Sendable {
     /// Publishes commits of other processes. Runs on the writer queue.
     private func catchUp() {
         // The next transaction repeats a failed read and reports its error.
-        try? writer.catchUp()
-        publish(writer.takeNews())
+        try? parts.database.catchUp()
+        publish(parts.database.takeNews())
     }
 
     // MARK: Observation
 
     /// Notifies observers. Called by the holder of the writer, so that versions arrive in order.
-    private func publish(_ news: WriterNews) {
+    private func publish(_ news: CommitNews) {
         if news.isEmpty { return }
         var change: ReplicaChange?
         if !news.types.isEmpty {

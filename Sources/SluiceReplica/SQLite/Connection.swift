@@ -105,6 +105,23 @@ package final class Connection {
         if statements.count < Connection.keptStatements { statements[sql] = statement }
     }
 
+    /// Returns the integers of a query with one column.
+    func integers(_ sql: String) throws(SluiceError) -> [Int64] {
+        let statement = try statement(sql)
+        defer { statement.reset() }
+        var integers: [Int64] = []
+        while try statement.step() { integers.append(statement.int(0)) }
+        return integers
+    }
+
+    /// Returns the number that a query computes from the rows up to a limit, its only argument. `nil`: from all.
+    func number(_ sql: String, _ limit: UInt64?) throws(SluiceError) -> UInt64 {
+        let statement = try statement(sql)
+        statement.bind(0, limit ?? UInt64(Int64.max))
+        defer { statement.reset() }
+        return try statement.step() ? statement.unsigned(0) : 0
+    }
+
     /// Runs one or more statements that return no rows.
     func execute(_ sql: String) throws(SluiceError) {
         try Connection.refuseNUL(sql)

@@ -1,8 +1,21 @@
 import SluiceCore
 import SluiceMerge
 
-/// Server rows of objects with pending changes, stored beside the table, which shows the merge of both.
-extension Writer {
+/// A newer row of the server.
+struct NewServerRow {
+    /// `nil` if the object is not in the view.
+    var row: [String: Value]?
+    /// The write times received with it. `nil` for none.
+    var times: WriteTimes?
+    /// The time of its commit, in milliseconds since 1970. `nil` if unknown.
+    var time: Int64?
+}
+
+/// The objects with pending changes. Their server rows are stored beside the table, which shows the merge of both.
+struct OverlayStore: Sendable {
+    let database: ReplicaDatabase
+    private var connection: Connection { database.connection }
+
     // MARK: Reading
 
     /// Returns the server's state of an object. `nil` without pending changes: the table then has the server's row.
@@ -15,6 +28,13 @@ extension Writer {
         let row = statement.isNull(0) ? nil : try ChangeCoding.decodeRow(statement.bytes(0))
         let clocks = statement.isNull(1) ? nil : try layout.clocks(stored: statement.bytes(1))
         return ServerObject(row: row, clocks: clocks, rowTime: statement.isNull(2) ? 0 : statement.int(2))
+    }
+
+    /// `true` if any object has pending changes.
+    func hasObjects() throws(SluiceError) -> Bool {
+        let statement = try connection.statement("SELECT 1 FROM _sluice_server LIMIT 1")
+        defer { statement.reset() }
+        return try statement.step()
     }
 
     func isKept(_ layout: TableLayout, key: Value) throws(SluiceError) -> Bool {
@@ -35,7 +55,7 @@ extension Writer {
     /// Stores an object's row as its server row and returns it. Called before the first pending change, while the table has the server's
     /// row.
     func keepServerRow(_ layout: TableLayout, key: Value) throws(SluiceError) -> [String: Value]? {
-        let row = try store.row(type: layout.index, key: key).map { named($0, layout) }
+        let row = try database.store.row(type: layout.index, key: key).map { layout.named($0) }
         try setServerObject(layout, key: key, ServerObject(row: row))
         return row
     }
@@ -72,26 +92,6 @@ extension Writer {
         try statement.run()
     }
 
-    func named(_ row: Row, _ layout: TableLayout) -> [String: Value] {
-        var values: [String: Value] = [:]
-        for (index, property) in layout.type.properties.enumerated() { values[property.name] = row[index] }
-        return values
-    }
-
-    func row(_ values: [String: Value], _ layout: TableLayout) -> Row {
-        Row(layout.type.properties.map { values[$0.name] })
-    }
-
-    /// A newer row of the server.
-    struct NewServerRow {
-        /// `nil` if the object is not in the view.
-        var row: [String: Value]?
-        /// The write times received with it. `nil` for none.
-        var times: WriteTimes?
-        /// The time of its commit, in milliseconds since 1970. `nil` if unknown.
-        var time: Int64?
-    }
-
     /// Stores the server's row of an object with pending changes and shows the merge.
     ///
     /// Drops the object's changes of changesets that the server's rows reflect. Keeping them until the acknowledgement would hide later
@@ -107,7 +107,7 @@ extension Writer {
         let taken = try connection.statement("DELETE FROM _sluice_pending_change WHERE type = ? AND key = ? AND number <= ?")
         taken.bind(0, layout.type.name)
         layout.bindKey(key, at: 1, to: taken)
-        taken.bind(2, meta.taken)
+        taken.bind(2, database.meta.taken)
         try taken.run()
         try show(layout, key: key, leaving: leaving)
         return true
@@ -116,7 +116,7 @@ extension Writer {
     // MARK: Showing
 
     /// The client's number, which decides between writes of the same time.
-    var client: ClientID { meta.identity?.client ?? Overlay.unnumbered }
+    var client: ClientID { database.meta.identity?.client ?? Overlay.unnumbered }
 
     /// Returns the server's state of an object, merged with the pending changes and those of the open transaction.
     func overlaid(_ layout: TableLayout, key: Value, own: [ObjectChange]) throws(SluiceError) -> (server: ServerObject, state: ObjectState)
@@ -135,23 +135,23 @@ extension Writer {
         if changes.isEmpty { try forgetServerRow(layout, key: key) }
         if var shown = try Overlay.apply(server: server, pending: changes, client: client, type: layout.type) {
             shown[layout.type.properties[layout.key].name] = key
-            if try store.put(type: layout.index, row(shown, layout)) { note(layout.index, key) }
+            if try database.store.put(type: layout.index, layout.row(shown)) { database.note(layout.index, key) }
         } else {
             // Before the deletion: the reason may depend on the row.
             let reason = try reason(leaving, layout, key)
             // An object that the app deleted itself is no longer in the table.
-            guard try store.delete(type: layout.index, key: key) else { return }
-            note(layout.index, key)
-            if let reason { noteLeft(layout, key, reason) }
+            guard try database.store.delete(type: layout.index, key: key) else { return }
+            database.note(layout.index, key)
+            if let reason { database.noteLeft(layout, key, reason) }
         }
     }
 
     /// Shows every object with pending changes again, after their times have changed.
-    func showPending(leaving: Leaving) throws(SluiceError) {
+    func showAll(leaving: Leaving) throws(SluiceError) {
         let kept = try connection.statement("SELECT type, key FROM _sluice_server")
         var objects: [(TableLayout, Value)] = []
         while try kept.step() {
-            if let layout = layout(named: kept.string(0)) { objects.append((layout, layout.readKey(kept, 1))) }
+            if let layout = database.layout(named: kept.string(0)) { objects.append((layout, layout.readKey(kept, 1))) }
         }
         kept.reset()
         for (layout, key) in objects { try show(layout, key: key, leaving: leaving) }
@@ -162,8 +162,8 @@ extension Writer {
         case .untold: return nil
         case .known(let reason): return reason
         case .unstaged(let set):
-            guard let row = try store.row(type: layout.index, key: key) else { return nil }
-            return LeavingReason(set, layout, in: store.schema).of(row)
+            guard let row = try database.store.row(type: layout.index, key: key) else { return nil }
+            return LeavingReason(set, layout, in: database.store.schema).of(row)
         }
     }
 

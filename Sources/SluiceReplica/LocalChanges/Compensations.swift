@@ -1,35 +1,46 @@
-import SluiceCore
-import SluiceMerge
+package import SluiceCore
 
 /// Compensating writes, and changesets that no upload can carry: both undo pending changes and are kept for the app.
-extension Writer {
-    func applyCompensation(id: UInt64, writes: [CompensatingWrite]) throws(SluiceError) -> CompensationReport? {
-        guard id > meta.compensation else { return nil }
-        meta.compensation = id
-        var refused = writes
+package struct Compensations: Sendable {
+    let database: ReplicaDatabase
+    let overlays: OverlayStore
+    package let reports: CompensationReports
+    private var connection: Connection { database.connection }
+
+    /// The number of the last compensation applied.
+    package var last: UInt64 { database.meta.compensation }
+
+    /// Undoes the named changesets' writes to the named objects. These show the server's state again, with later local writes.
+    /// - Returns: the report for the app, with the intended values. `nil` if compensation `id` was applied before.
+    package func apply(id: UInt64, writes: [CompensatingWrite]) throws(SluiceError) -> CompensationReport? {
+        guard id > database.meta.compensation else { return nil }
+        database.meta.compensation = id
+        var reported = writes
         for (index, write) in writes.enumerated() {
-            guard let layout = layout(named: write.object.type), layout.hasTable else { continue }
+            guard let layout = database.layout(named: write.object.type), layout.hasTable else { continue }
             // Before the deletion below: the intended values are read from the pending change.
-            refused[index].values.merge(try wanted(layout, write)) { $1 }
+            reported[index].values.merge(try wanted(layout, write)) { $1 }
             let statement = try connection.statement("DELETE FROM _sluice_pending_change WHERE number = ? AND type = ? AND key = ?")
             statement.bind(0, write.changeset)
             statement.bind(1, write.object.type)
             layout.bindKey(write.object.key, at: 2, to: statement)
             try statement.run()
             // The compensating write itself is reported.
-            try show(layout, key: write.object.key, leaving: .untold)
+            try overlays.show(layout, key: write.object.key, leaving: .untold)
         }
-        return try keepRefusal(refused)
+        return try reports.keep(reported)
     }
 
     /// Undoes a changeset that no message can carry. It stays, without changes, since the gateway expects numbers without gaps.
+    /// Runs in a durable transaction.
+    /// - Parameter error: `writeTooLarge`, for the app.
     /// - Returns: the report for the app. `nil` if the changeset has no changes left.
-    func setAside(_ number: UInt64, _ error: SluiceError) throws(SluiceError) -> CompensationReport? {
+    package func setAside(changeset number: UInt64, _ error: SluiceError) throws(SluiceError) -> CompensationReport? {
         let objects = try connection.statement("SELECT DISTINCT type, key FROM _sluice_pending_change WHERE number = ?")
         objects.bind(0, number)
         var writes: [(layout: TableLayout, write: CompensatingWrite)] = []
         while try objects.step() {
-            guard let layout = layout(named: objects.string(0)) else { continue }
+            guard let layout = database.layout(named: objects.string(0)) else { continue }
             let object = ObjectKey(type: layout.type.name, key: layout.readKey(objects, 1))
             writes.append(
                 (
@@ -47,8 +58,8 @@ extension Writer {
             try statement.run()
         }
         // The compensating write itself is reported.
-        for (layout, write) in writes { try show(layout, key: write.object.key, leaving: .untold) }
-        return try keepRefusal(writes.map(\.write))
+        for (layout, write) in writes { try overlays.show(layout, key: write.object.key, leaving: .untold) }
+        return try reports.keep(writes.map(\.write))
     }
 
     /// Returns the values that a changeset intended for an object: those that it set, and the edited properties as shown now. Empty if a
@@ -67,41 +78,9 @@ extension Writer {
             edited.formUnion(change.counters.keys)
             edited.formUnion(change.edits.map(\.property))
         }
-        if !edited.isEmpty, let row = try store.row(type: layout.index, key: write.object.key) {
+        if !edited.isEmpty, let row = try database.store.row(type: layout.index, key: write.object.key) {
             for name in edited { if let index = layout.type.index(of: name) { values[name] = row[index] } }
         }
         return values
-    }
-
-    /// The maximum number of unreported reports. The oldest are dropped first.
-    static let keptRefusals: UInt64 = 1_000
-
-    func keepRefusal(_ writes: [CompensatingWrite]) throws(SluiceError) -> CompensationReport? {
-        if writes.isEmpty { return nil }
-        let statement = try connection.statement("INSERT INTO _sluice_error (writes) VALUES (?) RETURNING id")
-        statement.bind(0, ChangeCoding.encode(writes))
-        guard try statement.step() else { return nil }
-        let id = statement.unsigned(0)
-        statement.reset()
-        let oldest = try connection.statement("DELETE FROM _sluice_error WHERE id <= ?")
-        oldest.bind(0, id - min(id, Writer.keptRefusals))
-        try oldest.run()
-        return CompensationReport(id: id, writes: writes)
-    }
-
-    func refusals() throws(SluiceError) -> [CompensationReport] {
-        let statement = try connection.statement("SELECT id, writes FROM _sluice_error ORDER BY id")
-        defer { statement.reset() }
-        var refusals: [CompensationReport] = []
-        while try statement.step() {
-            refusals.append(CompensationReport(id: statement.unsigned(0), writes: ChangeCoding.decodeRefusals(statement.bytes(1))))
-        }
-        return refusals
-    }
-
-    func forgetRefusal(_ id: UInt64) throws(SluiceError) {
-        let statement = try connection.statement("DELETE FROM _sluice_error WHERE id = ?")
-        statement.bind(0, id)
-        try statement.run()
     }
 }

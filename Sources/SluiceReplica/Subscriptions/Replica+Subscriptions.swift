@@ -7,6 +7,11 @@ extension Replica {
         try committed.read { connection throws(SluiceError) in try connection.latestSubscriptionSet() }
     }
 
+    /// The newest set, in any state, once the writes before the call have ended.
+    package func latestSubscriptionSet() async throws(SluiceError) -> StoredSubscriptionSet {
+        try await read { parts throws(SluiceError) in try parts.subscriptions.latest() }
+    }
+
     /// The newest set whose objects the file has completely; version 0 if there is none.
     package func completeSubscriptionSet() throws(SluiceError) -> StoredSubscriptionSet {
         try committed.read { connection throws(SluiceError) in
@@ -31,15 +36,15 @@ extension Replica {
     package func changeSubscriptionSet(
         _ change: (StoredSubscriptionSet) -> [StoredSubscription]?
     ) throws(SluiceError) -> StoredSubscriptionSet? {
-        try commitNow { writer throws(SluiceError) in
-            guard let subscriptions = change(try writer.connection.latestSubscriptionSet()) else { return nil }
-            return try writer.addSubscriptionSet(subscriptions)
+        try commitNow { parts throws(SluiceError) in
+            guard let subscriptions = change(try parts.subscriptions.latest()) else { return nil }
+            return try parts.subscriptions.add(subscriptions)
         }
     }
 
     /// Stores a new pending version of the whole set, independent of the newest. - Returns: its version.
     package func addSubscriptionSet(_ subscriptions: [StoredSubscription]) throws(SluiceError) -> UInt64 {
-        try commitNow { writer throws(SluiceError) in try writer.addSubscriptionSet(subscriptions).version }
+        try commitNow { parts throws(SluiceError) in try parts.subscriptions.add(subscriptions).version }
     }
 
     /// Waits until the set has an answer: complete, superseded or error. A deadline is the caller's (cancel the task).
@@ -49,7 +54,7 @@ extension Replica {
         defer { removeObserver(observer) }
         continuation.yield()
         for await _ in news {
-            let state = try await onWriter { writer throws(SluiceError) in try writer.connection.subscriptionState(version: version) }
+            let state = try await read { parts throws(SluiceError) in try parts.subscriptions.state(version: version) }
             switch state {
             case .complete, .superseded, .error: return state
             case .pending, .bootstrapping: continue

@@ -195,3 +195,15 @@ package final class TableLayout: Sendable {
         "INSERT INTO \(table) (\(columns)) \(values) \(table == self.table ? ownResolution : resolution)"
     }
 }
+
+extension TableLayout {
+    /// Returns the values of a row by property name.
+    func named(_ row: Row) -> [String: Value] {
+        var values: [String: Value] = [:]
+        for (index, property) in type.properties.enumerated() { values[property.name] = row[index] }
+        return values
+    }
+
+    /// Returns the row of values by property name.
+    func row(_ values: [String: Value]) -> Row { Row(type.properties.map { values[$0.name] }) }
+}

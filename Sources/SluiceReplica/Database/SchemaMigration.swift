@@ -1,31 +1,40 @@
 package import SluiceCore
 
-/// Schema migration of a local file, which has no server to download from again.
-extension Writer {
-    /// Gives the tables the form of the schema, in an open transaction. Properties in both schemas keep their values if their type is the
+/// The schema migration of a local file, which has no server to download from again. Runs in an open transaction.
+struct SchemaMigration {
+    private let database: ReplicaDatabase
+    private let tables: ClassTables
+    private var connection: Connection { database.connection }
+
+    init(_ database: ReplicaDatabase) {
+        self.database = database
+        tables = ClassTables(database)
+    }
+
+    /// Gives the tables the form of the schema. Properties in both schemas keep their values if their type is the
     /// same. Other values are dropped. Classes that the schema lacks stay unchanged.
     ///
     /// A class whose primary key was no property before is empty afterwards.
     /// - Throws: `invalidSchemaChange` if a property that becomes the primary key has duplicate values.
     func refit(from old: Schema) throws(SluiceError) {
-        for layout in layouts where layout.hasTable {
-            news.types[layout.index] = TypeChange(isWhole: true)
+        for layout in database.layouts where layout.hasTable {
+            database.news.types[layout.index] = TypeChange(isWhole: true)
             if let before = old[layout.type.name], before.kind == .topLevel {
                 try refit(layout, from: before)
             } else {
                 try connection.execute("DROP TABLE IF EXISTS \(layout.table)")
                 try connection.execute(layout.creation(of: layout.table))
             }
-            try dropStaging(layout)
-            try forgetProperties(of: layout.type.name)
-            try remember(layout)
+            try connection.dropStaging(layout)
+            try tables.forgetProperties(of: layout.type.name)
+            try tables.remember(layout)
         }
-        meta.checkpoint = []
+        database.meta.checkpoint = []
         connection.forgetStatements()
     }
 
     private func refit(_ layout: TableLayout, from before: ObjectType) throws(SluiceError) {
-        let known = try knownProperties()[before.name] ?? [:]
+        let known = try tables.knownProperties()[before.name] ?? [:]
         let kept = zip(layout.type.properties, layout.kinds).filter { property, kind in
             guard let old = before[property.name] else { return false }
             return old.type == property.type && old.collection == property.collection && known[property.name] == kind.rawValue
@@ -63,18 +72,12 @@ extension Writer {
     /// Drops the table of a class that the schema does not have.
     /// - Returns: `true` if there was one.
     func dropClass(_ name: String) throws(SluiceError) -> Bool {
-        guard try knownProperties()[name] != nil else { return false }
+        guard try tables.knownProperties()[name] != nil else { return false }
         try connection.execute("DROP TABLE IF EXISTS \(SQLQuote.identifier(name))")
-        try forgetProperties(of: name)
+        try tables.forgetProperties(of: name)
         try StoredSchema.forget(name, in: connection)
         connection.forgetStatements()
         return true
-    }
-
-    private func forgetProperties(of name: String) throws(SluiceError) {
-        let statement = try connection.statement("DELETE FROM _sluice_property WHERE type = ?")
-        statement.bind(0, name)
-        try statement.run()
     }
 }
 
@@ -86,9 +89,9 @@ extension Replica {
     package func beginMigration(from old: Schema, version: UInt64) throws(SluiceError) -> WriteTransaction {
         let transaction = try beginWrite()
         do throws(SluiceError) {
-            try writer.refit(from: old)
-            for type in schema.types { try StoredSchema.note(type, in: writer.connection) }
-            try StoredSchema.note(version, in: writer.connection)
+            try SchemaMigration(parts.database).refit(from: old)
+            for type in schema.types { try StoredSchema.note(type, in: parts.database.connection) }
+            try StoredSchema.note(version, in: parts.database.connection)
         } catch {
             transaction.cancel()
             throw error
@@ -100,7 +103,7 @@ extension Replica {
 extension WriteTransaction {
     /// Removes a class that the schema does not have from the file.
     /// - Returns: `true` if the file had it.
-    package func dropClass(_ name: String) throws(SluiceError) -> Bool { try writer.dropClass(name) }
+    package func dropClass(_ name: String) throws(SluiceError) -> Bool { try SchemaMigration(database).dropClass(name) }
 }
 
 extension TableLayout {

@@ -1,8 +1,20 @@
-import SluiceCore
+package import SluiceCore
 
-/// Writes to the subscription sets.
-extension Writer {
-    func setSubscriptionState(version: UInt64, _ state: SubscriptionState) throws(SluiceError) {
+/// The subscription sets of a replica, as its writer sees them.
+package struct SubscriptionStore: Sendable {
+    let database: ReplicaDatabase
+    private var connection: Connection { database.connection }
+
+    /// Returns the newest set, in any state. Its subscriptions' `type` and `query` are those that `Subscribe` sends.
+    package func latest() throws(SluiceError) -> StoredSubscriptionSet { try connection.latestSubscriptionSet() }
+
+    /// Returns a set by version. One that is no longer kept is superseded and empty.
+    package func set(version: UInt64) throws(SluiceError) -> StoredSubscriptionSet { try connection.subscriptionSet(version: version) }
+
+    func state(version: UInt64) throws(SluiceError) -> SubscriptionState { try connection.subscriptionState(version: version) }
+
+    /// Records the gateway's answer. A complete set supersedes all older ones. An error leaves older ones unchanged.
+    package func setState(version: UInt64, _ state: SubscriptionState) throws(SluiceError) {
         if version == 0 { return }
         let statement = try connection.statement(
             "UPDATE _sluice_subscription_set SET state = ?, code = ?, message = ? WHERE version = ?")
@@ -26,21 +38,21 @@ extension Writer {
                 DELETE FROM _sluice_subscription_set WHERE version < \(version);
                 """)
         }
-        news.subscriptions = true
+        database.news.subscriptions = true
     }
 
     /// Stores a new version of the set, pending. Subscriptions without a number get one that was never used.
-    func addSubscriptionSet(_ subscriptions: [StoredSubscription]) throws(SluiceError) -> StoredSubscriptionSet {
+    func add(_ subscriptions: [StoredSubscription]) throws(SluiceError) -> StoredSubscriptionSet {
         let version = try connection.newestSubscriptionSet() + 1
-        meta.subscription = max(meta.subscription, subscriptions.map(\.id).max() ?? 0)
+        database.meta.subscription = max(database.meta.subscription, subscriptions.map(\.id).max() ?? 0)
         var subscriptions = subscriptions
         for index in subscriptions.indices where subscriptions[index].id == StoredSubscription.unnumbered {
-            meta.subscription += 1
-            subscriptions[index].id = meta.subscription
+            database.meta.subscription += 1
+            subscriptions[index].id = database.meta.subscription
         }
         let set = try connection.statement("INSERT INTO _sluice_subscription_set VALUES (?, 'pending', NULL, NULL, ?)")
         set.bind(0, version)
-        set.bind(1, meta.changeset)
+        set.bind(1, database.meta.changeset)
         try set.run()
         for (position, subscription) in subscriptions.enumerated() {
             let row = try connection.statement("INSERT INTO _sluice_subscription VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
@@ -55,10 +67,10 @@ extension Writer {
             row.bind(8, subscription.options.stored)
             try row.run()
         }
-        news.subscriptions = true
-        news.local = true
+        database.news.subscriptions = true
+        database.news.local = true
         return StoredSubscriptionSet(
-            version: version, state: .pending, subscriptions: subscriptions, changesetsBefore: meta.changeset)
+            version: version, state: .pending, subscriptions: subscriptions, changesetsBefore: database.meta.changeset)
     }
 
     /// `true` if the newest set has a subscription on the class.
@@ -74,9 +86,9 @@ extension Writer {
     }
 
     /// `true` if a subscription of the newest set includes objects of the class.
-    func comesAlong(_ type: String) throws(SluiceError) -> Bool {
+    func includesByLinks(_ type: String) throws(SluiceError) -> Bool {
         for subscription in try connection.latestSubscriptionSet().subscriptions
-        where subscription.options.reaches(type, from: subscription.type, store.schema) {
+        where subscription.options.reaches(type, from: subscription.type, database.store.schema) {
             return true
         }
         return false

@@ -19,7 +19,7 @@ final class CollectionRecorder {
         // A later edit of another property has made another one, which does not have this edit.
         if transaction.edited[object.object] !== object { transaction.edited[object.object] = nil }
         do throws(SluiceError) {
-            let edits = try object.perform(edit, on: property, transaction.writer)
+            let edits = try object.perform(edit, on: property, transaction.local)
             transaction.record(edits, of: object, property.name)
         } catch {
             transaction.edited[object.object] = nil
@@ -28,5 +28,5 @@ final class CollectionRecorder {
     }
 
     /// The value of an element or entry; nil if there is none.
-    func value(at step: ShownStep) -> Value? { object.value(of: property, at: step, transaction.writer) }
+    func value(at step: ShownStep) -> Value? { object.value(of: property, at: step, transaction.local) }
 }

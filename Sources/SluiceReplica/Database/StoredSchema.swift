@@ -28,10 +28,10 @@ extension Replica {
     package func noteSchema(version: UInt64) throws(SluiceError) {
         let before = try Replica.storedSchema(path: path)
         if before?.version == version, schema.types.allSatisfy({ before?.schema[$0.name] == $0 }) { return }
-        try commitNow { writer throws(SluiceError) in
-            try writer.connection.execute(StoredSchema.table)
-            for type in schema.types { try StoredSchema.note(type, in: writer.connection) }
-            try StoredSchema.note(version, in: writer.connection)
+        try commitNow { parts throws(SluiceError) in
+            try parts.database.connection.execute(StoredSchema.table)
+            for type in schema.types { try StoredSchema.note(type, in: parts.database.connection) }
+            try StoredSchema.note(version, in: parts.database.connection)
         }
     }
 }

@@ -16,14 +16,14 @@ extension WriteTransaction {
     /// - Throws: `noSubscriptionForWrite`.
     package func editedCollection(type: Int, key: Value, property: Int) throws(SluiceError) -> EditedCollection? {
         if let known = shownCollection(type: type, key: key, property: property) { return known.isSealed ? nil : known }
-        let layout = writer.layouts[type]
+        let layout = database.layouts[type]
         let description = layout.type.properties[property]
         guard layout.hasTable, description.collection != .none else { return nil }
         let object = ObjectKey(type: layout.type.name, key: key)
         try prepare(layout, object)
         guard let value = try store.value(type: type, key: key, property: property) else { return nil }
         var (change, recorder): (Int?, CollectionRecorder?) = (nil, nil)
-        if writer.isSynced {
+        if local.isSynced {
             if let index = lastChange[object], changes[index]?.values[description.name] != nil {
                 // Edits inside of values follow in the change: a new one will have the value.
                 guard changes[index]?.edits.isEmpty == true else { return nil }
@@ -39,7 +39,7 @@ extension WriteTransaction {
             for collection in store.edits.all { fill(collection) }
             store.edits.removeAll()
         }
-        writer.note(type, key)
+        database.note(type, key)
         let place = EditedCollections.Place(owner: .init(type: type, key: key), property: property)
         return store.edits.insert(place, description.collection, value, change: change, recorder: recorder)
     }
@@ -48,7 +48,7 @@ extension WriteTransaction {
     func editedObject(_ layout: TableLayout, _ object: ObjectKey) throws(SluiceError) -> EditedObject {
         if let known = edited[object] { return known }
         for collection in store.edits.of(layout.index, object.key) { fill(collection) }
-        let new = try EditedObject(layout, object, own: ownChanges(of: object), writer)
+        let new = try EditedObject(layout, object, own: ownChanges(of: object), local)
         edited[object] = new
         return new
     }
@@ -62,7 +62,7 @@ extension WriteTransaction {
     /// Puts the value of a collection into the change that uploads it. Names that were made before are not of this value.
     func fill(_ collection: EditedCollection) {
         guard collection.isUnfilled, let change = collection.change else { return }
-        let type = writer.layouts[collection.type].type
+        let type = database.layouts[collection.type].type
         let name = type.properties[collection.property].name
         // Its references are of an earlier value.
         edited[ObjectKey(type: type.name, key: collection.key)] = nil

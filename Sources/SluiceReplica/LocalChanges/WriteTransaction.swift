@@ -7,9 +7,12 @@ import SluiceValues
 ///
 /// Confined to the Realm that began it.
 package final class WriteTransaction {
-    let writer: Writer
+    let database: ReplicaDatabase
+    let local: LocalChanges
+    private let subscriptions: SubscriptionStore
+    private let ingest: IngestQueue
     private let lease: WriterLease
-    private let publish: (WriterNews) -> Void
+    private let publish: (CommitNews) -> Void
     private let isDurable: Bool
     private var isOpen = true
     /// The changes in order; nil for one that the transaction itself undid.
@@ -26,44 +29,47 @@ package final class WriteTransaction {
     private static let keptEdited = 16
     /// The number of objects deleted so far.
     package private(set) var deletions = 0
+    /// The classes of which `newKey` has compared the last key with the file.
+    var comparedKeys: Set<Int> = []
     /// Classes with a subscription, and classes that a subscription includes by links.
     private var (writable, editable): (Set<Int>, Set<Int>) = ([], [])
     /// The server's row of the last changed object, once it has been read.
     private var server: (object: ObjectKey, row: [String: Value]?)?
 
     /// The rows that apps read, with this transaction's writes.
-    package var store: RowStore { writer.store }
+    package var store: RowStore { database.store }
 
     /// - Parameter isDurable: `true` to wait for the disk at every commit; otherwise `commit` decides.
     init(
-        writer: Writer, lease: WriterLease, isDurable: Bool, publish: @escaping (WriterNews) -> Void
+        _ parts: ReplicaParts, lease: WriterLease, isDurable: Bool, publish: @escaping (CommitNews) -> Void
     ) throws(SluiceError) {
-        self.writer = writer
+        database = parts.database
+        local = parts.local
+        subscriptions = parts.subscriptions
+        ingest = parts.ingest
         self.lease = lease
         self.isDurable = isDurable
         self.publish = publish
-        let (kept, commits) = (writer.edited, writer.foreignCommits)
         do throws(SluiceError) {
-            try writer.begin(isDurable: isDurable)
+            try database.begin(isDurable: isDurable)
         } catch {
             isOpen = false
             throw error
         }
-        // Another process may have committed since: its changes are not in these objects.
-        if writer.foreignCommits == commits { edited = kept }
+        edited = local.takeEdited()
     }
 
     deinit { cancel() }
 
     /// The changes so far to the rows that apps read.
-    package var change: ReplicaChange { ReplicaChange(version: 0, types: writer.news.types) }
+    package var change: ReplicaChange { ReplicaChange(version: 0, types: database.news.types) }
 
     /// The work of SQLite for the writer's statements, in virtual machine instructions. Each visited row costs a few.
-    package var instructions: Int { writer.connection.instructions }
+    package var instructions: Int { database.connection.instructions }
 
     #if DEBUG
         /// The size of the encoded values bound to SQLite statements, in bytes.
-        package var boundBytes: Int { writer.connection.boundBytes }
+        package var boundBytes: Int { database.connection.boundBytes }
     #endif
 
     // MARK: Ending
@@ -76,22 +82,22 @@ package final class WriteTransaction {
         guard isOpen else { return }
         do throws(SluiceError) {
             try store.settle()
-            if writer.isSynced {
+            if local.isSynced {
                 for collection in store.edits.all { fill(collection) }
-                try writer.record(changes.compactMap(\.self))
+                try local.record(changes.compactMap(\.self))
             }
-            try writer.commit()
+            try database.commit()
         } catch {
             cancel()
             throw error
         }
         isOpen = false
         store.edits.removeAll()
-        if writer.isSynced, edited.count <= WriteTransaction.keptEdited { writer.edited = edited }
+        if local.isSynced, edited.count <= WriteTransaction.keptEdited { local.keep(edited: edited) }
         defer { lease.release() }
         // Publish before the lease ends: the next writer must know of every earlier commit.
-        publish(writer.takeNews())
-        if !isDurable && !isGrouped { try writer.syncLog() }
+        publish(database.takeNews())
+        if !isDurable && !isGrouped { try database.syncLog() }
     }
 
     /// Rolls back the transaction. Does nothing after its end.
@@ -99,7 +105,7 @@ package final class WriteTransaction {
         guard isOpen else { return }
         isOpen = false
         store.edits.removeAll()
-        writer.rollback()
+        database.rollback()
         lease.release()
     }
 
@@ -115,7 +121,7 @@ package final class WriteTransaction {
     package func create(
         type: Int, key: Value, values: [String: Value], defaults: Set<String> = []
     ) throws(SluiceError) {
-        let layout = writer.layouts[type]
+        let layout = database.layouts[type]
         let object = ObjectKey(type: layout.type.name, key: key)
         var change = ObjectChange(object: object, kind: .create, values: values, defaults: defaults)
         if layout.type.kind == .asymmetric {
@@ -124,17 +130,17 @@ package final class WriteTransaction {
                     .badChangeset, "Two objects of the asymmetric class \(object.type) have the key \(key) in one transaction.",
                     fix: "Give every object a key of its own.")
             }
-            if writer.isSynced { try checkSize(of: change, layout) }
-            try writer.addIngest(change)
+            if local.isSynced { try checkSize(of: change, layout) }
+            try ingest.add(change)
             return
         }
         try settle(type: type, key: key)
-        let before = try store.row(type: type, key: key).map { writer.named($0, layout) }
+        let before = try store.row(type: type, key: key).map { layout.named($0) }
         if before == nil { try requireSubscription(layout) }
         try prepare(layout, object)
         guard var after = try Overlay.apply(server: before, pending: [change], type: layout.type) else { return }
         after[layout.type.properties[layout.key].name] = key
-        if try store.put(type: type, writer.row(after, layout)) { writer.note(type, key) }
+        if try store.put(type: type, layout.row(after)) { database.note(type, key) }
         if before == nil { return remember(created: change) }
         for name in values.keys { change.seen[name] = try seen(name, of: object, layout) }
         append(change)
@@ -150,7 +156,7 @@ package final class WriteTransaction {
         let bytes = ExtendedJSON.json(values).utf8.count
         guard bytes > Limits.ingestObjectBytes else {
             // Short numbers take more bytes in a message than in JSON.
-            try writer.uploadBound?.check(change)
+            try local.uploadBound?.check(change)
             return
         }
         throw SluiceError(
@@ -169,12 +175,12 @@ package final class WriteTransaction {
     /// - Returns: `true` if the object exists.
     @discardableResult
     package func set(type: Int, key: Value, property: Int, _ value: Value) throws(SluiceError) -> Bool {
-        let layout = writer.layouts[type]
+        let layout = database.layouts[type]
         let (object, name) = (ObjectKey(type: layout.type.name, key: key), layout.type.properties[property].name)
         try prepare(layout, object)
         forgetEdits(type: type, key: key, property: property)
         guard try store.update(type: type, key: key, property: property, value) else { return false }
-        writer.note(type, key)
+        database.note(type, key)
         var change = ObjectChange(object: object, kind: .set, values: [name: value])
         change.seen[name] = try seen(name, of: object, layout)
         append(change)
@@ -188,10 +194,10 @@ package final class WriteTransaction {
     /// - Returns: `true` if the object exists.
     @discardableResult
     package func set(type: Int, key: Value, property: Int, _ value: Value, by edit: ShownEdit) throws(SluiceError) -> Bool {
-        let layout = writer.layouts[type]
+        let layout = database.layouts[type]
         let object = ObjectKey(type: layout.type.name, key: key)
         let name = layout.type.properties[property].name
-        guard writer.isSynced else { return try set(type: type, key: key, property: property, value) }
+        guard local.isSynced else { return try set(type: type, key: key, property: property, value) }
         try settle(type: type, key: key, property: property)
         if let index = lastChange[object], let last = changes[index], last.values[name] != nil {
             return try set(type: type, key: key, property: property, value)
@@ -201,9 +207,9 @@ package final class WriteTransaction {
         let state = try editedObject(layout, object)
         // One that fails may leave wrong names.
         edited[object] = nil
-        let edits = try state.perform(edit, on: layout.type.properties[property], writer)
+        let edits = try state.perform(edit, on: layout.type.properties[property], local)
         guard try store.update(type: type, key: key, property: property, state.value(of: name)) else { return false }
-        writer.note(type, key)
+        database.note(type, key)
         record(edits, of: state, name)
         edited[object] = state
         return true
@@ -217,12 +223,12 @@ package final class WriteTransaction {
 
     /// Adds to an integer property; concurrent additions on several devices all count.
     package func add(type: Int, key: Value, property: Int, amount: Int64) throws(SluiceError) {
-        let layout = writer.layouts[type]
+        let layout = database.layouts[type]
         let (object, name) = (ObjectKey(type: layout.type.name, key: key), layout.type.properties[property].name)
         try prepare(layout, object)
         guard case .int(let value)?? = try store.rowWithoutEdits(type: type, key: key).map({ $0[property] }) else { return }
         guard try store.update(type: type, key: key, property: property, .int(value &+ amount)) else { return }
-        writer.note(type, key)
+        database.note(type, key)
         var change = ObjectChange(object: object, kind: .set, counters: [name: amount])
         change.seen[name] = try seen(name, of: object, layout)
         append(change)
@@ -230,13 +236,13 @@ package final class WriteTransaction {
 
     /// Deletes an object. Does nothing if it does not exist.
     package func delete(type: Int, key: Value) throws(SluiceError) {
-        let layout = writer.layouts[type]
+        let layout = database.layouts[type]
         let object = ObjectKey(type: layout.type.name, key: key)
         try prepare(layout, object)
         forgetEdits(type: type, key: key)
         guard try store.delete(type: type, key: key) else { return }
         deletions += 1
-        writer.note(type, key)
+        database.note(type, key)
         // An object made and deleted in one transaction leaves no change to upload.
         if fresh.remove(object) != nil, let index = lastChange.removeValue(forKey: object) {
             changes[index] = nil
@@ -249,25 +255,27 @@ package final class WriteTransaction {
 
     func prepare(_ layout: TableLayout, _ object: ObjectKey) throws(SluiceError) {
         try requireSubscription(layout, alsoByLinks: true)
-        guard writer.isSynced, server?.object != object else { return }
+        guard local.isSynced, server?.object != object else { return }
         server = nil
         // Keeps the server's row before the first local change overwrites it.
-        if try !writer.isKept(layout, key: object.key) { server = (object, try writer.keepServerRow(layout, key: object.key)) }
+        if try !local.overlays.isKept(layout, key: object.key) {
+            server = (object, try local.overlays.keepServerRow(layout, key: object.key))
+        }
     }
 
     /// Returns the hash of the server's value of a property before its change (`ObjectChange.seen`); nil if the change does not need it.
     func seen(_ name: String, of object: ObjectKey, _ layout: TableLayout) throws(SluiceError) -> ValueHash? {
-        guard writer.isSynced else { return nil }
+        guard local.isSynced else { return nil }
         if let index = lastChange[object], let known = changes[index]?.seen[name] { return known }
-        if server?.object != object { server = (object, try writer.keptServerObject(layout, key: object.key).row) }
+        if server?.object != object { server = (object, try local.overlays.keptServerObject(layout, key: object.key).row) }
         return server?.row.map { ValueHash($0[name] ?? .null) }
     }
 
     /// - Parameter alsoByLinks: `true` also permits classes that a subscription includes by links. Their objects can be changed, not made.
     func requireSubscription(_ layout: TableLayout, alsoByLinks: Bool = false) throws(SluiceError) {
-        guard writer.isSynced, !writable.contains(layout.index), !(alsoByLinks && editable.contains(layout.index)) else { return }
-        guard try writer.isSubscribed(layout.type.name) else {
-            if alsoByLinks, try writer.comesAlong(layout.type.name) {
+        guard local.isSynced, !writable.contains(layout.index), !(alsoByLinks && editable.contains(layout.index)) else { return }
+        guard try subscriptions.isSubscribed(layout.type.name) else {
+            if alsoByLinks, try subscriptions.includesByLinks(layout.type.name) {
                 editable.insert(layout.index)
                 return
             }
@@ -280,7 +288,7 @@ package final class WriteTransaction {
 
     /// Adds a change. It merges into the previous change of the same object if one change can express both.
     private func append(_ change: ObjectChange) {
-        guard writer.isSynced else { return }
+        guard local.isSynced else { return }
         edited[change.object] = nil
         guard let index = lastChange[change.object], let kind = changes[index]?.kind, kind != .delete else { return begin(change) }
         if change.kind == .delete {

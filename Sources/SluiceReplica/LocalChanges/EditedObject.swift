@@ -41,13 +41,15 @@ final class EditedObject {
     private let server: [String: Value]?
     private var hashes: [String: ValueHash] = [:]
     private let type: ObjectType
+    private let schema: Schema
     let object: ObjectKey
 
     /// - Parameter own: the changes of the object that the transaction has made so far.
-    init(_ layout: TableLayout, _ object: ObjectKey, own: [ObjectChange], _ writer: Writer) throws(SluiceError) {
+    init(_ layout: TableLayout, _ object: ObjectKey, own: [ObjectChange], _ local: LocalChanges) throws(SluiceError) {
         type = layout.type
+        schema = local.schema
         self.object = object
-        let overlaid = try writer.overlaid(layout, key: object.key, own: own)
+        let overlaid = try local.overlays.overlaid(layout, key: object.key, own: own)
         server = overlaid.server.row
         state = overlaid.state
     }
@@ -56,8 +58,8 @@ final class EditedObject {
     func value(of name: String) -> Value { open[name]?.current ?? state.values?[name] ?? .null }
 
     /// The value of an element or entry of a collection. `nil` if there is no such element.
-    func value(of property: Property, at step: ShownStep, _ writer: Writer) -> Value? {
-        opened(property).value(at: step, for: .underWay(by: writer.client))
+    func value(of property: Property, at step: ShownStep, _ local: LocalChanges) -> Value? {
+        opened(property).value(at: step, for: .underWay(by: local.overlays.client))
     }
 
     private func opened(_ property: Property) -> OpenProperty {
@@ -78,12 +80,12 @@ final class EditedObject {
 
     /// Converts the app's edit to edits by stable references and applies them in order. Each takes O(log elements) of a list, O(1) of a set
     /// or map.
-    func perform(_ edit: ShownEdit, on property: Property, _ writer: Writer) throws(SluiceError) -> [Edit] {
+    func perform(_ edit: ShownEdit, on property: Property, _ local: LocalChanges) throws(SluiceError) -> [Edit] {
         let target = opened(property)
-        let context = WriteContext.underWay(by: writer.client)
+        let context = WriteContext.underWay(by: local.overlays.client)
         var edits: [Edit] = []
         for change in edit.changes {
-            for (path, action) in try name(change, edit.path, property, target, context, writer) {
+            for (path, action) in try name(change, edit.path, property, target, context, local) {
                 let named = Edit(property.name, path, action)
                 try target.perform(named, of: property, by: context)
                 edits.append(named)
@@ -94,7 +96,7 @@ final class EditedObject {
 
     private func name(
         _ change: ShownEdit.Change, _ path: [ShownStep], _ property: Property, _ target: OpenProperty, _ context: WriteContext,
-        _ writer: Writer
+        _ local: LocalChanges
     ) throws(SluiceError) -> [([EditStep], Edit.Action)] {
         let inner = path.isEmpty ? nil : target.place(path, for: context)
         if inner == nil, !path.isEmpty {
@@ -106,16 +108,16 @@ final class EditedObject {
         }
         func element(_ index: Int) -> [EditStep] { reference(index).map { steps + [.element($0)] } ?? steps }
         switch change {
-        case .set(let value): return put(value, steps, isObject: writer.isObject(property, path))
+        case .set(let value): return put(value, steps, isObject: schema.isObject(property, path))
         case .setElement(let index, let value): return [(element(index), .set(value))]
-        case .insert(let value, let index): return [(steps, .insert(value, after: reference(index - 1), tag: writer.nextTag()))]
+        case .insert(let value, let index): return [(steps, .insert(value, after: reference(index - 1), tag: local.nextTag()))]
         case .removeElement(let index): return [(element(index), .remove)]
         case .move(let from, let to):
             // `to` is an index of the list without the element; behind `from`, the full list has the predecessor one further.
             let before = to - 1 < from ? to - 1 : to
-            return [(element(from), .move(after: reference(before), tag: writer.nextTag()))]
+            return [(element(from), .move(after: reference(before), tag: local.nextTag()))]
         case .setKey(let key, let value):
-            return put(value, steps + [.key(key)], isObject: writer.isObject(property, path + [.key(key)]))
+            return put(value, steps + [.key(key)], isObject: schema.isObject(property, path + [.key(key)]))
         case .removeKey(let key): return [(steps + [.key(key)], .remove)]
         case .setInsert(let value): return [(steps, .setInsert(value))]
         case .setErase(let value): return [(steps, .setErase(value))]
@@ -132,21 +134,15 @@ final class EditedObject {
     }
 }
 
-extension Writer {
-    /// Returns a number that no list element of this replica has had.
-    func nextTag() -> UInt64 {
-        meta.tag += 1
-        return meta.tag
-    }
-
+extension Schema {
     /// Returns `true` if the path leads to an embedded object that is not a list element.
-    func isObject(_ property: Property, _ path: [ShownStep]) -> Bool {
+    fileprivate func isObject(_ property: Property, _ path: [ShownStep]) -> Bool {
         var place: (type: PropertyType, collection: CollectionKind) = (property.type, property.collection)
         for step in path {
             switch (place.collection, step, place.type) {
             case (.list, .index, _), (.dictionary, .key, _): place.collection = .none
             case (.none, .key(let name), .embedded(let type)):
-                guard let field = store.schema[type]?[name] else { return false }
+                guard let field = self[type]?[name] else { return false }
                 place = (field.type, field.collection)
             default: return false
             }

@@ -76,13 +76,13 @@ extension Replica {
         if access(target, F_OK) == 0 {
             throw SluiceError(.internalError, "A file already exists at \(target).", fix: "Choose another path or remove the file.")
         }
-        try readNow { writer throws(SluiceError) in
-            let statement = try Statement("VACUUM INTO ?", on: writer.connection)
+        try readNow { parts throws(SluiceError) in
+            let statement = try Statement("VACUUM INTO ?", on: parts.database.connection)
             statement.bind(0, target)
             try statement.run()
         }
         guard isSynced else { return }
         let copy = try Replica(path: target, schema: schema)
-        try copy.commitNow { writer throws(SluiceError) in try writer.forgetServer(reset: nil) }
+        try copy.commitNow { parts throws(SluiceError) in try parts.server.reset.begin(nil) }
     }
 }
