@@ -115,11 +115,3 @@ extension Realm {
         }
     }
 }
-
-extension Scheduler {
-    /// The scheduler of an actor; without one, that of the current thread or task.
-    static func of(_ actor: (any Actor)?) -> Scheduler {
-        guard let actor else { return .current }
-        return actor === MainActor.shared ? .main : .actor(actor)
-    }
-}
