@@ -1,7 +1,7 @@
 public import Dispatch
 public import Foundation
 import SluiceCore
-import SluiceReplica
+package import SluiceReplica
 
 /// A live view of a local database, synced or not.
 ///
@@ -174,6 +174,15 @@ extension Realm {
     /// Deletes the objects of a map.
     public func delete<Key, Element: Object>(_ map: Map<Key, Element?>) { for object in map.values { object.map { core.delete($0) } } }
 
+    /// Deletes the embedded objects of results and clears them in their owners. Needs a write transaction.
+    public func delete<Element: EmbeddedObject>(_ objects: Results<Element>) { for object in Array(objects) { core.delete(object) } }
+
+    /// Deletes the embedded objects of a list. Needs a write transaction.
+    public func delete<Element: EmbeddedObject>(_ objects: List<Element>) { objects.removeAll() }
+
+    /// Deletes the embedded objects of a map with their entries. Needs a write transaction.
+    public func delete<Key, Element: EmbeddedObject>(_ map: Map<Key, Element?>) { map.removeAll() }
+
     /// Deletes all objects of all classes of the Realm.
     public func deleteAll() {
         for (type, objectType) in core.replica.schema.types.enumerated() where objectType.kind == .topLevel {
@@ -182,3 +191,6 @@ extension Realm {
         }
     }
 }
+
+/// The replica of a Realm, for other targets of the package.
+package func _replica(of realm: Realm) -> Replica { realm.core.replica }

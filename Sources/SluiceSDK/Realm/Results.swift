@@ -126,3 +126,13 @@ public struct RLMIterator<Element>: IteratorProtocol {
         return loop.next().map { unsafeBitCast($0, to: Element.self) }
     }
 }
+
+/// A type that `Realm.objects(_:)` returns: an `Object` class or a `Projection` of one.
+public protocol RealmFetchable: RealmCollectionValue {
+    /// The class of the objects that are fetched.
+    static var _fetched: ObjectBase.Type { get }
+}
+
+extension Object: RealmFetchable {
+    public static var _fetched: ObjectBase.Type { self }
+}
