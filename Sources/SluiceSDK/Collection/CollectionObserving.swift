@@ -96,7 +96,7 @@ private struct CollectionObservingStart<Collection: ThreadConfined, Change>: @un
         guard let strong = token.content, strong.isValid else { return }
         // Advance before the first read, so that the watch and `initial` describe one snapshot.
         core.refreshToObserve()
-        let watch = core.attempt(nil) { store throws(SluiceError) in try begin(collection, core, store) }
+        let watch = core.reading.attempt(nil) { store throws(SluiceError) in try begin(collection, core, store) }
         guard let watch else { return }
         // The observation retains its Realm; both are released when the token ends.
         let (scheduler, weakCore) = (core.scheduler, WeakConfined(core))

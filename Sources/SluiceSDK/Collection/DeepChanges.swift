@@ -111,7 +111,7 @@ struct DeepChanges {
             if let answer = known[visit] { return answer }
             // Stays false if the object is not in the Realm.
             known[visit] = false
-            guard let row = core.row(visit.type, visit.key) else { return false }
+            guard let row = core.reading.row(visit.type, visit.key) else { return false }
             var answer = false
             links.visit(row.values.map { $0 ?? .null }, of: schema.types[visit.type]) { name, key, _ in
                 guard !answer, let target = schema.index(of: name) else { return }

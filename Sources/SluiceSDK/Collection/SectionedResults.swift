@@ -102,7 +102,7 @@ final class SectionsStorage<Key: _Persistable & Hashable, Element: RealmCollecti
     func current() -> SectionLayout<Key> {
         let core = results.storage.core
         results.storage.moveOn()
-        return core.exclusively {
+        return core.reading.exclusively {
             if generation != core.clock.generation { show(SectionLayout(of: results.lazy.map(key))) }
             return layout
         }

@@ -164,7 +164,7 @@ extension Object: RealmCollectionValue, _OptionalPersistable {
         guard let row = owner._row else { return nil }
         // A dynamic object may be of any class: the property's class counts.
         let kind = row.schema.properties[Int(slot)].kind
-        let type = Self.self == DynamicObject.self ? row.core.type(linkedBy: kind) : row.core.type(of: Self.self)
+        let type = Self.self == DynamicObject.self ? row.core.classes.type(linkedBy: kind) : row.core.classes.type(of: Self.self)
         return row.core.object(Self.self, type: type, key: stored.value)
     }
 

@@ -8,7 +8,7 @@ final class CoreCache: Sendable {
         // The strong reference is taken under the lock: the core may be released by its last handle at any time.
         let core = cores.withLock { Confined($0[identity]?.content) }.content
         // A Realm with other classes cannot be reused.
-        guard let core, core.schemas.elementsEqual(schemas, by: ===) else { return nil }
+        guard let core, core.classes.schemas.elementsEqual(schemas, by: ===) else { return nil }
         return core
     }
 
@@ -29,7 +29,7 @@ extension OpenFile {
         let schemas = ModelSchema.closure(of: configuration.classes)
         let identity = scheduler.identity
         if let identity, let core = cores.find(identity, schemas) {
-            core.floats = core.floats || floats
+            core.reading.floats = core.reading.floats || floats
             return core
         }
         let core = try RealmCore(configuration: configuration, file: self, scheduler: scheduler, floats: floats)

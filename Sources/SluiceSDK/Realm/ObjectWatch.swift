@@ -49,12 +49,12 @@ final class ObjectWatch {
 
     /// The classes whose changes matter: the object's own class, the linked classes, and the classes on key paths.
     func types(_ core: RealmCore) -> Set<Int> {
-        let linked = object.model.properties.compactMap { ($0.kind.target as? Object.Type).map { core.type(of: $0) } }
+        let linked = object.model.properties.compactMap { ($0.kind.target as? Object.Type).map { core.classes.type(of: $0) } }
         return Set(linked).union(behind(core)).union([root?.type].compactMap(\.self))
     }
 
     private func behind(_ core: RealmCore) -> [Int] {
-        filter?.paths.flatMap { $0.dropFirst().compactMap { core.type(named: $0.schema.name) } } ?? []
+        filter?.paths.flatMap { $0.dropFirst().compactMap { core.classes.type(named: $0.schema.name) } } ?? []
     }
 
     /// `true` if a change may affect the reported values.
@@ -92,11 +92,11 @@ final class ObjectWatch {
         var links: [FollowedElements.Visit: Set<Int>] = [:]
         for slot in values.indices {
             guard let target = row.schema.properties[slot].kind.target as? Object.Type else { continue }
-            let type = row.core.type(of: target)
+            let type = row.core.classes.type(of: target)
             for key in values[slot].linked { links[.init(type: type, key: key), default: []].insert(slot) }
             // A link to an object that is absent from the device reads as nil.
             let isOne = row.schema.properties[slot].kind.collection == .none
-            if isOne, values[slot] != .null, !row.core.contains(type, values[slot]) { values[slot] = .null }
+            if isOne, values[slot] != .null, !row.core.reading.contains(type, values[slot]) { values[slot] = .null }
         }
         let paths = filter?.paths.filter { $0.count > 1 } ?? []
         return Shown(values: values, behind: paths.map { KeyPathResolver(core: row.core).what(object, $0[...]) }, links: links)
@@ -120,7 +120,7 @@ final class ObjectWatch {
     private func changedCollections(_ change: ReplicaChange, _ now: Shown, _ core: RealmCore) -> Set<Int> {
         var slots: Set<Int> = []
         for (link, places) in now.links where change.types[link.type]?.contains(link.key) == true {
-            let isThere = core.contains(link.type, link.key)
+            let isThere = core.reading.contains(link.type, link.key)
             // The record is toggled: only a change of presence counts.
             if isThere ? missing.remove(link) != nil : missing.insert(link).inserted { slots.formUnion(places) }
         }

@@ -24,11 +24,11 @@ extension Realm {
     /// `true` if the Realm advances to newer snapshots by itself. Default `true`.
     /// Only Realms of the main thread, a queue or an actor can do so. Setting it to `true` on a frozen Realm traps.
     public var autorefresh: Bool {
-        get { core.autorefresh }
+        get { core.reading.autorefresh }
         nonmutating set {
             if core.isFrozen && newValue { throwRealmException("Auto-refresh cannot be enabled for frozen Realms.") }
             core.scheduler.verify()
-            core.autorefresh = newValue
+            core.reading.autorefresh = newValue
         }
     }
 }

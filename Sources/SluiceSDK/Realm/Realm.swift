@@ -42,7 +42,7 @@ public struct Realm: Equatable {
         let (file, isFirstOpen) = try OpenFile.of(configuration)
         let isNew = isFirstOpen && file.isNew
         let core = try file.core(configuration, scheduler: scheduler, floats: floats)
-        _ = try asRealmError { try core.state.pin() }
+        _ = try asRealmError { try core.reading.snapshot.pin() }
         // The writer is held by this scheduler's open transaction: initial subscriptions would deadlock.
         if file.session == nil || core.isWriting { return (core, isNew) }
         try file.runInitialSubscriptions(configuration, core: core, isFirstOpen: isFirstOpen)
@@ -67,7 +67,7 @@ public struct Realm: Equatable {
 
     /// All objects of a class, or projections of them.
     public func objects<Element: RealmFetchable>(_ type: Element.Type) -> Results<Element> {
-        Results(storage: ResultsStorage(core: core, type: core.type(of: Element._fetched)))
+        Results(storage: ResultsStorage(core: core, type: core.classes.type(of: Element._fetched)))
     }
 
     /// The object with a primary key; nil if it is not on the device. Traps if the key has the wrong type or the class has none.
@@ -82,7 +82,7 @@ public struct Realm: Equatable {
     /// `true` if no class has an object.
     public var isEmpty: Bool {
         core.replica.schema.types.indices.allSatisfy { type in
-            core.attempt(0) { store throws(SluiceError) in try store.count(type: type) } == 0
+            core.reading.attempt(0) { store throws(SluiceError) in try store.count(type: type) } == 0
         }
     }
 }
@@ -186,7 +186,7 @@ extension Realm {
     /// Deletes all objects of all classes of the Realm.
     public func deleteAll() {
         for (type, objectType) in core.replica.schema.types.enumerated() where objectType.kind == .topLevel {
-            let keys = core.run(core.all(type))
+            let keys = core.reading.run(core.reading.all(type))
             if !keys.isEmpty { core.delete(type, keys) }
         }
     }

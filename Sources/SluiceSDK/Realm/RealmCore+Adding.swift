@@ -33,12 +33,12 @@ extension RealmCore {
         }
         if object.isConsumed { throwRealmException("Adding a deleted or invalidated object to a Realm is not permitted") }
         requireTransaction()
-        let (schema, type) = place(of: Swift.type(of: object))
+        let (schema, type) = model(of: Swift.type(of: object))
         if schema.hasHiddenKey { return insert(object, schema, type, newKey(type)) }
         let key = schema.primaryKey(of: object)
         if case .null = key { throwRealmException("Invalid null value for the primary key of '\(schema.name)'.") }
         guard schema.objectClass is Object.Type else { return send(object, schema, type, key) }
-        if adding.update != .error, let existing = row(type, key) { return merge(object, schema, type, key, into: existing) }
+        if adding.update != .error, let existing = reading.row(type, key) { return merge(object, schema, type, key, into: existing) }
         insert(object, schema, type, key)
     }
 
@@ -99,7 +99,7 @@ extension RealmCore {
             for (slot, value) in changes { try transaction.set(type: type, key: key, property: slot, value) }
         }
         for change in changes { wrote(type, key, change.slot) }
-        let shown = row(type, key) ?? existing
+        let shown = reading.row(type, key) ?? existing
         schema.bind(object, to: _RowCache(core: self, schema: schema, type: type, key: key, row: shown), attaching: true)
     }
 

@@ -35,13 +35,13 @@ extension RealmCore {
     /// Advances to the snapshot that a new observation starts with. Until `observe`, changes are kept separate by commit.
     func refreshToObserve() {
         inbox.hold()
-        refresh()
+        reading.refresh()
     }
 
     /// Starts an observation at the current snapshot.
     func observe(_ observation: Observation) {
-        observation.start = state.version
-        inbox.separate(at: state.version)
+        observation.start = reading.snapshot.version
+        inbox.separate(at: reading.snapshot.version)
         observations.append(observation)
     }
 
@@ -53,19 +53,19 @@ extension RealmCore {
 
     /// Advances for a caller that has waited for data. Observers are notified by their next scheduled delivery.
     /// - Parameter wanted: The least version that the caller needs.
-    func moveOn(atLeast wanted: UInt64 = 0) { if refresh(atLeast: wanted) { hasUntold = true } }
+    func moveOn(atLeast wanted: UInt64 = 0) { if reading.refresh(atLeast: wanted) { hasUntold = true } }
 
     /// The same for a caller that has waited for a subscription set.
-    func moveOn(toCompleteSet set: UInt64) { moveOn(atLeast: state.version(ofCompleteSet: set)) }
+    func moveOn(toCompleteSet set: UInt64) { moveOn(atLeast: reading.snapshot.version(ofCompleteSet: set)) }
 
     /// Advances for a caller that read the file directly and may be on another scheduler. Only a Realm that advances by itself does.
     /// - Parameters:
     ///   - isolation: The caller's actor, if known.
     ///   - set: The complete subscription set that the caller has read, if any.
     func showNewest(_ isolation: (any Actor)? = nil, completeSet set: UInt64? = nil) {
-        guard autorefresh, floats || scheduler.canDeliver, scheduler.isHere(isolation), !isWriting else { return }
+        guard reading.autorefresh, reading.floats || scheduler.canDeliver, scheduler.isHere(isolation), !isWriting else { return }
         // Noted before the Realm advances, so that it is not behind the set at a later commit.
-        if let set { _ = state.version(ofCompleteSet: set) }
+        if let set { _ = reading.snapshot.version(ofCompleteSet: set) }
         // An unreadable file is reported by the next read of its objects.
         moveOn(atLeast: (try? replica.committedVersion()) ?? 0)
     }
@@ -75,8 +75,8 @@ extension RealmCore {
     /// Such a Realm advances in a turn of its actor. Code without `isolation` cannot advance it: Swift's only check for an actor traps.
     /// Safe to use on any thread.
     func isBehind(completeSet set: UInt64) -> Bool {
-        guard case .actor = scheduler, autorefresh, !floats else { return false }
-        return state.isOlder(than: state.version(ofCompleteSet: set))
+        guard case .actor = scheduler, reading.autorefresh, !reading.floats else { return false }
+        return reading.snapshot.isOlder(than: reading.snapshot.version(ofCompleteSet: set))
     }
 
     /// Advances and notifies the observers. Runs on the scheduler.
@@ -86,7 +86,7 @@ extension RealmCore {
             let later = WeakConfined(self)
             return scheduler.enqueue { later.content?.deliver() }
         }
-        if !autorefresh, (try? state.isStale()) == true {
+        if !reading.autorefresh, (try? reading.snapshot.isStale()) == true {
             // `autorefresh` is off: keep the changes for the app's own `refresh`.
             inbox.postpone()
             return tellRealmObservers(.refreshRequired)
@@ -99,12 +99,12 @@ extension RealmCore {
     @discardableResult
     func deliverNow() -> Bool {
         // A bounded number of turns: a writer that never pauses must not keep this loop running.
-        var (hasMoved, turns) = (refresh(), 4)
-        var taking = inbox.take(at: state.version, isLast: false)
+        var (hasMoved, turns) = (reading.refresh(), 4)
+        var taking = inbox.take(at: reading.snapshot.version, isLast: false)
         while case .behind = taking {
-            hasMoved = refresh() || hasMoved
+            hasMoved = reading.refresh() || hasMoved
             turns -= 1
-            taking = inbox.take(at: state.version, isLast: turns == 0)
+            taking = inbox.take(at: reading.snapshot.version, isLast: turns == 0)
         }
         // Realm observers run before those of objects and collections.
         if hasMoved || hasUntold {
@@ -120,7 +120,7 @@ extension RealmCore {
                 entries.filter { !$0.silenced.contains(id) && $0.change.version > observation.start }.merged
             }
             guard let change, observation.types.contains(where: { change.types[$0] != nil }) else { continue }
-            attempt(()) { store throws(SluiceError) in try observation.deliver(.init(change: change, store: store, tells: true)) }
+            reading.attempt(()) { store throws(SluiceError) in try observation.deliver(.init(change: change, store: store, tells: true)) }
         }
         return hasMoved
     }
@@ -130,7 +130,7 @@ extension RealmCore {
         let silenced = Set(tokens.map { ObjectIdentifier($0) })
         let change = transaction.change
         for observation in observations where observation.id.map({ silenced.contains($0) }) == true {
-            attempt(()) { store throws(SluiceError) in try observation.deliver(.init(change: change, store: store, tells: false)) }
+            reading.attempt(()) { store throws(SluiceError) in try observation.deliver(.init(change: change, store: store, tells: false)) }
         }
         inbox.silence(silenced)
         silencedTokens = silenced

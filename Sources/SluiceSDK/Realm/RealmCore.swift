@@ -8,33 +8,16 @@ final class RealmCore {
     let configuration: Realm.Configuration
     let file: OpenFile
     let scheduler: Scheduler
-    let clock = _RealmClock()
-    /// The index of each class in the file.
-    private let types: [ObjectIdentifier: Int]
-    /// The classes of this Realm by their index in the file.
-    private let schemasByType: [Int: ModelSchema]
-    /// The classes of this Realm.
-    let schemas: [ModelSchema]
-    /// The loops in progress over its objects.
-    var loops = LoopRegistry()
-    /// The embedded objects and nested collections that the app holds.
-    var places = PlaceRegistry()
+    let classes: ClassTable
+    let reading: ReadState
+    /// The clock of `reading`, without the detour: each object that is created needs it.
+    let clock: _RealmClock
     var adding = Adding(update: .error, isPartial: false)
     var addingSpace: (values: [Value], given: [Bool]) = ([], [])
     /// The class of the last lookup. Lookups of one class usually follow each other.
-    private var lastPlace: (objectClass: ObjectIdentifier, schema: ModelSchema, type: Int)?
-    let state: ReadSnapshot
-    /// `true` if it shows one snapshot permanently, on any thread.
-    let isFrozen: Bool
-    private(set) var transaction: WriteTransaction?
+    private var lastClass: (objectClass: ObjectIdentifier, schema: ModelSchema, type: Int)?
     /// The first error of the open transaction, or the reason why it could not begin. The commit throws it.
     private(set) var failure: (any Error)?
-    /// `true` if each read first advances to the newest snapshot: a floating Realm.
-    var floats: Bool
-    /// The highest count that the app has read; see `count(_:)`.
-    var told = 0
-    /// `true` if it advances to newer snapshots by itself.
-    var autorefresh = true
     let inbox = ChangeInbox()
     private var observer: UInt64 = 0
     var observations: [Observation] = []
@@ -59,33 +42,18 @@ final class RealmCore {
         self.configuration = configuration
         self.file = file
         self.scheduler = scheduler
-        self.floats = floats
-        isFrozen = false
-        var types: [ObjectIdentifier: Int] = [:]
-        var schemasByType: [Int: ModelSchema] = [:]
-        self.schemas = schemas ?? ModelSchema.closure(of: configuration.classes)
-        let isSynced = file.replica.isSynced
-        for schema in self.schemas {
-            let index = file.replica.schema.index(of: schema.name)
-            guard let index, schemas != nil || file.replica.schema.types[index] == schema.objectType(isSynced: isSynced) else {
-                throw Realm.Error(
-                    .schemaMismatch, "The Realm file is already open without the class \(schema.name); open it with the same objectTypes.")
-            }
-            types[ObjectIdentifier(schema.objectClass)] = index
-            schemasByType[index] = schema
-        }
-        self.types = types
-        self.schemasByType = schemasByType
-        state = ReadSnapshot(of: file.replica)
+        classes = try ClassTable(schemas ?? ModelSchema.closure(of: configuration.classes), in: file.replica, isExact: schemas == nil)
+        reading = ReadState(file, scheduler: scheduler, classes: classes, floats: floats)
+        clock = reading.clock
         // Pin before observing commits, so that only later ones are reported. A failure here is reported by the first read.
-        _ = try? state.pin()
+        _ = try? reading.snapshot.pin()
         let inbox = inbox
         let weak = WeakConfined(self)
         observer = file.replica.observeChanges { change in
             if inbox.put(change) { scheduler.enqueue { weak.content?.deliver() } }
         }
         // A commit between the pin and the registration has reported nothing here.
-        if (try? state.isStale()) == true { scheduler.enqueue { weak.content?.deliver() } }
+        if (try? reading.snapshot.isStale()) == true { scheduler.enqueue { weak.content?.deliver() } }
     }
 
     /// Creates a core that keeps showing the snapshot of another one.
@@ -93,115 +61,39 @@ final class RealmCore {
         configuration = live.configuration
         file = live.file
         scheduler = .none
-        floats = false
-        isFrozen = true
-        types = live.types
-        schemas = live.schemas
-        schemasByType = live.schemasByType
-        state = frozen
-        autorefresh = false
+        classes = live.classes
+        reading = ReadState(frozen: live.reading, frozen)
+        clock = reading.clock
     }
 
     deinit { file.replica.removeObserver(observer) }
 
-    /// The epoch of `clock`.
-    var epoch: UInt64 { clock.epoch }
+    /// `true` if it shows one snapshot permanently, on any thread.
+    var isFrozen: Bool { reading.isFrozen }
+    /// `true` if a transaction is open, or if it could not begin and its changes are discarded.
+    var isWriting: Bool { reading.isWriting }
 
-    // MARK: Reading
-
-    /// Runs a read in the open transaction or the current snapshot. If the file cannot be read, the error is reported and the
-    /// fallback is returned; see `Realm.onFileError`.
-    /// - Parameter moving: `true` if a floating Realm may advance first.
-    func attempt<R>(_ fallback: R, moving: Bool = true, _ body: (RowStore) throws(SluiceError) -> R) -> R {
-        scheduler.verify()
-        do throws(SluiceError) {
-            // Inside a transaction reads see its own writes.
-            if let transaction { return try body(transaction.store) }
-            if moving, floats, autorefresh { _ = try advance() }
-            return try state.read(body)
-        } catch {
-            file.report(error)
-            return fallback
-        }
-    }
-
-    /// Detaches loops in progress from the current snapshot: they continue over the objects that existed at their start.
-    func settleLoops() {
-        if loops.isEmpty { return }
-        for loop in loops.takeAll() { loop.settle() }
-    }
-
-    private func advance(atLeast wanted: UInt64 = 0) throws(SluiceError) -> Bool {
-        guard try state.isStale(atLeast: wanted) else { return false }
-        // Loops keep the old snapshot's keys, so they must read them before it is released.
-        settleLoops()
-        guard try state.advance(atLeast: wanted) else { return false }
-        clock.generation += 1
-        return true
-    }
-
-    /// Advances to the newest snapshot. Reports an error instead of throwing it.
-    /// - Parameter wanted: The least version that the caller needs.
-    /// - Returns: `true` if there was a newer snapshot.
-    @discardableResult
-    func refresh(atLeast wanted: UInt64 = 0) -> Bool {
-        scheduler.verify()
-        guard !isWriting else { return false }
-        do throws(SluiceError) {
-            return try advance(atLeast: wanted)
-        } catch {
-            file.report(error)
-            return false
-        }
-    }
-
-    func type(of objectClass: ObjectBase.Type) -> Int {
-        guard let type = types[ObjectIdentifier(objectClass)] else {
-            throwRealmException("Object type '\(objectClass.className())' is not managed by the Realm: add it to objectTypes.")
-        }
-        return type
-    }
-
-    /// The class that a property links to, by name, since a dynamic object's property has no class. Traps if it is not in the Realm.
-    func type(linkedBy kind: _PropertyKind) -> Int {
-        guard case .link(let name) = kind.type, let type = type(named: name) else {
-            throwRealmException("The Realm does not have the class that the property links to.")
-        }
-        return type
-    }
+    // MARK: Objects
 
     /// The schema of a class and its index in the file. Traps if the Realm does not have the class.
-    func place(of objectClass: ObjectBase.Type) -> (schema: ModelSchema, type: Int) {
-        if let last = lastPlace, last.objectClass == ObjectIdentifier(objectClass) { return (last.schema, last.type) }
-        let type = type(of: objectClass)
-        let schema = schema(type)
+    func model(of objectClass: ObjectBase.Type) -> (schema: ModelSchema, type: Int) {
+        if let last = lastClass, last.objectClass == ObjectIdentifier(objectClass) { return (last.schema, last.type) }
+        let type = classes.type(of: objectClass)
+        let schema = classes.schema(type)
         // A frozen Realm may be used on any thread, so nothing is cached.
-        if !isFrozen { lastPlace = (ObjectIdentifier(objectClass), schema, type) }
+        if !isFrozen { lastClass = (ObjectIdentifier(objectClass), schema, type) }
         return (schema, type)
     }
 
-    func row(_ type: Int, _ key: Value, moving: Bool = true) -> Row? {
-        attempt(nil, moving: moving) { store throws(SluiceError) in try store.row(type: type, key: key) }
-    }
-
-    func contains(_ type: Int, _ key: Value) -> Bool {
-        attempt(false) { store throws(SluiceError) in try store.contains(type: type, key: key) }
-    }
-
-    /// The indices of the keys whose objects are in the Realm.
-    func indices(_ type: Int, ofPresent keys: [Value]) -> [Int] {
-        attempt([]) { store throws(SluiceError) in try store.indices(type: type, ofPresent: keys) }
-    }
-
     func object<T: ObjectBase>(_ objectClass: T.Type, key: Value) -> T? {
-        object(objectClass, type: type(of: objectClass), key: key)
+        object(objectClass, type: classes.type(of: objectClass), key: key)
     }
 
     /// The object with a primary key; nil if there is none.
     /// - Parameter type: The class in the file. For a dynamic object it differs from `objectClass`.
     func object<T: ObjectBase>(_ objectClass: T.Type, type: Int, key: Value) -> T? {
-        guard let row = accessorRow(type, key) else { return nil }
-        let schema = schema(type)
+        guard let row = reading.accessorRow(type, key) else { return nil }
+        let schema = classes.schema(type)
         let object = objectClass.init()
         schema.bind(object, to: _RowCache(core: self, schema: schema, type: type, key: key, row: row), attaching: false)
         return object
@@ -209,31 +101,9 @@ final class RealmCore {
 
     /// The target of a mixed property's link, with its own class; nil if the Realm has no such class or object.
     func object(named name: String, key: Value) -> Object? {
-        guard let type = type(named: name), let objectClass = schemasByType[type]?.objectClass as? Object.Type else { return nil }
+        guard let type = classes.type(named: name), let objectClass = classes.schema(type).objectClass as? Object.Type else { return nil }
         return object(objectClass, type: type, key: key)
     }
-
-    func type(named name: String) -> Int? {
-        guard let index = replica.schema.index(of: name), schemasByType[index] != nil else { return nil }
-        return index
-    }
-
-    func schema(_ type: Int) -> ModelSchema {
-        guard let schema = schemasByType[type] else { throwRealmException("The Realm does not have the class with number \(type).") }
-        return schema
-    }
-
-    /// The keys of the objects that link to an object, found by an index. An object that links twice occurs twice.
-    func origins(of key: Value, type objectClass: ObjectBase.Type, property name: String) -> [Value] {
-        let type = type(of: objectClass)
-        guard let property = schema(type).slot(of: name) else { return [] }
-        return attempt([]) { store throws(SluiceError) in try store.origins(of: key, type: type, property: property) }
-    }
-
-    /// The query for all objects of a class in the file.
-    func all(_ type: Int) -> ReplicaQuery { ReplicaQuery(type: type, in: replica.schema) }
-
-    func run(_ query: ReplicaQuery) -> [Value] { attempt([]) { store throws(SluiceError) in try query.run(on: store) } }
 
     // MARK: Transactions
 
@@ -262,18 +132,16 @@ final class RealmCore {
         } catch {
             if case Realm.Error.fail = error, let excess = excessVersions { throwRealmException(excess) }
             failure = error
+            reading.enterDiscarded()
         }
     }
-
-    /// `true` if a transaction is open, or if it could not begin and its changes are discarded.
-    var isWriting: Bool { transaction != nil || failure != nil }
 
     /// Checks that a transaction can begin.
     /// - Throws: An error if the file is damaged, or if more old versions are read than the configuration allows.
     func checkWritable() throws {
         try file.requireWhole()
         // The transaction releases this Realm's own version, so it must not count.
-        if configuration.maximumNumberOfActiveVersions != nil { refresh() }
+        if configuration.maximumNumberOfActiveVersions != nil { reading.refresh() }
         if let excess = excessVersions { throw Realm.Error(.fail, excess) }
     }
 
@@ -297,11 +165,8 @@ final class RealmCore {
     }
 
     func begun(_ open: WriteTransaction) {
-        // Loops are confined to the state before the transaction.
-        settleLoops()
         failure = nil
-        transaction = open
-        clock.generation += 1
+        reading.enter(open)
     }
 
     func commit(withoutNotifying tokens: [NotificationToken] = [], isGrouped: Bool = false) throws {
@@ -310,15 +175,15 @@ final class RealmCore {
             cancel()
             throw failure
         }
-        guard let open = transaction else {
+        guard let open = reading.transaction else {
             throwRealmException("Can't commit a non-existing write transaction")
         }
         // Before `silence`, which resets the written slots of silenced watches.
         for watch in objectWatches { watch.transactionEnded(isStored: true) }
         if !tokens.isEmpty { silence(tokens, in: open) }
         // Loops must read their remaining keys through the transaction's store, which the commit closes.
-        settleLoops()
-        transaction = nil
+        reading.detachLoops()
+        reading.leaveTransaction()
         // On success and failure the Realm leaves the transaction and shows the newest snapshot.
         defer {
             afterTransaction()
@@ -342,16 +207,16 @@ final class RealmCore {
 
     /// Rolls back the open transaction, if any, and notifies the observers.
     func cancel() {
-        settleLoops()
-        transaction?.cancel()
-        transaction = nil
+        reading.detachLoops()
+        reading.transaction?.cancel()
+        reading.leaveTransaction()
         failure = nil
         for watch in objectWatches { watch.transactionEnded(isStored: false) }
         afterTransaction()
     }
 
     private func afterTransaction() {
-        let hasMoved = refresh()
+        let hasMoved = reading.refresh()
         // The generation changes even without a newer snapshot: the transaction's uncommitted values are gone.
         clock.generation += 1
         if hasMoved { tellRealmObservers(.didChange) }
@@ -360,9 +225,8 @@ final class RealmCore {
     /// Runs a write in the open transaction. The first error is stored, later writes are skipped, and the commit throws the error.
     func change(_ body: (WriteTransaction) throws(SluiceError) -> Void) {
         requireTransaction()
-        guard let transaction else { return }
-        guard failure == nil else { return }
-        settleLoops()
+        guard let transaction = reading.transaction, failure == nil else { return }
+        reading.detachLoops()
         do throws(SluiceError) {
             try body(transaction)
         } catch {

@@ -47,7 +47,7 @@ extension RealmCore {
         guard locator.path == file.path else {
             throwRealmException("Cannot resolve thread safe reference in Realm with different configuration than the source Realm.")
         }
-        if !isFrozen, !isWriting, state.version < locator.version { refresh() }
+        if !isFrozen, !isWriting, reading.snapshot.version < locator.version { reading.refresh() }
         return locator.find(self)
     }
 }

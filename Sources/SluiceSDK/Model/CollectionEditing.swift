@@ -7,7 +7,7 @@ extension _Place {
     /// The collection that the open transaction edits here; nil if it has not edited one yet.
     var shownCollection: EditedCollection? {
         guard parent == nil, !isGone, let row = owner._row, row.place == nil else { return nil }
-        return row.core.transaction?.shownCollection(type: row.type, key: row.key, property: slot)
+        return row.core.reading.transaction?.shownCollection(type: row.type, key: row.key, property: slot)
     }
 
     /// Returns the collection to edit in the open transaction. Each edit must go through `edit`. The first call is O(elements).
@@ -46,15 +46,10 @@ extension _Place {
 }
 
 extension RealmCore {
-    /// Returns the row of an object for an accessor. Collections that the open transaction edits in place read as null.
-    func accessorRow(_ type: Int, _ key: Value, moving: Bool = true) -> Row? {
-        attempt(nil, moving: moving) { store throws(SluiceError) in try store.rowWithoutEdits(type: type, key: key) }
-    }
-
     fileprivate func editedCollection(_ type: Int, _ key: Value, _ slot: Int) -> EditedCollection? {
         requireTransaction()
-        guard let transaction, failure == nil else { return nil }
-        settleLoops()
+        guard let transaction = reading.transaction, failure == nil else { return nil }
+        reading.detachLoops()
         // Falls back to `write`, which repeats the error, so that the commit throws it.
         return try? transaction.editedCollection(type: type, key: key, property: slot)
     }
@@ -66,9 +61,9 @@ extension RealmCore {
 
     /// `true` if all links of an edited collection were found to have targets, and no object was deleted since.
     func isAllShown(_ collection: EditedCollection) -> Bool {
-        collection.deletionsWhenShown.map { $0 == transaction?.deletions } ?? false
+        collection.deletionsWhenShown.map { $0 == reading.transaction?.deletions } ?? false
     }
 
     /// Records that all links of an edited collection have targets.
-    func noteAllShown(_ collection: EditedCollection) { collection.deletionsWhenShown = transaction?.deletions }
+    func noteAllShown(_ collection: EditedCollection) { collection.deletionsWhenShown = reading.transaction?.deletions }
 }
