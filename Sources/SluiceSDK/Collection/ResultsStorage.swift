@@ -214,7 +214,7 @@ final class ResultsStorage {
     }
 
     /// Advances a floating Realm.
-    func moveOn() { _ = prepare() }
+    func advanceIfFloating() { _ = prepare() }
 
     /// `true` if the elements are all objects of a class, in the table's order. Advances a floating Realm.
     var isWholeTable: Bool { prepare() && query.isWhole }

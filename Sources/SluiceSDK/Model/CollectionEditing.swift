@@ -56,7 +56,7 @@ extension RealmCore {
 
     fileprivate func edit(_ type: Int, _ key: Value, _ slot: Int, _ body: () throws(SluiceError) -> Void) {
         change { _ throws(SluiceError) in try body() }
-        wrote(type, key, slot)
+        observations.wrote(type, key, slot)
     }
 
     /// `true` if all links of an edited collection were found to have targets, and no object was deleted since.

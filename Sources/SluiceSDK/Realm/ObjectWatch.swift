@@ -130,8 +130,8 @@ final class ObjectWatch {
     /// Reports the difference between `shown` and the current values.
     /// - Parameters:
     ///   - change: The change to report. If nil, any difference since `shown` is reported.
-    ///   - tells: `false` if the observer must not receive the change. Later reports still compare with the values after it.
-    func update(_ change: ReplicaChange?, tells: Bool) {
+    ///   - isNotified: `false` if the observer must not receive the change. Later reports still compare with the values after it.
+    func update(_ change: ReplicaChange?, isNotified: Bool) {
         // A deleted object ends the observation before the block runs, so `deleted` is the last notification.
         guard let now = ObjectWatch.show(object, filter) else {
             token?.invalidate()
@@ -142,11 +142,11 @@ final class ObjectWatch {
             shown = now
             targets = ObjectWatch.targets(of: now, object, filter)
             written = []
-            if !tells { writtenInTransaction = [] }
+            if !isNotified { writtenInTransaction = [] }
         }
         // Must run even if nothing is reported, since it updates `missing`.
         let came = change.flatMap { change in (object._row?.core).map { changedCollections(change, now, $0) } } ?? []
-        guard tells else { return }
+        guard isNotified else { return }
         let changes = changes(to: now, came)
         if !changes.isEmpty { block(.change(object, changes)) }
     }
@@ -174,15 +174,15 @@ final class ObjectWatch {
     // MARK: Beginning
 
     static func start(
-        _ object: ObjectBase, keyPaths: [String]?, on queue: DispatchQueue?, _ tell: @escaping (Change) -> Void
+        _ object: ObjectBase, keyPaths: [String]?, on queue: DispatchQueue?, _ block: @escaping (Change) -> Void
     ) -> NotificationToken {
         let start = Start(object, keyPaths)
         if queue == nil, let core = object.managingCore, core.scheduler.canDeliver {
-            start.begin(in: core, on: object, tell)
+            start.begin(in: core, on: object, block)
             return start.token
         }
         let queue = queue ?? DispatchQueue(label: "sluice.notifications")
-        let confined = Confined(tell)
+        let confined = Confined(block)
         // If the queue is busy, the block later finds the object changed since this call and reports the difference.
         queue.async { start.begin(in: .of(queue), confined.content) }
         return start.token
@@ -202,7 +202,7 @@ final class ObjectWatch {
             guard let core = object.managingCore else {
                 throwRealmException("Only objects which are managed by a Realm support change notifications")
             }
-            core.requireObservable()
+            core.observations.requireObservable()
             filter = KeyPathFilter.of(keyPaths, object.model)
             guard let locator = object._locator(), let shown = ObjectWatch.show(object, filter) else {
                 throwRealmException(RealmMisuse.invalidated)
@@ -215,16 +215,14 @@ final class ObjectWatch {
         func begin(in core: RealmCore, on object: ObjectBase, _ block: @escaping (Change) -> Void) {
             // The watch retains its object and thereby the Realm, for as long as the observation lasts.
             let watch = ObjectWatch(object, filter, shown, token, block)
-            core.objectWatches.append(watch)
-            // Weak, so that a token does not keep the Realm open.
-            let (scheduler, weak) = (core.scheduler, WeakConfined(core))
-            token.whenEnded { scheduler.enqueue { weak.content?.forgetEnded() } }
-            core.observe(
+            core.observations.add(watch)
+            core.removeObservers(whenEnded: token)
+            core.observations.observe(
                 .init(token: WeakConfined(token), types: watch.types(core)) { [unowned core] delivery throws(SluiceError) in
-                    if watch.isConcerned(by: delivery.change, core) { watch.update(delivery.change, tells: delivery.tells) }
+                    if watch.isConcerned(by: delivery.change, core) { watch.update(delivery.change, isNotified: delivery.isNotified) }
                 })
             // Reports the changes between the call of `observe` and this start.
-            watch.update(nil, tells: true)
+            watch.update(nil, isNotified: true)
         }
 
         func begin(in scheduler: Scheduler, _ block: @escaping (Change) -> Void) {
@@ -234,21 +232,22 @@ final class ObjectWatch {
                 token.invalidate()
                 return block(.deleted)
             }
-            core.refreshToObserve()
+            core.observations.refreshToObserve()
             begin(in: core, on: object, block)
         }
 
         /// Starts the observation on an actor.
         /// - Parameter make: Converts a change for the block; nil if the change is not reported.
-        func run<A: Actor, Told>(
-            on actor: A, _ make: @escaping @Sendable (Change) -> Told?, _ block: @Sendable @escaping (isolated A, Told) -> Void
+        func run<A: Actor, Reported>(
+            on actor: A, _ make: @escaping @Sendable (Change) -> Reported?, _ block: @Sendable @escaping (isolated A, Reported) -> Void
         ) async -> NotificationToken {
             await begin(on: actor, make, block)
             return token
         }
 
-        private func begin<A: Actor, Told>(
-            on actor: isolated A, _ make: @escaping @Sendable (Change) -> Told?, _ block: @Sendable @escaping (isolated A, Told) -> Void
+        private func begin<A: Actor, Reported>(
+            on actor: isolated A, _ make: @escaping @Sendable (Change) -> Reported?,
+            _ block: @Sendable @escaping (isolated A, Reported) -> Void
         ) {
             begin(in: .of(actor)) { change in
                 guard let change = make(change) else { return }

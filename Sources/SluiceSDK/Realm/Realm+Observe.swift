@@ -13,11 +13,13 @@ extension Realm {
     /// Calls the block on the Realm's thread, queue or actor: within `commitWrite` and `refresh`, and when the Realm advances by itself.
     /// - Returns: A token. The notifications end when it is invalidated or released.
     public func observe(_ block: @escaping NotificationBlock) -> NotificationToken {
-        core.requireObservable()
+        core.observations.requireObservable()
         let token = NotificationToken()
-        core.realmObservers.append(.init(token: WeakConfined(token), block: block))
-        let (scheduler, weak) = (core.scheduler, WeakConfined(core))
-        token.whenEnded { scheduler.enqueue { weak.content?.forgetEnded() } }
+        // Weak because: the hub belongs to the Realm, which an observer must not keep open.
+        core.observations.observeRealm(token) { [weak core] notification in
+            if let core { block(notification, Realm(core: core)) }
+        }
+        core.removeObservers(whenEnded: token)
         return token
     }
 

@@ -60,7 +60,7 @@ public struct Realm: Equatable {
     @discardableResult
     public func refresh() -> Bool {
         core.scheduler.verify()
-        return !core.isWriting && !core.isFrozen && core.deliverNow()
+        return !core.isWriting && !core.isFrozen && core.observations.deliverNow()
     }
 
     // MARK: Objects

@@ -98,7 +98,7 @@ extension RealmCore {
         change { transaction throws(SluiceError) in
             for (slot, value) in changes { try transaction.set(type: type, key: key, property: slot, value) }
         }
-        for change in changes { wrote(type, key, change.slot) }
+        for change in changes { observations.wrote(type, key, change.slot) }
         let shown = reading.row(type, key) ?? existing
         schema.bind(object, to: _RowCache(core: self, schema: schema, type: type, key: key, row: shown), attaching: true)
     }

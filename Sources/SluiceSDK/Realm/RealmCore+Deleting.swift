@@ -15,6 +15,6 @@ extension RealmCore {
         change { transaction throws(SluiceError) in
             for key in keys { try transaction.delete(type: type, key: key) }
         }
-        for watch in objectWatches { for key in keys { watch.deleted(type, key) } }
+        observations.deleted(type, keys)
     }
 }

@@ -10,6 +10,7 @@ final class RealmCore {
     let scheduler: Scheduler
     let classes: ClassTable
     let reading: ReadState
+    let observations: ObservationHub
     /// The clock of `reading`, without the detour: each object that is created needs it.
     let clock: _RealmClock
     var adding = Adding(update: .error, isPartial: false)
@@ -18,15 +19,6 @@ final class RealmCore {
     private var lastClass: (objectClass: ObjectIdentifier, schema: ModelSchema, type: Int)?
     /// The first error of the open transaction, or the reason why it could not begin. The commit throws it.
     private(set) var failure: (any Error)?
-    let inbox = ChangeInbox()
-    private var observer: UInt64 = 0
-    var observations: [Observation] = []
-    var realmObservers: [RealmObserver] = []
-    /// `true` if it has advanced through `moveOn` and its observers have not been notified.
-    var hasUntold = false
-    var objectWatches: [ObjectWatch] = []
-    /// The observers that are not notified of the current commit.
-    var silencedTokens: Set<ObjectIdentifier> = []
     var asyncWrites = AsyncWrites()
     /// The writer leases that tasks wait for.
     var leases: [WriterLease] = []
@@ -45,15 +37,11 @@ final class RealmCore {
         classes = try ClassTable(schemas ?? ModelSchema.closure(of: configuration.classes), in: file.replica, isExact: schemas == nil)
         reading = ReadState(file, scheduler: scheduler, classes: classes, floats: floats)
         clock = reading.clock
+        observations = ObservationHub(reading)
         // Pin before observing commits, so that only later ones are reported. A failure here is reported by the first read.
         _ = try? reading.snapshot.pin()
-        let inbox = inbox
         let weak = WeakConfined(self)
-        observer = file.replica.observeChanges { change in
-            if inbox.put(change) { scheduler.enqueue { weak.content?.deliver() } }
-        }
-        // A commit between the pin and the registration has reported nothing here.
-        if (try? reading.snapshot.isStale()) == true { scheduler.enqueue { weak.content?.deliver() } }
+        observations.start { scheduler.enqueue { weak.content?.deliver() } }
     }
 
     /// Creates a core that keeps showing the snapshot of another one.
@@ -64,14 +52,24 @@ final class RealmCore {
         classes = live.classes
         reading = ReadState(frozen: live.reading, frozen)
         clock = reading.clock
+        observations = ObservationHub(reading)
     }
-
-    deinit { file.replica.removeObserver(observer) }
 
     /// `true` if it shows one snapshot permanently, on any thread.
     var isFrozen: Bool { reading.isFrozen }
     /// `true` if a transaction is open, or if it could not begin and its changes are discarded.
     var isWriting: Bool { reading.isWriting }
+
+    /// Advances and notifies the observers, on the scheduler. The Realm lives until all have been notified.
+    private func deliver() { observations.deliver() }
+
+    /// Releases the observers of a token on the scheduler once it ends. Retains neither the token nor the Realm.
+    func removeObservers(whenEnded token: NotificationToken) {
+        let (scheduler, weak) = (scheduler, WeakConfined(self))
+        token.whenEnded { scheduler.enqueue { weak.content?.removeEndedObservers() } }
+    }
+
+    private func removeEndedObservers() { observations.removeEnded() }
 
     // MARK: Objects
 
@@ -116,11 +114,11 @@ final class RealmCore {
         var turns = 3
         while true {
             if isWriting { throwRealmException(RealmMisuse.alreadyWriting) }
-            if hasObservers { deliverNow() }
+            if observations.hasObservers { observations.deliverNow() }
             try checkWritable()
             let open = try asRealmError { try takeWriter() }
             turns -= 1
-            if !hasObservers || inbox.isEmpty || turns == 0 { return begun(open) }
+            if !observations.hasObservers || !observations.hasPendingChanges || turns == 0 { return begun(open) }
             open.cancel()
         }
     }
@@ -154,8 +152,6 @@ final class RealmCore {
             + "and refresh Realms of other threads."
     }
 
-    private var hasObservers: Bool { !observations.isEmpty || !realmObservers.isEmpty }
-
     /// Waits for the writer. A lease for an asynchronous write is used first: this call blocks the scheduler that would claim it.
     private func takeWriter() throws(SluiceError) -> WriteTransaction {
         for lease in leases + [asyncWrites.lease].compactMap(\.self) {
@@ -179,15 +175,15 @@ final class RealmCore {
             throwRealmException("Can't commit a non-existing write transaction")
         }
         // Before `silence`, which resets the written slots of silenced watches.
-        for watch in objectWatches { watch.transactionEnded(isStored: true) }
-        if !tokens.isEmpty { silence(tokens, in: open) }
+        observations.transactionEnded(isStored: true)
+        if !tokens.isEmpty { observations.silence(tokens, in: open) }
         // Loops must read their remaining keys through the transaction's store, which the commit closes.
         reading.detachLoops()
         reading.leaveTransaction()
         // On success and failure the Realm leaves the transaction and shows the newest snapshot.
         defer {
             afterTransaction()
-            endSilence()
+            observations.endSilence()
         }
         try asRealmError { try open.commit(isGrouped: isGrouped) }
     }
@@ -211,7 +207,7 @@ final class RealmCore {
         reading.transaction?.cancel()
         reading.leaveTransaction()
         failure = nil
-        for watch in objectWatches { watch.transactionEnded(isStored: false) }
+        observations.transactionEnded(isStored: false)
         afterTransaction()
     }
 
@@ -219,7 +215,7 @@ final class RealmCore {
         let hasMoved = reading.refresh()
         // The generation changes even without a newer snapshot: the transaction's uncommitted values are gone.
         clock.generation += 1
-        if hasMoved { tellRealmObservers(.didChange) }
+        if hasMoved { observations.notifyRealmObservers(.didChange) }
     }
 
     /// Runs a write in the open transaction. The first error is stored, later writes are skipped, and the commit throws the error.
@@ -253,10 +249,6 @@ final class RealmCore {
                 }
             if !isThere { throwRealmException(RealmMisuse.invalidated) }
         }
-        wrote(type, key, slot)
-    }
-
-    func wrote(_ type: Int, _ key: Value, _ slot: Int) {
-        for watch in objectWatches { watch.wrote(type, key, slot) }
+        observations.wrote(type, key, slot)
     }
 }
