@@ -42,9 +42,9 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         guard let core = place.core, let type = Element._linkedType(at: place, in: core) else { return nil }
         let edited = place.shownCollection
         // In a loop of edits the check of all links is done once, not once per edit.
-        if let edited, core.isAllShown(edited) { return nil }
+        if let edited, core.transactions.isAllShown(edited) { return nil }
         let shown = core.reading.indices(type, ofPresent: values)
-        if let edited, shown.count == values.count { core.noteAllShown(edited) }
+        if let edited, shown.count == values.count { core.transactions.noteAllShown(edited) }
         return shown
     }
 

@@ -180,7 +180,7 @@ extension Object: RealmCollectionValue, _OptionalPersistable {
 
     public func _stored(in owner: ObjectBase) -> _StoredValue {
         // An unmanaged target joins the owner's Realm first: a hidden key exists from then on only.
-        if let core = owner.managingCore { core.adopt(self) }
+        if let core = owner.managingCore { core.transactions.adoption.adopt(self, in: core) }
         if let row = _row { return _StoredValue(row.key) }
         return _StoredValue(model.primaryKey(of: self))
     }

@@ -214,7 +214,7 @@ public final class _RowCache {
             if value.value == key { return }
             throwRealmException("Primary key can't be changed after an object is inserted.")
         }
-        core.requireTransaction()
+        core.transactions.requireTransaction()
         // Before the write, which advances the clock.
         let wasFresh = isFresh
         if isInvalidated || place?.isGone == true { throwRealmException(RealmMisuse.invalidated) }
@@ -222,7 +222,7 @@ public final class _RowCache {
         if let place {
             place.write(value.value, toField: schema.properties[slot].column, by: edit)
         } else {
-            core.set(type, key, slot, value.value, by: edit)
+            core.transactions.set(type, key, slot, value.value, by: edit)
         }
         // A stale row stays stale: the other properties are read again on their next use.
         if wasFresh {

@@ -71,11 +71,11 @@ public struct Migration {
     @discardableResult
     public func deleteData(forType typeName: String) -> Bool {
         if let type = new.classes.type(named: typeName) {
-            new.delete(type, new.reading.run(new.reading.all(type)))
+            new.transactions.delete(type, new.reading.run(new.reading.all(type)))
             return old.classes.type(named: typeName) != nil
         }
         var isThere = false
-        new.change { transaction throws(SluiceError) in isThere = try transaction.dropClass(typeName) }
+        new.transactions.change { transaction throws(SluiceError) in isThere = try transaction.dropClass(typeName) }
         return isThere
     }
 
@@ -116,7 +116,7 @@ public struct Migration {
             guard let object = old.object(DynamicObject.self, type: oldType, key: key), let newKey = newKey(of: object, newType),
                 let value = object._row?.current(source)
             else { continue }
-            new.change { transaction throws(SluiceError) in
+            new.transactions.change { transaction throws(SluiceError) in
                 try transaction.set(type: newType, key: newKey, property: target, value)
             }
         }
@@ -134,7 +134,7 @@ public struct Migration {
         for key in old.reading.run(old.reading.all(oldType)) {
             guard let row = old.reading.row(oldType, key), let slot = before.slot(of: oldName), let newKey = row[slot] else { continue }
             let values = Dictionary(uniqueKeysWithValues: kept.map { (before.properties[$0].column, row[$0] ?? .null) })
-            new.change { transaction throws(SluiceError) in
+            new.transactions.change { transaction throws(SluiceError) in
                 try transaction.create(type: newType, key: newKey, values: values)
             }
         }

@@ -110,23 +110,25 @@ extension Realm {
     /// - Throws: The block's error, or `Realm.Error.noSubscriptionForWrite` if no subscription covers a class that was written.
     @discardableResult
     public func write<Result>(withoutNotifying tokens: [NotificationToken] = [], _ block: () throws -> Result) throws -> Result {
-        try core.begin()
-        return try core.finish(withoutNotifying: tokens, block)
+        try core.transactions.begin()
+        return try core.transactions.finish(withoutNotifying: tokens, block)
     }
 
     /// Begins a transaction. Blocks until other writers have finished.
     ///
     /// If the file cannot be written, changes are discarded and `commitWrite` throws the reason.
     /// Traps if there are more active versions than the configuration allows.
-    public func beginWrite() { core.beginAnyway() }
+    public func beginWrite() { core.transactions.beginAnyway() }
 
     /// Commits the transaction.
     /// - Parameter tokens: The observers of this Realm that are not notified of it.
     /// - Throws: The first error of the transaction.
-    public func commitWrite(withoutNotifying tokens: [NotificationToken] = []) throws { try core.commit(withoutNotifying: tokens) }
+    public func commitWrite(withoutNotifying tokens: [NotificationToken] = []) throws {
+        try core.transactions.commit(withoutNotifying: tokens)
+    }
 
     /// Rolls back the transaction.
-    public func cancelWrite() { core.cancel() }
+    public func cancelWrite() { core.transactions.cancel() }
 
     /// `true` if a transaction is open.
     public var isInWriteTransaction: Bool { core.isWriting }
@@ -163,7 +165,7 @@ extension Realm {
     }
 
     /// Deletes all objects of a result.
-    public func delete<Element: Object>(_ objects: Results<Element>) { core.delete(objects.storage.query.type, objects.keys) }
+    public func delete<Element: Object>(_ objects: Results<Element>) { core.transactions.delete(objects.storage.query.type, objects.keys) }
 
     /// Deletes the objects of a list.
     public func delete<Element: Object>(_ objects: List<Element>) { for object in Array(objects) { core.delete(object) } }
@@ -187,7 +189,7 @@ extension Realm {
     public func deleteAll() {
         for (type, objectType) in core.replica.schema.types.enumerated() where objectType.kind == .topLevel {
             let keys = core.reading.run(core.reading.all(type))
-            if !keys.isEmpty { core.delete(type, keys) }
+            if !keys.isEmpty { core.transactions.delete(type, keys) }
         }
     }
 }

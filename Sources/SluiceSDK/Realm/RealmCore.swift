@@ -11,17 +11,9 @@ final class RealmCore {
     let classes: ClassTable
     let reading: ReadState
     let observations: ObservationHub
+    let transactions: TransactionCoordinator
     /// The clock of `reading`, without the detour: each object that is created needs it.
     let clock: _RealmClock
-    var adding = Adding(update: .error, isPartial: false)
-    var addingSpace: (values: [Value], given: [Bool]) = ([], [])
-    /// The class of the last lookup. Lookups of one class usually follow each other.
-    private var lastClass: (objectClass: ObjectIdentifier, schema: ModelSchema, type: Int)?
-    /// The first error of the open transaction, or the reason why it could not begin. The commit throws it.
-    private(set) var failure: (any Error)?
-    var asyncWrites = AsyncWrites()
-    /// The writer leases that tasks wait for.
-    var leases: [WriterLease] = []
 
     var replica: Replica { file.replica }
 
@@ -38,6 +30,8 @@ final class RealmCore {
         reading = ReadState(file, scheduler: scheduler, classes: classes, floats: floats)
         clock = reading.clock
         observations = ObservationHub(reading)
+        transactions = TransactionCoordinator(
+            reading, observations, maximumActiveVersions: configuration.maximumNumberOfActiveVersions)
         // Pin before observing commits, so that only later ones are reported. A failure here is reported by the first read.
         _ = try? reading.snapshot.pin()
         let weak = WeakConfined(self)
@@ -53,6 +47,8 @@ final class RealmCore {
         reading = ReadState(frozen: live.reading, frozen)
         clock = reading.clock
         observations = ObservationHub(reading)
+        transactions = TransactionCoordinator(
+            reading, observations, maximumActiveVersions: configuration.maximumNumberOfActiveVersions)
     }
 
     /// `true` if it shows one snapshot permanently, on any thread.
@@ -72,16 +68,6 @@ final class RealmCore {
     private func removeEndedObservers() { observations.removeEnded() }
 
     // MARK: Objects
-
-    /// The schema of a class and its index in the file. Traps if the Realm does not have the class.
-    func model(of objectClass: ObjectBase.Type) -> (schema: ModelSchema, type: Int) {
-        if let last = lastClass, last.objectClass == ObjectIdentifier(objectClass) { return (last.schema, last.type) }
-        let type = classes.type(of: objectClass)
-        let schema = classes.schema(type)
-        // A frozen Realm may be used on any thread, so nothing is cached.
-        if !isFrozen { lastClass = (ObjectIdentifier(objectClass), schema, type) }
-        return (schema, type)
-    }
 
     func object<T: ObjectBase>(_ objectClass: T.Type, key: Value) -> T? {
         object(objectClass, type: classes.type(of: objectClass), key: key)
@@ -103,152 +89,62 @@ final class RealmCore {
         return object(objectClass, type: type, key: key)
     }
 
-    // MARK: Transactions
-
-    /// Begins a transaction. Blocks until other writers finish. Notifies observers of earlier changes first, to keep them separate.
-    func begin() throws {
+    /// Finds the object of a locator, in a snapshot that is not older than that of its creation.
+    func find(_ locator: _Locator) -> Any? {
         scheduler.verify()
-        if isFrozen { throwRealmException(RealmMisuse.frozenTransaction) }
-        if file.isReadOnly { throwRealmException(RealmMisuse.readOnlyTransaction) }
-        // Another commit may precede the lease. Release the writer, notify and try again, at most three times.
-        var turns = 3
-        while true {
-            if isWriting { throwRealmException(RealmMisuse.alreadyWriting) }
-            if observations.hasObservers { observations.deliverNow() }
-            try checkWritable()
-            let open = try asRealmError { try takeWriter() }
-            turns -= 1
-            if !observations.hasObservers || !observations.hasPendingChanges || turns == 0 { return begun(open) }
-            open.cancel()
+        guard locator.path == file.path else {
+            throwRealmException("Cannot resolve thread safe reference in Realm with different configuration than the source Realm.")
         }
+        if !isFrozen, !isWriting, reading.snapshot.version < locator.version { reading.refresh() }
+        return locator.find(self)
     }
 
-    /// Begins a transaction. If the file cannot be written, changes are discarded and the commit throws the reason.
-    func beginAnyway() {
+    /// Turns an unmanaged object into one of this Realm, in place.
+    /// - Parameter isPartial: `true` if an existing object keeps the properties that the app did not give.
+    func add(_ object: ObjectBase, update: Realm.UpdatePolicy, isPartial: Bool = false) {
+        transactions.adoption.add(object, update: update, isPartial: isPartial, to: self)
+    }
+
+    /// Deletes an object. An embedded object is removed from its owner.
+    func delete(_ object: ObjectBase) {
+        guard let row = object._row, row.core === self else {
+            throwRealmException("Can only delete an object from the Realm it belongs to.")
+        }
+        if let place = row.place { return place.removeElement() }
+        transactions.delete(row.type, [row.key])
+    }
+
+    // MARK: Snapshots
+
+    /// Returns a Realm that keeps showing the current snapshot. If the file cannot be read, the result shows no data.
+    func freeze() -> RealmCore {
+        if isFrozen { return self }
+        scheduler.verify()
+        if isWriting { throwRealmException("Cannot freeze a Realm in a write transaction.") }
+        // A floating Realm advances before it is frozen.
+        reading.attempt(()) { _ in }
+        return reading.snapshot.lend { RealmCore(frozen: self, $0) }
+    }
+
+    /// Returns the live Realm of the same file for the caller's scheduler.
+    func thaw(_ isolation: (any Actor)?) -> RealmCore {
+        guard isFrozen else { return self }
         do {
-            try begin()
+            let live = try file.core(configuration, scheduler: .of(isolation))
+            live.reading.attempt((), moving: false) { _ in }
+            // Advance the live Realm if it is older, so that it contains all objects of the frozen one.
+            if !live.isWriting, live.reading.snapshot.version < reading.snapshot.version { live.reading.refresh() }
+            return live
         } catch {
-            if case Realm.Error.fail = error, let excess = excessVersions { throwRealmException(excess) }
-            failure = error
-            reading.enterDiscarded()
+            throwRealmException("The Realm cannot be thawed: \(error)")
         }
     }
 
-    /// Checks that a transaction can begin.
-    /// - Throws: An error if the file is damaged, or if more old versions are read than the configuration allows.
-    func checkWritable() throws {
-        try file.requireWhole()
-        // The transaction releases this Realm's own version, so it must not count.
-        if configuration.maximumNumberOfActiveVersions != nil { reading.refresh() }
-        if let excess = excessVersions { throw Realm.Error(.fail, excess) }
-    }
-
-    /// The error message if more versions are read than the configuration allows; otherwise nil.
-    private var excessVersions: String? {
-        guard let limit = configuration.maximumNumberOfActiveVersions else { return nil }
-        let active = replica.activeVersions
-        if active <= limit { return nil }
-        return "Number of active versions (\(active)) in the Realm exceeded the limit of \(limit): let go of frozen Realms, "
-            + "and refresh Realms of other threads."
-    }
-
-    /// Waits for the writer. A lease for an asynchronous write is used first: this call blocks the scheduler that would claim it.
-    private func takeWriter() throws(SluiceError) -> WriteTransaction {
-        for lease in leases + [asyncWrites.lease].compactMap(\.self) {
-            if let open = try replica.beginWrite(lease) { return open }
-        }
-        return try replica.beginWrite()
-    }
-
-    func begun(_ open: WriteTransaction) {
-        failure = nil
-        reading.enter(open)
-    }
-
-    func commit(withoutNotifying tokens: [NotificationToken] = [], isGrouped: Bool = false) throws {
+    /// Releases the snapshot and invalidates all objects and results obtained before.
+    func invalidate() {
         scheduler.verify()
-        if let failure {
-            cancel()
-            throw failure
-        }
-        guard let open = reading.transaction else {
-            throwRealmException("Can't commit a non-existing write transaction")
-        }
-        // Before `silence`, which resets the written slots of silenced watches.
-        observations.transactionEnded(isStored: true)
-        if !tokens.isEmpty { observations.silence(tokens, in: open) }
-        // Loops must read their remaining keys through the transaction's store, which the commit closes.
-        reading.detachLoops()
-        reading.leaveTransaction()
-        // On success and failure the Realm leaves the transaction and shows the newest snapshot.
-        defer {
-            afterTransaction()
-            observations.endSilence()
-        }
-        try asRealmError { try open.commit(isGrouped: isGrouped) }
-    }
-
-    /// Runs the block in the open transaction and commits it, or rolls it back if the block throws. The block may end it itself.
-    func finish<R>(withoutNotifying tokens: [NotificationToken] = [], _ block: () throws -> R) throws -> R {
-        let result: R
-        do {
-            result = try block()
-        } catch {
-            cancel()
-            throw error
-        }
-        if isWriting { try commit(withoutNotifying: tokens) }
-        return result
-    }
-
-    /// Rolls back the open transaction, if any, and notifies the observers.
-    func cancel() {
-        reading.detachLoops()
-        reading.transaction?.cancel()
-        reading.leaveTransaction()
-        failure = nil
-        observations.transactionEnded(isStored: false)
-        afterTransaction()
-    }
-
-    private func afterTransaction() {
-        let hasMoved = reading.refresh()
-        // The generation changes even without a newer snapshot: the transaction's uncommitted values are gone.
-        clock.generation += 1
-        if hasMoved { observations.notifyRealmObservers(.didChange) }
-    }
-
-    /// Runs a write in the open transaction. The first error is stored, later writes are skipped, and the commit throws the error.
-    func change(_ body: (WriteTransaction) throws(SluiceError) -> Void) {
-        requireTransaction()
-        guard let transaction = reading.transaction, failure == nil else { return }
-        reading.detachLoops()
-        do throws(SluiceError) {
-            try body(transaction)
-        } catch {
-            failure = Realm.Error(error)
-        }
-        clock.generation += 1
-    }
-
-    func requireTransaction() {
-        if isFrozen { throwRealmException(RealmMisuse.frozenObject) }
-        scheduler.verify()
-        if !isWriting { throwRealmException("Cannot modify managed objects outside of a write transaction.") }
-    }
-
-    /// Sets a property. Traps if the object has been deleted.
-    /// - Parameter edit: The changed part of the value. If nil or whole, all of it is written.
-    func set(_ type: Int, _ key: Value, _ slot: Int, _ value: Value, by edit: ShownEdit? = nil) {
-        change { transaction throws(SluiceError) in
-            let isThere =
-                if let edit, !edit.isWhole {
-                    try transaction.set(type: type, key: key, property: slot, value, by: edit)
-                } else {
-                    try transaction.set(type: type, key: key, property: slot, value)
-                }
-            if !isThere { throwRealmException(RealmMisuse.invalidated) }
-        }
-        observations.wrote(type, key, slot)
+        if isFrozen { return }
+        if isWriting { transactions.cancel() }
+        reading.invalidate()
     }
 }
