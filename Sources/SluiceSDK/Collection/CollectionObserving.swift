@@ -7,7 +7,7 @@ import SluiceReplica
 struct CollectionObserving<Collection: ThreadConfined, Change>: @unchecked Sendable {
     /// Starts to observe the collection. The returned function computes the change since its last call, or nil if there is none.
     typealias Begin =
-        (Collection, RealmCore, RowStore) throws(SluiceError) -> (RealmCore.Observation.Delivery) throws(SluiceError) -> Change?
+        (Collection, RealmCore, RowStore) throws(SluiceError) -> (ObservationHub.Observation.Delivery) throws(SluiceError) -> Change?
 
     let token = NotificationToken()
     private let locator: _Locator
@@ -24,7 +24,7 @@ struct CollectionObserving<Collection: ThreadConfined, Change>: @unchecked Senda
         guard let core = collection.realm?.core else {
             throwRealmException("Only collections which are managed by a Realm support change notifications")
         }
-        core.requireObservable()
+        core.observations.requireObservable()
         guard let locator = collection._locator() else { throwRealmException(RealmMisuse.invalidated) }
         self.locator = locator
         self.core = core
@@ -95,15 +95,14 @@ private struct CollectionObservingStart<Collection: ThreadConfined, Change>: @un
     ) {
         guard let strong = token.content, strong.isValid else { return }
         // Advance before the first read, so that the watch and `initial` describe one snapshot.
-        core.refreshToObserve()
-        let watch = core.attempt(nil) { store throws(SluiceError) in try begin(collection, core, store) }
+        core.observations.refreshToObserve()
+        let watch = core.reading.attempt(nil) { store throws(SluiceError) in try begin(collection, core, store) }
         guard let watch else { return }
         // The observation retains its Realm; both are released when the token ends.
-        let (scheduler, weakCore) = (core.scheduler, WeakConfined(core))
-        strong.whenEnded { scheduler.enqueue { weakCore.content?.forgetEnded() } }
-        core.observe(
-            RealmCore.Observation(token: token, types: Set(core.replica.schema.types.indices)) { delivery throws(SluiceError) in
-                guard let change = try watch(delivery), delivery.tells else { return }
+        core.removeObservers(whenEnded: strong)
+        core.observations.observe(
+            ObservationHub.Observation(token: token, types: Set(core.replica.schema.types.indices)) { delivery throws(SluiceError) in
+                guard let change = try watch(delivery), delivery.isNotified else { return }
                 block(change)
             })
         block(initial(collection))

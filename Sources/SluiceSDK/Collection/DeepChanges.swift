@@ -87,9 +87,9 @@ struct DeepChanges {
         private let change: ReplicaChange
         private let core: RealmCore
         private let links: LinkWalk
-        private var known: [Place: Bool] = [:]
+        private var known: [Visit: Bool] = [:]
 
-        private struct Place: Hashable {
+        private struct Visit: Hashable {
             var type: Int
             var key: Value
             var rest: Int
@@ -103,21 +103,21 @@ struct DeepChanges {
             links = LinkWalk(schema: schema)
         }
 
-        func hasChanged(_ key: Value) -> Bool { hasChanged(Place(type: type, key: key, rest: DeepChanges.depth)) }
+        func hasChanged(_ key: Value) -> Bool { hasChanged(Visit(type: type, key: key, rest: DeepChanges.depth)) }
 
-        private func hasChanged(_ place: Place) -> Bool {
-            if change.types[place.type]?.contains(place.key) ?? false { return true }
-            if place.rest == 0 { return false }
-            if let answer = known[place] { return answer }
+        private func hasChanged(_ visit: Visit) -> Bool {
+            if change.types[visit.type]?.contains(visit.key) ?? false { return true }
+            if visit.rest == 0 { return false }
+            if let answer = known[visit] { return answer }
             // Stays false if the object is not in the Realm.
-            known[place] = false
-            guard let row = core.row(place.type, place.key) else { return false }
+            known[visit] = false
+            guard let row = core.reading.row(visit.type, visit.key) else { return false }
             var answer = false
-            links.visit(row.values.map { $0 ?? .null }, of: schema.types[place.type]) { name, key, _ in
+            links.visit(row.values.map { $0 ?? .null }, of: schema.types[visit.type]) { name, key, _ in
                 guard !answer, let target = schema.index(of: name) else { return }
-                answer = hasChanged(Place(type: target, key: key, rest: place.rest - 1))
+                answer = hasChanged(Visit(type: target, key: key, rest: visit.rest - 1))
             }
-            known[place] = answer
+            known[visit] = answer
             return answer
         }
     }

@@ -156,7 +156,7 @@ final class FollowedElements {
 
     /// The keys that a link property of an object leads to now.
     private func targets(_ type: Int, _ key: Value, _ slot: Int) -> [Value] {
-        switch core.row(type, key)?[slot] ?? .null {
+        switch core.reading.row(type, key)?[slot] ?? .null {
         case .null: []
         case .list(let keys): keys
         case .dictionary(let entries): Array(entries.values)
@@ -168,7 +168,7 @@ final class FollowedElements {
     private func show(_ key: Value) -> [Value] {
         // Links may lead elsewhere now: visits of the old path would report changes that no longer concern the element.
         forgetVisits(of: key)
-        guard let object = core.object(core.schema(type).objectClass, type: type, key: key) else { return [] }
+        guard let object = core.object(core.classes.schema(type).objectClass, type: type, key: key) else { return [] }
         var visited: Set<Visit> = []
         let values = filter.paths.map { path in
             KeyPathResolver(core: core, visit: isBehind ? { visited.insert($0) } : nil).what(object, path[...])

@@ -13,7 +13,7 @@ extension ResultsStorage {
             let elements = current()
             for key in elements.keys { aggregation.add(elements.value(key)) }
             return aggregation.result
-        case .objects(let type): schema = core.schema(type)
+        case .objects(let type): schema = core.classes.schema(type)
         case .embedded(let model): schema = model
         }
         guard let property, let slot = schema.slot(named: property), slot < schema.storedCount else {
@@ -22,7 +22,7 @@ extension ResultsStorage {
         CollectionAggregate.check(function, schema.properties[slot])
         // SQLite computes aggregates of a pure query; other elements are aggregated one by one.
         if case .table = origin, rest.isEmpty {
-            return core.attempt(.null) { store throws(SluiceError) in try query.aggregate(function, property: slot, on: store) }
+            return core.reading.attempt(.null) { store throws(SluiceError) in try query.aggregate(function, property: slot, on: store) }
         }
         var aggregation = Aggregation(function, of: schema.properties[slot].kind.type)
         let elements = current()
@@ -32,7 +32,7 @@ extension ResultsStorage {
 
     /// The value of a property of an element.
     private func value(_ slot: Int, _ key: Value, _ elements: Elements, _ schema: ModelSchema) -> Value {
-        if case .objects(let type) = kind { return core.row(type, key)?[slot] ?? .null }
+        if case .objects(let type) = kind { return core.reading.row(type, key)?[slot] ?? .null }
         guard case .dictionary(let fields) = elements.value(key) else { return .null }
         return fields[schema.properties[slot].column] ?? .null
     }

@@ -11,8 +11,8 @@ extension ResultsStorage {
     func key(at index: Int) -> Value? {
         guard index >= 0, case .objects = kind, case .table = origin, rest.isEmpty else { return nil }
         // A count that the app has just read must hold for this access, so the Realm does not advance.
-        if !hasTold(of: index) { _ = prepare() }
-        return core.exclusively { unreadKey(at: index) }
+        if !hasCounted(beyond: index) { _ = prepare() }
+        return core.reading.exclusively { unreadKey(at: index) }
     }
 
     private func unreadKey(at index: Int) -> Value? {
@@ -24,7 +24,7 @@ extension ResultsStorage {
             // A second miss in the same snapshot means a loop: the caller then reads all keys.
             if !query.isWhole { return nil }
         }
-        let found = core.attempt(nil, moving: false) { store throws(SluiceError) in try query.block(at: index, on: store) }
+        let found = core.reading.attempt(nil, moving: false) { store throws(SluiceError) in try query.block(at: index, on: store) }
         guard let found else { return nil }
         block = (found, state)
         return found[index]
@@ -33,21 +33,21 @@ extension ResultsStorage {
     /// The first key, without reading the others if SQLite can find it alone.
     var firstKey: Value? {
         let isSimple = prepare()
-        return core.exclusively {
+        return core.reading.exclusively {
             guard isSimple, generation != core.clock.generation else { return upToDate().keys.first }
             if let live { return live[0] }
-            return core.attempt(nil) { store throws(SluiceError) in try query.first(on: store) }
+            return core.reading.attempt(nil) { store throws(SluiceError) in try query.first(on: store) }
         }
     }
 
     /// The last key, without reading the others if SQLite can find it alone.
     var lastKey: Value? {
         let isSimple = prepare()
-        return core.exclusively {
+        return core.reading.exclusively {
             guard isSimple, generation != core.clock.generation else { return upToDate().keys.last }
             if let live { return live[live.count - 1] }
             guard query.isWhole else { return upToDate().keys.last }
-            return core.attempt(nil, moving: false) { store throws(SluiceError) in try store.lastKey(type: query.type) }
+            return core.reading.attempt(nil, moving: false) { store throws(SluiceError) in try store.lastKey(type: query.type) }
         }
     }
 }

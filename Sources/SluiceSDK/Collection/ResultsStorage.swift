@@ -28,7 +28,7 @@ enum ElementKind {
 
     func model(_ core: RealmCore) -> ElementModel {
         switch self {
-        case .objects(let type): .object(core.schema(type))
+        case .objects(let type): .object(core.classes.schema(type))
         case .embedded(let schema): .object(schema)
         case .values: .scalar
         }
@@ -71,7 +71,7 @@ final class ResultsStorage {
     /// The keys around one index, read before the others, and the generation at which they were read.
     var block: (keys: KeyBlock, generation: UInt64)?
     /// The last count that a floating Realm returned. An element below it stays accessible in that generation.
-    private var told: (count: Int, generation: UInt64) = (0, 0)
+    private var lastCount: (count: Int, generation: UInt64) = (0, 0)
     /// The same result as an observer maintains it.
     weak var followed: FollowedResult?
 
@@ -93,7 +93,7 @@ final class ResultsStorage {
 
     private init(core: RealmCore, origin: CollectionOrigin, kind: ElementKind, query: ReplicaQuery, rest: [ElementCondition]) {
         self.core = core
-        epoch = core.epoch
+        epoch = core.clock.epoch
         self.origin = origin
         self.kind = kind
         self.query = query
@@ -207,14 +207,14 @@ final class ResultsStorage {
     /// - Returns: `true` if SQLite alone can answer, at less than the cost of reading the elements.
     func prepare() -> Bool {
         // Advance a floating Realm before the generations are compared.
-        core.attempt(()) { _ in }
-        if epoch != core.epoch { throwRealmException("Access to invalidated Results objects") }
+        core.reading.attempt(()) { _ in }
+        if epoch != core.clock.epoch { throwRealmException("Access to invalidated Results objects") }
         guard rest.isEmpty, case .table = origin else { return false }
         return true
     }
 
     /// Advances a floating Realm.
-    func moveOn() { _ = prepare() }
+    func advanceIfFloating() { _ = prepare() }
 
     /// `true` if the elements are all objects of a class, in the table's order. Advances a floating Realm.
     var isWholeTable: Bool { prepare() && query.isWhole }
@@ -222,17 +222,17 @@ final class ResultsStorage {
     /// The current elements. Advances a floating Realm.
     func current() -> Elements {
         _ = prepare()
-        return core.exclusively { upToDate() }
+        return core.reading.exclusively { upToDate() }
     }
 
     /// The current elements. If the app has read a count above the index, the Realm does not advance.
     func current(at index: Int) -> Elements {
-        hasTold(of: index) ? upToDate() : current()
+        hasCounted(beyond: index) ? upToDate() : current()
     }
 
     /// `true` if the app has read a count above the index in this generation, so that the Realm must not advance.
-    func hasTold(of index: Int) -> Bool {
-        core.isFleeting && epoch == core.epoch && told.generation == core.clock.generation && index < told.count
+    func hasCounted(beyond index: Int) -> Bool {
+        core.reading.mayAdvance && epoch == core.clock.epoch && lastCount.generation == core.clock.generation && index < lastCount.count
     }
 
     /// The elements of the current generation, read again if they are older.
@@ -242,7 +242,7 @@ final class ResultsStorage {
             let lost = counted.flatMap { $0.generation == core.clock.generation ? $0.count : nil } ?? 0
             elements =
                 live.map { Elements(keys: $0.keys) }
-                ?? core.attempt(Elements(lost: lost), moving: false) { store throws(SluiceError) in try read(store) }
+                ?? core.reading.attempt(Elements(lost: lost), moving: false) { store throws(SluiceError) in try read(store) }
             generation = core.clock.generation
         }
         return elements
@@ -254,10 +254,10 @@ final class ResultsStorage {
     /// The number of elements. SQLite counts them unless they have been read in this generation.
     var count: Int {
         let isSimple = prepare()
-        let count = core.exclusively { number(isSimple: isSimple) }
+        let count = core.reading.exclusively { number(isSimple: isSimple) }
         // A floating Realm may advance before the app uses the count as a bound.
-        if core.isFleeting { told = (count, core.clock.generation) }
-        return core.count(count)
+        if core.reading.mayAdvance { lastCount = (count, core.clock.generation) }
+        return core.reading.noteCount(count)
     }
 
     private func number(isSimple: Bool) -> Int {
@@ -267,7 +267,7 @@ final class ResultsStorage {
         }
         if let live { return live.count }
         if let counted, counted.generation == core.clock.generation { return counted.count }
-        let count = core.attempt(0, moving: false) { store throws(SluiceError) in try query.count(on: store) }
+        let count = core.reading.attempt(0, moving: false) { store throws(SluiceError) in try query.count(on: store) }
         counted = (count, core.clock.generation)
         return count
     }
@@ -305,7 +305,7 @@ final class ResultsStorage {
         switch origin {
         case .table: break
         case .links(let owner, let type, let property):
-            elements.keys = core.origins(of: owner, type: type, property: property)
+            elements.keys = core.reading.origins(of: owner, type: type, property: property)
         case .place(let place):
             var values: [Value] = []
             switch place.value {
@@ -357,7 +357,7 @@ final class ResultsStorage {
     /// An element without its static type.
     private func untyped(_ key: Value, _ elements: Elements) -> Any? {
         switch kind {
-        case .objects(let type): return core.object(core.schema(type).objectClass, type: type, key: key)
+        case .objects(let type): return core.object(core.classes.schema(type).objectClass, type: type, key: key)
         case .embedded(let schema):
             guard case .place(let place) = origin else { return nil }
             let step = elements.steps[elements.index(key)]
@@ -382,18 +382,5 @@ extension Results {
     init?(elementsOf place: _Place) {
         guard let core = place.core else { return nil }
         self.init(storage: ResultsStorage(core: core, origin: .place(place), kind: .of(Element.self, at: place, in: core)))
-    }
-}
-
-extension RealmCore {
-    /// The keys of the objects that link to an object by a property. An object that links twice occurs twice.
-    func origins(of owner: ObjectBase, type: Int, property: Int) -> [Value] {
-        guard let row = owner._row else { return [] }
-        guard let place = row.place else {
-            return attempt([]) { store throws(SluiceError) in try store.origins(of: row.key, type: type, property: property) }
-        }
-        // Only its owner links to an embedded object.
-        guard !place.isGone, let holder = place.owner._row, holder.type == type, place.slot == property else { return [] }
-        return [holder.key]
     }
 }

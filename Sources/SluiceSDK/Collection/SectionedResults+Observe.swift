@@ -113,7 +113,7 @@ private struct SectionsWatch<Key: _Persistable & Hashable, Element: RealmCollect
     /// Updates the state to the snapshot of `store`.
     /// - Parameter only: The key of the observed section. If nil, all sections are observed.
     mutating func update<C>(
-        _ delivery: RealmCore.Observation.Delivery, _ collection: C, _ only: Key?
+        _ delivery: ObservationHub.Observation.Delivery, _ collection: C, _ only: Key?
     ) throws(SluiceError) -> SectionedResultsChange<C>? {
         guard let diff = try watch.update(delivery.change, on: delivery.store) else {
             // No element changed, so the layout stays valid for the new generation.

@@ -101,8 +101,8 @@ final class SectionsStorage<Key: _Persistable & Hashable, Element: RealmCollecti
     /// The current sections. Unless the sections are observed, the block runs for every element after each change of the Realm.
     func current() -> SectionLayout<Key> {
         let core = results.storage.core
-        results.storage.moveOn()
-        return core.exclusively {
+        results.storage.advanceIfFloating()
+        return core.reading.exclusively {
             if generation != core.clock.generation { show(SectionLayout(of: results.lazy.map(key))) }
             return layout
         }

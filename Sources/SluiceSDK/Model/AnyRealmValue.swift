@@ -119,10 +119,10 @@ extension AnyRealmValue: RealmCollectionValue {
         case .link(let type, let key): self = place.core?.object(named: type, key: key).map { .object($0) } ?? .none
         case .list:
             // Registered, so that the accessor follows its element when the collection changes.
-            place.core?.places.insert(place)
+            place.core?.reading.accessors.insert(place)
             self = .list(List(place: place))
         case .dictionary:
-            place.core?.places.insert(place)
+            place.core?.reading.accessors.insert(place)
             self = .dictionary(Map(place: place))
         default: self.init(scalar: value)
         }
@@ -156,10 +156,10 @@ extension AnyRealmValue: RealmCollectionValue {
     public func _attach(at place: _Place) {
         switch self {
         case .list(let list) where list.place == nil:
-            place.core?.places.insert(place)
+            place.core?.reading.accessors.insert(place)
             list._attach(at: place)
         case .dictionary(let map) where map.place == nil:
-            place.core?.places.insert(place)
+            place.core?.reading.accessors.insert(place)
             map._attach(at: place)
         default: break
         }

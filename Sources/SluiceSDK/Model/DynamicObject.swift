@@ -93,7 +93,7 @@ extension Realm {
     /// An unknown class, a class without a primary key, or an invalid key ends the program.
     public func dynamicObject(ofType typeName: String, forPrimaryKey key: Any) -> DynamicObject? {
         let type = dynamicType(typeName)
-        core.schema(type).requirePrimaryKey()
+        core.classes.schema(type).requirePrimaryKey()
         guard let value = Value(any: key) else { throwRealmException("Invalid primary key '\(key)' for '\(typeName)'.") }
         return core.object(DynamicObject.self, type: type, key: value)
     }
@@ -101,7 +101,7 @@ extension Realm {
     /// Creates an object by the name of its class, as `create` does.
     @discardableResult
     public func dynamicCreate(_ typeName: String, value: Any = [String: Any](), update: UpdatePolicy = .error) -> DynamicObject {
-        guard let type = core.schema(dynamicType(typeName)).objectClass as? Object.Type else {
+        guard let type = core.classes.schema(dynamicType(typeName)).objectClass as? Object.Type else {
             throwRealmException("Object type '\(typeName)' is not managed by the Realm.")
         }
         let object = create(type, value: value, update: update)
@@ -109,7 +109,7 @@ extension Realm {
     }
 
     private func dynamicType(_ name: String) -> Int {
-        guard let type = core.type(named: name) else { throwRealmException("Object type '\(name)' is not managed by the Realm.") }
+        guard let type = core.classes.type(named: name) else { throwRealmException("Object type '\(name)' is not managed by the Realm.") }
         return type
     }
 }

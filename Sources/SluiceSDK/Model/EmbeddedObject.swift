@@ -49,7 +49,7 @@ extension EmbeddedObject: RealmCollectionValue, _OptionalPersistable {
     private func becomeAccessor(of place: _Place, attaching: Bool) {
         guard let core = place.core else { return }
         let schema = model
-        core.places.insert(place)
+        core.reading.accessors.insert(place)
         schema.bind(self, to: _RowCache(core: core, schema: schema, place: place), attaching: attaching)
     }
 
@@ -79,7 +79,7 @@ extension EmbeddedObject: RealmCollectionValue, _OptionalPersistable {
     public static func _attachOptional(_ value: EmbeddedObject?, to owner: ObjectBase, slot: Int32) {
         let place = _Place(owner: owner, slot: Int(slot))
         // The previous object at the place is replaced: its accessors become invalid.
-        if let address = place.address { place.core?.places.replaced(address) }
+        if let address = place.address { place.core?.reading.accessors.replaced(address) }
         value?._attach(at: place)
     }
 

@@ -45,7 +45,7 @@ extension ThreadConfined where Self: ObjectBase {
 extension _RowCache {
     /// Adds to an integer property, in a write transaction only. Null stays null.
     func add(_ amount: Int64, to slot: Int) {
-        core.requireTransaction()
+        core.transactions.requireTransaction()
         guard case .int(let value)? = current(slot) else {
             if isInvalidated { throwRealmException(RealmMisuse.invalidated) }
             return

@@ -28,8 +28,8 @@ extension ObjectBase {
     }
 
     private func isLocal(_ link: (type: String, key: Value)) -> Bool {
-        guard let core = _row?.core, let type = core.type(named: link.type) else { return false }
-        return core.contains(type, link.key)
+        guard let core = _row?.core, let type = core.classes.type(named: link.type) else { return false }
+        return core.reading.contains(type, link.key)
     }
 
     private func links(of name: String) -> [(type: String, key: Value)] {

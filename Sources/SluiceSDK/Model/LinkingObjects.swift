@@ -49,11 +49,11 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmC
     private var keys: [Value] {
         guard let storage, let row = storage.owner._row, row.place == nil else { return [] }
         // A Realm that advances on use must do so before the generations are compared.
-        row.core.attempt(()) { _ in }
+        row.core.reading.attempt(()) { _ in }
         // A frozen Realm may be read from any thread, so its cache is filled under a lock.
-        return row.core.exclusively {
+        return row.core.reading.exclusively {
             if storage.generation != row.core.clock.generation {
-                storage.keys = row.core.origins(of: row.key, type: Element.self, property: originProperty)
+                storage.keys = row.core.reading.origins(of: row.key, type: Element.self, property: originProperty)
                 storage.generation = row.core.clock.generation
             }
             return storage.keys
@@ -75,7 +75,7 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmC
     /// The number of links: an object that links twice counts twice.
     public var count: Int {
         let count = isEmbedded ? holder == nil ? 0 : 1 : keys.count
-        return storage?.owner.managingCore?.count(count) ?? count
+        return storage?.owner.managingCore?.reading.noteCount(count) ?? count
     }
 
     public subscript(position: Int) -> Element {
@@ -84,7 +84,7 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmC
         let keys = keys
         guard keys.indices.contains(position), let core = storage?.owner.managingCore else {
             // The Realm has advanced since the app was given a larger count: a default object instead of a crash.
-            if storage?.owner.managingCore?.hasTold(of: position) == true { return Element() }
+            if storage?.owner.managingCore?.reading.hasCounted(beyond: position) == true { return Element() }
             throwRealmException("Index \(position) is out of bounds (must be less than \(keys.count)).")
         }
         // The row existed when the keys were read, and the state has not changed since. An unreadable file shows defaults.
@@ -120,8 +120,8 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmC
 
     public var _managedResults: Results<Element>? {
         guard let owner = storage?.owner, let core = owner.managingCore, Element.self is Object.Type else { return nil }
-        let type = core.type(of: Element.self)
-        guard let property = core.schema(type).slot(of: originProperty) else { return nil }
+        let type = core.classes.type(of: Element.self)
+        guard let property = core.classes.schema(type).slot(of: originProperty) else { return nil }
         return Results(
             storage: ResultsStorage(
                 core: core, origin: .links(owner: owner, type: type, property: property), kind: .objects(type: type)))

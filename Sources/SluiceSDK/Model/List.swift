@@ -42,9 +42,9 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         guard let core = place.core, let type = Element._linkedType(at: place, in: core) else { return nil }
         let edited = place.shownCollection
         // In a loop of edits the check of all links is done once, not once per edit.
-        if let edited, core.isAllShown(edited) { return nil }
-        let shown = core.indices(type, ofPresent: values)
-        if let edited, shown.count == values.count { core.noteAllShown(edited) }
+        if let edited, core.transactions.isAllShown(edited) { return nil }
+        let shown = core.reading.indices(type, ofPresent: values)
+        if let edited, shown.count == values.count { core.transactions.noteAllShown(edited) }
         return shown
     }
 
@@ -91,7 +91,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         // Nothing moves after the end of the list.
         if target.lowerBound < count {
             let growth = new.count - target.count
-            place.core?.places.moved(in: address) { step in
+            place.core?.reading.accessors.moved(in: address) { step in
                 // Accessors of replaced elements become invalid; later ones shift by the growth.
                 guard case .index(let index) = step, !target.contains(index) else { return nil }
                 return .index(index < target.lowerBound ? index : index + growth)
@@ -124,7 +124,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
     public var count: Int {
         guard let place else { return unmanaged.count }
         let count = values.count
-        return place.core?.count(count) ?? count
+        return place.core?.reading.noteCount(count) ?? count
     }
 
     public subscript(position: Int) -> Element {
@@ -134,7 +134,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
             guard position >= 0, position < count else {
                 if isTraced { return unmanaged[0] }
                 // The Realm has advanced since the app was given a larger count: a default instead of a crash.
-                if place?.core?.hasTold(of: position) == true { return Element._default() }
+                if place?.core?.reading.hasCounted(beyond: position) == true { return Element._default() }
                 throwRealmException("Index \(position) is out of bounds (must be less than \(count)).")
             }
             guard let place else { return unmanaged[position] }
@@ -206,7 +206,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
             place.write(.list([]), [.clear(.list)])
         }
         guard Element._hasPlace, let address = place.address else { return }
-        place.core?.places.moved(in: address) { _ in nil }
+        place.core?.reading.accessors.moved(in: address) { _ in nil }
     }
 
     /// Removes the elements at several indices.
@@ -270,7 +270,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         place.write(.list(values), ListEdits.moves(to: storedOrder))
         guard Element._hasPlace, let address = place.address else { return }
         let positions = Dictionary(uniqueKeysWithValues: order.enumerated().map { ($1, $0) })
-        place.core?.places.moved(in: address) { step in
+        place.core?.reading.accessors.moved(in: address) { step in
             guard case .index(let index) = step else { return nil }
             return positions[index].map { .index($0) }
         }
@@ -340,7 +340,7 @@ extension _Place {
     /// Invalidates accessors of the previous value's elements, unless the new value is this place's own collection.
     func takeOver(from other: _Place?) {
         guard let address, other?.address != address else { return }
-        core?.places.replaced(address)
+        core?.reading.accessors.replaced(address)
     }
 }
 
@@ -383,8 +383,8 @@ extension RealmCollectionValue {
     static func _linkedType(at place: _Place, in core: RealmCore) -> Int? {
         let kind = _kind
         guard kind.isLink, let target = kind.target else { return nil }
-        guard target == DynamicObject.self, let property = place.property else { return core.type(of: target) }
+        guard target == DynamicObject.self, let property = place.property else { return core.classes.type(of: target) }
         // A dynamic object may be of any class: the property's class counts.
-        return core.type(linkedBy: property.kind)
+        return core.classes.type(linkedBy: property.kind)
     }
 }

@@ -126,7 +126,7 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue>: RealmKeyedCol
         guard Value._hasPlace else { return }
         // The accessors of the old value become invalid before the new value takes the place.
         let element = _Place(parent: place, step: .key(key))
-        if let address = element.address { place.core?.places.replaced(address) }
+        if let address = element.address { place.core?.reading.accessors.replaced(address) }
         value?._attach(at: element)
     }
 
@@ -171,7 +171,7 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue>: RealmKeyedCol
         }
         place.write(.dictionary([:]), [.clear(.dictionary)])
         guard Value._hasPlace, let address = place.address else { return }
-        place.core?.places.moved(in: address) { _ in nil }
+        place.core?.reading.accessors.moved(in: address) { _ in nil }
     }
 
     public var _managedResults: Results<Value>? { place.flatMap { Results(elementsOf: $0) } }

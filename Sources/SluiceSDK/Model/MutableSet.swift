@@ -34,7 +34,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
         let stored = stored
         guard let place, let core = place.core, let type = Element._linkedType(at: place, in: core) else { return stored }
         // Links to objects that are not on the device stay stored and are not shown.
-        return core.indices(type, ofPresent: stored).map { stored[$0] }
+        return core.reading.indices(type, ofPresent: stored).map { stored[$0] }
     }
 
     private var elements: [Element] {
@@ -64,7 +64,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
     public var count: Int {
         guard let place else { return unmanaged.count }
         let count = values.count
-        return place.core?.count(count) ?? count
+        return place.core?.reading.noteCount(count) ?? count
     }
 
     public subscript(position: Int) -> Element {
@@ -73,7 +73,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
         guard position >= 0, position < count else {
             if isTraced { return unmanaged[0] }
             // The Realm has advanced since the app was given a larger count: a default instead of a crash.
-            if place?.core?.hasTold(of: position) == true { return Element._default() }
+            if place?.core?.reading.hasCounted(beyond: position) == true { return Element._default() }
             throwRealmException("Index \(position) is out of bounds (must be less than \(count)).")
         }
         guard let place else { return unmanaged[position] }

@@ -164,7 +164,7 @@ extension Object: RealmCollectionValue, _OptionalPersistable {
         guard let row = owner._row else { return nil }
         // A dynamic object may be of any class: the property's class counts.
         let kind = row.schema.properties[Int(slot)].kind
-        let type = Self.self == DynamicObject.self ? row.core.type(linkedBy: kind) : row.core.type(of: Self.self)
+        let type = Self.self == DynamicObject.self ? row.core.classes.type(linkedBy: kind) : row.core.classes.type(of: Self.self)
         return row.core.object(Self.self, type: type, key: stored.value)
     }
 
@@ -180,7 +180,7 @@ extension Object: RealmCollectionValue, _OptionalPersistable {
 
     public func _stored(in owner: ObjectBase) -> _StoredValue {
         // An unmanaged target joins the owner's Realm first: a hidden key exists from then on only.
-        if let core = owner.managingCore { core.adopt(self) }
+        if let core = owner.managingCore { core.transactions.adoption.adopt(self, in: core) }
         if let row = _row { return _StoredValue(row.key) }
         return _StoredValue(model.primaryKey(of: self))
     }

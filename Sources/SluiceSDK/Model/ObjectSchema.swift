@@ -134,7 +134,7 @@ public final class Schema: Hashable, CustomStringConvertible, Sendable {
 
 extension Realm {
     /// The classes of the Realm.
-    public var schema: Schema { Schema(core.schemas) }
+    public var schema: Schema { Schema(core.classes.schemas) }
 }
 
 /// Renders objects and collections for `description`. Objects more than 3 levels deep are cut, and collections after 100 elements.

@@ -109,21 +109,21 @@ public final class _Place {
         guard let address else { return }
         guard let parent, let step, let collection = parent.address else {
             write(.null)
-            core?.places.replaced(address)
+            core?.reading.accessors.replaced(address)
             return
         }
         if case .index(let index) = step, parent.remove(at: index) {
-            return core?.places.removed(index, in: collection) ?? ()
+            return core?.reading.accessors.removed(index, in: collection) ?? ()
         }
         switch (parent.value, step) {
         case (.list(var values), .index(let index)) where values.indices.contains(index):
             values.remove(at: index)
             parent.write(.list(values), [.removeElement(index)])
-            core?.places.removed(index, in: collection)
+            core?.reading.accessors.removed(index, in: collection)
         case (.dictionary(var values), .key(let key)):
             values[key] = nil
             parent.write(.dictionary(values), [.removeKey(key)])
-            core?.places.replaced(address)
+            core?.reading.accessors.replaced(address)
         default: break
         }
     }
@@ -149,7 +149,7 @@ public final class _Place {
 }
 
 /// The places of accessors in use. They follow their elements when a collection changes.
-struct PlaceRegistry {
+struct AccessorRegistry {
     private struct Weak {
         weak var place: _Place?
     }

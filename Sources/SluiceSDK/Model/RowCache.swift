@@ -88,7 +88,7 @@ public final class _RowCache {
 
     private init(core: RealmCore, schema: ModelSchema, type: Int, key: Value, place: _Place?) {
         self.core = core
-        epoch = core.epoch
+        epoch = core.clock.epoch
         self.schema = schema
         self.type = type
         self.key = key
@@ -150,7 +150,7 @@ public final class _RowCache {
         profile = nil
         head.pointee.partGeneration = 0
         generation = core.clock.generation
-        if epoch != core.epoch {
+        if epoch != core.clock.epoch {
             isInvalidated = true
             return
         }
@@ -165,7 +165,7 @@ public final class _RowCache {
             }
             return
         }
-        guard let row = core.accessorRow(type, key) else {
+        guard let row = core.reading.accessorRow(type, key) else {
             isInvalidated = true
             return
         }
@@ -194,13 +194,13 @@ public final class _RowCache {
 
     /// Returns the current value of a property; nil if the object is gone.
     func current(_ slot: Int) -> Value? {
+        // An embedded object has no row: its values are those of its place.
+        let transaction = place == nil ? core.reading.transaction : nil
         // The row reads a collection that is edited in place as null; the transaction has its value.
-        if place == nil, let edited = core.transaction?.shownCollection(type: type, key: key, property: slot) { return edited.value }
+        if let edited = transaction?.shownCollection(type: type, key: key, property: slot) { return edited.value }
         if !isFresh { load(slot) }
         // A collection is not kept here while it is edited in place (`keepFresh`). Now the table has it again.
-        if case .null = values[slot].value, place == nil, core.transaction != nil, schema.properties[slot].kind.collection != .none {
-            reload()
-        }
+        if transaction != nil, case .null = values[slot].value, schema.properties[slot].kind.collection != .none { reload() }
         return isInvalidated ? nil : values[slot].value
     }
 
@@ -214,7 +214,7 @@ public final class _RowCache {
             if value.value == key { return }
             throwRealmException("Primary key can't be changed after an object is inserted.")
         }
-        core.requireTransaction()
+        core.transactions.requireTransaction()
         // Before the write, which advances the clock.
         let wasFresh = isFresh
         if isInvalidated || place?.isGone == true { throwRealmException(RealmMisuse.invalidated) }
@@ -222,7 +222,7 @@ public final class _RowCache {
         if let place {
             place.write(value.value, toField: schema.properties[slot].column, by: edit)
         } else {
-            core.set(type, key, slot, value.value, by: edit)
+            core.transactions.set(type, key, slot, value.value, by: edit)
         }
         // A stale row stays stale: the other properties are read again on their next use.
         if wasFresh {

@@ -20,7 +20,7 @@ public struct _Locator: @unchecked Sendable {
 
     init(_ core: RealmCore, _ find: @escaping (RealmCore) -> Any?) {
         path = core.file.path
-        version = core.state.version
+        version = core.reading.snapshot.version
         self.find = find
     }
 }

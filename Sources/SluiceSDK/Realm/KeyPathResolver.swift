@@ -41,10 +41,10 @@ struct KeyPathResolver {
             return behind(fields[step.property.column] ?? step.property.absent, path)
         }
         if value == .null { return .null }
-        let type = core.type(of: target)
+        let type = core.classes.type(of: target)
         visit?(.init(type: type, key: value))
-        guard let step = path.first else { return core.contains(type, value) ? value : .null }
-        guard let row = core.row(type, value) else { return .null }
+        guard let step = path.first else { return core.reading.contains(type, value) ? value : .null }
+        guard let row = core.reading.row(type, value) else { return .null }
         // The key is part of the value: a link to another object with equal values is a change.
         if step.property.kind.isComputed { return .list([value, behind(inverses(value, step), path)]) }
         return .list([value, behind(row[step.slot] ?? .null, path)])
@@ -52,7 +52,7 @@ struct KeyPathResolver {
 
     private func inverses(_ key: Value, _ step: KeyPathFilter.Step) -> Value {
         guard let target = step.property.kind.target, let origin = step.property.origin else { return .null }
-        let keys = core.origins(of: key, type: target, property: origin)
+        let keys = core.reading.origins(of: key, type: target, property: origin)
         if let visit, let (type, slot) = KeyPathResolver.origin(of: step, core) {
             // The target is visited by its inverse property, since a new link to it changes only the other object.
             visit(.init(type: type, key: key, inverse: slot))
@@ -66,6 +66,6 @@ struct KeyPathResolver {
         guard step.property.kind.isComputed, let target = step.property.kind.target, let origin = step.property.origin,
             let slot = ModelSchema.of(target).slot(of: origin)
         else { return nil }
-        return (core.type(of: target), slot)
+        return (core.classes.type(of: target), slot)
     }
 }

@@ -33,13 +33,13 @@ public struct Migration {
     /// Properties with the same name and type in both schemas keep their values.
     /// For a new class, the block receives the objects that have been created.
     public func enumerateObjects(ofType typeName: String, _ block: MigrationObjectEnumerateBlock) {
-        guard let oldType = old.type(named: typeName) else {
-            guard let type = new.type(named: typeName) else { return }
-            for key in new.run(new.all(type)) { block(nil, new.object(DynamicObject.self, type: type, key: key)) }
+        guard let oldType = old.classes.type(named: typeName) else {
+            guard let type = new.classes.type(named: typeName) else { return }
+            for key in new.reading.run(new.reading.all(type)) { block(nil, new.object(DynamicObject.self, type: type, key: key)) }
             return
         }
-        let newType = new.type(named: typeName)
-        for key in old.run(old.all(oldType)) {
+        let newType = new.classes.type(named: typeName)
+        for key in old.reading.run(old.reading.all(oldType)) {
             guard let object = old.object(DynamicObject.self, type: oldType, key: key) else { continue }
             let successor = newType.flatMap { type in
                 newKey(of: object, type).flatMap { new.object(DynamicObject.self, type: type, key: $0) }
@@ -50,7 +50,7 @@ public struct Migration {
 
     /// The primary key of an old object's successor; nil if it cannot be determined.
     private func newKey(of object: DynamicObject, _ newType: Int) -> Value? {
-        let schema = new.schema(newType)
+        let schema = new.classes.schema(newType)
         guard let row = object._row else { return nil }
         guard let slot = schema.primaryKeySlot else { return row.schema.hasHiddenKey ? row.key : nil }
         let name = keys.renamed[schema.name] ?? schema.properties[slot].column
@@ -70,12 +70,12 @@ public struct Migration {
     /// - Returns: `true` if the file had the class.
     @discardableResult
     public func deleteData(forType typeName: String) -> Bool {
-        if let type = new.type(named: typeName) {
-            new.delete(type, new.run(new.all(type)))
-            return old.type(named: typeName) != nil
+        if let type = new.classes.type(named: typeName) {
+            new.transactions.delete(type, new.reading.run(new.reading.all(type)))
+            return old.classes.type(named: typeName) != nil
         }
         var isThere = false
-        new.change { transaction throws(SluiceError) in isThere = try transaction.dropClass(typeName) }
+        new.transactions.change { transaction throws(SluiceError) in isThere = try transaction.dropClass(typeName) }
         return isThere
     }
 
@@ -83,10 +83,10 @@ public struct Migration {
     /// It is faster than setting each object's property and keeps links.
     /// Traps if either class or property does not exist, the old property still exists, or the types differ.
     public func renameProperty(onType typeName: String, from oldName: String, to newName: String) {
-        guard let oldType = old.type(named: typeName), let newType = new.type(named: typeName) else {
+        guard let oldType = old.classes.type(named: typeName), let newType = new.classes.type(named: typeName) else {
             throwRealmException("Cannot rename properties for type '\(typeName)' because it does not exist.")
         }
-        let (before, after) = (old.schema(oldType), new.schema(newType))
+        let (before, after) = (old.classes.schema(oldType), new.classes.schema(newType))
         guard let source = before.slot(of: oldName) else {
             throwRealmException("Cannot rename property '\(typeName).\(oldName)' because it does not exist.")
         }
@@ -112,11 +112,11 @@ public struct Migration {
 
     /// Copies the values of a property to the objects with the same primary key.
     private func copy(_ oldType: Int, _ newType: Int, from source: Int, to target: Int) {
-        for key in old.run(old.all(oldType)) {
+        for key in old.reading.run(old.reading.all(oldType)) {
             guard let object = old.object(DynamicObject.self, type: oldType, key: key), let newKey = newKey(of: object, newType),
                 let value = object._row?.current(source)
             else { continue }
-            new.change { transaction throws(SluiceError) in
+            new.transactions.change { transaction throws(SluiceError) in
                 try transaction.set(type: newType, key: newKey, property: target, value)
             }
         }
@@ -125,16 +125,16 @@ public struct Migration {
     /// Creates the new objects with the renamed primary key.
     /// The new table is empty: without the old key, the refit could not match the objects.
     private func renameKey(_ oldType: Int, _ newType: Int, _ oldName: String) {
-        let (before, after) = (old.schema(oldType), new.schema(newType))
+        let (before, after) = (old.classes.schema(oldType), new.classes.schema(newType))
         keys.renamed[after.name] = oldName
         let kept = before.properties.indices.filter { slot in
             guard let match = after.properties.first(where: { $0.column == before.properties[slot].column }) else { return false }
             return match.kind.type == before.properties[slot].kind.type && match.kind.collection == before.properties[slot].kind.collection
         }
-        for key in old.run(old.all(oldType)) {
-            guard let row = old.row(oldType, key), let slot = before.slot(of: oldName), let newKey = row[slot] else { continue }
+        for key in old.reading.run(old.reading.all(oldType)) {
+            guard let row = old.reading.row(oldType, key), let slot = before.slot(of: oldName), let newKey = row[slot] else { continue }
             let values = Dictionary(uniqueKeysWithValues: kept.map { (before.properties[$0].column, row[$0] ?? .null) })
-            new.change { transaction throws(SluiceError) in
+            new.transactions.change { transaction throws(SluiceError) in
                 try transaction.create(type: newType, key: newKey, values: values)
             }
         }

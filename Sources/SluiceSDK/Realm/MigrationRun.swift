@@ -52,9 +52,11 @@ struct MigrationRun {
         let new = try RealmCore(
             configuration: configuration, file: OpenFile(path: path, replica: newReplica), scheduler: .none, floats: false,
             schemas: schemas)
-        try asRealmError { new.begun(try newReplica.beginMigration(from: stored.schema, version: configuration.schemaVersion)) }
+        try asRealmError {
+            new.transactions.begun(try newReplica.beginMigration(from: stored.schema, version: configuration.schemaVersion))
+        }
         configuration.migrationBlock?(Migration(old: old, new: new, keys: .init()), stored.version)
-        try new.commit()
+        try new.transactions.commit()
     }
 }
 

@@ -27,13 +27,13 @@ public final class _ObjectLoop {
     init<Element: RealmCollectionValue>(core: RealmCore, type: Int, over objects: LoopRest.State, of _: Element.Type) {
         self.core = core
         self.type = type
-        schema = core.schema(type)
+        schema = core.classes.schema(type)
         reader = RowReader(core, schema, type)
         rest = LoopRest(core, type, objects)
         recycles = schema.isPlain && Element.self == schema.objectClass && !core.isFrozen
         element = { Element._object(of: $0) as AnyObject? }
-        // The Realm settles such a loop before it advances: the loop keeps the state at its start.
-        if case .table = objects, !core.isFrozen { core.loops.insert(rest) }
+        // The Realm detaches such a loop before it advances: the loop keeps the state at its start.
+        if case .table = objects, !core.isFrozen { core.reading.loops.insert(rest) }
     }
 
     /// The next object. Deleted objects are skipped.
@@ -56,7 +56,7 @@ public final class _ObjectLoop {
         let limit = size
         reader.begin()
         position = 0
-        let isMore: Bool? = core.attempt(nil) { store throws(SluiceError) in
+        let isMore: Bool? = core.reading.attempt(nil) { store throws(SluiceError) in
             switch rest.state {
             case .table(let number):
                 // As many rows as fit into the processor's nearest cache.
@@ -130,11 +130,11 @@ final class LoopRest {
     }
 
     /// Runs before the Realm advances or changes. Replaces the open cursor by the remaining keys at the loop's start.
-    func settle() {
+    func detach() {
         guard case .table(let number) = state else { return }
         cursor = nil
         var keys: [Value] = []
-        core.attempt((), moving: false) { store throws(SluiceError) in
+        core.reading.attempt((), moving: false) { store throws(SluiceError) in
             guard let cursor = try store.cursor(type: type, after: number, properties: []) else { return }
             while try cursor.next() { keys.append(cursor.view.key) }
         }
@@ -241,7 +241,7 @@ struct LoopRegistry {
         loops.append(Weak(rest: rest))
     }
 
-    /// Returns the remaining loops for settling, and forgets them.
+    /// Returns the remaining loops for detaching, and forgets them.
     mutating func takeAll() -> [LoopRest] {
         defer { loops = [] }
         return loops.compactMap(\.rest)

@@ -49,12 +49,12 @@ final class ObjectWatch {
 
     /// The classes whose changes matter: the object's own class, the linked classes, and the classes on key paths.
     func types(_ core: RealmCore) -> Set<Int> {
-        let linked = object.model.properties.compactMap { ($0.kind.target as? Object.Type).map { core.type(of: $0) } }
+        let linked = object.model.properties.compactMap { ($0.kind.target as? Object.Type).map { core.classes.type(of: $0) } }
         return Set(linked).union(behind(core)).union([root?.type].compactMap(\.self))
     }
 
     private func behind(_ core: RealmCore) -> [Int] {
-        filter?.paths.flatMap { $0.dropFirst().compactMap { core.type(named: $0.schema.name) } } ?? []
+        filter?.paths.flatMap { $0.dropFirst().compactMap { core.classes.type(named: $0.schema.name) } } ?? []
     }
 
     /// `true` if a change may affect the reported values.
@@ -92,11 +92,11 @@ final class ObjectWatch {
         var links: [FollowedElements.Visit: Set<Int>] = [:]
         for slot in values.indices {
             guard let target = row.schema.properties[slot].kind.target as? Object.Type else { continue }
-            let type = row.core.type(of: target)
+            let type = row.core.classes.type(of: target)
             for key in values[slot].linked { links[.init(type: type, key: key), default: []].insert(slot) }
             // A link to an object that is absent from the device reads as nil.
             let isOne = row.schema.properties[slot].kind.collection == .none
-            if isOne, values[slot] != .null, !row.core.contains(type, values[slot]) { values[slot] = .null }
+            if isOne, values[slot] != .null, !row.core.reading.contains(type, values[slot]) { values[slot] = .null }
         }
         let paths = filter?.paths.filter { $0.count > 1 } ?? []
         return Shown(values: values, behind: paths.map { KeyPathResolver(core: row.core).what(object, $0[...]) }, links: links)
@@ -120,7 +120,7 @@ final class ObjectWatch {
     private func changedCollections(_ change: ReplicaChange, _ now: Shown, _ core: RealmCore) -> Set<Int> {
         var slots: Set<Int> = []
         for (link, places) in now.links where change.types[link.type]?.contains(link.key) == true {
-            let isThere = core.contains(link.type, link.key)
+            let isThere = core.reading.contains(link.type, link.key)
             // The record is toggled: only a change of presence counts.
             if isThere ? missing.remove(link) != nil : missing.insert(link).inserted { slots.formUnion(places) }
         }
@@ -130,8 +130,8 @@ final class ObjectWatch {
     /// Reports the difference between `shown` and the current values.
     /// - Parameters:
     ///   - change: The change to report. If nil, any difference since `shown` is reported.
-    ///   - tells: `false` if the observer must not receive the change. Later reports still compare with the values after it.
-    func update(_ change: ReplicaChange?, tells: Bool) {
+    ///   - isNotified: `false` if the observer must not receive the change. Later reports still compare with the values after it.
+    func update(_ change: ReplicaChange?, isNotified: Bool) {
         // A deleted object ends the observation before the block runs, so `deleted` is the last notification.
         guard let now = ObjectWatch.show(object, filter) else {
             token?.invalidate()
@@ -142,11 +142,11 @@ final class ObjectWatch {
             shown = now
             targets = ObjectWatch.targets(of: now, object, filter)
             written = []
-            if !tells { writtenInTransaction = [] }
+            if !isNotified { writtenInTransaction = [] }
         }
         // Must run even if nothing is reported, since it updates `missing`.
         let came = change.flatMap { change in (object._row?.core).map { changedCollections(change, now, $0) } } ?? []
-        guard tells else { return }
+        guard isNotified else { return }
         let changes = changes(to: now, came)
         if !changes.isEmpty { block(.change(object, changes)) }
     }
@@ -174,15 +174,15 @@ final class ObjectWatch {
     // MARK: Beginning
 
     static func start(
-        _ object: ObjectBase, keyPaths: [String]?, on queue: DispatchQueue?, _ tell: @escaping (Change) -> Void
+        _ object: ObjectBase, keyPaths: [String]?, on queue: DispatchQueue?, _ block: @escaping (Change) -> Void
     ) -> NotificationToken {
         let start = Start(object, keyPaths)
         if queue == nil, let core = object.managingCore, core.scheduler.canDeliver {
-            start.begin(in: core, on: object, tell)
+            start.begin(in: core, on: object, block)
             return start.token
         }
         let queue = queue ?? DispatchQueue(label: "sluice.notifications")
-        let confined = Confined(tell)
+        let confined = Confined(block)
         // If the queue is busy, the block later finds the object changed since this call and reports the difference.
         queue.async { start.begin(in: .of(queue), confined.content) }
         return start.token
@@ -202,7 +202,7 @@ final class ObjectWatch {
             guard let core = object.managingCore else {
                 throwRealmException("Only objects which are managed by a Realm support change notifications")
             }
-            core.requireObservable()
+            core.observations.requireObservable()
             filter = KeyPathFilter.of(keyPaths, object.model)
             guard let locator = object._locator(), let shown = ObjectWatch.show(object, filter) else {
                 throwRealmException(RealmMisuse.invalidated)
@@ -215,16 +215,14 @@ final class ObjectWatch {
         func begin(in core: RealmCore, on object: ObjectBase, _ block: @escaping (Change) -> Void) {
             // The watch retains its object and thereby the Realm, for as long as the observation lasts.
             let watch = ObjectWatch(object, filter, shown, token, block)
-            core.objectWatches.append(watch)
-            // Weak, so that a token does not keep the Realm open.
-            let (scheduler, weak) = (core.scheduler, WeakConfined(core))
-            token.whenEnded { scheduler.enqueue { weak.content?.forgetEnded() } }
-            core.observe(
+            core.observations.add(watch)
+            core.removeObservers(whenEnded: token)
+            core.observations.observe(
                 .init(token: WeakConfined(token), types: watch.types(core)) { [unowned core] delivery throws(SluiceError) in
-                    if watch.isConcerned(by: delivery.change, core) { watch.update(delivery.change, tells: delivery.tells) }
+                    if watch.isConcerned(by: delivery.change, core) { watch.update(delivery.change, isNotified: delivery.isNotified) }
                 })
             // Reports the changes between the call of `observe` and this start.
-            watch.update(nil, tells: true)
+            watch.update(nil, isNotified: true)
         }
 
         func begin(in scheduler: Scheduler, _ block: @escaping (Change) -> Void) {
@@ -234,21 +232,22 @@ final class ObjectWatch {
                 token.invalidate()
                 return block(.deleted)
             }
-            core.refreshToObserve()
+            core.observations.refreshToObserve()
             begin(in: core, on: object, block)
         }
 
         /// Starts the observation on an actor.
         /// - Parameter make: Converts a change for the block; nil if the change is not reported.
-        func run<A: Actor, Told>(
-            on actor: A, _ make: @escaping @Sendable (Change) -> Told?, _ block: @Sendable @escaping (isolated A, Told) -> Void
+        func run<A: Actor, Reported>(
+            on actor: A, _ make: @escaping @Sendable (Change) -> Reported?, _ block: @Sendable @escaping (isolated A, Reported) -> Void
         ) async -> NotificationToken {
             await begin(on: actor, make, block)
             return token
         }
 
-        private func begin<A: Actor, Told>(
-            on actor: isolated A, _ make: @escaping @Sendable (Change) -> Told?, _ block: @Sendable @escaping (isolated A, Told) -> Void
+        private func begin<A: Actor, Reported>(
+            on actor: isolated A, _ make: @escaping @Sendable (Change) -> Reported?,
+            _ block: @Sendable @escaping (isolated A, Reported) -> Void
         ) {
             begin(in: .of(actor)) { change in
                 guard let change = make(change) else { return }

@@ -30,7 +30,7 @@ final class PinnedReader: @unchecked Sendable {
 /// creates a new one. Freezing therefore costs nothing and does not advance the live Realm.
 final class ReadSnapshot {
     private let replica: Replica
-    /// Nil before `pin` or the first read, and between `letGo` and the next read.
+    /// Nil before `pin` or the first read, and between `release` and the next read.
     private var pinned: PinnedReader?
     /// The reason why a frozen snapshot cannot be read.
     private var refusal: SluiceError?
@@ -126,7 +126,7 @@ final class ReadSnapshot {
     }
 
     /// Releases the snapshot. The next read pins the newest one.
-    func letGo() {
+    func release() {
         pinned = nil
         borrower = nil
         isLent = false

@@ -8,11 +8,14 @@ extension Realm {
     /// - Returns: The id for `cancelAsyncWrite`.
     @discardableResult
     public func writeAsync(_ block: @escaping () -> Void, onComplete: (((any Swift.Error)?) -> Void)? = nil) -> AsyncTransactionId {
-        core.enqueueWrite({
-            block()
-            // The block may have ended the transaction.
-            if core.isWriting { commitAsyncWrite(onComplete) }
-        }) { error in
+        core.transactions.asyncWrites.enqueue(
+            in: core,
+            {
+                block()
+                // The block may have ended the transaction.
+                if core.isWriting { commitAsyncWrite(onComplete) }
+            }
+        ) { error in
             onComplete?(error)
         }
     }
@@ -23,7 +26,7 @@ extension Realm {
     /// If the transaction cannot begin, the block does not run and the error is reported; see `Realm.onFileError`.
     @discardableResult
     public func beginAsyncWrite(_ asyncWriteBlock: @escaping () -> Void) -> AsyncTransactionId {
-        core.enqueueWrite(asyncWriteBlock) { [file = core.file] error in
+        core.transactions.asyncWrites.enqueue(in: core, asyncWriteBlock) { [file = core.file] error in
             file.report(failure: error)
         }
     }
@@ -35,7 +38,7 @@ extension Realm {
     public func commitAsyncWrite(
         allowGrouping: Bool = false, _ completionBlock: (((any Swift.Error)?) -> Void)? = nil
     ) -> AsyncTransactionId {
-        core.commitLater(allowGrouping: allowGrouping) { result in
+        core.transactions.asyncWrites.commit(in: core, allowGrouping: allowGrouping) { result in
             switch result {
             case .success: completionBlock?(nil)
             case .failure(let error): completionBlock?(error)
@@ -44,11 +47,13 @@ extension Realm {
     }
 
     /// Removes an asynchronous write that has not begun. Does nothing if it has.
-    public func cancelAsyncWrite(_ asyncTransactionId: AsyncTransactionId) throws { core.cancelWrite(asyncTransactionId) }
+    public func cancelAsyncWrite(_ asyncTransactionId: AsyncTransactionId) throws {
+        core.transactions.asyncWrites.cancel(asyncTransactionId, in: core)
+    }
 
     /// `true` while asynchronous writes are queued, running, or waiting for their callback.
     public var isPerformingAsynchronousWriteOperations: Bool {
-        core.asyncWrites.isRunning || core.asyncWrites.unfinished > 0 || !core.asyncWrites.waiting.isEmpty
+        core.transactions.asyncWrites.isBusy
     }
 
     /// Runs the block as one transaction. The task suspends while other writers are active, and its thread is not blocked.
@@ -62,8 +67,8 @@ extension Realm {
     ) async throws -> Result {
         requireActor("asyncWrite")
         if core.file.isReadOnly { throwRealmException(RealmMisuse.readOnlyTransaction) }
-        try await core.waitForWriter()
-        return try core.finish(block)
+        try await core.transactions.waitForWriter()
+        return try core.transactions.finish(block)
     }
 
     /// Advances the Realm to the newest snapshot, on an actor. Traps on Realms without an actor or task.
@@ -81,40 +86,6 @@ extension Realm {
             throwRealmException(
                 core.isFrozen
                     ? RealmMisuse.frozenTransaction : "\(name)() can only be called on main thread or actor-isolated Realms")
-        }
-    }
-}
-
-extension RealmCore {
-    /// Begins a transaction when the writer is free.
-    /// - Throws: `CancellationError`, or the reason why the file cannot be written.
-    func waitForWriter(_isolation: isolated (any Actor)? = #isolation) async throws {
-        while true {
-            try _Concurrency.Task.checkCancellation()
-            let turn = AsyncEvent()
-            let lease = replica.askForWriter { turn.come() }
-            // Registered, so that a synchronous write on this scheduler can use the lease instead of waiting for it to lapse.
-            leases.append(lease)
-            await withTaskCancellationHandler {
-                await withCheckedContinuation { turn.wait($0) }
-            } onCancel: {
-                lease.cancel()
-            }
-            leases.removeAll { $0 === lease }
-            // A cancellation after the handler's removal must not leave the lease held.
-            if _Concurrency.Task.isCancelled { lease.cancel() }
-            // Another transaction may have begun on this scheduler during the `await`.
-            if isWriting { throwRealmException(RealmMisuse.alreadyWriting) }
-            do {
-                try checkWritable()
-            } catch {
-                lease.cancel()
-                throw error
-            }
-            // nil: the lease lapsed before this task ran. Request another.
-            guard let open = try asRealmError({ try replica.beginWrite(lease) }) else { continue }
-            begun(open)
-            return
         }
     }
 }

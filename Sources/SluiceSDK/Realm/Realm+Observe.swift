@@ -13,22 +13,24 @@ extension Realm {
     /// Calls the block on the Realm's thread, queue or actor: within `commitWrite` and `refresh`, and when the Realm advances by itself.
     /// - Returns: A token. The notifications end when it is invalidated or released.
     public func observe(_ block: @escaping NotificationBlock) -> NotificationToken {
-        core.requireObservable()
+        core.observations.requireObservable()
         let token = NotificationToken()
-        core.realmObservers.append(.init(token: WeakConfined(token), block: block))
-        let (scheduler, weak) = (core.scheduler, WeakConfined(core))
-        token.whenEnded { scheduler.enqueue { weak.content?.forgetEnded() } }
+        // Weak because: the hub belongs to the Realm, which an observer must not keep open.
+        core.observations.observeRealm(token) { [weak core] notification in
+            if let core { block(notification, Realm(core: core)) }
+        }
+        core.removeObservers(whenEnded: token)
         return token
     }
 
     /// `true` if the Realm advances to newer snapshots by itself. Default `true`.
     /// Only Realms of the main thread, a queue or an actor can do so. Setting it to `true` on a frozen Realm traps.
     public var autorefresh: Bool {
-        get { core.autorefresh }
+        get { core.reading.autorefresh }
         nonmutating set {
             if core.isFrozen && newValue { throwRealmException("Auto-refresh cannot be enabled for frozen Realms.") }
             core.scheduler.verify()
-            core.autorefresh = newValue
+            core.reading.autorefresh = newValue
         }
     }
 }

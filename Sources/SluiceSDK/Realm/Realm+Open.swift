@@ -22,7 +22,7 @@ extension Realm {
         let opened = try Realm.makeCore(configuration, scheduler: .of(_isolation), floats: _isolation == nil)
         core = opened.core
         try await Realm.download(core.file, configuration, downloadBeforeOpen, isNew: opened.isNew)
-        core.refresh()
+        core.reading.refresh()
     }
 
     /// Opens a Realm for an actor.
@@ -43,7 +43,7 @@ extension Realm {
         try await Realm(configuration: configuration, downloadBeforeOpen: downloadBeforeOpen, _isolation: actor)
     }
 
-    private static func refresh(_ core: Confined<RealmCore>, on actor: isolated any Actor) { core.content.refresh() }
+    private static func refresh(_ core: Confined<RealmCore>, on actor: isolated any Actor) { core.content.reading.refresh() }
 
     /// Waits until the file has the server's data for its subscriptions.
     private static func download(
@@ -113,13 +113,5 @@ extension Realm {
             let block = Confined(block)
             progress.add { step in queue.async { block.content(step) } }
         }
-    }
-}
-
-extension Scheduler {
-    /// The scheduler of an actor; without one, that of the current thread or task.
-    static func of(_ actor: (any Actor)?) -> Scheduler {
-        guard let actor else { return .current }
-        return actor === MainActor.shared ? .main : .actor(actor)
     }
 }

@@ -1,7 +1,7 @@
 public import Dispatch
 public import Foundation
 import SluiceCore
-import SluiceReplica
+package import SluiceReplica
 
 /// A live view of a local database, synced or not.
 ///
@@ -42,7 +42,7 @@ public struct Realm: Equatable {
         let (file, isFirstOpen) = try OpenFile.of(configuration)
         let isNew = isFirstOpen && file.isNew
         let core = try file.core(configuration, scheduler: scheduler, floats: floats)
-        _ = try asRealmError { try core.state.pin() }
+        _ = try asRealmError { try core.reading.snapshot.pin() }
         // The writer is held by this scheduler's open transaction: initial subscriptions would deadlock.
         if file.session == nil || core.isWriting { return (core, isNew) }
         try file.runInitialSubscriptions(configuration, core: core, isFirstOpen: isFirstOpen)
@@ -60,14 +60,14 @@ public struct Realm: Equatable {
     @discardableResult
     public func refresh() -> Bool {
         core.scheduler.verify()
-        return !core.isWriting && !core.isFrozen && core.deliverNow()
+        return !core.isWriting && !core.isFrozen && core.observations.deliverNow()
     }
 
     // MARK: Objects
 
     /// All objects of a class, or projections of them.
     public func objects<Element: RealmFetchable>(_ type: Element.Type) -> Results<Element> {
-        Results(storage: ResultsStorage(core: core, type: core.type(of: Element._fetched)))
+        Results(storage: ResultsStorage(core: core, type: core.classes.type(of: Element._fetched)))
     }
 
     /// The object with a primary key; nil if it is not on the device. Traps if the key has the wrong type or the class has none.
@@ -82,7 +82,7 @@ public struct Realm: Equatable {
     /// `true` if no class has an object.
     public var isEmpty: Bool {
         core.replica.schema.types.indices.allSatisfy { type in
-            core.attempt(0) { store throws(SluiceError) in try store.count(type: type) } == 0
+            core.reading.attempt(0) { store throws(SluiceError) in try store.count(type: type) } == 0
         }
     }
 }
@@ -110,23 +110,25 @@ extension Realm {
     /// - Throws: The block's error, or `Realm.Error.noSubscriptionForWrite` if no subscription covers a class that was written.
     @discardableResult
     public func write<Result>(withoutNotifying tokens: [NotificationToken] = [], _ block: () throws -> Result) throws -> Result {
-        try core.begin()
-        return try core.finish(withoutNotifying: tokens, block)
+        try core.transactions.begin()
+        return try core.transactions.finish(withoutNotifying: tokens, block)
     }
 
     /// Begins a transaction. Blocks until other writers have finished.
     ///
     /// If the file cannot be written, changes are discarded and `commitWrite` throws the reason.
     /// Traps if there are more active versions than the configuration allows.
-    public func beginWrite() { core.beginAnyway() }
+    public func beginWrite() { core.transactions.beginAnyway() }
 
     /// Commits the transaction.
     /// - Parameter tokens: The observers of this Realm that are not notified of it.
     /// - Throws: The first error of the transaction.
-    public func commitWrite(withoutNotifying tokens: [NotificationToken] = []) throws { try core.commit(withoutNotifying: tokens) }
+    public func commitWrite(withoutNotifying tokens: [NotificationToken] = []) throws {
+        try core.transactions.commit(withoutNotifying: tokens)
+    }
 
     /// Rolls back the transaction.
-    public func cancelWrite() { core.cancel() }
+    public func cancelWrite() { core.transactions.cancel() }
 
     /// `true` if a transaction is open.
     public var isInWriteTransaction: Bool { core.isWriting }
@@ -163,7 +165,7 @@ extension Realm {
     }
 
     /// Deletes all objects of a result.
-    public func delete<Element: Object>(_ objects: Results<Element>) { core.delete(objects.storage.query.type, objects.keys) }
+    public func delete<Element: Object>(_ objects: Results<Element>) { core.transactions.delete(objects.storage.query.type, objects.keys) }
 
     /// Deletes the objects of a list.
     public func delete<Element: Object>(_ objects: List<Element>) { for object in Array(objects) { core.delete(object) } }
@@ -174,11 +176,23 @@ extension Realm {
     /// Deletes the objects of a map.
     public func delete<Key, Element: Object>(_ map: Map<Key, Element?>) { for object in map.values { object.map { core.delete($0) } } }
 
+    /// Deletes the embedded objects of results and clears them in their owners. Needs a write transaction.
+    public func delete<Element: EmbeddedObject>(_ objects: Results<Element>) { for object in Array(objects) { core.delete(object) } }
+
+    /// Deletes the embedded objects of a list. Needs a write transaction.
+    public func delete<Element: EmbeddedObject>(_ objects: List<Element>) { objects.removeAll() }
+
+    /// Deletes the embedded objects of a map with their entries. Needs a write transaction.
+    public func delete<Key, Element: EmbeddedObject>(_ map: Map<Key, Element?>) { map.removeAll() }
+
     /// Deletes all objects of all classes of the Realm.
     public func deleteAll() {
         for (type, objectType) in core.replica.schema.types.enumerated() where objectType.kind == .topLevel {
-            let keys = core.run(core.all(type))
-            if !keys.isEmpty { core.delete(type, keys) }
+            let keys = core.reading.run(core.reading.all(type))
+            if !keys.isEmpty { core.transactions.delete(type, keys) }
         }
     }
 }
+
+/// The replica of a Realm, for other targets of the package.
+package func _replica(of realm: Realm) -> Replica { realm.core.replica }

@@ -20,15 +20,15 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
 
     private func object(_ type: Int, _ key: Value) -> Element? {
         let core = storage.core
-        guard let row = core.accessorRow(type, key, moving: false) else { return nil }
-        return Element._object(of: _RowCache(core: core, schema: core.schema(type), type: type, key: key, row: row))
+        guard let row = core.reading.accessorRow(type, key, moving: false) else { return nil }
+        return Element._object(of: _RowCache(core: core, schema: core.classes.schema(type), type: type, key: key, row: row))
     }
 
     /// The Realm of the elements.
     public var realm: Realm? { Realm(core: storage.core) }
     /// `true` if the Realm has been invalidated since the results were created, or if their owner has been deleted.
     public var isInvalidated: Bool {
-        if storage.epoch != storage.core.epoch { return true }
+        if storage.epoch != storage.core.clock.epoch { return true }
         return switch storage.origin {
         case .table: false
         case .place(let place): place.value == nil
@@ -50,7 +50,7 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
         let elements = storage.current(at: position)
         guard elements.keys.indices.contains(position) else {
             // The app has read a count that includes this index.
-            if elements.isLost(position) || storage.core.hasTold(of: position) { return Element._default() }
+            if elements.isLost(position) || storage.core.reading.hasCounted(beyond: position) { return Element._default() }
             throwRealmException("Index \(position) is out of bounds (must be less than \(elements.keys.count)).")
         }
         // The keys belong to the current snapshot, so the element exists. An unreadable file returns defaults.
@@ -102,7 +102,7 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
 
 extension Results where Element: ObjectBase {
     /// Creates results of all objects of a class.
-    init(core: RealmCore) { self.init(storage: ResultsStorage(core: core, type: core.type(of: Element.self))) }
+    init(core: RealmCore) { self.init(storage: ResultsStorage(core: core, type: core.classes.type(of: Element.self))) }
 }
 
 @available(*, unavailable)
@@ -125,4 +125,14 @@ public struct RLMIterator<Element>: IteratorProtocol {
         guard let loop else { return body() }
         return loop.next().map { unsafeBitCast($0, to: Element.self) }
     }
+}
+
+/// A type that `Realm.objects(_:)` returns: an `Object` class or a `Projection` of one.
+public protocol RealmFetchable: RealmCollectionValue {
+    /// The class of the objects that are fetched.
+    static var _fetched: ObjectBase.Type { get }
+}
+
+extension Object: RealmFetchable {
+    public static var _fetched: ObjectBase.Type { self }
 }

@@ -40,18 +40,6 @@ public struct ThreadSafeReference<Confined: ThreadConfined>: Sendable {
     }
 }
 
-extension RealmCore {
-    /// Finds the object of a locator, in a snapshot that is not older than that of its creation.
-    func find(_ locator: _Locator) -> Any? {
-        scheduler.verify()
-        guard locator.path == file.path else {
-            throwRealmException("Cannot resolve thread safe reference in Realm with different configuration than the source Realm.")
-        }
-        if !isFrozen, !isWriting, state.version < locator.version { refresh() }
-        return locator.find(self)
-    }
-}
-
 extension Realm {
     /// Returns the referenced object or collection in this Realm; nil if it has been deleted.
     ///

@@ -69,14 +69,14 @@ public enum QueryBasedSync {
         public var state: SubscriptionState {
             let state = storedState
             guard state == .complete, let set = try? core.file.replica.completeSubscriptionSet() else { return state }
-            core.showNewest(completeSet: set.version)
-            return core.isBehind(completeSet: set.version) ? .pending : .complete
+            core.observations.showNewest(completeSet: set.version)
+            return core.observations.isBehind(completeSet: set.version) ? .pending : .complete
         }
 
         /// The state for a caller on the Realm's scheduler, where the Realm can advance.
         fileprivate var stateHere: SubscriptionState {
             let state = storedState
-            if state == .complete { core.showNewest(core.scheduler.isolation) }
+            if state == .complete { core.observations.showNewest(core.scheduler.isolation) }
             return state
         }
 

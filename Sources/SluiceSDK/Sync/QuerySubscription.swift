@@ -61,3 +61,6 @@ func subscriptionText<T: Object>(_ type: T.Type, _ query: (Query<T>) -> Query<Bo
     let (format, arguments) = QueryRendering.render(query(Query<T>.root).node, quotesWords: true)
     return subscriptionText(format, arguments, .object(ModelSchema.of(T.self)))
 }
+
+/// The query text that a subscription sends.
+package func _subscriptionText<T: Object>(_ subscription: QuerySubscription<T>) -> String { subscription.text }

@@ -28,7 +28,7 @@ extension Realm {
             try await session.wait(for: .download)
         }
         let applied = try await file.replica.appliedPosition()
-        core.moveOn()
+        core.observations.refreshBeforeNotifying()
         return SyncPosition(lsn: applied.lsn)
     }
 }

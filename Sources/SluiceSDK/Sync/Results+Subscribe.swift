@@ -89,7 +89,7 @@ extension Results where Element: Object {
         storage.subscription = set.storage.committed.subscriptions[index].id
         if chosen == .never { return self }
         try await storage.core.file.waitForSubscriptionSet(version, seconds: timeout)
-        storage.core.moveOn(toCompleteSet: version)
+        storage.core.observations.refreshBeforeNotifying(toCompleteSet: version)
         return self
     }
 
@@ -111,7 +111,7 @@ extension Results where Element: Object {
     ) async throws {
         guard let version = try end(), waitForSync != .never else { return }
         try await storage.core.file.waitForSubscriptionSet(version, seconds: timeout)
-        storage.core.moveOn(toCompleteSet: version)
+        storage.core.observations.refreshBeforeNotifying(toCompleteSet: version)
     }
 
     /// Removes the subscription.

@@ -1,5 +1,5 @@
 public import Foundation
-import SluiceCore
+package import SluiceCore
 import SluiceReplica
 
 /// A sync error, as passed to `SyncManager.errorHandler`.
@@ -113,3 +113,6 @@ public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, Custom
 
 /// Matches an error by its code: `catch SyncError.writeRejected`.
 public func ~= (code: SyncError.Code, error: any Error) -> Bool { (error as? SyncError)?.code == code }
+
+/// The app's form of an internal error.
+package func _syncError(_ error: SluiceError) -> SyncError { SyncError(error) }

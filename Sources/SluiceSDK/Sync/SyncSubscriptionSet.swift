@@ -57,10 +57,10 @@ public struct SyncSubscriptionSet: Sequence {
 
         /// Advances the handle's Realm, so that it shows the objects of a complete set.
         /// - Parameter isolation: The caller's actor, if known.
-        func showNewest(_ isolation: (any Actor)? = nil) { core?.showNewest(isolation, completeSet: committed.version) }
+        func showNewest(_ isolation: (any Actor)? = nil) { core?.observations.showNewest(isolation, completeSet: committed.version) }
 
         /// `true` if the handle's Realm does not show the objects of a complete set yet, and will do so by itself.
-        var isBehind: Bool { core?.isBehind(completeSet: committed.version) ?? false }
+        var isBehind: Bool { core?.observations.isBehind(completeSet: committed.version) ?? false }
 
         /// Shows a set that has been committed.
         func stored(_ set: StoredSubscriptionSet) {

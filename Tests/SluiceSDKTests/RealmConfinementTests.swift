@@ -3,8 +3,8 @@ import Foundation
 import SluiceSDK
 import Testing
 
-/// Where a Realm lives, and how things get from one to another.
-@Suite struct PlaceOfRealmTests {
+/// The executor that a Realm is confined to, and the transfer of objects between Realms.
+@Suite struct RealmConfinementTests {
     let folder: TemporaryFolder
     let configuration: Realm.Configuration
 

@@ -7,7 +7,7 @@ extension _Place {
     /// The collection that the open transaction edits here; nil if it has not edited one yet.
     var shownCollection: EditedCollection? {
         guard parent == nil, !isGone, let row = owner._row, row.place == nil else { return nil }
-        return row.core.transaction?.shownCollection(type: row.type, key: row.key, property: slot)
+        return row.core.reading.transaction?.shownCollection(type: row.type, key: row.key, property: slot)
     }
 
     /// Returns the collection to edit in the open transaction. Each edit must go through `edit`. The first call is O(elements).
@@ -15,7 +15,7 @@ extension _Place {
     ///   before other edits.
     func editedCollection() -> EditedCollection? {
         guard parent == nil, !isGone, let row = owner._row, row.place == nil else { return nil }
-        return row.core.editedCollection(row.type, row.key, slot)
+        return row.core.transactions.editedCollection(row.type, row.key, slot)
     }
 
     /// Runs an edit and makes it visible to the Realm. The commit throws its error.
@@ -23,7 +23,7 @@ extension _Place {
         guard let row = owner._row else { return }
         // Before the clock advances: a stale row must stay stale.
         let wasFresh = row.isFresh
-        row.core.edit(row.type, row.key, slot, body)
+        row.core.transactions.edit(row.type, row.key, slot, body)
         if wasFresh { row.keepFresh(but: slot) }
     }
 
@@ -43,32 +43,4 @@ extension _Place {
         edit { () throws(SluiceError) in try collection.remove(at: index) }
         return true
     }
-}
-
-extension RealmCore {
-    /// Returns the row of an object for an accessor. Collections that the open transaction edits in place read as null.
-    func accessorRow(_ type: Int, _ key: Value, moving: Bool = true) -> Row? {
-        attempt(nil, moving: moving) { store throws(SluiceError) in try store.rowWithoutEdits(type: type, key: key) }
-    }
-
-    fileprivate func editedCollection(_ type: Int, _ key: Value, _ slot: Int) -> EditedCollection? {
-        requireTransaction()
-        guard let transaction, failure == nil else { return nil }
-        settleLoops()
-        // Falls back to `write`, which repeats the error, so that the commit throws it.
-        return try? transaction.editedCollection(type: type, key: key, property: slot)
-    }
-
-    fileprivate func edit(_ type: Int, _ key: Value, _ slot: Int, _ body: () throws(SluiceError) -> Void) {
-        change { _ throws(SluiceError) in try body() }
-        wrote(type, key, slot)
-    }
-
-    /// `true` if all links of an edited collection were found to have targets, and no object was deleted since.
-    func isAllShown(_ collection: EditedCollection) -> Bool {
-        collection.deletionsWhenShown.map { $0 == transaction?.deletions } ?? false
-    }
-
-    /// Records that all links of an edited collection have targets.
-    func noteAllShown(_ collection: EditedCollection) { collection.deletionsWhenShown = transaction?.deletions }
 }

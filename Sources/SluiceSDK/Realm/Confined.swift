@@ -1,0 +1,13 @@
+/// Carries a value to the scheduler that it is confined to.
+// Sendable because: the creator sends it only to the scheduler that its content belongs to.
+struct Confined<Content>: @unchecked Sendable {
+    let content: Content
+    init(_ content: Content) { self.content = content }
+}
+
+/// A `Confined` that does not retain its content.
+// Sendable because: the same condition holds as for `Confined`.
+final class WeakConfined<Content: AnyObject>: @unchecked Sendable {
+    weak var content: Content?
+    init(_ content: Content) { self.content = content }
+}
