@@ -310,7 +310,9 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]),
         tests("SluiceDevServer", dependencies: ["SluiceCore", "SluiceDevServer", "SluicePostgres"]),
-        tests("SluicePorts", dependencies: ["SluiceCore", "SluicePorts"]),
+        tests(
+            "SluicePorts",
+            dependencies: ["SluiceCore", "SluicePorts", "SluiceWire", .product(name: "SwiftProtobuf", package: "swift-protobuf")]),
         tests(
             "SluiceKafka",
             dependencies: [

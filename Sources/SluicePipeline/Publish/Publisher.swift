@@ -1,7 +1,6 @@
 package import Logging
 package import SluiceCore
 package import SluicePorts
-import SluiceWire
 
 /// Publishes the WAL to the change log: captures, records external deletes, encodes, appends, announces, confirms.
 ///
@@ -166,7 +165,7 @@ package final class Publisher: Sendable {
 
     private func announce(_ progress: ProgressRecord) async throws {
         var batch = LogBatch(topics: [topics.progress])
-        batch.append(topic: 0, partition: 0, key: [], value: ProgressCodec.encode(progress.message))
+        batch.append(topic: 0, partition: 0, key: [], value: ProgressCodec.encode(progress))
         // The order matters: the slot may forget WAL only after the progress record is durable.
         _ = try await log.append(batch)
         try await source.confirm(progress.lsn)

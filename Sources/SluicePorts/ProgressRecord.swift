@@ -1,25 +1,13 @@
 package import SluiceCore
-
-/// The end of a partition after a batch.
-package struct PartitionEnd: Hashable, Sendable {
-    package var topic: String
-    package var partition: Int32
-    /// The offset after the last record of the batch.
-    package var end: Int64
-
-    package init(topic: String, partition: Int32, end: Int64) {
-        self.topic = topic
-        self.partition = partition
-        self.end = end
-    }
-}
+package import SluiceWire
 
 /// A progress record: the log has all transactions up to and including `lsn`, below these offsets.
-package struct LogProgress: Hashable, Sendable {
+package struct ProgressRecord: Hashable, Sendable {
     package var lsn: LSN
     /// The time of the last commit, in microseconds since 1970, UTC. It measures the lag of the log.
     package var commitTime: Int64
-    package var grown: [PartitionEnd]
+    /// The partitions that grew since the previous record, with the offset after their last record.
+    package var grown: [LogPartition: Int64]
     /// The `lsn` of the previous progress record, or the slot's position when it was taken. Zero if unknown.
     ///
     /// If it exceeds the last `lsn` that the reader knows, the log lacks the commits in between.
@@ -32,7 +20,7 @@ package struct LogProgress: Hashable, Sendable {
     package var writeTime: HybridTime
 
     package init(
-        lsn: LSN, commitTime: Int64, grown: [PartitionEnd], since: LSN, completeSince: LSN = .zero, witness: HistoryAnchor? = nil,
+        lsn: LSN, commitTime: Int64, grown: [LogPartition: Int64], since: LSN, completeSince: LSN = .zero, witness: HistoryAnchor? = nil,
         writeTime: HybridTime = .zero
     ) {
         self.lsn = lsn
@@ -47,14 +35,14 @@ package struct LogProgress: Hashable, Sendable {
 
 /// The codec of the `Progress` message.
 package enum ProgressCodec {
-    package static func encode(_ progress: LogProgress, into writer: inout ByteWriter) {
+    package static func encode(_ progress: ProgressRecord, into writer: inout ByteWriter) {
         writer.ifNotZero(1, fixed64: progress.lsn.rawValue)
         writer.ifNotZero(2, zigzag: progress.commitTime)
-        for grown in progress.grown {
+        for (partition, end) in progress.grown {
             let content = writer.open(3)
-            writer.ifNotEmpty(1, string: grown.topic)
-            writer.ifNotZero(2, varint: UInt64(bitPattern: Int64(grown.partition)))
-            writer.ifNotZero(3, varint: UInt64(bitPattern: grown.end))
+            writer.ifNotEmpty(1, string: partition.topic)
+            writer.ifNotZero(2, varint: UInt64(bitPattern: Int64(partition.partition)))
+            writer.ifNotZero(3, varint: UInt64(bitPattern: end))
             writer.close(content)
         }
         writer.ifNotZero(4, fixed64: progress.since.rawValue)
@@ -63,21 +51,24 @@ package enum ProgressCodec {
         writer.ifNotZero(7, fixed64: progress.writeTime.rawValue)
     }
 
-    package static func encode(_ progress: LogProgress) -> [UInt8] {
+    package static func encode(_ progress: ProgressRecord) -> [UInt8] {
         var writer = ByteWriter()
         encode(progress, into: &writer)
         return writer.take()
     }
 
-    package static func decode(_ bytes: UnsafeRawBufferPointer) throws(SluiceError) -> LogProgress {
+    package static func decode(_ bytes: UnsafeRawBufferPointer) throws(SluiceError) -> ProgressRecord {
         var reader = WireReader(bytes)
-        var progress = LogProgress(lsn: .zero, commitTime: 0, grown: [], since: .zero)
+        var progress = ProgressRecord(lsn: .zero, commitTime: 0, grown: [:], since: .zero)
         while !reader.isAtEnd {
             let tag = try reader.tag()
             switch (tag.field, tag.type) {
             case (1, .fixed64): progress.lsn = LSN(rawValue: try reader.fixed64())
             case (2, .varint): progress.commitTime = try reader.zigzag()
-            case (3, .lengthDelimited): progress.grown.append(try partition(reader.nested(try reader.content())))
+            case (3, .lengthDelimited):
+                let grown = try partitionEnd(reader.nested(try reader.content()))
+                // The publisher names a partition once. For any other writer the highest end wins.
+                progress.grown[grown.partition] = max(progress.grown[grown.partition] ?? grown.end, grown.end)
             case (4, .fixed64): progress.since = LSN(rawValue: try reader.fixed64())
             case (5, .fixed64): progress.completeSince = LSN(rawValue: try reader.fixed64())
             case (6, .lengthDelimited): progress.witness = HistoryAnchor(reader.slice(try reader.content()))
@@ -88,18 +79,19 @@ package enum ProgressCodec {
         return progress
     }
 
-    private static func partition(_ reader: WireReader) throws(SluiceError) -> PartitionEnd {
+    private static func partitionEnd(_ reader: WireReader) throws(SluiceError) -> (partition: LogPartition, end: Int64) {
         var reader = reader
-        var grown = PartitionEnd(topic: "", partition: 0, end: 0)
+        var partition = LogPartition("", 0)
+        var end: Int64 = 0
         while !reader.isAtEnd {
             let tag = try reader.tag()
             switch (tag.field, tag.type) {
-            case (1, .lengthDelimited): grown.topic = try reader.string()
-            case (2, .varint): grown.partition = Int32(truncatingIfNeeded: try reader.varint())
-            case (3, .varint): grown.end = Int64(bitPattern: try reader.varint())
+            case (1, .lengthDelimited): partition.topic = try reader.string()
+            case (2, .varint): partition.partition = Int32(truncatingIfNeeded: try reader.varint())
+            case (3, .varint): end = Int64(bitPattern: try reader.varint())
             default: try reader.skip(tag.type)
             }
         }
-        return grown
+        return (partition, end)
     }
 }
