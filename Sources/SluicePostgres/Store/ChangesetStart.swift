@@ -1,4 +1,6 @@
 import SluiceCore
+import SluiceMerge
+import SluicePorts
 
 /// The statements that begin the transaction of a changeset.
 enum ChangesetStart {
@@ -26,7 +28,7 @@ enum ChangesetStart {
     /// Returns the state of the client and of the WAL at the start of the transaction.
     ///
     /// - Throws: `badClientFile` for an unknown client, `resync` if the client has begun another session.
-    static func read(_ result: PostgresResult, _ origin: Origin, _ session: UInt64) throws -> RowBasis {
+    static func read(_ result: PostgresResult, _ origin: Origin, _ session: UInt64) throws -> WriteBasis {
         guard let last = result.int(0, 0), let now = result[0, 1].flatMap({ LSN($0) }) else {
             throw SluiceError(.badClientFile, "There is no client replica \(origin.client).")
         }
@@ -34,7 +36,7 @@ enum ChangesetStart {
         guard result.int(0, 4) == Int64(clamping: session) else {
             throw SluiceError(.resync, "Client replica \(origin.client) has begun another session.")
         }
-        return RowBasis(changeset: UInt64(clamping: last), now: now, horizon: result[0, 3].flatMap { LSN($0) } ?? .zero)
+        return WriteBasis(changeset: UInt64(clamping: last), now: now, horizon: result[0, 3].flatMap { LSN($0) } ?? .zero)
     }
 
     /// Returns the query for objects of unacknowledged compensating writes newer than `acknowledged`. It reads one object more than
@@ -140,10 +142,11 @@ struct RowLoad: Sendable {
     /// - Parameter hasWriters: `true` for the results of `reading`.
     /// - Returns: The objects, and the keys with clocks of a live object but without a row. A lookup cannot wait for a missing row:
     ///   the transaction that held the clocks may have inserted the row since.
+    /// - Throws: `internalError` for clocks that are damaged or of another version.
     func read(
         _ rows: PostgresResult, _ clocks: PostgresResult, hasWriters: Bool = false
-    ) -> (objects: [Value: LockedRow], missing: [Value]) {
-        var objects: [Value: LockedRow] = [:]
+    ) throws -> (objects: [Value: StoredObject], missing: [Value]) {
+        var objects: [Value: StoredObject] = [:]
         take(rows, into: &objects)
         var missing: [Value] = []
         let byText = Dictionary(zip(texts, keys), uniquingKeysWith: { first, _ in first })
@@ -151,19 +154,20 @@ struct RowLoad: Sendable {
             guard let key = clocks[row, 0].flatMap({ byText[$0] }), let bytes = clocks.bytes(row, 1) else { continue }
             // Clocks of a live object without its row: the row may have been inserted since the lookup.
             if objects[key] == nil, clocks.bool(row, 2) == true { missing.append(key) }
-            objects[key, default: LockedRow(row: nil, clocks: nil, rowTime: clocks.int(row, 3) ?? 0)].clocks = bytes
+            let decoded = try ObjectClocks(encoded: bytes)
+            objects[key, default: StoredObject(row: nil, clocks: nil, rowTime: clocks.int(row, 3) ?? 0)].clocks = decoded
             if hasWriters { objects[key]?.clocksWriter = clocks.int(row, 4).flatMap { UInt32(exactly: $0) } }
         }
         return (objects, missing)
     }
 
     /// Merges rows into the objects found so far.
-    func take(_ rows: PostgresResult, into objects: inout [Value: LockedRow]) {
+    func take(_ rows: PostgresResult, into objects: inout [Value: StoredObject]) {
         var buffer = RowBuffer()
         rows.forEach { lent in
             let row = shape.lenientRow(lent, &buffer)
             guard let key = row[shape.key] else { return }
-            var object = LockedRow(row: row, clocks: objects[key]?.clocks, rowTime: lent.int(shape.columns.count) ?? 0)
+            var object = StoredObject(row: row, clocks: objects[key]?.clocks, rowTime: lent.int(shape.columns.count) ?? 0)
             object.writer = lent.int(shape.columns.count + 1).flatMap { UInt32(exactly: $0) }
             objects[key] = object
         }

@@ -121,24 +121,3 @@ package struct RowRejection: Error {
 
 /// An insertion without effect: another transaction has just inserted the row, or a trigger suppressed it.
 struct RowCollision: Error {}
-
-/// A stored row, with the data that merging needs.
-package struct LockedRow: Hashable, Sendable {
-    /// The values in the order of the properties; nil if there is no row.
-    package var row: Row?
-    /// The clocks as `PostgresRowTransaction.write` stored them; nil if sync never wrote the object.
-    package var clocks: [UInt8]?
-    /// The commit time of the row's last writer, in milliseconds since 1970; 0 if PostgreSQL no longer keeps it. Without a row it
-    /// is the current time.
-    package var rowTime: Int64
-    /// The low 32 bits of the transaction number of the row's last writer; nil if there is no row.
-    package var writer: UInt32?
-    /// The same number for the clocks; set only by reads without a lock.
-    package var clocksWriter: UInt32?
-
-    package init(row: Row?, clocks: [UInt8]?, rowTime: Int64) {
-        self.row = row
-        self.clocks = clocks
-        self.rowTime = rowTime
-    }
-}

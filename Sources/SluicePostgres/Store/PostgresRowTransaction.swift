@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluiceMerge
 package import SluicePorts
 import Synchronization
 
@@ -35,7 +36,7 @@ package struct PostgresRowTransaction: Sendable {
     package func open(
         _ connection: PostgresSession, _ origin: Origin, session: UInt64 = 0, acknowledged: UInt64 = 0,
         keys: [(type: String, keys: [Value])] = []
-    ) throws -> RowBasis {
+    ) throws -> WriteBasis {
         let loads = try keys.map { RowLoad(try tables($0.type), $0.keys) }
         let statements = [ChangesetStart.statement(origin, session), ChangesetStart.rejected(origin.client, acknowledged)]
         // One round trip locks the client and the objects, and reads the rejections.
@@ -43,12 +44,14 @@ package struct PostgresRowTransaction: Sendable {
         var basis = try ChangesetStart.read(results[0], origin, session)
         basis.rejected = try ChangesetStart.rejectedObjects(results[1], origin.client)
         let found = try objects(loads, Array(results.dropFirst(2)), connection)
-        for (load, objects) in zip(loads, found) { basis.rows[load.shape.type.name] = objects }
+        for (load, objects) in zip(loads, found) {
+            for (key, object) in objects { basis.stored[ObjectKey(type: load.shape.type.name, key: key)] = object }
+        }
         return basis
     }
 
     /// Locks and loads objects of one class, in the given order. A key with neither row nor clocks is missing from the result.
-    package func load(_ connection: PostgresSession, _ type: String, keys: [Value]) throws -> [Value: LockedRow] {
+    package func load(_ connection: PostgresSession, _ type: String, keys: [Value]) throws -> [Value: StoredObject] {
         guard !keys.isEmpty else { return [:] }
         let load = RowLoad(try tables(type), keys)
         return try objects([load], try run(load.statements, connection), connection).first ?? [:]
@@ -61,8 +64,8 @@ package struct PostgresRowTransaction: Sendable {
     /// - Parameter results: Two results per load: rows, then clocks.
     private func objects(
         _ loads: [RowLoad], _ results: [PostgresResult], _ connection: PostgresSession
-    ) throws -> [[Value: LockedRow]] {
-        let found = loads.indices.map { loads[$0].read(results[2 * $0], results[2 * $0 + 1]) }
+    ) throws -> [[Value: StoredObject]] {
+        let found = try loads.indices.map { try loads[$0].read(results[2 * $0], results[2 * $0 + 1]) }
         var objects = found.map(\.objects)
         let again = loads.indices.filter { !found[$0].missing.isEmpty }
         guard !again.isEmpty else { return objects }
@@ -85,10 +88,9 @@ package struct PostgresRowTransaction: Sendable {
     /// Queues the write of a row that `load` or `open` has locked, and of its clocks.
     ///
     /// If PostgreSQL rejects the values, the call that runs the statement throws `RowRejection`.
-    /// - Parameter deleted: The position that the clocks record for a deleted object; nil if the object exists.
-    package func write(_ type: String, key: Value, _ write: StoredWrite, clocks: [UInt8], deleted: LSN? = nil) throws {
+    package func write(_ type: String, key: Value, _ write: StoredWrite, clocks: ObjectClocks) throws {
         var statement = RowStatement(try tables(type), key)
-        statement.clocks(clocks, deleted: deleted)
+        statement.clocks(clocks)
         switch write {
         case .insert(let row): statement.insert(row)
         case .update(let values): statement.update(values)
@@ -176,20 +178,6 @@ package struct PostgresRowTransaction: Sendable {
                 object: object, isReference: refused.sqlState == "23503", error: refused.refusal(of: [try tables(object.type).mapping]))
         }
     }
-}
-
-/// The basis on which a changeset is judged.
-package struct RowBasis: Sendable {
-    /// The number of the client's last changeset that took effect.
-    package var changeset: UInt64
-    /// The end of the WAL, before everything that this transaction writes.
-    package var now: LSN
-    /// The horizon, see `ClientHorizon`.
-    package var horizon: LSN
-    /// The objects of compensating writes that the client has not applied.
-    package var rejected: Set<ObjectKey> = []
-    /// The locked rows, by class and key. An object with neither row nor clocks is missing.
-    package var rows: [String: [Value: LockedRow]] = [:]
 }
 
 /// The queued statements of a transaction, which have no result of interest.

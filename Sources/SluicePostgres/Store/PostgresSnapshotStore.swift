@@ -101,17 +101,14 @@ package struct PostgresSnapshotStore: Sendable {
     }
 
     /// Returns the current rows of some keys with their clocks. A key with neither is missing. Locks nothing.
-    package func stored(_ shape: TableShape, keys: [Value]) async throws -> [Value: LockedRow] {
+    package func stored(_ shape: TableShape, keys: [Value]) async throws -> [Value: StoredObject] {
         guard !keys.isEmpty else { return [:] }
         let load = RowLoad(shape, keys)
         return try await pool.perform { session in
             try session.inTransaction(.readOnly) {
-                do throws(PipelineFailure) {
-                    let results = try session.pipeline(load.reading)
-                    return load.read(results[0], results[1], hasWriters: true).objects
-                } catch {
-                    throw error.error
-                }
+                let results: [PostgresResult]
+                do throws(PipelineFailure) { results = try session.pipeline(load.reading) } catch { throw error.error }
+                return try load.read(results[0], results[1], hasWriters: true).objects
             }
         }
     }

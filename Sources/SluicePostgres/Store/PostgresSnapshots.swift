@@ -45,11 +45,7 @@ package struct PostgresSnapshots: SnapshotStore {
     }
 
     package func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject] {
-        try await store.stored(try tables(type.name), keys: keys).mapValues { locked in
-            StoredObject(
-                row: locked.row, clocks: try locked.clocks.map { try ObjectClocks(encoded: $0) }, rowTime: locked.rowTime,
-                writer: locked.writer, clocksWriter: locked.clocksWriter)
-        }
+        try await store.stored(try tables(type.name), keys: keys)
     }
 
     package func source(of type: ObjectType) throws -> String {

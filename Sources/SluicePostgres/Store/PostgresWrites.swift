@@ -54,19 +54,9 @@ package struct PostgresWrites: WriteStore {
     private static func begin(
         _ request: WriteRequest, _ transaction: PostgresRowTransaction, _ session: PostgresSession
     ) throws -> WriteBasis {
-        let basis = try transaction.open(
+        try transaction.open(
             session, request.origin, session: request.session, acknowledged: request.acknowledged,
             keys: request.objects.map { ($0.type.name, $0.keys) })
-        var stored: [ObjectKey: StoredObject] = [:]
-        for (type, objects) in basis.rows {
-            for (key, locked) in objects {
-                stored[ObjectKey(type: type, key: key)] = StoredObject(
-                    row: locked.row, clocks: try locked.clocks.map { try ObjectClocks(encoded: $0) }, rowTime: locked.rowTime,
-                    writer: locked.writer)
-            }
-        }
-        return WriteBasis(
-            changeset: basis.changeset, now: basis.now, horizon: basis.horizon, rejected: basis.rejected, stored: stored)
     }
 
     private static func write(
@@ -83,9 +73,7 @@ package struct PostgresWrites: WriteStore {
         // The write times precede the rows in the WAL, so the decoder has them when a row arrives.
         transaction.announce(told.map { (ObjectKey(type: $0.type.name, key: $0.key), $0.times.encoded) })
         for write in keys.isEmpty ? decision.writes : order.indices.map({ decision.writes[$0] }) {
-            try transaction.write(
-                write.type.name, key: write.key, write.change, clocks: write.clocks.encoded,
-                deleted: write.clocks.isDeleted ? write.clocks.deletion?.lsn : nil)
+            try transaction.write(write.type.name, key: write.key, write.change, clocks: write.clocks)
         }
         let rejected = decision.rejected
         let client = request.origin.client

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceMerge
 
 /// A statement that writes a row and its clocks.
 struct RowStatement {
@@ -23,9 +24,11 @@ struct RowStatement {
 
     private mutating func bind(_ value: Value, _ property: Int) -> String { bind(shape.forms[property].parameter(value)) }
 
-    mutating func clocks(_ bytes: [UInt8], deleted: LSN?) {
+    mutating func clocks(_ clocks: ObjectClocks) {
+        let deleted = clocks.isDeleted ? clocks.deletion?.lsn : nil
         let values = [
-            bind(.text(shape.type.name)), bind(.text(StoreText.key(key))), bind(.bytes(bytes)), bind(.optional(deleted?.description)),
+            bind(.text(shape.type.name)), bind(.text(StoreText.key(key))), bind(.bytes(clocks.encoded)),
+            bind(.optional(deleted?.description)),
         ]
         clockSQL = """
             INSERT INTO sluice.row_clock (type, key, clocks, deleted_lsn) VALUES (\(values.joined(separator: ", "))) \
