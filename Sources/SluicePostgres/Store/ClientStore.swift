@@ -1,25 +1,5 @@
 package import SluiceCore
-
-/// A client replica as the gateway knows it.
-package struct ClientRecord: Hashable, Sendable {
-    package var id: ClientID
-    package var user: String
-    package var secret: [UInt8]
-    /// The highest changeset number that has taken effect.
-    package var lastChangeset: UInt64
-    /// The highest ingest number that has taken effect.
-    package var lastIngest: UInt64
-    /// The lowest ingest number whose acknowledgement is stored; nil if none is.
-    package var refusedIngest: UInt64?
-    /// The time of the last changeset, by the client's clock; zero if unknown.
-    package var lastTime = HybridTime.zero
-    /// The number of times that the client has been opened. Writes of a session with a lower number are rejected.
-    package var session: UInt64
-    /// The finding for the `position` passed to `open`.
-    package var position = History.Finding.forgotten
-    /// The finding for the `point` passed to `open`.
-    package var point = History.Finding.forgotten
-}
+package import SluicePorts
 
 /// The store of client replicas (`sluice.client`).
 package struct ClientStore: Sendable {
@@ -33,13 +13,13 @@ package struct ClientStore: Sendable {
     package init(pool: PostgresPool) { self.pool = pool }
 
     /// Allots an identifier to a new client replica.
-    package func allot(user: String, secret: [UInt8]) async throws -> ClientRecord {
+    package func allot(user: String, secret: [UInt8]) async throws -> ClientFile {
         let result = try await pool.share(
             PostgresStatement(
                 "INSERT INTO sluice.client (user_id, secret, position) VALUES ($1, $2, pg_current_wal_insert_lsn()) RETURNING id",
                 [.text(user), .bytes(secret)]))
         let id = ClientID(rawValue: UInt64(clamping: result.int(0, 0) ?? 0))
-        return ClientRecord(id: id, user: user, secret: secret, lastChangeset: 0, lastIngest: 0, session: 0)
+        return ClientFile(id: id, secret: secret, changeset: 0, ingest: 0, session: 0)
     }
 
     /// Opens a client replica: checks secret and user, records the time and begins a session.
@@ -48,22 +28,16 @@ package struct ClientStore: Sendable {
     /// session are rejected.
     /// - Parameters:
     ///   - oldestBase: A lower bound for the bases of all changesets that the client has yet to send; zero if unknown.
-    ///   - applied: The position that the client has seen. If the WAL ends before it, the database was restored from an older
-    ///     backup.
-    ///   - position: The history anchor of the last transaction before `applied`. It detects a restored database even after the WAL
-    ///     has grown past `applied`.
-    ///   - point: The history anchor of a transaction that the client's last bootstrap includes.
+    ///   - seen: The history that the client has seen. If the WAL ends before `applied`, the database was restored from an older backup.
+    ///     `position` detects a restored database even after the WAL has grown past `applied`.
     /// - Throws: `badClientFile` for an unknown id, a wrong secret, or a client that has seen more than the database. Another
     ///   user's client throws `userMismatch`. The error is `timeout` if a write of the previous session still runs after 60 s.
     package func open(
-        id: ClientID, secret: [UInt8], user: String, oldestBase: LSN = .zero, applied: LSN = .zero, position: HistoryAnchor? = nil,
-        point: HistoryAnchor? = nil
-    ) async throws -> ClientRecord {
+        id: ClientID, secret: [UInt8], user: String, oldestBase: LSN = .zero, seen: SeenHistory = SeenHistory()
+    ) async throws -> ClientFile {
         let end = ContinuousClock.now + Self.patience
         while true {
-            let record = try await openAtOnce(
-                id: id, secret: secret, user: user, oldestBase: oldestBase, applied: applied, position: position, point: point)
-            if let record { return record }
+            if let record = try await openAtOnce(id: id, secret: secret, user: user, oldestBase: oldestBase, seen: seen) { return record }
             guard ContinuousClock.now < end else {
                 throw SluiceError(.timeout, "A write of the session before of client replica \(id) is under way for \(Self.patience).")
             }
@@ -76,8 +50,8 @@ package struct ClientStore: Sendable {
     ///
     /// - Returns: Nil while a write of the previous session is running.
     private func openAtOnce(
-        id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, applied: LSN, position: HistoryAnchor?, point: HistoryAnchor?
-    ) async throws -> ClientRecord? {
+        id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, seen: SeenHistory
+    ) async throws -> ClientFile? {
         try await pool.perform { session in
             // A crash may lose this update without harm, because it also ends the sessions that the update separates.
             let begin = [
@@ -94,8 +68,8 @@ package struct ClientStore: Sendable {
                     """,
                     [
                         .int(Int64(clamping: id.rawValue)), .text(oldestBase.description), .text(user), .bytes(secret),
-                        .text(applied.description),
-                    ] + Self.parameters(position) + Self.parameters(point)),
+                        .text(seen.applied.description),
+                    ] + Self.parameters(seen.position) + Self.parameters(seen.point)),
             ]
             let opened: PostgresResult
             do throws(PipelineFailure) { opened = try session.pipeline(begin)[1] } catch {
@@ -104,13 +78,13 @@ package struct ClientStore: Sendable {
                 throw error.error
             }
             // The update matched no row; a second query finds the reason.
-            guard !opened.isEmpty else { throw try Self.refusal(id: id, secret: secret, user: user, applied: applied, position, session) }
-            return ClientRecord(
-                id: id, user: user, secret: secret, lastChangeset: UInt64(clamping: opened.int(0, 0) ?? 0),
-                lastIngest: UInt64(clamping: opened.int(0, 1) ?? 0), refusedIngest: opened.int(0, 6).map { UInt64(clamping: max($0, 1)) },
-                lastTime: HybridTime(rawValue: UInt64(bitPattern: opened.int(0, 5) ?? 0)),
-                session: UInt64(clamping: opened.int(0, 2) ?? 0), position: History.Finding(opened.int(0, 3)),
-                point: History.Finding(opened.int(0, 4)))
+            guard !opened.isEmpty else { throw try Self.refusal(id: id, secret: secret, user: user, seen, session) }
+            return ClientFile(
+                id: id, secret: secret, changeset: UInt64(clamping: opened.int(0, 0) ?? 0),
+                ingest: UInt64(clamping: opened.int(0, 1) ?? 0), refusedIngest: opened.int(0, 6).map { UInt64(clamping: max($0, 1)) },
+                time: HybridTime(rawValue: UInt64(bitPattern: opened.int(0, 5) ?? 0)),
+                session: UInt64(clamping: opened.int(0, 2) ?? 0), isPositionProven: History.Finding(opened.int(0, 3)) == .seen,
+                isPointProven: History.Finding(opened.int(0, 4)) == .seen)
         }
     }
 
@@ -123,7 +97,7 @@ package struct ClientStore: Sendable {
 
     /// Returns the reason why a client was not opened.
     private static func refusal(
-        id: ClientID, secret: [UInt8], user: String, applied: LSN, _ position: HistoryAnchor?, _ session: PostgresSession
+        id: ClientID, secret: [UInt8], user: String, _ history: SeenHistory, _ session: PostgresSession
     ) throws -> SluiceError {
         let result = try session.query(
             "SELECT user_id, sha256(secret) = sha256($2), pg_current_wal_insert_lsn() FROM sluice.client WHERE id = $1",
@@ -133,7 +107,8 @@ package struct ClientStore: Sendable {
         }
         guard owner == user else { return SluiceError(.userMismatch, "Client replica \(id) belongs to another user than \(user).") }
         let end = result[0, 2].flatMap { LSN($0) } ?? .zero
-        let seen = end < applied ? "\(applied)" : position.map { "transaction \($0.transaction) at \($0.lsn)" } ?? ""
+        let transaction = history.position.map { "transaction \($0.transaction) at \($0.lsn)" }
+        let seen = end < history.applied ? "\(history.applied)" : transaction ?? ""
         return SluiceError(
             .badClientFile,
             "Client replica \(id) has seen \(seen), the database has not; its log ends at \(end): it was restored from an older backup.")

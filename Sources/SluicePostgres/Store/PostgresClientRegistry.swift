@@ -14,14 +14,11 @@ package struct PostgresClientRegistry: ClientRegistry {
     package func allot(user: String) async throws -> ClientFile {
         var generator = SystemRandomNumberGenerator()
         let secret = (0..<2).flatMap { _ in unsafe withUnsafeBytes(of: generator.next() as UInt64) { unsafe Array($0) } }
-        return ClientFile(try await clients.allot(user: user, secret: secret))
+        return try await clients.allot(user: user, secret: secret)
     }
 
     package func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, seen: SeenHistory) async throws -> ClientFile {
-        ClientFile(
-            try await clients.open(
-                id: id, secret: secret, user: user, oldestBase: oldestBase, applied: seen.applied, position: seen.position,
-                point: seen.point))
+        try await clients.open(id: id, secret: secret, user: user, oldestBase: oldestBase, seen: seen)
     }
 
     package func recordIngest(id: ClientID, number: UInt64, answer: [UInt8]?) async throws {
@@ -42,14 +39,5 @@ package struct PostgresClientRegistry: ClientRegistry {
 
     package func keepReported(id: ClientID, _ writes: [WriteRejection]) async throws {
         try await rejected.keepReported(client: id, writes)
-    }
-}
-
-extension ClientFile {
-    fileprivate init(_ record: ClientRecord) {
-        self.init(
-            id: record.id, secret: record.secret, changeset: record.lastChangeset, ingest: record.lastIngest,
-            refusedIngest: record.refusedIngest, time: record.lastTime, session: record.session,
-            isPositionProven: record.position == .seen, isPointProven: record.point == .seen)
     }
 }
