@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceValues
 
 /// A subscription as plugins see it: a class and a query in canonical text.

@@ -1,5 +1,6 @@
 package import Logging
 package import SluiceCore
+package import SluicePorts
 package import SluiceValues
 import Synchronization
 

@@ -1,6 +1,7 @@
 import Glibc
 package import Logging
 package import SluiceCore
+import SluicePorts
 package import SluiceValues
 
 /// The conformance checks of a plugin: all for `sluice plugin check`, a short form before a gateway adopts a plugin.

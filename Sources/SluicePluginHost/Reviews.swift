@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 
 /// The verdicts on a batch of writes while the plugins of a chain are asked in turn.
 struct WriteReview {

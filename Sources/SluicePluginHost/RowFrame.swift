@@ -1,5 +1,6 @@
 import CSluicePlugin
-package import SluiceCore
+import SluiceCore
+package import SluicePorts
 import SluiceValues
 
 /// A batch of writes or asymmetric objects, as sent to a plugin's host: the rows of sluice_rows.h, read in place.

@@ -1,4 +1,4 @@
-package import SluiceCore
+package import SluicePorts
 import SluiceValues
 
 extension TypePlan {

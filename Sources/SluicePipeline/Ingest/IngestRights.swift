@@ -1,5 +1,7 @@
 package import SluiceCore
+package import SluicePorts
 import SluiceQuery
+import SluiceValues
 
 /// A user's rights to insert into an asymmetric class, bound once for a request and checked against each object.
 ///

@@ -1,4 +1,4 @@
-package import SluiceCore
+import SluiceCore
 package import SluicePorts
 import SluiceQuery
 
