@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceMerge
 import SluicePorts
 import SluicePostgres
 import SluiceValues
@@ -320,7 +321,7 @@ import Testing
 
     @Test func `what another program deleted is remembered as deleted, unless it was written since`() async throws {
         try await StoreFixture.with { fixture in
-            let memory = ForeignDeletionMemory(pool: fixture.pool)
+            let memory = PostgresExternalDeletes(pool: fixture.pool)
             func microseconds() async throws -> Int64 {
                 try await fixture.sql("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").int(0, 0) ?? 0
             }
@@ -338,13 +339,20 @@ import Testing
             let time = try await microseconds()
             try await insert(["again"])
             let keys: [Value] = [.int(7), .string("a \"quoted\""), .string("again"), .string("device"), .string("never there")]
+            // The clocks of a deletion by the server, one below the commit.
+            func clocks(_ lsn: UInt64) -> String {
+                let stamp = WriteStamp(time: HybridTime(milliseconds: time / 1_000), client: .server)
+                return Hex.encode(ObjectClocks(deletion: Deletion(stamp: stamp, lsn: LSN(rawValue: lsn)), isDeleted: true).encoded)
+            }
+            let (objects, all) = (clocks(0x20), clocks(0x30))
             for _ in 0..<2 {
                 try await memory.remember(
-                    keys.map { .init(type: "Item", key: $0, clocks: [0xab], lsn: LSN(rawValue: 0x20), commitTime: time) })
-                #expect(try await deleted() == ["7 0/20 ab", "a \"quoted\" 0/20 ab", "device 0/10 "])
+                    keys.map { ExternalDelete(type: "Item", key: $0, lsn: LSN(rawValue: 0x21), commitTime: time) })
+                #expect(try await deleted() == ["7 0/20 \(objects)", "a \"quoted\" 0/20 \(objects)", "device 0/10 "])
             }
-            try await memory.remember([.init(type: "Item", key: nil, clocks: [0xcd], lsn: LSN(rawValue: 0x30), commitTime: time)])
-            #expect(try await deleted() == ["7 0/20 ab", "a \"quoted\" 0/20 ab", "device 0/10 ", "stays 0/30 cd"])
+            try await memory.remember([ExternalDelete(type: "Item", key: nil, lsn: LSN(rawValue: 0x31), commitTime: time)])
+            #expect(
+                try await deleted() == ["7 0/20 \(objects)", "a \"quoted\" 0/20 \(objects)", "device 0/10 ", "stays 0/30 \(all)"])
         }
     }
 

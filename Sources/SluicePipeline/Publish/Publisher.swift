@@ -90,7 +90,7 @@ package final class Publisher: Sendable {
             // Rows published before the change are in the snapshot that a session with the new schema starts from.
             if isOutdated(schema) { return }
             // Record deletes before any reader can see them: a client that creates the object again must find the earlier delete.
-            let gone = capture.foreignDeletions(schema.schema.types)
+            let gone = capture.externalDeletes(schema.schema.types)
             if !gone.isEmpty { try await deletions.remember(gone) }
             batch.removeAll()
             encode(capture, with: &encoder, state: &state, into: &batch)

@@ -1,24 +1,29 @@
-package import SluiceCore
+import SluiceCore
+import SluiceMerge
+package import SluicePorts
 import SluiceValues
 
 /// The clocks of objects that other programs deleted (`sluice.row_clock`).
 ///
 /// They become the clocks of a deletion if they were last written before it. An object that no device ever wrote has no clocks and
 /// leaves none. `ClientHorizon` deletes them like those of any deletion.
-package struct ForeignDeletionMemory: Sendable {
-    package struct Entry: Sendable {
-        package var type: String
-        /// The key of the deleted object; nil for all objects of the class.
-        package var key: Value?
-        /// The encoded clocks of the deletion.
-        package var clocks: [UInt8]
+package struct PostgresExternalDeletes: ExternalDeleteStore {
+    private struct Entry: Sendable {
+        var delete: ExternalDelete
+        /// The text of the object's key; empty for a class.
+        var key: String
+        /// The clocks of the deletion.
+        var clocks: ObjectClocks
         /// The position of the deletion. Its clocks are deleted when the horizon has passed it.
-        package var lsn: LSN
-        /// The commit time of the deleting transaction (`pg_xact_commit_timestamp`), in microseconds since 1970.
-        package var commitTime: Int64
+        var lsn: LSN
 
-        package init(type: String, key: Value?, clocks: [UInt8], lsn: LSN, commitTime: Int64) {
-            (self.type, self.key, self.clocks, self.lsn, self.commitTime) = (type, key, clocks, lsn, commitTime)
+        init(_ delete: ExternalDelete) {
+            self.delete = delete
+            key = delete.key.map { StoreText.key($0) } ?? ""
+            // One below the commit: a client that has applied the commit has seen the deletion.
+            lsn = LSN(rawValue: max(delete.lsn.rawValue, 1) - 1)
+            let stamp = WriteStamp(time: HybridTime(milliseconds: delete.commitTime / 1_000), client: .server)
+            clocks = ObjectClocks(deletion: Deletion(stamp: stamp, lsn: lsn), isDeleted: true)
         }
     }
 
@@ -27,25 +32,27 @@ package struct ForeignDeletionMemory: Sendable {
     package init(pool: PostgresPool) { self.pool = pool }
 
     /// Records external deletes: one statement with an index lookup per object, and one statement per class.
-    ///
-    /// - Parameter entries: Objects, each once, in the order in which changesets lock objects; then the classes.
-    package func remember(_ entries: [Entry]) async throws {
-        let objects = entries.compactMap { entry in entry.key.map { (StoreText.key($0), entry) } }
-        let classes = entries.filter { $0.key == nil }
+    package func remember(_ deletions: [ExternalDelete]) async throws {
+        let objects = deletions.filter { $0.key != nil }.map { Entry($0) }
+        let classes = deletions.filter { $0.key == nil }.map { Entry($0) }
         try await pool.perform { session in
             if !objects.isEmpty {
                 try session.execute(
                     Self.markObjects,
                     [
-                        .text(StoreText.array(objects.map(\.1.type))), .text(StoreText.array(objects.map(\.0))),
-                        .text(StoreText.array(objects.map { "\\x" + Hex.encode($0.1.clocks) })),
-                        .text(StoreText.array(objects.map(\.1.lsn.description))),
-                        .text(StoreText.array(objects.map { String($0.1.commitTime) })),
+                        .text(StoreText.array(objects.map(\.delete.type))), .text(StoreText.array(objects.map(\.key))),
+                        .text(StoreText.array(objects.map { "\\x" + Hex.encode($0.clocks.encoded) })),
+                        .text(StoreText.array(objects.map(\.lsn.description))),
+                        .text(StoreText.array(objects.map { String($0.delete.commitTime) })),
                     ])
             }
             for entry in classes {
                 try session.execute(
-                    Self.markClass, [.text(entry.type), .bytes(entry.clocks), .text(entry.lsn.description), .int(entry.commitTime)])
+                    Self.markClass,
+                    [
+                        .text(entry.delete.type), .bytes(entry.clocks.encoded), .text(entry.lsn.description),
+                        .int(entry.delete.commitTime),
+                    ])
             }
         }
     }
