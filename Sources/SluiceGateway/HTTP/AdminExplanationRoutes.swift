@@ -20,3 +20,20 @@ struct AdminExplainRoute: Sendable {
         }
     }
 }
+
+/// Operators' route that explains why a client replica has an object or lacks it.
+///
+/// `GET why?user=&type=&id=` returns `ObjectExplanation.json`. `user` is an id or an e-mail.
+struct AdminWhyRoute: Sendable {
+    let explainer: ObjectExplainer
+
+    func add<Context: RequestContext>(to routes: some RouterMethods<Context>) {
+        routes.get("why") { request, _ in
+            let query = request.uri.queryParameters
+            guard let user = query["user"], let type = query["type"], let id = query["id"] else {
+                throw SluiceError(.badRequest, "'user', 'type' or 'id' is missing.", fix: "Ask for why?user=…&type=…&id=…")
+            }
+            return JSONResponse(try await explainer.explain(user: String(user), type: String(type), id: String(id)).json).response
+        }
+    }
+}
