@@ -162,7 +162,7 @@ struct GatewayBuilder {
                 bound: { [bounds = tables.bounds] in bounds[$0].current }),
             ingest: TimedIntake(ingest.intake, metrics: outside.metrics, environment: environment), feed: delivery.feed,
             fanout: delivery.fanout, resume: delivery.resume, layout: schema, frames: delivery.frames, environment: environment,
-            logger: logger, isRecoveryAllowed: app.isRecoveryAllowed, observer: delivery.watch, sealer: access.sealer)
+            logger: logger, isRecoveryAllowed: app.sync.isRecoveryAllowed, observer: delivery.watch, sealer: access.sealer)
     }
 
     private func writes(_ model: Model) -> PostgresWrites {

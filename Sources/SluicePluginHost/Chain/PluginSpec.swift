@@ -31,14 +31,13 @@ package struct PluginSpec: Sendable {
     /// The wall-clock allowance beyond the processor time, from the call's submission, in nanoseconds.
     package var wait = Limits.pluginWaitNanoseconds
     /// The deadline for loading and for each configuration, in nanoseconds.
-    package var startDeadline: UInt64
+    package var startDeadline: UInt64 = 10_000_000_000
     /// The limit of the process's writable memory, in bytes; 0 is unbounded. Beyond it allocations fail, and the host is replaced.
-    package var memoryBytes: UInt64
+    package var memoryBytes: UInt64 = 1 << 30
 
     package init(
         path: String, image: PluginImage? = nil, folder: String? = nil, config: JSON = .null, configFile: String = "its configuration",
-        mode: Mode = .process, deadline: UInt64? = nil,
-        startDeadline: UInt64 = 10_000_000_000, memoryBytes: UInt64 = 1 << 30
+        mode: Mode = .process, deadline: UInt64? = nil
     ) {
         self.path = path
         self.image = image
@@ -47,8 +46,6 @@ package struct PluginSpec: Sendable {
         self.config = config
         self.mode = mode
         self.deadline = deadline
-        self.startDeadline = startDeadline
-        self.memoryBytes = memoryBytes
     }
 }
 

@@ -19,6 +19,21 @@ package struct DeadLetter: Sendable {
     package var isCut: Bool
     /// `true` once the dead-letter topic has the letter.
     package var isPublished: Bool
+
+    /// - Parameter result: Rows of `DeadLetterStore.read`.
+    fileprivate init(_ result: PostgresResult, row: Int) {
+        id = result.int(row, 0) ?? 0
+        type = result[row, 1] ?? ""
+        source = result[row, 2] ?? ""
+        offset = result.int(row, 3)
+        code = Int(result.int(row, 4) ?? 0)
+        reason = result[row, 5] ?? ""
+        object = result[row, 6] ?? ""
+        bytes = result.bytes(row, 7)
+        isCut = result.bool(row, 8) ?? false
+        at = result[row, 9] ?? ""
+        isPublished = result.bool(row, 10) ?? false
+    }
 }
 
 /// The store of dead letters (`sluice.ingest_rejected`).
@@ -193,13 +208,7 @@ package struct DeadLetterStore: Sendable {
                 SELECT id, type, source, log_offset, code, reason, \(object), \(StoreText.time("at")), published
                 FROM sluice.ingest_rejected WHERE \(condition)
                 """, parameters)
-            return (0..<result.count).map { row in
-                DeadLetter(
-                    id: result.int(row, 0) ?? 0, type: result[row, 1] ?? "", source: result[row, 2] ?? "", offset: result.int(row, 3),
-                    code: Int(result.int(row, 4) ?? 0), reason: result[row, 5] ?? "", object: result[row, 6] ?? "",
-                    bytes: result.bytes(row, 7), at: result[row, 9] ?? "", isCut: result.bool(row, 8) ?? false,
-                    isPublished: result.bool(row, 10) ?? false)
-            }
+            return (0..<result.count).map { DeadLetter(result, row: $0) }
         }
     }
 }
