@@ -161,7 +161,8 @@ let package = Package(
         .target(
             name: "SluicePluginHost",
             dependencies: [
-                "SluiceValues", "SluiceCore", "CSluicePlugin", "CSluiceSandbox", .product(name: "Logging", package: "swift-log"),
+                "SluiceValues", "SluiceCore", "SluicePorts", "CSluicePlugin", "CSluiceSandbox",
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: adapter + server
         ),
@@ -310,7 +311,9 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]),
         tests("SluiceDevServer", dependencies: ["SluiceCore", "SluiceDevServer", "SluicePostgres"]),
-        tests("SluicePorts", dependencies: ["SluiceCore", "SluicePorts"]),
+        tests(
+            "SluicePorts",
+            dependencies: ["SluiceCore", "SluicePorts", "SluiceWire", .product(name: "SwiftProtobuf", package: "swift-protobuf")]),
         tests(
             "SluiceKafka",
             dependencies: [
@@ -322,7 +325,7 @@ let package = Package(
         tests(
             "SluicePluginHost",
             dependencies: [
-                "SluiceValues", "SluiceCore", "SluicePluginHost", "SluicePluginKit", "CSluicePlugin", "old-kernel",
+                "SluiceValues", "SluiceCore", "SluicePluginHost", "SluicePluginKit", "SluicePorts", "CSluicePlugin", "old-kernel",
                 .product(name: "Logging", package: "swift-log"),
             ]),
         tests("SluiceCompression", dependencies: ["SluiceCore", "SluiceCompression"]),
@@ -330,14 +333,19 @@ let package = Package(
         tests(
             "AppServicesRules",
             dependencies: [
-                "SluiceValues", "SluiceCore", "SluiceQuery", "SluicePluginHost", .product(name: "Logging", package: "swift-log"),
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluicePluginHost", "SluicePorts",
+                .product(name: "Logging", package: "swift-log"),
             ]),
         tests(
             "ShippedPlugins",
-            dependencies: ["SluiceValues", "SluiceCore", "SluicePluginHost", .product(name: "Logging", package: "swift-log")]),
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluicePluginHost", "SluicePorts", .product(name: "Logging", package: "swift-log"),
+            ]),
         tests(
             "WeatherIngest",
-            dependencies: ["SluiceValues", "SluiceCore", "SluicePluginHost", .product(name: "Logging", package: "swift-log")]),
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluicePluginHost", "SluicePorts", .product(name: "Logging", package: "swift-log"),
+            ]),
         tests(
             "SluiceNet",
             dependencies: [

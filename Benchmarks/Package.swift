@@ -96,7 +96,8 @@ let package = Package(
         shared("SluiceKafka", ["SluiceCore", "SluicePorts", "CRdKafka"] + log, settings: adapter),
         shared("SluiceEmbeddedLog", ["SluiceCore", "SluicePorts"] + of("swift-collections", "DequeModule")),
         shared("SluiceCompression", ["SluiceCore", "CZlib", "CZstd"], settings: adapter),
-        shared("SluicePluginHost", ["SluiceValues", "SluiceCore", "CSluicePlugin", "CSluiceSandbox"] + log, settings: adapter),
+        shared(
+            "SluicePluginHost", ["SluiceValues", "SluiceCore", "SluicePorts", "CSluicePlugin", "CSluiceSandbox"] + log, settings: adapter),
         shared(
             "SluiceNet",
             ["SluiceValues", "SluiceCore"] + log

@@ -17,3 +17,52 @@ package protocol ChangeSource: Sendable {
     func latestWriteTime() async throws -> HybridTime
     func close() async
 }
+
+/// A report about a row of a synced table that does not fit its class. Such a row is quarantined and never sent.
+package struct UnfitRow: Sendable {
+    package var position: Position
+    package var type: Int32
+    package var key: String
+    /// Nil if a row that did not fit now fits or is deleted.
+    package var reason: String?
+
+    package init(position: Position, type: Int32, key: String, reason: String?) {
+        self.position = position
+        self.type = type
+        self.key = key
+        self.reason = reason
+    }
+}
+
+/// The result of one read of the WAL. It is bounded by `Limits.captureBatch…` and reused from read to read.
+package struct CaptureBatch: Sendable {
+    package var transactions: [CapturedTransaction] = []
+    package var changes: [CapturedChange] = []
+    package var rows = RowBuffer()
+    package var unfit: [UnfitRow] = []
+    /// The app's schemas announced in the WAL. Later rows may have the properties that they add.
+    package var schemas: [String] = []
+    /// Changes before this position are missing, because a table was not published or its changes lacked the old rows.
+    package var gap: LSN = .zero
+    /// Everything before this position is in the batches up to this one. A keep-alive without changes also sets it.
+    package var reached: LSN = .zero
+
+    package init() {}
+
+    package var isEmpty: Bool { transactions.isEmpty && unfit.isEmpty && schemas.isEmpty }
+
+    package mutating func removeAll() {
+        transactions.removeAll(keepingCapacity: true)
+        changes.removeAll(keepingCapacity: true)
+        rows.removeAll()
+        unfit.removeAll(keepingCapacity: true)
+        schemas.removeAll(keepingCapacity: true)
+        gap = .zero
+    }
+}
+
+/// Writes WAL heartbeats: messages without content that move the log.
+package protocol WALHeartbeatSender: Sendable {
+    /// Returns once the heartbeat is written. The change source delivers it after everything committed before.
+    func mark() async throws
+}

@@ -47,8 +47,8 @@ package struct WriteRequest: Sendable {
         self.objects = objects
     }
 }
-/// The writes and rejections that a changeset results in.
 
+/// The writes and rejections that a changeset results in.
 package struct WriteDecision: Sendable {
     package struct Write: Sendable {
         package var type: ObjectType
@@ -81,8 +81,8 @@ package struct WriteDecision: Sendable {
         self.isOld = isOld
     }
 }
-/// The result of a committed changeset.
 
+/// The result of a committed changeset.
 package struct WriteOutcome: Sendable {
     /// A position at or after the commit.
     package var lsn: LSN
@@ -101,19 +101,20 @@ package struct WriteOutcome: Sendable {
 }
 
 /// A stored object with the state that merging needs.
-package struct StoredObject: Sendable {
+package struct StoredObject: Hashable, Sendable {
     /// The values in property order; nil if no row exists.
     package var row: Row?
     /// The clocks; nil if sync never wrote the object.
     package var clocks: ObjectClocks?
-    /// The commit time of the row's last writer, in milliseconds since 1970. Merging uses it as the time of a write by SQL.
+    /// The commit time of the row's last writer, in milliseconds since 1970. Merging uses it as the time of a write by SQL. It is 0 if the
+    /// database no longer keeps it. Without a row it is the current time.
     package var rowTime: Int64
     /// The low 32 bits of the transaction that last wrote the row; nil if no row exists.
     package var writer: UInt32?
     /// The low 32 bits of the transaction that last wrote the clocks; nil if none exist or the caller did not request it.
     package var clocksWriter: UInt32?
 
-    package init(row: Row?, clocks: ObjectClocks?, rowTime: Int64, writer: UInt32?, clocksWriter: UInt32? = nil) {
+    package init(row: Row?, clocks: ObjectClocks?, rowTime: Int64, writer: UInt32? = nil, clocksWriter: UInt32? = nil) {
         self.row = row
         self.clocks = clocks
         self.rowTime = rowTime
@@ -188,7 +189,7 @@ package struct WriteRejection: Hashable, Sendable {
 package struct WriteBasis: Sendable {
     /// The number of this client's last changeset that took effect.
     package var changeset: UInt64
-    /// The current end of the WAL.
+    /// The end of the WAL, before everything that this transaction writes.
     package var now: LSN
     /// The oldest position that a client can still write from.
     package var horizon: LSN
@@ -197,7 +198,9 @@ package struct WriteBasis: Sendable {
     /// The stored state of the requested objects. An object without row or clocks is absent.
     package var stored: [ObjectKey: StoredObject]
 
-    package init(changeset: UInt64, now: LSN, horizon: LSN, rejected: Set<ObjectKey>, stored: [ObjectKey: StoredObject]) {
+    package init(
+        changeset: UInt64, now: LSN, horizon: LSN, rejected: Set<ObjectKey> = [], stored: [ObjectKey: StoredObject] = [:]
+    ) {
         self.changeset = changeset
         self.now = now
         self.horizon = horizon

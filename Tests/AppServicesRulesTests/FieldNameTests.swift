@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import Testing
 
 /// Fields that roles name and their class lacks.

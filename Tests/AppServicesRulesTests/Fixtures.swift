@@ -3,6 +3,7 @@ import Glibc
 import Logging
 import SluiceCore
 import SluicePluginHost
+import SluicePorts
 import SluiceValues
 import Synchronization
 

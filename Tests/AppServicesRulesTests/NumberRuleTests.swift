@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceQuery
 import SluiceValues
 import TestSupport

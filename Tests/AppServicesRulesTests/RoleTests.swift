@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import Testing
 
 @Suite struct `Taking a role` {

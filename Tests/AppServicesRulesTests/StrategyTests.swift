@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluicePorts
 import Testing
 
 /// The strategies that App Services documented (server specification, 8.7), as the plugin's README has them.

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluiceValues
 import Testing
 

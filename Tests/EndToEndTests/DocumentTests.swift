@@ -115,7 +115,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("Sources/SluiceCore/Limits.swift", 15), ("Sources/SluicePluginHost/PluginSpec.swift", 10),
+        ("Sources/SluiceCore/Limits.swift", 15), ("Sources/SluicePluginHost/Chain/PluginSpec.swift", 10),
     ])
     func `name every bound`(source: String, atLeast: Int) throws {
         let bounds = try Self.text(source).matches(of: /static let (\w+)/).map { String($0.1) }

@@ -1,6 +1,7 @@
 import Logging
 import SluiceCore
 import SluicePluginHost
+import SluicePorts
 import SluiceValues
 import Testing
 

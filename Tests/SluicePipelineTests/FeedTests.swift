@@ -172,7 +172,7 @@ import Testing
                 let record = ProgressRecord(
                     lsn: LSN(rawValue: lsn), commitTime: 0, grown: grown, since: .zero, completeSince: LSN(rawValue: lsn))
                 var fetch = LogFetch()
-                fetch.arena = ProgressCodec.encode(record.message)
+                fetch.arena = ProgressCodec.encode(record)
                 fetch.entries = [
                     LogFetch.Entry(partition: LogPartition("app.progress", 0), offset: Int64(lsn), value: 0..<fetch.arena.count)
                 ]

@@ -45,7 +45,7 @@ import Testing
             }
             guard let progress else { return }
             var batch = LogBatch(topics: ["app.progress"])
-            batch.append(topic: 0, partition: 0, key: [], value: ProgressCodec.encode(progress.message))
+            batch.append(topic: 0, partition: 0, key: [], value: ProgressCodec.encode(progress))
             _ = try await log.append(batch)
         }
 

@@ -177,8 +177,8 @@ import Testing
         var promise = LogPromise()
         if let before {
             promise.add(
-                LogProgress(
-                    lsn: lsn(before.lsn), commitTime: 3, grown: [], since: .zero, completeSince: lsn(before.completeSince),
+                ProgressRecord(
+                    lsn: lsn(before.lsn), commitTime: 3, grown: [:], since: .zero, completeSince: lsn(before.completeSince),
                     witness: HistoryAnchor(transaction: 9, commitTime: 3)))
         }
         return PublisherState(last: [:], start: lsn(start), after: promise)
@@ -205,7 +205,7 @@ import Testing
     @Test func `says how late the writes of clients are, those before the slot and of the publisher before too`() {
         func time(_ milliseconds: Int64) -> HybridTime { HybridTime(milliseconds: milliseconds) }
         var promise = LogPromise()
-        promise.add(LogProgress(lsn: Self.lsn(40), commitTime: 3, grown: [], since: .zero, writeTime: time(5)))
+        promise.add(ProgressRecord(lsn: Self.lsn(40), commitTime: 3, grown: [:], since: .zero, writeTime: time(5)))
         for (stored, latest) in [(0, 5), (6, 6)] as [(Int64, Int64)] {
             var state = PublisherState(last: [:], start: Self.lsn(50), after: promise, writeTime: time(stored))
             state.passed(Self.lsn(60))
@@ -272,8 +272,8 @@ import Testing
         var promise = LogPromise()
         let one = LogPartition("app.Order", 1)
         promise.add(
-            LogProgress(
-                lsn: Self.lsn(50), commitTime: 3, grown: [PartitionEnd(topic: one.topic, partition: 1, end: 9)], since: Self.lsn(40),
+            ProgressRecord(
+                lsn: Self.lsn(50), commitTime: 3, grown: [one: 9], since: Self.lsn(40),
                 completeSince: Self.lsn(10)))
         #expect(promise.lost(in: [one: 9]) == [] && promise.lost(in: [one: 8]) == [one])
         var state = PublisherState(
@@ -283,7 +283,7 @@ import Testing
         #expect(state.link(slot, Position(lsn: Self.lsn(47), ordinal: 0)) == Position(lsn: Self.lsn(50), ordinal: .max))
         var reader = FeedState()
         reader.assign(one, from: 9)
-        reader.progress(ProgressRecord(promise.last ?? LogProgress(lsn: .zero, commitTime: 0, grown: [], since: .zero)))
+        reader.progress(promise.last ?? ProgressRecord(lsn: .zero, commitTime: 0, grown: [:], since: .zero))
         _ = reader.release()
         for (lsn, follows) in [(45, true), (60, false), (70, true)] as [(UInt64, Bool)] {
             state.passed(Self.lsn(lsn))

@@ -91,7 +91,7 @@ struct PublishingStage: Sendable {
 
     struct Content {
         var records: [LogPartition: [(offset: Int64, bytes: [UInt8])]] = [:]
-        var progress: [LogProgress] = []
+        var progress: [ProgressRecord] = []
 
         init(of log: any MessageLog) async throws {
             let fetch = try await log.withReader { reader in
@@ -121,7 +121,7 @@ struct PublishingStage: Sendable {
                         bytes: record.bytes[...])
                 }
             }
-            let follows = progress.map { feed.progress(ProgressRecord($0)) }
+            let follows = progress.map { feed.progress($0) }
             let batch = feed.release()
             return (batch?.records.map(\.position) ?? [], batch?.resync ?? [], follows.contains(false))
         }
@@ -351,9 +351,9 @@ struct PublishingStage: Sendable {
             return try await book.perform(.progress, "\(progress.lsn.rawValue)") {
                 let content = try await Content(of: inner)
                 slot.expect(progress.lsn, in: content)
-                for grown in progress.grown {
-                    let last = content.records[LogPartition(grown.topic, grown.partition)]?.last?.offset
-                    #expect(last ?? -1 == grown.end - 1, "\(grown) is promised")
+                for (partition, end) in progress.grown {
+                    let last = content.records[partition]?.last?.offset
+                    #expect(last ?? -1 == end - 1, "\(partition) is promised up to \(end)")
                 }
                 return try await inner.append(batch)
             }

@@ -98,9 +98,7 @@ final class EmptyTables: SnapshotStore {
 }
 
 struct NoIngest: IngestIntake {
-    func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [WriteRejection] {
-        []
-    }
+    func submit(_ objects: [ObjectChange], from sender: String, permissions: SessionPermissions) async throws -> [WriteRejection] { [] }
     func keep(_ refused: [WriteRejection], from sender: String, schema: Schema) async throws {}
     func submit(
         _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?

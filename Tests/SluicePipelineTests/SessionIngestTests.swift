@@ -109,8 +109,8 @@ import Testing
         let (log, letters) = (SmallLog(bytes: 500), KeptLetters())
         let intake = try await Self.intake(log, letters)
         let objects = [Self.reading("a", bytes: 10), Self.reading("large", bytes: 600), Self.reading("b", bytes: 10)]
-        let plan = SessionPlan(types: ["Reading": .open])
-        let refused = try await intake.submit(objects, from: "device/ann/7", plan: plan, schema: Self.schema)
+        let permissions = SessionPermissions(SessionPlan(types: ["Reading": .open]), schema: Self.schema)
+        let refused = try await intake.submit(objects, from: "device/ann/7", permissions: permissions)
         #expect(refused.map(\.object.key) == [.string("large")] && refused.map(\.code) == [.logRecordTooLarge], "\(refused)")
         #expect(refused.first?.reason.contains("Reading") == true && refused.first?.reason.contains("app.ingest") == false, "\(refused)")
         #expect(log.stored == ["a", "b"])
@@ -188,7 +188,7 @@ private final class ClosedIntake: IngestIntake {
     var taken: Int { state.withLock { $0.taken } }
     func open() { state.withLock { $0.isOpen = true } }
 
-    func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [WriteRejection] {
+    func submit(_ objects: [ObjectChange], from sender: String, permissions: SessionPermissions) async throws -> [WriteRejection] {
         try state.withLock { state in
             state.tries += 1
             guard state.isOpen else { throw SluiceError(.pluginFailed, "The rules are away.") }
@@ -213,7 +213,7 @@ private final class RejectingIntake: IngestIntake {
     var taken: Int { state.withLock { $0.taken } }
     var kept: Int { state.withLock { $0.kept } }
 
-    func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [WriteRejection] {
+    func submit(_ objects: [ObjectChange], from sender: String, permissions: SessionPermissions) async throws -> [WriteRejection] {
         state.withLock { $0.taken += 1 }
         return objects.map { WriteRejection(changeset: 0, object: $0.object, code: .writeNotAllowed, reason: "No.", values: $0.values) }
     }

@@ -34,4 +34,25 @@ struct SessionPermissionsTests {
         let write = try #require(#expect(throws: SluiceError.self) { try permissions.write(Self.types[1]) })
         #expect(write.code == .queryTypeMismatch)
     }
+
+    @Test func `rights to insert are bound with the permissions, and only for asymmetric classes`() throws {
+        let classes = ["Reading", "Alarm", "Trace"].map { name in
+            ObjectType(
+                name: name, kind: .asymmetric,
+                properties: [Property(id: 1, name: "_id", type: .int), Property(id: 2, name: "size", type: .int)])
+        }
+        let schema = AppSchema(version: 1, schema: Schema(Self.types + classes), fields: QueryableFields(), isDevelopment: false)
+        let plan = SessionPlan(types: [
+            "Reading": TypePlan(read: "FALSEPREDICATE", write: "size > 2", role: "clerk"),
+            "Alarm": TypePlan(read: "FALSEPREDICATE", write: "secret == 1", role: "clerk"), "Order": .open,
+        ])
+        let permissions = SessionPermissions(plan, schema: schema)
+        let reading = try #require(permissions.ingest("Reading"))
+        #expect(reading.mayInsert && reading.refusal(of: ["size": .int(3)], key: .int(1)) == nil)
+        #expect(reading.refusal(of: ["size": .int(2)], key: .int(1))?.rule == "role clerk, write, not met: size > 2")
+        // A faulty rule and a class without rules deny every object of their class.
+        #expect(permissions.ingest("Alarm")?.mayInsert == false && permissions.ingest("Alarm")?.unusable != nil)
+        #expect(permissions.ingest("Trace")?.mayInsert == false && permissions.ingest("Trace")?.unusable == nil)
+        #expect(permissions.ingest("Order") == nil && permissions.ingest("Nowhere") == nil)
+    }
 }

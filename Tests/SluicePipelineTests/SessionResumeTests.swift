@@ -15,8 +15,8 @@ import Testing
     private static func log(from start: UInt64, to end: UInt64) async throws -> EmbeddedLog {
         let log = EmbeddedLog(environment: SystemEnvironment())
         _ = try await log.prepare([TopicSpec(name: topics.progress, partitions: 1)])
-        let progress = LogProgress(
-            lsn: LSN(rawValue: end), commitTime: 1, grown: [], since: LSN(rawValue: start), completeSince: LSN(rawValue: start))
+        let progress = ProgressRecord(
+            lsn: LSN(rawValue: end), commitTime: 1, grown: [:], since: LSN(rawValue: start), completeSince: LSN(rawValue: start))
         var batch = LogBatch(topics: [topics.progress])
         batch.append(topic: 0, partition: 0, key: [], value: ProgressCodec.encode(progress))
         _ = try await log.append(batch)

@@ -1,6 +1,7 @@
 import Glibc
 import SluiceCore
 import SluicePluginHost
+import SluicePorts
 import Synchronization
 import Testing
 

@@ -3,6 +3,7 @@ import Glibc
 import Logging
 import SluiceCore
 import SluicePluginHost
+import SluicePorts
 import Synchronization
 
 /// Where the build put the plugins and the host program: beside the test bundle.

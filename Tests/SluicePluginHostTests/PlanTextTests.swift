@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePluginHost
+import SluicePorts
 import Testing
 
 /// U+212A (Kelvin sign) equals "K" for Swift's `String`, and not for PostgreSQL.

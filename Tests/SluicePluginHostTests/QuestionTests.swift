@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePluginHost
+import SluicePorts
 import SluiceValues
 import Testing
 

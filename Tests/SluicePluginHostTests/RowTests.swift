@@ -2,6 +2,7 @@ import CSluicePlugin
 import SluiceCore
 import SluicePluginHost
 import SluicePluginKit
+import SluicePorts
 import SluiceValues
 import Synchronization
 import TestSupport

@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluicePluginHost
+import SluicePorts
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct `A plugin's process` {

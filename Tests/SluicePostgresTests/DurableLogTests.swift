@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceMerge
 import SluicePorts
 import SluicePostgres
 import SluiceValues
@@ -71,7 +72,7 @@ import Testing
                 try await fixture.write(client, changeset: 1) { transaction in
                     for (number, key) in keys.enumerated() {
                         let city = number == 299 ? last : "\(number)"
-                        try transaction.write("Store", key: key, .insert(Row([key, .string(city)])), clocks: [])
+                        try transaction.write("Store", key: key, .insert(Row([key, .string(city)])), clocks: .mark(0))
                     }
                 }
             }
@@ -88,7 +89,7 @@ import Testing
             let client = try await ClientStore(pool: fixture.pool).allot(user: "ann", secret: [1]).id
             let key = Value.objectId(ObjectIdentifierBytes(high: 1, low: 1))
             try await fixture.write(client, changeset: 1) {
-                try $0.write("Store", key: key, .insert(Row([key, .string("a")])), clocks: [])
+                try $0.write("Store", key: key, .insert(Row([key, .string("a")])), clocks: .mark(0))
             }
             let results = try await fixture.pool.withConnection { connection in
                 try await connection.withSession { session in

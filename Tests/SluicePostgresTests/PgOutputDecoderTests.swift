@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluicePostgres
 import TestSupport
 import Testing

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import SluicePostgres
 import Testing
 
@@ -35,7 +36,7 @@ import Testing
             let file = try await store.allot(user: "ann", secret: [1])
             let origin = Origin(client: file.id, changeset: 1)
             let (begun, begin) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-            async let opening: ClientRecord = {
+            async let opening: ClientFile = {
                 for await _ in begun { break }
                 return try await store.open(id: file.id, secret: [1], user: "ann")
             }()
@@ -47,7 +48,7 @@ import Testing
                 for _ in 0..<20 { _ = try await pool.withSession(within: .seconds(2)) { try $0.query("SELECT 1") } }
                 transaction.finish(origin, time: .zero, base: .zero)
             }
-            #expect(try await opening.lastChangeset == 1)
+            #expect(try await opening.changeset == 1)
             await pool.close()
         }
     }
@@ -65,7 +66,7 @@ import Testing
                 transaction.finish(origin, time: .zero, base: .zero)
             }
             let opened = try await store.open(id: file.id, secret: [1], user: "ann")
-            #expect(opened.lastChangeset == 1 && opened.lastIngest == 2 && opened.refusedIngest == 2)
+            #expect(opened.changeset == 1 && opened.ingest == 2 && opened.refusedIngest == 2)
             // Nothing is recorded of a client that is gone.
             _ = try await fixture.sql("DELETE FROM sluice.client")
             try await store.recordIngest(id: file.id, number: 6, answer: [6])

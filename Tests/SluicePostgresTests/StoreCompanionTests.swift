@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceMerge
 import SluicePorts
 import SluicePostgres
 import SluiceValues
@@ -63,7 +64,7 @@ import Testing
             try await store.recordIngest(id: first.id, number: 7)
             try await store.recordIngest(id: first.id, number: 5)
             let opened = try await store.open(id: first.id, secret: [1, 2, 3], user: "ann")
-            #expect(opened.lastIngest == 7 && opened.lastChangeset == 0)
+            #expect(opened.ingest == 7 && opened.changeset == 0)
         }
     }
 
@@ -77,7 +78,7 @@ import Testing
                 try await connection.script("INSERT INTO sluice.app_schema (version, definition) VALUES (-1, '{}')")
             }
             let opened = try await store.open(id: file.id, secret: [1], user: "ann")
-            #expect(opened.lastChangeset == 0 && opened.lastIngest == 0 && opened.session == 0)
+            #expect(opened.changeset == 0 && opened.ingest == 0 && opened.session == 0)
             #expect(try await AppSchemaStore(pool: fixture.pool).newestVersion() == 0)
         }
     }
@@ -89,7 +90,7 @@ import Testing
             let origin = Origin(client: file.id, changeset: 1)
             // A write that is under way is waited for, and what the new session is told holds it.
             let (begun, begin) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-            async let opening: ClientRecord = {
+            async let opening: ClientFile = {
                 for await _ in begun { break }
                 return try await store.open(id: file.id, secret: [1], user: "ann")
             }()
@@ -100,7 +101,7 @@ import Testing
                 transaction.finish(origin, time: .zero, base: .zero)
             }
             let opened = try await opening
-            #expect(opened.lastChangeset == 1 && opened.session == file.session + 1)
+            #expect(opened.changeset == 1 && opened.session == file.session + 1)
             let next = Origin(client: file.id, changeset: 2)
             let error = await #expect(throws: SluiceError.self) {
                 try await fixture.rows.transaction { try $0.open($1, next, session: file.session) }
@@ -120,8 +121,8 @@ import Testing
                     "SELECT xid, (extract(epoch FROM timestamp) * 1000000)::bigint FROM pg_last_committed_xact()")
                 return HistoryAnchor(transaction: UInt32(try #require(now.int(0, 0))), commitTime: try #require(now.int(0, 1)))
             }
-            func open(_ position: HistoryAnchor?, _ point: HistoryAnchor?) async throws -> ClientRecord {
-                try await store.open(id: client.id, secret: [1], user: "ann", position: position, point: point)
+            func open(_ position: HistoryAnchor?, _ point: HistoryAnchor?) async throws -> ClientFile {
+                try await store.open(id: client.id, secret: [1], user: "ann", seen: SeenHistory(position: position, point: point))
             }
             let seen = try await witness()
             var another = seen
@@ -136,11 +137,11 @@ import Testing
             await connection.close()
             let nobody = HistoryAnchor(transaction: UInt32(try #require(failed.int(0, 0))), commitTime: seen.commitTime)
             for (position, point, found) in [
-                (seen, seen, (History.Finding.seen, History.Finding.seen)), (seen, another, (.seen, .unseen)),
-                (seen, future, (.seen, .unseen)), (nobody, nobody, (.forgotten, .forgotten)), (nil, nil, (.forgotten, .forgotten)),
+                (seen, seen, (true, true)), (seen, another, (true, false)), (seen, future, (true, false)), (nobody, nobody, (false, false)),
+                (nil, nil, (false, false)),
             ] {
                 let opened = try await open(position, point)
-                #expect((opened.position, opened.point) == found)
+                #expect((opened.isPositionProven, opened.isPointProven) == found)
             }
             for position in [another, future] {
                 let error = await #expect(throws: SluiceError.self) { try await open(position, seen) }
@@ -148,6 +149,7 @@ import Testing
                 #expect(try await History.find(position, fixture.pool) == .unseen)
             }
             #expect(try await History.find(seen, fixture.pool) == .seen)
+            #expect(try await History.find(nobody, fixture.pool) == .forgotten)
         }
     }
 
@@ -319,7 +321,7 @@ import Testing
 
     @Test func `what another program deleted is remembered as deleted, unless it was written since`() async throws {
         try await StoreFixture.with { fixture in
-            let memory = ForeignDeletionMemory(pool: fixture.pool)
+            let memory = PostgresExternalDeletes(pool: fixture.pool)
             func microseconds() async throws -> Int64 {
                 try await fixture.sql("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").int(0, 0) ?? 0
             }
@@ -337,13 +339,20 @@ import Testing
             let time = try await microseconds()
             try await insert(["again"])
             let keys: [Value] = [.int(7), .string("a \"quoted\""), .string("again"), .string("device"), .string("never there")]
+            // The clocks of a deletion by the server, one below the commit.
+            func clocks(_ lsn: UInt64) -> String {
+                let stamp = WriteStamp(time: HybridTime(milliseconds: time / 1_000), client: .server)
+                return Hex.encode(ObjectClocks(deletion: Deletion(stamp: stamp, lsn: LSN(rawValue: lsn)), isDeleted: true).encoded)
+            }
+            let (objects, all) = (clocks(0x20), clocks(0x30))
             for _ in 0..<2 {
                 try await memory.remember(
-                    keys.map { .init(type: "Item", key: $0, clocks: [0xab], lsn: LSN(rawValue: 0x20), commitTime: time) })
-                #expect(try await deleted() == ["7 0/20 ab", "a \"quoted\" 0/20 ab", "device 0/10 "])
+                    keys.map { ExternalDelete(type: "Item", key: $0, lsn: LSN(rawValue: 0x21), commitTime: time) })
+                #expect(try await deleted() == ["7 0/20 \(objects)", "a \"quoted\" 0/20 \(objects)", "device 0/10 "])
             }
-            try await memory.remember([.init(type: "Item", key: nil, clocks: [0xcd], lsn: LSN(rawValue: 0x30), commitTime: time)])
-            #expect(try await deleted() == ["7 0/20 ab", "a \"quoted\" 0/20 ab", "device 0/10 ", "stays 0/30 cd"])
+            try await memory.remember([ExternalDelete(type: "Item", key: nil, lsn: LSN(rawValue: 0x31), commitTime: time)])
+            #expect(
+                try await deleted() == ["7 0/20 \(objects)", "a \"quoted\" 0/20 \(objects)", "device 0/10 ", "stays 0/30 \(all)"])
         }
     }
 

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceMerge
 import SluicePorts
 import SluicePostgres
 import SluiceValues
@@ -147,5 +148,13 @@ func untilSeen<R>(_ read: () async throws -> R?) async throws -> R {
         if let result = try await read() { return result }
         try #require(ContinuousClock.now < deadline, "No snapshot sees everything that was committed before it.")
         try await Task.sleep(for: .milliseconds(5))
+    }
+}
+
+extension ObjectClocks {
+    /// Returns clocks that a test tells apart by their number.
+    static func mark(_ number: Int, deletedAt lsn: LSN? = nil) -> ObjectClocks {
+        let stamp = WriteStamp(time: HybridTime(milliseconds: Int64(number)), client: ClientID(rawValue: 1))
+        return ObjectClocks(created: stamp, deletion: lsn.map { Deletion(stamp: stamp, lsn: $0) }, isDeleted: lsn != nil)
     }
 }

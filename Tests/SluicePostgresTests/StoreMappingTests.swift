@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceMerge
 import SluicePorts
 import SluicePostgres
 import SluiceValues
@@ -14,11 +15,11 @@ import Testing
             let rows = PostgresRowStore(pool: fixture.pool, waiting: fixture.pool, log: DurableLog(pool: fixture.pool)) { _ in shape }
             let key = Value.objectId(ObjectIdentifierBytes(high: 9, low: 9))
             _ = try await rows.transaction { transaction, _ in
-                try transaction.write("Store", key: key, .insert(Row([key, .string("Oslo")])), clocks: [1])
-                try transaction.write("Store", key: key, .update([1: .string("Bergen")]), clocks: [2])
+                try transaction.write("Store", key: key, .insert(Row([key, .string("Oslo")])), clocks: .mark(1))
+                try transaction.write("Store", key: key, .update([1: .string("Bergen")]), clocks: .mark(2))
             }
             #expect(try await fixture.sql("SELECT \"the city\" FROM shop.\"od\"\"d\"")[0, 0] == "Bergen")
-            #expect(try await rows.transaction { try $0.load($1, "Store", keys: [key]) }.result[key]?.clocks == [2])
+            #expect(try await rows.transaction { try $0.load($1, "Store", keys: [key]) }.result[key]?.clocks == .mark(2))
         }
     }
 

@@ -1,6 +1,5 @@
 import Foundation
 import SluiceSDK
-import SluiceValues
 import Testing
 
 class Parcel: Object, Codable {

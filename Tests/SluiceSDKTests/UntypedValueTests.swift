@@ -1,6 +1,5 @@
 import Foundation
 import SluiceSDK
-import SluiceValues
 import Testing
 
 /// What apps hand over as `Any`: numbers of every type, and what Foundation reads from JSON.

@@ -119,34 +119,4 @@ import Testing
             #expect(throws: SluiceError.self) { try bytes.withUnsafeBytes { try ChangeRecordCodec(Samples.schema).decode($0) } }
         }
     }
-
-    @Test(arguments: seeds)
-    func `progress agrees with the generated code both ways`(seed: UInt64) throws {
-        var samples = Samples(seed: seed)
-        let progress = LogProgress(
-            lsn: LSN(rawValue: samples.word()), commitTime: Int64(bitPattern: samples.word()),
-            grown: (0..<samples.below(5)).map { _ in
-                PartitionEnd(topic: samples.text(), partition: Int32(samples.below(100)), end: Int64(bitPattern: samples.word()))
-            }, since: LSN(rawValue: samples.word()), completeSince: LSN(rawValue: samples.word()),
-            witness: samples.below(2) == 0 ? nil : HistoryAnchor(transaction: 3 + UInt32(samples.below(1_000_000)), commitTime: 5),
-            writeTime: HybridTime(rawValue: samples.word()))
-        let reference = PBProgress.with {
-            $0.lsn = progress.lsn.rawValue
-            $0.commitTime = progress.commitTime
-            $0.since = progress.since.rawValue
-            $0.completeSince = progress.completeSince.rawValue
-            $0.writeTime = progress.writeTime.rawValue
-            $0.witness = .init(progress.witness?.bytes ?? [])
-            $0.grown = progress.grown.map { grown in
-                PBPartitionOffset.with {
-                    $0.topic = grown.topic
-                    $0.partition = grown.partition
-                    $0.end = grown.end
-                }
-            }
-        }
-        let bytes = ProgressCodec.encode(progress)
-        #expect(try generated(reference) == bytes, "seed \(seed)")
-        #expect(try bytes.withUnsafeBytes { try ProgressCodec.decode($0) } == progress, "seed \(seed)")
-    }
 }

@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import SluiceCore
 import SluicePluginHost
+import SluicePorts
 import SluiceValues
 
 /// Measures calls of a plugin in its own sandboxed process, in turn with the same plugin in this process. Needs no server.

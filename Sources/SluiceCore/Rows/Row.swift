@@ -265,3 +265,8 @@ extension RowBuffer {
         return endRow()
     }
 }
+
+extension Row {
+    /// Creates a row from values by property name. A missing value is absent.
+    package init(_ values: [String: Value], of type: ObjectType) { self.init(type.properties.map { values[$0.name] }) }
+}

@@ -40,6 +40,25 @@ package struct AppConfiguration: Sendable {
         package var userIDField: String
     }
 
+    /// The settings of logins.
+    package struct Users: Hashable, Sendable {
+        package var providers: [AuthProvider]
+        package var customData: CustomUserData?
+        /// The lifetime of refresh tokens, in seconds.
+        package var refreshTokenLifetime: Int
+    }
+
+    /// The settings of sync.
+    package struct Sync: Hashable, Sendable {
+        /// `false` if `"state": "disabled"` pauses sync.
+        package var isEnabled = true
+        package var isDevelopmentMode = false
+        /// `true` if a client may upload its pending changesets in a client reset.
+        package var isRecoveryAllowed = true
+        /// The days for which the gateway keeps merge data for an offline client replica.
+        package var maximumOfflineDays = Limits.clientMemoryDays
+    }
+
     /// An entry of `plugins.json`.
     package struct ListedPlugin: Hashable, Sendable {
         /// The path as listed: relative to the app directory, absolute, or, without a slash, a plugin that ships with the gateway.
@@ -68,39 +87,31 @@ package struct AppConfiguration: Sendable {
     /// The table of each top-level and asymmetric class.
     package var tables: [String: Table]
     /// The time partitions of asymmetric classes.
-    package var partitions: [String: TimePartitions]
-    package var queryableFields: QueryableFields
-    package var authProviders: [AuthProvider]
-    package var customUserData: CustomUserData?
+    package var partitions: [String: TimePartitions] = [:]
+    package var queryableFields = QueryableFields()
+    package var users: Users
+    package var sync: Sync
     /// The values of `values/*.json` and of the environment, by name.
-    package var values: [String: JSON]
+    package var values: [String: JSON] = [:]
     /// The value of `%%environment.tag`.
     package var environmentTag: String
-    /// The lifetime of refresh tokens, in seconds.
-    package var refreshTokenLifetime: Int
-    package var isDevelopmentMode: Bool
-    /// `false` if `"state": "disabled"` pauses sync.
-    package var isSyncEnabled: Bool
-    /// `true` if a client may upload its pending changesets in a client reset.
-    package var isRecoveryAllowed: Bool
-    /// The days for which the gateway keeps merge data for an offline client replica.
-    package var maximumOfflineDays = Limits.clientMemoryDays
     /// The plugins in the order of the chain.
     package var plugins: [ListedPlugin] = []
     /// The text of every file by its path in the directory, for the configuration of plugins.
     package var files: [String: String]
     /// The parts of the directory without effect, one sentence each. A gateway logs them at its start and `sluice schema diff` prints
     /// them.
-    package var notes: [String]
+    package var notes: [String] = []
 
     /// An app without a directory. The first client adds its classes.
     package static let development = AppConfiguration(
-        appID: "dev", name: "dev", schema: Schema([]), tables: [:], partitions: [:], queryableFields: QueryableFields(),
-        authProviders: [AuthProvider(type: "anon-user", isEnabled: true), AuthProvider(type: "local-userpass", isEnabled: true)],
-        customUserData: nil, values: [:], environmentTag: "", refreshTokenLifetime: 60 * 86_400, isDevelopmentMode: true,
-        isSyncEnabled: true, isRecoveryAllowed: true, files: [:], notes: [])
+        appID: "dev", name: "dev", schema: Schema([]), tables: [:],
+        users: Users(
+            providers: [AuthProvider(type: "anon-user", isEnabled: true), AuthProvider(type: "local-userpass", isEnabled: true)],
+            refreshTokenLifetime: 60 * 86_400),
+        sync: Sync(isDevelopmentMode: true), environmentTag: "", files: [:])
 
-    package func isEnabled(provider type: String) -> Bool { authProviders.contains { $0.type == type && $0.isEnabled } }
+    package func isEnabled(provider type: String) -> Bool { users.providers.contains { $0.type == type && $0.isEnabled } }
 }
 
 /// A problem in an app directory.
@@ -140,7 +151,7 @@ package struct AppDirectoryError: SluiceErrorConvertible, CustomStringConvertibl
 extension CustomDataTable {
     /// Returns the columns of the app's table for custom data; nil if it names none, or it does not exist.
     package func columns(of app: AppConfiguration) async throws -> [String]? {
-        guard let custom = app.customUserData else { return nil }
+        guard let custom = app.users.customData else { return nil }
         return try await columns(schema: custom.table.schema, table: custom.table.name, userID: custom.userIDField)
     }
 }

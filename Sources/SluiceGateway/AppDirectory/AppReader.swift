@@ -31,14 +31,15 @@ struct AppReader {
         let queryable = isSchemaWhole ? sync.queryable(settings, in: result) : QueryableFields()
         let auth = AuthReader(list: list)
         guard let main, list.problems.isEmpty else { return nil }
+        let users = AppConfiguration.Users(
+            providers: trees["auth/providers.json"].map(auth.providers) ?? [],
+            customData: trees["auth/custom_user_data.json"].flatMap(auth.customUserData), refreshTokenLifetime: main.refreshTokenLifetime)
         var configuration = AppConfiguration(
-            appID: main.id, name: main.name, schema: result.schema, tables: result.tables, partitions: partitions,
-            queryableFields: queryable,
-            authProviders: trees["auth/providers.json"].map(auth.providers) ?? [],
-            customUserData: trees["auth/custom_user_data.json"].flatMap(auth.customUserData), values: values(environment: main.environment),
-            environmentTag: main.environment, refreshTokenLifetime: main.refreshTokenLifetime,
-            isDevelopmentMode: settings.isDevelopmentMode, isSyncEnabled: settings.isEnabled,
-            isRecoveryAllowed: settings.isRecoveryAllowed, maximumOfflineDays: settings.maximumOfflineDays, files: files, notes: [])
+            appID: main.id, name: main.name, schema: result.schema, tables: result.tables, users: users, sync: settings.sync,
+            environmentTag: main.environment, files: files)
+        configuration.partitions = partitions
+        configuration.queryableFields = queryable
+        configuration.values = values(environment: main.environment)
         if trees["auth/providers.json"] == nil { list.notes.append("auth/providers.json is missing: logins are disabled.") }
         configuration.plugins = trees[PluginListReader.file].map(PluginListReader(list: list).read) ?? []
         configuration.notes = list.notes

@@ -9,10 +9,7 @@ struct SyncReader {
     struct Settings {
         var serviceName: String?
         var serviceNameNode: ConfigNode?
-        var isEnabled = true
-        var isDevelopmentMode = false
-        var isRecoveryAllowed = true
-        var maximumOfflineDays = Limits.clientMemoryDays
+        var sync = AppConfiguration.Sync()
         var global: ConfigNode?
         var byCollection: ConfigNode?
         var indexed: ConfigNode?
@@ -46,10 +43,11 @@ struct SyncReader {
         }
         return Settings(
             serviceName: members["service_name"]?.string, serviceNameNode: members["service_name"],
-            isEnabled: members["state"]?.json.string ?? "enabled" == "enabled",
-            isDevelopmentMode: members["development_mode_enabled"]?.bool ?? false,
-            isRecoveryAllowed: !(members["is_recovery_mode_disabled"]?.bool ?? false),
-            maximumOfflineDays: members["client_max_offline_days"]?.int.map { Int(clamping: $0) } ?? Limits.clientMemoryDays,
+            sync: AppConfiguration.Sync(
+                isEnabled: members["state"]?.json.string ?? "enabled" == "enabled",
+                isDevelopmentMode: members["development_mode_enabled"]?.bool ?? false,
+                isRecoveryAllowed: !(members["is_recovery_mode_disabled"]?.bool ?? false),
+                maximumOfflineDays: members["client_max_offline_days"]?.int.map { Int(clamping: $0) } ?? Limits.clientMemoryDays),
             global: members["queryable_fields_names"], byCollection: members["collection_queryable_fields_names"],
             indexed: members["indexed_queryable_fields_names"],
             asymmetric: members["asymmetric_tables"])

@@ -1,4 +1,3 @@
-package import SluiceCore
 package import SluicePorts
 import SluiceValues
 

@@ -25,11 +25,11 @@ package struct GatewayAccess: Sendable {
         try await PostgresError.translating { try await followCustomData(app, pool, logger) }
         let directory = PostgresUsers(pool: pool)
         let watch = try await UserWatch(UserChangeStore(pool: pool), environment: environment, logger: logger)
-        let providers = Set(app.authProviders.filter(\.isEnabled).map(\.type))
+        let providers = Set(app.users.providers.filter(\.isEnabled).map(\.type))
         let users = UserService(
             directory: directory, tokens: tokens,
             settings: .init(
-                providers: providers, refreshTokenLifetime: Int64(app.refreshTokenLifetime), exemptsLoopback: isDevelopment),
+                providers: providers, refreshTokenLifetime: Int64(app.users.refreshTokenLifetime), exemptsLoopback: isDevelopment),
             passwords: PasswordHasher(cost: passwordCost), environment: environment,
             changed: { _, _ in await watch.look() })
         return GatewayAccess(
@@ -40,7 +40,7 @@ package struct GatewayAccess: Sendable {
     /// Takes custom data from the app's collection if it names one, and from the admin API otherwise.
     private static func followCustomData(_ app: AppConfiguration, _ pool: PostgresPool, _ logger: Logger) async throws {
         let follower = CustomDataTable(pool: pool)
-        guard let custom = app.customUserData else { return try await follower.unfollow() }
+        guard let custom = app.users.customData else { return try await follower.unfollow() }
         let table = custom.table
         if try await follower.follow(schema: table.schema, table: table.name, userID: custom.userIDField) { return }
         logger.warning(

@@ -40,7 +40,7 @@ extension GatewayBuilder {
     func cleaningServices(_ stores: GatewayParts.Stores, _ publishing: Publishing, _ letters: DeadLetterStore) -> [any Service] {
         let (idempotency, schemaWatch) = (stores.idempotency, publishing.schemaWatch)
         let housekeeping = Housekeeping(
-            clients: ClientStore(pool: pool), offlineDays: app.maximumOfflineDays, letters: letters, hasTopic: outside.kafka != nil,
+            clients: ClientStore(pool: pool), offlineDays: app.sync.maximumOfflineDays, letters: letters, hasTopic: outside.kafka != nil,
             writes: WriteRejectionStore(pool: pool), audit: stores.audit, environment: environment, logger: logger)
         var services: [any Service] = [BackgroundService("idempotency") { try await idempotency.prune() }]
         if !configuration.isDevelopment { services.append(BackgroundService("schema") { try await schemaWatch.run() }) }

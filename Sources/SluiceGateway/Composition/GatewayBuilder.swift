@@ -162,7 +162,7 @@ struct GatewayBuilder {
                 bound: { [bounds = tables.bounds] in bounds[$0].current }),
             ingest: TimedIntake(ingest.intake, metrics: outside.metrics, environment: environment), feed: delivery.feed,
             fanout: delivery.fanout, resume: delivery.resume, layout: schema, frames: delivery.frames, environment: environment,
-            logger: logger, isRecoveryAllowed: app.isRecoveryAllowed, observer: delivery.watch, sealer: access.sealer)
+            logger: logger, isRecoveryAllowed: app.sync.isRecoveryAllowed, observer: delivery.watch, sealer: access.sealer)
     }
 
     private func writes(_ model: Model) -> PostgresWrites {
@@ -184,7 +184,7 @@ struct GatewayBuilder {
             conninfo: configuration.postgres, names: outside.names,
             tables: { TableCatalog(schema: $0, places: tables.places).tables }, bounds: tables.bounds, pool: pool, logger: logger)
         let publisher = Publisher(
-            source: source, deletions: PostgresForeignDeletions(pool: pool), log: log, authority: schema, layouts: schema, topics: topics,
+            source: source, deletions: PostgresExternalDeletes(pool: pool), log: log, authority: schema, layouts: schema, topics: topics,
             environment: environment, logger: logger, catchUp: schemaWatch.catchUp, report: watch.report)
         return Publishing(publisher: publisher, schemaWatch: schemaWatch, recordBounds: recordBounds, watch: watch)
     }

@@ -24,7 +24,7 @@ struct GatewayServers: Sendable {
         quiet.logLevel = .critical
         let appID = configuration.app.appID
         let sessions = SessionService(
-            services: parts.sessionServices, watch: parts.watch, isEnabled: configuration.app.isSyncEnabled)
+            services: parts.sessionServices, watch: parts.watch, isEnabled: configuration.app.sync.isEnabled)
         self.sessions = sessions
         let path = WireProtocol.path(app: appID)
         let network = configuration.network

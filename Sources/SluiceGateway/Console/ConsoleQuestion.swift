@@ -67,7 +67,7 @@ extension ConsoleQuestion {
             fields: [
                 Field(name: "user", label: "User, by id or e-mail"), Field(name: "type", label: "Class"),
                 Field(name: "id", label: "Primary key of the object"),
-            ], environment: explainer.environment
+            ], environment: explainer.services.environment
         ) { asked in
             try await explainer.explain(user: asked["user"] ?? "", type: asked["type"] ?? "", id: asked["id"] ?? "").reasons
         }

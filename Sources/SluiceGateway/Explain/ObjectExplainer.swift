@@ -11,10 +11,7 @@ import Synchronization
 /// It combines the row, the rules in use, the user's sessions on this gateway and the write rejections for the object.
 struct ObjectExplainer: Sendable {
     let users: any UserDirectory
-    let authority: any SchemaAuthority
-    let rules: any Rules
-    let snapshots: any SnapshotStore
-    let environment: any Environment
+    let services: SessionServices
     let sessions: SessionService
     let quarantine: QuarantineKeeper
     let rejected: WriteRejectionStore
@@ -30,7 +27,7 @@ struct ObjectExplainer: Sendable {
     ///   - id: The primary key, in the form of `keyText`.
     /// - Throws: `userNotFound`; `unknownType`; `badRequest` for an invalid key.
     func explain(user name: String, type: String, id: String) async throws -> ObjectExplanation {
-        let schema = authority.current().schema
+        let schema = services.authority.current().schema
         guard let index = schema.types.firstIndex(where: { $0.name == type && $0.kind == .topLevel }) else {
             throw SluiceError(
                 .unknownType, "The schema has no top-level class '\(type)'.",
@@ -38,7 +35,7 @@ struct ObjectExplainer: Sendable {
         }
         let key = try Self.key(id, of: schema.types[index])
         let account = try await users.account(calledOrMailed: name)
-        let plan = try await Result.of { try await rules.openSession(user: account.context, types: [type]) }
+        let plan = try await Result.of { try await services.rules.openSession(user: account.context, types: [type]) }
         let subject = Subject(schema: schema, type: schema.types[index], key: key, row: try await row(key, of: schema.types[index]))
         let unfit = subject.row == nil ? try await quarantine.reason(type: type, key: key.keyText) : nil
         var asked: [AskedSession] = []
@@ -46,7 +43,7 @@ struct ObjectExplainer: Sendable {
             let narrowed = try await Result.of { () async throws -> Narrowed in
                 // The whole set, as the session passes it: rules may depend on all of its queries.
                 let texts =
-                    status.inquiry.isEmpty ? [] : try await rules.checkSubscription(user: account.context, queries: status.inquiry)
+                    status.inquiry.isEmpty ? [] : try await services.rules.checkSubscription(user: account.context, queries: status.inquiry)
                 return Narrowed(queries: status.own.map { texts[$0] }, included: status.included.map { texts[$0] })
             }
             asked.append(AskedSession(status: status, narrowed: narrowed))
@@ -103,8 +100,8 @@ struct ObjectExplainer: Sendable {
     private func row(_ key: Value, of type: ObjectType) async throws -> Row? {
         let predicate = Predicate.any(of: [key], in: type.primaryKey ?? 0, of: type)
         let sink = RowSink()
-        _ = try await SnapshotPatience.retry(environment) {
-            try await snapshots.read([SnapshotQuery(type: type, predicate: predicate)], into: sink)
+        _ = try await SnapshotPatience.retry(services.environment) {
+            try await services.snapshots.read([SnapshotQuery(type: type, predicate: predicate)], into: sink)
         }
         return sink.row
     }

@@ -33,7 +33,8 @@ struct SubscriptionExplainer: Sendable {
         var explanation = SubscriptionExplanation(
             user: account.email ?? account.id, type: model, asked: asked.canonicalText, plan: plan, narrowed: narrowed,
             whole: whole.canonicalText, sql: QuerySQL(try Query.parse(whole.canonicalText).bind(to: model, in: app.schema), .postgres),
-            entries: whole.indexForm(indexedProperty: app.fields.indexedProperty(of: model)), indexed: app.fields.indexed)
+            index: SubscriptionExplanation.IndexForm(
+                entries: whole.indexForm(indexedProperty: app.fields.indexedProperty(of: model)), field: app.fields.indexed))
         (explanation.expected, explanation.counted) = try await count(whole, model)
         return explanation
     }
@@ -105,6 +106,13 @@ struct SubscriptionExplanation: Sendable {
         case unkeyed
     }
 
+    /// The entries of the condition in the predicate index.
+    struct IndexForm: Sendable {
+        var entries: [IndexEntry]
+        /// The indexed queryable field; nil if the app has none.
+        var field: String?
+    }
+
     var user: String
     var type: ObjectType
     var asked: String
@@ -112,10 +120,11 @@ struct SubscriptionExplanation: Sendable {
     var narrowed: String
     var whole: String
     var sql: QuerySQL
-    var entries: [IndexEntry]
-    var indexed: String?
+    var index: IndexForm
     var expected = 0
     var counted: Int?
+
+    private var entries: [IndexEntry] { index.entries }
 
     private var cost: Cost { entries.isEmpty ? .nothing : entries.contains { $0.key == nil } ? .unkeyed : .keyed }
 
@@ -132,7 +141,7 @@ struct SubscriptionExplanation: Sendable {
         if !hidden.isEmpty { lines.append("    without the fields \(hidden.joined(separator: ", ")), which count as null in the query") }
         if narrowed != "TRUEPREDICATE" { lines += ["narrowed by plugins", "    \(narrowed)"] }
         lines += ["condition", "    \(whole)", "PostgreSQL"] + sql.lines.map { "    \($0)" }
-        lines.append("index form" + (indexed.map { ", by \($0)" } ?? ", without an indexed field"))
+        lines.append("index form" + (index.field.map { ", by \($0)" } ?? ", without an indexed field"))
         for entry in entries.prefix(Self.shownEntries) {
             lines.append("    \(entry.key.map { "key \(ExtendedJSON.json($0).text)" } ?? "every row"): \(condition(entry))")
         }
@@ -141,7 +150,7 @@ struct SubscriptionExplanation: Sendable {
         switch cost {
         case .nothing: lines.append("    nothing: no row satisfies it")
         case .keyed:
-            lines.append("    keyed: tested for \(entries.count) value\(entries.count == 1 ? "" : "s") of \(indexed ?? "") only")
+            lines.append("    keyed: tested for \(entries.count) value\(entries.count == 1 ? "" : "s") of \(index.field ?? "") only")
         case .unkeyed: lines.append("    unkeyed: every change of \(type.name) is tested, and all its partitions are read")
         }
         return lines

@@ -66,10 +66,8 @@ struct AdminRoutes: Sendable {
     }
 
     private var objectExplainer: ObjectExplainer {
-        let services = parts.sessionServices
-        return ObjectExplainer(
-            users: parts.access.users.directory, authority: services.authority, rules: services.rules, snapshots: services.snapshots,
-            environment: services.environment, sessions: sessions, quarantine: parts.quarantine,
+        ObjectExplainer(
+            users: parts.access.users.directory, services: parts.sessionServices, sessions: sessions, quarantine: parts.quarantine,
             rejected: WriteRejectionStore(pool: parts.pools.main), clients: ClientStore(pool: parts.pools.main))
     }
 

@@ -43,6 +43,7 @@ struct IngestRoutes: Sendable {
         let review = RightsReview(environment: services.environment) {
             try await self.rights(of: try await self.user(of: sender), type, schema)
         }
+        let body = Body(form: form, type: type, schema: schema, rights: rights, review: review, intake: services.ingest, gate: gate)
         // Authentication precedes the gate: unauthenticated requests must not occupy its places.
         let pass = try gate.enter()
         let lease: IdempotencyKeys.Lease?
@@ -50,17 +51,14 @@ struct IngestRoutes: Sendable {
         case .first(let mine): lease = mine
         case nil: lease = nil
         case .repeated(let answer):
-            let run = try IngestRun(
-                form, type: type, schema: schema, rights: rights, review: review, intake: services.ingest, gate: gate)
+            let run = try body.run()
             try await run.skip(request.body)
             try IdempotencyKeys.check(answer, type: name, body: run.digest)
             // Keeps the place in the gate until the body has been read.
             withExtendedLifetime(pass) {}
             return IngestAnswer.replay(answer, isStreamed: IngestAnswer.isStreamed(request))
         }
-        let work = Work(
-            form: form, type: type, schema: schema, rights: rights, review: review, intake: services.ingest, gate: gate, pass: pass,
-            lease: lease, logger: services.logger)
+        let work = Work(body: body, pass: pass, lease: lease, logger: services.logger)
         return IngestAnswer.isStreamed(request) ? stream(request, work) : IngestAnswer.response(try await work.run(request.body) { _ in })
     }
 
@@ -75,8 +73,8 @@ struct IngestRoutes: Sendable {
             })
     }
 
-    /// An admitted request.
-    private struct Work: Sendable {
+    /// A body to read, with the rights of its sender.
+    private struct Body: Sendable {
         let form: IngestForm
         let type: ObjectType
         let schema: Schema
@@ -84,15 +82,25 @@ struct IngestRoutes: Sendable {
         let review: RightsReview
         let intake: any IngestIntake
         let gate: IngestGate
+
+        func run() throws(SluiceError) -> IngestRun {
+            try IngestRun(form, type: type, schema: schema, rights: rights, review: review, intake: intake, gate: gate)
+        }
+    }
+
+    /// An admitted request.
+    private struct Work: Sendable {
+        let body: Body
         let pass: IngestGate.Pass
         let lease: IdempotencyKeys.Lease?
         let logger: Logger
 
-        @concurrent func run(_ body: RequestBody, each: @concurrent ([IngestResult]) async throws -> Void) async throws -> IngestSummary {
+        @concurrent func run(
+            _ content: RequestBody, each: @concurrent ([IngestResult]) async throws -> Void
+        ) async throws -> IngestSummary {
             do {
-                let run = try IngestRun(
-                    form, type: type, schema: schema, rights: rights, review: review, intake: intake, gate: gate)
-                try await run.run(body) { results in
+                let run = try body.run()
+                try await run.run(content) { results in
                     try await lease?.renew()
                     try await each(results)
                 }
@@ -100,7 +108,7 @@ struct IngestRoutes: Sendable {
                     // The answer withholds the cause.
                     logger.error(
                         "A body of objects was not stored completely.",
-                        metadata: ["type": "\(type.name)", "error": .string(failure.description)])
+                        metadata: ["type": "\(body.type.name)", "error": .string(failure.description)])
                 }
                 await lease?.finish(run.summary, body: run.digest)
                 return run.summary

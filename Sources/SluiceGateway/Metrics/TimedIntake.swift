@@ -14,9 +14,9 @@ struct TimedIntake: IngestIntake {
         seconds = metrics.histogram(.ingestSeconds)
     }
 
-    func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [WriteRejection] {
+    func submit(_ objects: [ObjectChange], from sender: String, permissions: SessionPermissions) async throws -> [WriteRejection] {
         let begin = environment.monotonicNanoseconds()
-        let refused = try await intake.submit(objects, from: sender, plan: plan, schema: schema)
+        let refused = try await intake.submit(objects, from: sender, permissions: permissions)
         seconds.observe(nanoseconds: environment.monotonicNanoseconds() - begin)
         return refused
     }

@@ -1,5 +1,6 @@
 import Logging
 import SluiceCore
+import SluicePorts
 import SluicePostgres
 import Synchronization
 

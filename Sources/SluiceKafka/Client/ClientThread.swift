@@ -1,3 +1,4 @@
+import Dispatch
 import SluiceCore
 
 #if canImport(Glibc)
@@ -39,4 +40,17 @@ private func runThreadBody(_ context: UnsafeMutableRawPointer?) -> UnsafeMutable
     let work = unsafe Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue()
     work.body()
     return nil
+}
+
+/// A serial queue for blocking calls. Callers await the result without holding a thread of the cooperative pool.
+struct BlockingQueue: Sendable {
+    private let queue: DispatchQueue
+
+    init(label: String) { queue = DispatchQueue(label: label) }
+
+    func run<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async { continuation.resume(with: Result(catching: body)) }
+        }
+    }
 }

@@ -1,6 +1,7 @@
 import SluiceCore
 import SluicePorts
 import SluiceQuery
+import SluiceValues
 
 /// A client's write to one object, merged with the stored state.
 struct IntendedWrite {

@@ -20,20 +20,3 @@ struct ChangeHeaderReader {
         }
     }
 }
-
-extension ProgressRecord {
-    init(_ message: LogProgress) {
-        self.init(
-            lsn: message.lsn, commitTime: message.commitTime,
-            grown: Dictionary(
-                message.grown.map { (LogPartition($0.topic, $0.partition), $0.end) }, uniquingKeysWith: { max($0, $1) }),
-            since: message.since, completeSince: message.completeSince, witness: message.witness, writeTime: message.writeTime)
-    }
-
-    var message: LogProgress {
-        LogProgress(
-            lsn: lsn, commitTime: commitTime,
-            grown: grown.map { PartitionEnd(topic: $0.key.topic, partition: $0.key.partition, end: $0.value) }, since: since,
-            completeSince: completeSince, witness: witness, writeTime: writeTime)
-    }
-}

@@ -1,7 +1,6 @@
 package import Logging
 package import SluiceCore
 package import SluicePorts
-import SluiceWire
 
 /// Reads the partitions that this gateway's sessions need, and delivers their changes once the watermark has passed them.
 ///
@@ -133,7 +132,7 @@ package actor Feed {
                     continue
                 }
                 // At the start, the known progress may be old, and a loss concerns no session.
-                if !state.progress(ProgressRecord(progress)), !state.assigned.isEmpty {
+                if !state.progress(progress), !state.assigned.isEmpty {
                     logger.warning(
                         "Commits are missing in the log: all sessions start again.",
                         metadata: ["code": "\(ErrorCode.logGap.rawValue)"])

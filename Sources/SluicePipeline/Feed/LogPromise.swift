@@ -1,6 +1,5 @@
 import SluiceCore
 import SluicePorts
-import SluiceWire
 
 /// The newest progress record, and the announced end of each partition.
 ///
@@ -15,18 +14,18 @@ struct LogPromise: Sendable {
     static let patience: UInt64 = 10_000
 
     /// The newest progress record; `nil` if the log has none.
-    private(set) var last: LogProgress?
+    private(set) var last: ProgressRecord?
     /// The highest announced LSN.
     private(set) var highest: LSN = .zero
     /// The announced end of each partition.
     private(set) var ends: [LogPartition: Int64] = [:]
 
     /// Adds the next progress record, in log order.
-    mutating func add(_ record: LogProgress) {
+    mutating func add(_ record: ProgressRecord) {
         last = record
         highest = max(highest, record.lsn)
         // The newest record wins even if its end is lower: after a loss, offsets are assigned again.
-        for grown in record.grown { ends[LogPartition(grown.topic, grown.partition)] = grown.end }
+        ends.merge(record.grown) { _, end in end }
     }
 
     /// Returns the partitions that are shorter than announced.

@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluicePorts
 
 /// The order of questions to the ingest rules, as a pure state machine. Objects that make the rules fail do not delay the others.
 ///

@@ -6,18 +6,14 @@ import SluiceValues
 package enum IngestCheck {
     /// Splits a client's objects into acceptable and rejected ones, each rejection with its reason.
     static func split(
-        _ objects: [ObjectChange], plan: SessionPlan, schema: AppSchema
+        _ objects: [ObjectChange], permissions: SessionPermissions
     ) -> (accepted: [(change: ObjectChange, json: [UInt8])], refused: [WriteRejection]) {
         var accepted: [(ObjectChange, [UInt8])] = []
         var refused: [WriteRejection] = []
-        var rights: [String: IngestRights] = [:]
         for object in objects {
             let name = object.object.type
-            if rights[name] == nil, let type = schema.schema[name], type.kind == .asymmetric {
-                rights[name] = IngestRights(plan[name], type: type, schema: schema.schema)
-            }
-            let json = ExtendedJSON.json(document(object, schema.schema)).utf8
-            guard let refusal = refusal(of: object, rights[name]) ?? tooLarge(json, name) else {
+            let json = ExtendedJSON.json(document(object, permissions.schema.schema)).utf8
+            guard let refusal = refusal(of: object, permissions.ingest(name)) ?? tooLarge(json, name) else {
                 accepted.append((object, json))
                 continue
             }

@@ -7,7 +7,7 @@ package protocol IngestIntake: Sendable {
     /// Rejects, one by one, objects that the session may not insert, that misfit their class, or that are too large for the log. The
     /// caller stores the rejected ones through `keep`.
     /// - Parameter sender: The source to record with a dead letter.
-    func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [WriteRejection]
+    func submit(_ objects: [ObjectChange], from sender: String, permissions: SessionPermissions) async throws -> [WriteRejection]
     /// Stores rejected objects of a client message. They are among the dead letters when this returns.
     func keep(_ refused: [WriteRejection], from sender: String, schema: Schema) async throws
     /// Accepts objects of one class as JSON texts, from HTTP.
@@ -43,9 +43,9 @@ package final class LogIntake: IngestIntake {
     }
 
     package func submit(
-        _ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema
+        _ objects: [ObjectChange], from sender: String, permissions: SessionPermissions
     ) async throws -> [WriteRejection] {
-        let (accepted, refused) = IngestCheck.split(objects, plan: plan, schema: schema)
+        let (accepted, refused) = IngestCheck.split(objects, permissions: permissions)
         let outcomes = try await append(accepted.map { Entry(type: $0.change.object.type, key: $0.change.object.key, json: $0.json) })
         let tooLarge = zip(accepted, outcomes).compactMap { accepted, outcome -> WriteRejection? in
             guard case .failure(let error) = outcome else { return nil }
@@ -130,9 +130,9 @@ package final class DirectIntake: IngestIntake {
     }
 
     package func submit(
-        _ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema
+        _ objects: [ObjectChange], from sender: String, permissions: SessionPermissions
     ) async throws -> [WriteRejection] {
-        let (accepted, refused) = IngestCheck.split(objects, plan: plan, schema: schema)
+        let (accepted, refused) = IngestCheck.split(objects, permissions: permissions)
         for (type, objects) in Dictionary(grouping: accepted, by: \.change.object.type) {
             try await write(objects.map(\.json), of: type, from: sender)
         }

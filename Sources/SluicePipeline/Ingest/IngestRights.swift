@@ -1,7 +1,9 @@
 package import SluiceCore
+package import SluicePorts
 import SluiceQuery
+import SluiceValues
 
-/// A user's rights to insert into an asymmetric class, bound once for a request and checked against each object.
+/// A user's rights to insert into an asymmetric class, bound once for each answer of the rules and checked against each object.
 ///
 /// Costs nothing if the role's write filter accepts everything and all fields are writable.
 package struct IngestRights: Sendable {
@@ -18,11 +20,16 @@ package struct IngestRights: Sendable {
     private let forbidden: [Int]
 
     package init(_ plan: TypePlan, type: ObjectType, schema: Schema) {
+        self.init(plan, type: type, write: Result { () throws(SluiceError) in try Query.parse(plan.write).predicate(on: type, in: schema) })
+    }
+
+    /// - Parameter write: The bound predicate of `plan.write`, or the reason why it is no query of the class.
+    init(_ plan: TypePlan, type: ObjectType, write: Result<Predicate, SluiceError>) {
         self.type = type
         role = plan.role
         isGranted = plan.insert && plan.write != TypePlan.denied.write
         do throws(SluiceError) {
-            filter = !isGranted || plan.write == TypePlan.open.write ? nil : try Query.parse(plan.write).predicate(on: type, in: schema)
+            filter = !isGranted || plan.write == TypePlan.open.write ? nil : try write.get()
             unusable = nil
         } catch {
             filter = nil

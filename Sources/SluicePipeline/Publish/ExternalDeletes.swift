@@ -3,7 +3,7 @@ import SluicePorts
 
 extension CaptureBatch {
     /// Returns the external deletes of the batch, the last one of each object. A row that only ceased to fit its class is not deleted.
-    func foreignDeletions(_ types: [ObjectType]) -> [ExternalDelete] {
+    func externalDeletes(_ types: [ObjectType]) -> [ExternalDelete] {
         var objects: [String: [Value: ExternalDelete]] = [:]
         var classes: [ExternalDelete] = []
         var misfits: Set<Position>?

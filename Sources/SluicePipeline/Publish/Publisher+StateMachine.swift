@@ -1,6 +1,5 @@
-package import SluiceCore
-package import SluicePorts
-import SluiceWire
+import SluiceCore
+import SluicePorts
 
 /// The publisher's state of the change log: the end of each partition and the announced progress. Pure.
 struct PublisherState {
@@ -144,33 +143,5 @@ struct PublisherState {
         return ProgressRecord(
             lsn: reached, commitTime: commitTime, grown: grown, since: since, completeSince: completeSince, witness: witness,
             writeTime: writeTime)
-    }
-}
-
-/// A progress record: "up to this LSN the log has everything, below these offsets".
-package struct ProgressRecord: Sendable {
-    package var lsn: LSN
-    package var commitTime: Int64
-    package var grown: [LogPartition: Int64]
-    /// The LSN from which no change is missing; zero if unknown.
-    package var since: LSN
-    /// The start of the range up to `lsn` in which no commit is missing; zero if unknown.
-    package var completeSince: LSN
-    /// The last transaction known up to `lsn`.
-    package var witness: HistoryAnchor?
-    /// The latest time of a client's write up to `lsn`; zero if there is none.
-    package var writeTime: HybridTime
-
-    package init(
-        lsn: LSN, commitTime: Int64, grown: [LogPartition: Int64], since: LSN, completeSince: LSN = .zero, witness: HistoryAnchor? = nil,
-        writeTime: HybridTime = .zero
-    ) {
-        self.lsn = lsn
-        self.commitTime = commitTime
-        self.grown = grown
-        self.since = since
-        self.completeSince = completeSince
-        self.witness = witness
-        self.writeTime = writeTime
     }
 }

@@ -1,7 +1,6 @@
 package import Logging
 package import SluiceCore
 package import SluicePorts
-import SluiceWire
 
 /// Publishes the WAL to the change log: captures, records external deletes, encodes, appends, announces, confirms.
 ///
@@ -91,7 +90,7 @@ package final class Publisher: Sendable {
             // Rows published before the change are in the snapshot that a session with the new schema starts from.
             if isOutdated(schema) { return }
             // Record deletes before any reader can see them: a client that creates the object again must find the earlier delete.
-            let gone = capture.foreignDeletions(schema.schema.types)
+            let gone = capture.externalDeletes(schema.schema.types)
             if !gone.isEmpty { try await deletions.remember(gone) }
             batch.removeAll()
             encode(capture, with: &encoder, state: &state, into: &batch)
@@ -166,7 +165,7 @@ package final class Publisher: Sendable {
 
     private func announce(_ progress: ProgressRecord) async throws {
         var batch = LogBatch(topics: [topics.progress])
-        batch.append(topic: 0, partition: 0, key: [], value: ProgressCodec.encode(progress.message))
+        batch.append(topic: 0, partition: 0, key: [], value: ProgressCodec.encode(progress))
         // The order matters: the slot may forget WAL only after the progress record is durable.
         _ = try await log.append(batch)
         try await source.confirm(progress.lsn)
@@ -213,4 +212,23 @@ package enum PublisherReport: Sendable {
     /// - Parameter sizes: The size of the smallest record that was too large, in bytes, by class index.
     case refused([UnfitRow], sizes: [Int: Int])
     case announced(LSN)
+}
+
+/// The back-off between a failure of publishing and the next start. It doubles with each failure until a progress record is written.
+struct PublishPause {
+    /// The bounds of the pause, in milliseconds.
+    static let (shortest, longest): (UInt64, UInt64) = (100, 5_000)
+    /// The pause while another gateway holds the replication slot, in milliseconds.
+    static let busyMilliseconds: UInt64 = 500
+
+    private var next = shortest
+
+    /// Returns the time to wait now, in milliseconds, and doubles the next one.
+    mutating func failed() -> UInt64 {
+        defer { next = min(next * 2, Self.longest) }
+        return next
+    }
+
+    /// Resets the back-off to the shortest pause.
+    mutating func progressed() { next = Self.shortest }
 }

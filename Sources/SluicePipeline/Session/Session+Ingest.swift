@@ -84,7 +84,7 @@ extension Session {
         if let known = batch.refused {
             refused = known
         } else {
-            refused = try await services.ingest.submit(batch.objects, from: sender, plan: plan, schema: schema)
+            refused = try await services.ingest.submit(batch.objects, from: sender, permissions: boundPermissions())
             batch.refused = refused
         }
         if !batch.isRefusalKept {

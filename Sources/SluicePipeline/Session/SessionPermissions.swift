@@ -1,17 +1,19 @@
-package import SluiceCore
+import SluiceCore
 package import SluicePorts
 import SluiceQuery
 
 /// A session's permissions, with their predicates bound to the classes of a schema.
 ///
-/// The session binds them once for each answer of the rules, and again after a change of the schema. Views and commits use the bound form,
-/// so no rule is parsed per changeset.
+/// The session binds them once for each answer of the rules, and again after a change of the schema. Views, commits and ingest use the bound
+/// form, so no rule is parsed per changeset or batch.
 package struct SessionPermissions: Sendable {
     /// The rules' answer.
     package let plan: SessionPlan
     /// The schema of the predicates.
     package internal(set) var schema: AppSchema
     private let predicates: [String: Predicates]
+    /// The rights to insert, by asymmetric class.
+    private let rights: [String: IngestRights]
 
     /// The predicates of a class. An error takes the place of a text that is no query of the class.
     private struct Predicates {
@@ -30,6 +32,11 @@ package struct SessionPermissions: Sendable {
                 write: Result { () throws(SluiceError) in try Query.parse(rights.write).predicate(on: type, in: schema.schema) })
         }
         self.predicates = predicates
+        var rights: [String: IngestRights] = [:]
+        for type in schema.schema.types where type.kind == .asymmetric {
+            rights[type.name] = IngestRights(plan[type.name], type: type, write: predicates[type.name]?.write ?? .success(.false(type)))
+        }
+        self.rights = rights
     }
 
     package subscript(_ type: String) -> TypePlan { plan[type] }
@@ -41,6 +48,9 @@ package struct SessionPermissions: Sendable {
     /// Returns the condition on the writable objects of a class.
     /// - Throws: A query error if the rules' text is no query of the class.
     func write(_ type: ObjectType) throws(SluiceError) -> Predicate { try predicates[type.name]?.write.get() ?? .false(type) }
+
+    /// Returns the rights to insert into a class; nil if the server has no such asymmetric class.
+    func ingest(_ type: String) -> IngestRights? { rights[type] }
 
     /// Binds a predicate that the rules returned.
     /// - Throws: The query error's code if the text is no query. Its value is the text, and its cause has the place, for operators only.

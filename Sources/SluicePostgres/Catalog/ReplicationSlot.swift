@@ -19,6 +19,19 @@ package struct SlotState: Hashable, Sendable {
     /// The status: `reserved`, `extended`, `unreserved` or `lost`.
     package var status: String
 
+    /// - Parameter result: The row of `ReplicationSlot.state`.
+    fileprivate init(_ name: String, _ result: PostgresResult) {
+        self.name = name
+        isActive = result.bool(0, 0) ?? false
+        activeProcess = result.int(0, 1).map { Int($0) }
+        restart = result[0, 2].flatMap { LSN($0) }
+        confirmed = result[0, 3].flatMap { LSN($0) }
+        bytesBehind = result.int(0, 4) ?? 0
+        bytesKept = result.int(0, 5) ?? 0
+        bytesLeft = result.int(0, 6)
+        status = result[0, 7] ?? "lost"
+    }
+
     /// `true` if the slot can never be read again.
     package var isLost: Bool { status == "lost" || restart == nil }
 }
@@ -36,11 +49,7 @@ package enum ReplicationSlot {
             FROM pg_replication_slots WHERE slot_name = $1
             """, [.text(name)])
         if result.isEmpty { return nil }
-        return SlotState(
-            name: name, isActive: result.bool(0, 0) ?? false, activeProcess: result.int(0, 1).map { Int($0) },
-            restart: result[0, 2].flatMap { LSN($0) }, confirmed: result[0, 3].flatMap { LSN($0) },
-            bytesBehind: result.int(0, 4) ?? 0, bytesKept: result.int(0, 5) ?? 0, bytesLeft: result.int(0, 6),
-            status: result[0, 7] ?? "lost")
+        return SlotState(name, result)
     }
 
     /// Creates the slot if it does not exist.

@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluicePorts
 
 /// A decoder of pgoutput messages (protocol version 1, text values) into capture batches. Pure: bytes in, rows out.
 ///

@@ -1,6 +1,6 @@
 package import Logging
 package import SluiceCore
-import SluicePorts
+package import SluicePorts
 import Synchronization
 
 /// The replication slot, as a change source.

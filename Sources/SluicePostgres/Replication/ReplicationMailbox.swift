@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePorts
 import Synchronization
 
 /// The state shared by the thread that reads the socket and the task that takes batches: one ready batch, one buffer in return.

@@ -1,5 +1,6 @@
 import CLibPQ
 import SluiceCore
+import SluicePorts
 import Synchronization
 
 #if canImport(Glibc)

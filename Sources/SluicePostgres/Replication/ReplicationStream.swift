@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluicePorts
 import Synchronization
 
 #if canImport(Glibc)

@@ -1,4 +1,5 @@
-package import SluiceCore
+import SluiceCore
+package import SluicePorts
 
 /// A row that does not fit its class and is not sent to clients.
 package struct QuarantinedRow: Hashable, Sendable {

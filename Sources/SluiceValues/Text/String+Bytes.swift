@@ -18,3 +18,8 @@ extension StringProtocol {
         return Array(utf8).withUnsafeBufferPointer(body)
     }
 }
+
+extension Set<String> {
+    /// `true` if the set has a member of the same bytes.
+    package func contains(bytesOf name: String) -> Bool { firstIndex(of: name).map { self[$0].hasSameBytes(as: name) } ?? false }
+}

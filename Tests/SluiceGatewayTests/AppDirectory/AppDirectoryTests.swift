@@ -42,9 +42,9 @@ struct AppDirectoryTests {
         #expect(!app.isEnabled(provider: "local-userpass"))
         #expect(app.values == ["region": ["eu", "us"], "limit": 7])
         #expect(app.environmentTag == "qa")
-        #expect(app.refreshTokenLifetime == 7_200)
-        #expect(app.isSyncEnabled && app.maximumOfflineDays == Limits.clientMemoryDays)
-        #expect(!app.isDevelopmentMode)
+        #expect(app.users.refreshTokenLifetime == 7_200)
+        #expect(app.sync.isEnabled && app.sync.maximumOfflineDays == Limits.clientMemoryDays)
+        #expect(!app.sync.isDevelopmentMode)
         #expect(app.files[AppFixture.orders("rules")]?.contains("document_filters") == true)
         #expect(app.notes.contains { $0.contains("functions/") })
     }
@@ -63,7 +63,7 @@ struct AppDirectoryTests {
         let files = AppFixture.replacing(
             "\"enabled\"", with: "\"\", \"client_max_offline_days\": 90", in: "sync/config.json")
         let app = try AppDirectory.read(files: files)
-        #expect(app.maximumOfflineDays == 90 && !app.isSyncEnabled)
+        #expect(app.sync.maximumOfflineDays == 90 && !app.sync.isEnabled)
         #expect(app.notes.contains { $0.contains("terminated") }, "\(app.notes)")
     }
 
@@ -79,7 +79,7 @@ struct AppDirectoryTests {
         files["app.json"] = #"{ "app_id": "old-style" }"#
         let app = try AppDirectory.read(files: files)
         #expect(app.appID == "old-style")
-        #expect(app.refreshTokenLifetime == 60 * 86_400)
+        #expect(app.users.refreshTokenLifetime == 60 * 86_400)
     }
 
     @Test func `all problems come at once, in the order of files and lines`() {

@@ -98,7 +98,7 @@ import Testing
             return try AppDirectory.load(at: root)
         }
         #expect(app.appID == "todo-abcde" && app.schema.types.map(\.name) == ["Item", "Place"])
-        #expect(app.values == ["apiUrl": "https://example.com"] && app.customUserData == nil)
+        #expect(app.values == ["apiUrl": "https://example.com"] && app.users.customData == nil)
         #expect(app.queryableFields.global == ["_id", "owner_id", "team id", "onwer_id", "place"] && app.queryableFields.indexed == nil)
         let unused = [
             "functions/", "graphql/", "hosting/", "http_endpoints/", "log_forwarders/", "triggers/", "package.json", "package-lock.json",

@@ -181,7 +181,7 @@ private protocol BodyIntake: IngestIntake {}
 
 extension BodyIntake {
     func submit(
-        _ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema
+        _ objects: [ObjectChange], from sender: String, permissions: SessionPermissions
     ) async throws -> [WriteRejection] { [] }
 
     func keep(_ refused: [WriteRejection], from sender: String, schema: Schema) async throws {}

@@ -1,0 +1,268 @@
+package import Logging
+package import SluiceCore
+package import SluicePorts
+package import SluiceValues
+import Synchronization
+
+/// The rule plugins of an app, in order. The gateway asks them before it permits reads or writes.
+///
+/// Each plugin with a hook is asked in turn. A plugin can only narrow the permissions of earlier ones, and a denial or failure is the
+/// chain's. Every call has a deadline and ends in an answer or a named error.
+///
+/// Cost: a single call wakes three threads, one after another, beside the plugin's own work; concurrent calls hardly any. Safe to use
+/// from concurrent tasks.
+package final class PluginChain: Sendable {
+    private struct Link: Sendable {
+        let host: PluginHostProcess
+        let info: PluginInfo
+    }
+
+    private struct State {
+        var links: [Link] = []
+        /// The app that every plugin accepted last.
+        var app: JSON?
+    }
+
+    private let hosts: [PluginHostProcess]
+    private let logger: Logger
+    private let state = Mutex(State())
+
+    private let observer: PluginObserver
+    private let services: HostServices
+    /// Returns once the records are stored.
+    private let keep: @Sendable ([PluginRecord]) async throws(SluiceError) -> Void
+
+    /// - Parameter hostExecutable: The path of the program `sluice-plugin-host`; unused for plugins in process.
+    package init(
+        plugins: [PluginSpec], hostExecutable: String, logger: Logger, observer: PluginObserver = PluginObserver(),
+        services: HostServices = .none,
+        keep: @escaping @Sendable ([PluginRecord]) async throws(SluiceError) -> Void = PluginRecord.nowhere
+    ) {
+        self.keep = keep
+        self.services = services
+        self.logger = logger
+        self.observer = observer
+        hosts = plugins.map {
+            PluginHostProcess(spec: $0, executable: hostExecutable, logger: logger, observer: observer, services: services)
+        }
+    }
+
+    /// The identities of the loaded plugins, in order; empty before `start`.
+    package var plugins: [PluginInfo] { state.withLock { $0.links.map(\.info) } }
+
+    /// The loaded plugins with their hosts.
+    var loaded: [(host: PluginHostProcess, info: PluginInfo)] { state.withLock { $0.links.map { ($0.host, $0.info) } } }
+
+    /// The status of each plugin, in order.
+    package var standings: [PluginHealth] {
+        let links = loaded
+        return hosts.indices.map { hosts[$0].standing($0 < links.count ? links[$0].info : nil) }
+    }
+
+    /// The process of each plugin; nil in process and during a replacement.
+    package var processIDs: [Int32?] { hosts.map(\.processID) }
+
+    /// Loads all plugins and checks their configurations against their declarations. Call it once; `configure` must follow.
+    /// - Throws: `pluginMissing`, `pluginABIMismatch`, `pluginRefused`, `pluginTimeout`, `pluginCrashed` or `pluginUnavailable`, with the
+    ///   file; `configUnknownKey`, `configInvalid` or `configMissing`, with the line. The chain is then stopped.
+    package func start() async throws(SluiceError) {
+        var links: [Link] = []
+        for host in hosts {
+            do {
+                let info = try await host.start()
+                try host.spec.checkConfig(info)
+                report(info, of: host)
+                links.append(Link(host: host, info: info))
+            } catch {
+                await stop()
+                throw error
+            }
+        }
+        state.withLock { $0.links = links }
+    }
+
+    /// Logs a loaded plugin. Always logs the missing parts of its sandbox as warnings.
+    private func report(_ info: PluginInfo, of host: PluginHostProcess) {
+        let plugin: Logger.Metadata = ["plugin": .string(info.name), "version": .string(info.version), "file": .string(host.spec.path)]
+        logger.info("A plugin is loaded.", metadata: plugin)
+        for part in info.missing { logger.warning(Self.statement(missing: part), metadata: plugin) }
+    }
+
+    private static func statement(missing part: String) -> Logger.Message {
+        switch part {
+        case "process": "A plugin runs inside the gateway and can use the gateway's memory, files and network."
+        case "seccomp": "The kernel has no seccomp filter: a plugin's process can use the network and start processes."
+        case "landlock": "The kernel has no Landlock: a plugin's process can read files while its library is loaded, and none afterwards."
+        default: "A plugin's process could not give up its privileges."
+        }
+    }
+
+    /// The number of plugins that lack each part of the sandbox.
+    package var missing: [String: Int] {
+        state.withLock { state in
+            state.links.flatMap(\.info.missing).reduce(into: [:]) { $0[$1, default: 0] += 1 }
+        }
+    }
+
+    /// Ends all hosts. Calls in flight fail with `pluginUnavailable`.
+    package func stop() async {
+        for host in hosts { await host.stop() }
+    }
+
+    /// Sends the app (`AppDescription.json`) to the plugins, after `start` and after each change of the app directory.
+    /// The caller must not call it concurrently.
+    /// - Throws: the first plugin's refusal. All plugins then have the app that they accepted last.
+    package func configure(app: JSON) async throws(SluiceError) {
+        let links = links(with: .configure)
+        for (index, link) in links.enumerated() {
+            do { try await configure(link, app: app) } catch {
+                // All or none: the plugins that have accepted the new app get the previous one back.
+                if let previous = state.withLock({ $0.app }) {
+                    for link in links[...index] { try? await configure(link, app: previous) }
+                }
+                throw error
+            }
+        }
+        state.withLock { $0.app = app }
+    }
+
+    private func configure(_ link: Link, app: JSON) async throws(SluiceError) {
+        let configuration = AppDescription.configuration(app, for: link.host.spec)
+        let answer = try await ask(link, .configure, configuration, budget: link.host.spec.startBudget)
+        for warning in try HookCoding.warnings(answer) {
+            logger.warning("A plugin warns about the app.", metadata: ["plugin": .string(link.info.name), "text": .string(warning)])
+        }
+    }
+
+    // MARK: Hooks
+
+    /// Asks for the permissions of a session on the given classes.
+    /// - Returns: nil if no plugin has the hook.
+    /// - Throws: a denial or failure. The session has no permissions then.
+    package func openSession(user: UserContext, types: [String]) async throws(SluiceError) -> SessionPlan? {
+        var plan: SessionPlan?
+        let input: JSON = ["user": HookCoding.json(user), "types": .array(types.map { .string($0) })]
+        for link in links(with: .openSession) {
+            let answer = try await ask(link, .openSession, input)
+            let answered = try read(link) { () throws(SluiceError) in
+                let answered = try HookCoding.sessionPlan(answer, types: types)
+                // Permissions that rely on a missing hook would allow every write.
+                if !link.info.checksWrites, let type = answered.types.first(where: { $0.value.checkWrite }) {
+                    throw answer.bad("types.\(type.key).check_write is set, and the plugin has no check_write")
+                }
+                return answered
+            }
+            plan = plan?.intersected(with: answered, isQuery: services.isQuery) ?? answered
+        }
+        return plan
+    }
+
+    /// Asks if a subscription set is acceptable.
+    /// - Returns: queries to AND to those of their classes; empty if nothing is narrowed.
+    /// - Throws: a refusal with its reason, or a failure. The set is rejected then.
+    package func checkSubscription(user: UserContext, queries: [TypeQuery]) async throws(SluiceError) -> [TypeQuery] {
+        var narrowed: [TypeQuery] = []
+        let input: JSON = ["user": HookCoding.json(user), "queries": .array(queries.map { HookCoding.json($0) })]
+        for link in links(with: .checkSubscription) {
+            let answer = try await ask(link, .checkSubscription, input)
+            narrowed += try read(link) { () throws(SluiceError) in try HookCoding.narrowing(answer, asked: queries) }
+        }
+        return narrowed
+    }
+
+    /// Asks about writes, in parts that fit one call.
+    /// A plugin sees earlier plugins' amendments. Writes that one denied are not shown to the next.
+    /// - Returns: a verdict for each write. A failure denies all of them; its code and message are for operators.
+    package func checkWrites(user: UserContext, writes: [ProposedWrite], schema: Schema) async -> [WriteVerdict] {
+        var review = WriteReview(writes: writes)
+        for link in links(with: .checkWrite) where !review.undecided.isEmpty {
+            let open = review.undecided
+            let asked = open.map { review.writes[$0] }
+            do throws(SluiceError) {
+                for part in WriteReview.parts(of: asked) {
+                    let writes = Array(asked[part])
+                    let answer = try await ask(link, .checkWrite, RowFrame.encode(user, writes), parts: writes.count)
+                    let verdicts = try read(link) { () throws(SluiceError) in
+                        try HookCoding.writeVerdicts(answer, writes: writes, schema: schema)
+                    }
+                    // Records first: an accepted write must never lack its record.
+                    try await keepRecords(of: answer)
+                    review.apply(verdicts, to: Array(open[part]))
+                }
+            } catch {
+                // Fail closed: writes that earlier plugins allowed are denied too.
+                return writes.map { _ in .undecided(error) }
+            }
+        }
+        return review.verdicts
+    }
+
+    /// `true` if any plugin decides about asymmetric objects.
+    package var judgesIngest: Bool { !links(with: .ingest).isEmpty }
+
+    /// Asks about asymmetric objects of one class. A plugin sees earlier plugins' transformations.
+    /// - Returns: a verdict for each object.
+    /// - Throws: a failure. No object is decided then, and the caller must retry later.
+    package func ingest(_ objects: ObjectRows, schema: Schema) async throws(SluiceError) -> [IngestVerdict] {
+        var review = IngestReview(objects: objects)
+        for link in links(with: .ingest) where review.goesOn {
+            let open = review.undecided
+            let answer = try await ask(link, .ingest, RowFrame.encode(review.objects, open), parts: open.count)
+            let verdicts = try read(link) { () throws(SluiceError) in
+                try HookCoding.ingestVerdicts(answer, count: open.count, type: objects.type, schema: schema)
+            }
+            try await keepRecords(of: answer)
+            review.apply(verdicts, to: open)
+        }
+        return review.verdicts
+    }
+
+    /// Notifies the plugins that a user's data changed. The caller re-evaluates the user's sessions afterwards. Failures are logged.
+    package func userChanged(_ user: UserContext) async {
+        for link in links(with: .userChanged) {
+            do throws(SluiceError) { _ = try await ask(link, .userChanged, ["user": HookCoding.json(user)]) } catch {
+                logger.warning("A plugin failed in user_changed.", metadata: ["error": .string(error.description)])
+            }
+        }
+    }
+
+    /// Stores the records of an answer. The answer takes effect only afterwards.
+    private func keepRecords(of answer: Answer) async throws(SluiceError) {
+        let records = try HookCoding.records(answer)
+        if !records.isEmpty { try await keep(records) }
+    }
+
+    /// Decodes an answer. One in an invalid form counts as a failure of the plugin.
+    private func read<R>(_ link: Link, _ body: () throws(SluiceError) -> R) throws(SluiceError) -> R {
+        do throws(SluiceError) { return try body() } catch {
+            link.host.ledger.note(error, at: monotonicNow())
+            throw error
+        }
+    }
+
+    // Copy the links and release the lock, since calls suspend.
+    private func links(with hook: Hook) -> [Link] { state.withLock { $0.links.filter { $0.info.hooks.contains(hook) } } }
+
+    private func ask(
+        _ link: Link, _ hook: Hook, _ input: JSON, parts: Int = 1, budget: CallBudget? = nil
+    ) async throws(SluiceError) -> Answer {
+        try await ask(link, hook, input.utf8, parts: parts, budget: budget)
+    }
+
+    private func ask(
+        _ link: Link, _ hook: Hook, _ input: [UInt8], parts: Int = 1, budget: CallBudget? = nil
+    ) async throws(SluiceError) -> Answer {
+        let start = monotonicNow()
+        link.host.ledger.noteCall()
+        do throws(SluiceError) {
+            let answered = try await link.host.call(hook, input, parts: parts, budget: budget)
+            let answer = try Answer(answered, plugin: link.info.name, hook: hook)
+            observer.called(hook, monotonicNow() - start, false)
+            return answer
+        } catch {
+            observer.called(hook, monotonicNow() - start, true)
+            link.host.ledger.note(error, at: monotonicNow())
+            throw error
+        }
+    }
+}
