@@ -23,7 +23,8 @@ enum ClientThread {
         guard result == 0 else {
             unsafe context.release()
             throw SluiceError(
-                .internalError, "The system could not create a thread for \(name) (error \(result)).", fix: "Raise the limit of threads.")
+                .internalError, "The system could not create a thread for \(name).", fix: "Raise the limit of threads.",
+                cause: .system(errno: result, text: unsafe String(cString: strerror(result))))
         }
         pthread_detach(thread)
     }

@@ -94,7 +94,8 @@ package struct GatewayClient: Sendable {
                 if let seconds { pause = .seconds(min(max(seconds, 1), 30)) }
                 last = answer.error
             } catch {
-                last = SluiceError(.connectionFailed, "The gateway at \(url) cannot be reached: \(error.localizedDescription)")
+                last = SluiceError(
+                    .connectionFailed, "The gateway at \(url) cannot be reached.", cause: .text(error.localizedDescription))
             }
         }
         throw last

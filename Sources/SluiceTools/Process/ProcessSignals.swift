@@ -26,7 +26,12 @@ enum ProcessSignals {
 
     private static func listen(_ handler: @escaping @Sendable () -> Void) throws(SluiceError) -> any DispatchSourceRead {
         var ends: [Int32] = [0, 0]
-        guard pipe(&ends) == 0 else { throw SluiceError(.internalError, "No pipe could be created for signals: errno \(errno).") }
+        guard pipe(&ends) == 0 else {
+            let number = errno
+            throw SluiceError(
+                .internalError, "No pipe could be created for signals.",
+                cause: .system(errno: number, text: String(cString: strerror(number))))
+        }
         for end in ends {
             _ = fcntl(end, F_SETFD, FD_CLOEXEC)
             // A full pipe must not block the signal handler.
