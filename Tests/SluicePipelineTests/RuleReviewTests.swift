@@ -172,7 +172,7 @@ private final class NotedRules: Rules {
         rules.change(to: 5)
         await client.session.reconsider(user: nil)
         gate.open()
-        await client.session.markRulesAvailable()
+        await client.session.rulesAvailable()
         await client.until { $0.filter { $0 == "end 1" }.count >= 2 }
         await client.session.endOfBootstrap()
         await Self.deliver([("small", 4), ("large", 6)], at: 1_000, to: client)
@@ -253,10 +253,10 @@ private final class NotedRules: Rules {
         let client = try await SessionClient(NoWrites(), rules: rules)
         try await client.subscribe(1, limit: 2)
         async let reviewed: Void = client.session.reconsider(user: nil)
-        while await client.session.doubt == nil { await Task.yield() }
+        while await !client.session.machine.isAsking { await Task.yield() }
         gate.open()
         await reviewed
-        await client.session.markRulesAvailable()
+        await client.session.rulesAvailable()
         await client.until { $0.filter { $0 == "end 1" }.count >= 2 }
         // Another one would have asked at the same time.
         try await Task.sleep(for: .milliseconds(200))
@@ -302,5 +302,5 @@ private final class OrderTable: SnapshotStore {
 }
 
 extension Session {
-    fileprivate func endOfBootstrap() async { await bootstrap?.value }
+    fileprivate func endOfBootstrap() async { await tasks.work?.value }
 }
