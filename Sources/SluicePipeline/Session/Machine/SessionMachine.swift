@@ -45,7 +45,7 @@ struct SessionMachine: Sendable {
     /// `true` while no plugin answers. Requests of the client wait.
     var isAsking: Bool { rules.availability != .known }
     /// `true` if content of a view may be sent.
-    private var mayShow: Bool { isOpen && !isAsking }
+    private var mayShow: Bool { phase == .open && !isAsking }
 
     /// Handles one input and returns the effects to perform, in order.
     mutating func handle(_ input: SessionInput) -> [SessionEffect] {
@@ -134,9 +134,9 @@ struct SessionMachine: Sendable {
         case .rulesChanged: rules.changeQuestion()
         case .replace(let view): if mayShow { return views.want(view) }
         case .rulesFailed(let error): return awaitRules(error)
-        case .rulesRefused(let error): if mayShow { return end(Self.refusal(error)) }
+        case .rulesRefused(let error): if isOpen, !isAsking { return end(Self.refusal(error)) }
         case .answered(let question, let view):
-            guard settle(question), isOpen, let view else { break }
+            guard settle(question), phase == .open, let view else { break }
             return views.want(view)
         case .answerRefused(let question, let error): if settle(question) { return end(Self.refusal(error)) }
         case .askingEnded(let number):
@@ -151,7 +151,7 @@ struct SessionMachine: Sendable {
 
     /// Stops sending until the rules answer. One asking at a time.
     private mutating func awaitRules(_ error: SluiceError) -> [SessionEffect] {
-        guard mayShow else { return [] }
+        guard isOpen, !isAsking else { return [] }
         return [.askRules(rules.becomeUnavailable(), error)] + views.stop()
     }
 
