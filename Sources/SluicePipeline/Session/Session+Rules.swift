@@ -21,11 +21,16 @@ extension Session {
         // A session without permissions asks again by itself.
         guard machine.isOpen, !machine.isAsking else { return }
         do {
-            guard let next = try await ask(withNewData: newData), machine.review(next) else { return }
+            guard var next = try await ask(withNewData: newData), machine.review(next) else { return }
             logger.info(
                 "The permissions of a user have changed.", metadata: ["version": "\(machine.views.subscriptions.version)"])
             // Stop first: nothing may be sent under the old permissions while the new view is built.
             await stopSending()
+            // Loop: the client may have sent another set meanwhile, whose view is stopped too.
+            while next.version != machine.views.subscriptions.version {
+                guard let newer = try await ask(withNewData: newData) else { return }
+                next = newer
+            }
             perform(machine.handle(.replace(next)))
         } catch let error as SluiceError where error.code.isPluginFailure {
             perform(machine.handle(.rulesFailed(error)))

@@ -31,10 +31,16 @@ extension Session {
         machine.deferAnnouncement(of: AwaitedPosition(lsn: awaited, isCommit: false))
     }
 
+    /// Builds the view of a set under the current permissions. Repeats if they change meanwhile.
     func build(_ set: PBSubscribe) async throws -> View {
         try await learn(set)
-        let permissions = boundPermissions()
-        return try await ViewBuilder(services: services, user: user?.user, permissions: permissions, clientTypes: clientTypes).build(set)
+        while true {
+            let known = machine.rules.answers
+            let builder = ViewBuilder(services: services, user: user?.user, permissions: boundPermissions(), clientTypes: clientTypes)
+            let view = try await builder.build(set)
+            if known == machine.rules.answers { return view }
+            try Task.checkCancellation()
+        }
     }
 
     /// Makes the fields of a set queryable, in development mode only, and asks the rules again if fields were added.
@@ -104,22 +110,13 @@ extension Session {
         // Clear the flag before reading: a change during the search sets it again.
         guard watch.channel.take() else { return .done }
         let reading = machine.beginReading()
-        let next = try await buildAnew()
+        let next = try await build(machine.views.subscriptions.message)
+        try Task.checkCancellation()
         if machine.found(next, isWatchClosed: watch.channel.isClosed) {
             await self.watch(next)
             if let error = await run(next, number) { return .bootstrapFailed(error) }
         }
         return Task.isCancelled ? .done : .searched(reading)
-    }
-
-    /// Builds the view under the current permissions. Repeats if they change meanwhile.
-    private func buildAnew() async throws -> View {
-        while true {
-            let known = machine.rules.answers
-            let next = try await build(machine.views.subscriptions.message)
-            try Task.checkCancellation()
-            if known == machine.rules.answers { return next }
-        }
     }
 
     /// Resumes or bootstraps a view and makes it live. On failure the previous view stays in force for writes.
