@@ -181,6 +181,26 @@ private final class NotedRules: Rules {
         await client.session.closed()
     }
 
+    @Test func `judges a set too that was built while the rules changed`() async throws {
+        let gate = Gate()
+        // The second question about a set is that of version 2; its answer is older than the review's.
+        let rules = ChangingRules(checking: { number in if number == 2 { await gate.pass() } })
+        let client = try await SessionClient(NoWrites(), rules: rules)
+        try await client.subscribe(1)
+        await client.until { $0.contains("end 1") }
+        async let subscribed: Void = client.subscribe(2)
+        await gate.comer()
+        rules.change(to: 5)
+        await client.session.reconsider(user: nil)
+        await client.until { $0.filter { $0 == "end 1" }.count == 2 }
+        gate.open()
+        try await subscribed
+        await client.until { $0.contains("end 2") }
+        await Self.deliver([("small", 4), ("large", 6)], at: 1_000, to: client)
+        #expect(Self.hears(client, of: "large") && !Self.hears(client, of: "small"), "\(client.told)")
+        await client.session.closed()
+    }
+
     @Test func `leaves nothing of the old view, whose bootstrap ends at that moment`() async throws {
         let (ending, goesOn) = (Gate(), DispatchSemaphore(value: 0))
         let channel = KeptMessages { message in
