@@ -172,12 +172,32 @@ private final class NotedRules: Rules {
         rules.change(to: 5)
         await client.session.reconsider(user: nil)
         gate.open()
-        await client.session.markRulesAvailable()
+        await client.session.rulesAvailable()
         await client.until { $0.filter { $0 == "end 1" }.count >= 2 }
         await client.session.endOfBootstrap()
         await Self.deliver([("small", 4), ("large", 6)], at: 1_000, to: client)
         #expect(Self.hears(client, of: "large") && !Self.hears(client, of: "small"), "\(client.told)")
         #expect(client.channel.goodbye == nil)
+        await client.session.closed()
+    }
+
+    @Test func `judges a set too that was built while the rules changed`() async throws {
+        let gate = Gate()
+        // The second question about a set is that of version 2; its answer is older than the review's.
+        let rules = ChangingRules(checking: { number in if number == 2 { await gate.pass() } })
+        let client = try await SessionClient(NoWrites(), rules: rules)
+        try await client.subscribe(1)
+        await client.until { $0.contains("end 1") }
+        async let subscribed: Void = client.subscribe(2)
+        await gate.comer()
+        rules.change(to: 5)
+        await client.session.reconsider(user: nil)
+        await client.until { $0.filter { $0 == "end 1" }.count == 2 }
+        gate.open()
+        try await subscribed
+        await client.until { $0.contains("end 2") }
+        await Self.deliver([("small", 4), ("large", 6)], at: 1_000, to: client)
+        #expect(Self.hears(client, of: "large") && !Self.hears(client, of: "small"), "\(client.told)")
         await client.session.closed()
     }
 
@@ -253,10 +273,10 @@ private final class NotedRules: Rules {
         let client = try await SessionClient(NoWrites(), rules: rules)
         try await client.subscribe(1, limit: 2)
         async let reviewed: Void = client.session.reconsider(user: nil)
-        while await client.session.doubt == nil { await Task.yield() }
+        while await !client.session.machine.isAsking { await Task.yield() }
         gate.open()
         await reviewed
-        await client.session.markRulesAvailable()
+        await client.session.rulesAvailable()
         await client.until { $0.filter { $0 == "end 1" }.count >= 2 }
         // Another one would have asked at the same time.
         try await Task.sleep(for: .milliseconds(200))
@@ -302,5 +322,5 @@ private final class OrderTable: SnapshotStore {
 }
 
 extension Session {
-    fileprivate func endOfBootstrap() async { await bootstrap?.value }
+    fileprivate func endOfBootstrap() async { await tasks.work?.value }
 }

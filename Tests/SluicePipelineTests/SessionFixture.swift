@@ -19,12 +19,15 @@ enum SessionFixture {
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let fanout = Fanout(authority: authority, frames: frames, environment: time, logger: quiet)
         let feed = Feed(log: log, topics: Topics(app: "app"), fanout: fanout, environment: time, logger: quiet)
+        let fixed = FixedLayout(layout: layout ?? Partitioning(schema: authority.current(), topics: Topics(app: "app"), partitions: [:]))
         return SessionServices(
-            app: "app", authenticator: Ann(), clients: clients, authority: authority, rules: rules, snapshots: snapshots,
-            committer: Committer(store: store, rules: rules, environment: time), ingest: ingest, feed: feed, fanout: fanout,
-            resume: LogResume(log: log, feed: feed, environment: time, logger: quiet),
-            layout: FixedLayout(layout: layout ?? Partitioning(schema: authority.current(), topics: Topics(app: "app"), partitions: [:])),
-            frames: frames, environment: time, logger: quiet)
+            access: SessionServices.Access(authenticator: Ann(), authority: authority, rules: rules),
+            storage: SessionServices.Storage(
+                clients: clients, snapshots: snapshots, committer: Committer(store: store, rules: rules, environment: time), ingest: ingest),
+            delivery: SessionServices.Delivery(
+                feed: feed, fanout: fanout, resume: LogResume(log: log, feed: feed, environment: time, logger: quiet), layout: fixed,
+                frames: frames),
+            environment: time, logger: quiet)
     }
 }
 

@@ -35,7 +35,7 @@ import Testing
         // Unstructured because: it ends when the intake opens.
         let further = Task { try await client.ingest(UInt64(Limits.ingestWindow) + 1) }
         while intake.tries < 2, !Task.isCancelled { await Task.yield() }
-        #expect(await client.session.batches.count == Limits.ingestWindow)
+        #expect(await client.session.machine.ingest.batches.count == Limits.ingestWindow)
         intake.open()
         try await further.value
         await client.until { $0.contains("ingest \(Limits.ingestWindow + 1) refused 0") }
@@ -48,7 +48,7 @@ import Testing
         try await client.ingest(1)
         while intake.tries == 0, !Task.isCancelled { await Task.yield() }
         await client.session.closed()
-        while await client.session.ingesting != nil, !Task.isCancelled { await Task.yield() }
+        while await client.session.tasks.taking != nil, !Task.isCancelled { await Task.yield() }
         intake.open()
         #expect(intake.taken == 0 && client.told.isEmpty, "\(client.told)")
     }

@@ -1,8 +1,9 @@
 import Foundation
 import SluiceCore
 import SluiceMerge
-import SluicePipeline
 import SluiceWire
+
+@testable import SluicePipeline
 
 /// Rows that a client has put aside: those up to a key that were new to it, as all commits below `before` left them.
 struct Aside {
@@ -66,7 +67,7 @@ extension SimulatedGateway {
         }
         sendRows(inView.keys.filter { !(held ?? []).contains($0) }.sorted(), of: items, form: form, after: aside, id)
         if chance(10) { return }
-        let isDifference = session.state.active > 0 && chance(50)
+        let isDifference = session.machine.views.isInStep && chance(50)
         if isDifference {
             let gone = items.filter { session.stores.contains($0.value.store) && !wanted.stores.contains($0.value.store) }
             send(
@@ -141,8 +142,7 @@ extension SimulatedGateway {
     }
 
     /// What the log has since the client went: the last word on each item that was in its view or is.
-    private mutating func resume(_ id: UInt64, _ wanted: (version: UInt64, stores: Set<String>), after applied: UInt64, _ session: Session)
-    {
+    private mutating func resume(_ id: UInt64, _ wanted: WantedBootstrap, after applied: UInt64, _ session: Session) {
         resumedCount += 1
         let since = log.filter { $0.lsn > applied }
         let was = Set(since.filter { $0.store.map(wanted.stores.contains) ?? false }.map(\.key))
@@ -169,7 +169,7 @@ extension SimulatedGateway {
     }
 
     /// - Parameter types: nil: the client's view goes on.
-    private mutating func end(_ id: UInt64, _ wanted: (version: UInt64, stores: Set<String>), _ session: Session, types: [String]?) {
+    private mutating func end(_ id: UInt64, _ wanted: WantedBootstrap, _ session: Session, types: [String]?) {
         let (lsn, taken) = (lsn, clients[session.client]?.changeset ?? 0)
         let latest = writeTime
         send(
@@ -186,10 +186,9 @@ extension SimulatedGateway {
                     $0.held.types = wanted.stores.sorted().map { store in make(PBHeldType()) { $0.name = store } }
                 }))
         sessions[id]?.held = (wanted.stores, lsn + 1)
-        sessions[id]?.state.complete(wanted.version)
         sessions[id]?.stores = wanted.stores
-        sessions[id]?.wanted = nil
         sessions[id]?.aside = nil
+        finish(wanted, id)
     }
 
     private static func pieces(_ keys: [Int64]) -> [ArraySlice<Int64>] {

@@ -1,7 +1,8 @@
 import SluiceCore
 import SluiceMerge
-import SluicePipeline
 import SluiceWire
+
+@testable import SluicePipeline
 
 /// What the gateway does with changesets.
 extension SimulatedGateway {
@@ -14,7 +15,8 @@ extension SimulatedGateway {
         var futile: [PBFutileWrite] = []
         for changeset in upload.changesets {
             let taken = clients[client]?.changeset ?? 0
-            let isNew = try sessions[id]?.state.take(changeset: changeset.number) ?? false
+            let isNew = try sessions[id]?.machine.take(changeset: changeset.number) ?? false
+            try feed(id, .committed(Acknowledgement(changeset: changeset.number, lsn: LSN(rawValue: lsn), isCommit: isNew)))
             // What another session of the client has brought meanwhile is in the database.
             guard isNew && changeset.number > taken || has(.twice, 100) else { continue }
             clients[client]?.changeset = max(changeset.number, taken)
@@ -26,17 +28,9 @@ extension SimulatedGateway {
             futile += came.futile
             if !came.refused.isEmpty { compensate(client, came.refused, id) }
         }
-        guard let last = upload.changesets.last?.number else { return }
-        let lsn = lsn
-        send(
-            id,
-            .uploadAck(
-                make(PBUploadAck()) {
-                    $0.number = last
-                    $0.lsn = lsn
-                    $0.futile = futile
-                }))
-        if session.state.active > 0 { tell(id, []) }
+        guard !upload.changesets.isEmpty else { return }
+        acknowledge(futile, id)
+        if session.machine.views.isInStep { tell(id, []) }
         if chance(50) { holdBackCommits(id, from: already) }
     }
 

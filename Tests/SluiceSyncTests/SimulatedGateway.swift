@@ -2,8 +2,9 @@ import Foundation
 import TestSupport
 import SluiceCore
 import SluiceMerge
-import SluicePipeline
 import SluiceWire
+
+@testable import SluicePipeline
 
 func make<M>(_ message: M, _ fill: (inout M) -> Void) -> M {
     var message = message
@@ -11,13 +12,13 @@ func make<M>(_ message: M, _ fill: (inout M) -> Void) -> M {
     return message
 }
 
-/// A gateway in memory that keeps the protocol's promises and knows nothing of the client's code; what may come when it knows from the
-/// gateway's own machine. One call handles one message; what it answers waits in `Session.outgoing`.
+/// A gateway in memory that keeps the protocol's promises and knows nothing of the client's code. The gateway's own session machine decides
+/// on the order of messages, on bootstraps, acknowledgements and barriers. One call handles one message; what it answers waits in `Session.outgoing`.
 struct SimulatedGateway {
     struct Session {
         var client: UInt64 = 0
-        /// What may come when, as the gateway itself has it.
-        var state = SessionState()
+        /// The gateway's own machine.
+        var machine = SessionMachine()
         var stores: Set<String> = []
         /// What the client has: rows of these stores as all commits below `before` left them, or newer.
         var held: (stores: Set<String>, before: UInt64)?
@@ -28,11 +29,11 @@ struct SimulatedGateway {
         /// The items of which it has writes that it has yet to upload, as its last Subscribe said.
         var pending: Set<Int64> = []
         /// A bootstrap that has been asked for and not been made.
-        var wanted: (version: UInt64, stores: Set<String>)?
+        var wanted: WantedBootstrap?
         var outgoing: [PBServerMessage] = []
 
-        var isOpen: Bool { state.phase == .open }
-        var isClosed: Bool { state.phase == .closed }
+        var isOpen: Bool { machine.phase == .open }
+        var isClosed: Bool { machine.isClosed }
     }
 
     struct Client {
@@ -100,22 +101,22 @@ struct SimulatedGateway {
         do throws(SluiceError) {
             switch message.kind {
             case .hello(let hello):
-                try sessions[id]?.state.receive(.hello)
+                try feed(id, .received(.hello))
                 open(hello, id)
             case .subscribe(let set):
-                try sessions[id]?.state.receive(.subscribe)
+                try feed(id, .received(.subscribe))
                 try subscribe(set, id)
             case .upload(let upload):
-                try sessions[id]?.state.receive(.upload)
+                try feed(id, .received(.upload))
                 try self.upload(upload, id)
             case .ingest(let batch):
-                try sessions[id]?.state.receive(.ingest)
+                try feed(id, .received(.ingest))
                 ingest(batch, id)
             case .mark(let mark):
-                try sessions[id]?.state.receive(.mark)
-                reach(mark, id)
-            case .refreshToken: try sessions[id]?.state.receive(.refreshToken)
-            case .reportError: try sessions[id]?.state.receive(.reportError)
+                try feed(id, .received(.mark))
+                try feed(id, .barrier(mark.id))
+            case .refreshToken: try feed(id, .received(.refreshToken))
+            case .reportError: try feed(id, .received(.reportError))
             case nil: violation("an empty message", id)
             }
         } catch {
@@ -138,7 +139,7 @@ struct SimulatedGateway {
 
     mutating func fail(_ id: UInt64, _ code: ErrorCode, _ action: SessionAction) {
         send(id, .error(PBSessionError(SluiceError(code, "made up"), action: action, fatal: true)))
-        sessions[id]?.state.close()
+        _ = sessions[id]?.machine.handle(.disconnected)
     }
 
     private mutating func open(_ hello: PBHello, _ id: UInt64) {
@@ -151,7 +152,7 @@ struct SimulatedGateway {
             return fail(id, .badClientFile, .clientReset)
         }
         sessions[id]?.client = client
-        sessions[id]?.state.begin(changeset: clients[client]?.changeset ?? 0)
+        _ = sessions[id]?.machine.handle(.opened(changeset: clients[client]?.changeset ?? 0))
         clients[client]?.session = id
         note(hello.oldestBase, of: client)
         if hello.hasHeld {
@@ -182,11 +183,11 @@ struct SimulatedGateway {
     }
 
     private mutating func subscribe(_ set: PBSubscribe, _ id: UInt64) throws(SluiceError) {
-        try sessions[id]?.state.request(set.version)
+        try feed(id, .requested(version: set.version))
         if set.queries.contains(where: { $0.text == "bad" }) {
             return send(id, .queryError(PBQueryError(version: set.version, SluiceError(.querySyntax, "bad"))))
         }
-        sessions[id]?.wanted = (set.version, Set(set.queries.map(\.text)))
+        try feed(id, .accepted(SubscriptionSet(set), View(version: set.version, types: [], partitions: [])))
         sessions[id]?.pending = []
         for key in set.pending.flatMap(\.keys) { if case .int(let key)? = try? Value(key) { sessions[id]?.pending.insert(key) } }
         if chance(50) { bootstrap(id) }
@@ -213,7 +214,7 @@ struct SimulatedGateway {
             note(key, item, times[key])
         }
         for id in sessions.keys.sorted() {
-            guard let session = sessions[id], session.state.active > 0, !session.isClosed else { continue }
+            guard let session = sessions[id], session.machine.views.isInStep, !session.isClosed else { continue }
             let changes: [PBViewChange] =
                 has(.eyes, 3) ? [] : writes.compactMap { change($0.key, before[$0.key], $0.item, session, times[$0.key]) }
             // What was there before it came into the view may be later than the commit that brings it.
@@ -281,11 +282,5 @@ struct SimulatedGateway {
             }
         }
         send(id, .ingestAck(make(PBIngestAck()) { $0.number = batch.number }))
-    }
-
-    private mutating func reach(_ mark: PBMark, _ id: UInt64) {
-        bootstrapUntilDone(id)
-        if has(.stall, 30) { return }
-        send(id, .markReached(make(PBMarkReached()) { $0.id = mark.id }))
     }
 }

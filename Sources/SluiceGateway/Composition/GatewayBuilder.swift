@@ -154,15 +154,18 @@ struct GatewayBuilder {
     ) -> SessionServices {
         let (schema, tables) = (model.schema, model.tables)
         return SessionServices(
-            app: app.appID, authenticator: access.authenticator, clients: PostgresClientRegistry(pool: pool), authority: schema,
-            rules: rules,
-            snapshots: PostgresSnapshots(pool: pool, streams: outside.pools.streams, tables: model.shapes, unfit: quarantine.met),
-            committer: Committer(
-                store: writes(model), rules: rules, environment: environment,
-                bound: { [bounds = tables.bounds] in bounds[$0].current }),
-            ingest: TimedIntake(ingest.intake, metrics: outside.metrics, environment: environment), feed: delivery.feed,
-            fanout: delivery.fanout, resume: delivery.resume, layout: schema, frames: delivery.frames, environment: environment,
-            logger: logger, isRecoveryAllowed: app.sync.isRecoveryAllowed, observer: delivery.watch, sealer: access.sealer)
+            access: SessionServices.Access(
+                authenticator: access.authenticator, authority: schema, rules: rules, sealer: access.sealer),
+            storage: SessionServices.Storage(
+                clients: PostgresClientRegistry(pool: pool),
+                snapshots: PostgresSnapshots(pool: pool, streams: outside.pools.streams, tables: model.shapes, unfit: quarantine.met),
+                committer: Committer(
+                    store: writes(model), rules: rules, environment: environment,
+                    bound: { [bounds = tables.bounds] in bounds[$0].current }),
+                ingest: TimedIntake(ingest.intake, metrics: outside.metrics, environment: environment)),
+            delivery: SessionServices.Delivery(
+                feed: delivery.feed, fanout: delivery.fanout, resume: delivery.resume, layout: schema, frames: delivery.frames),
+            environment: environment, logger: logger, isRecoveryAllowed: app.sync.isRecoveryAllowed, observer: delivery.watch)
     }
 
     private func writes(_ model: Model) -> PostgresWrites {

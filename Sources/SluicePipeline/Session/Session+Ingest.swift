@@ -3,18 +3,6 @@ import SluiceCore
 import SluicePorts
 import SluiceWire
 
-/// A batch of asymmetric objects that is not acknowledged yet.
-struct WaitingBatch {
-    var number: UInt64
-    var objects: [ObjectChange]
-    /// The rejected objects, once the others are durable; nil before.
-    /// Completed steps are not repeated if a later step fails. Otherwise the log would receive another copy, and other rules could reject
-    /// stored objects.
-    var refused: [WriteRejection]?
-    /// `true` once the rejected objects are stored.
-    var isRefusalKept = false
-}
-
 /// The ingest of asymmetric objects: one batch at a time, beside the session's other messages.
 ///
 /// Ingest may depend on plugins and on Kafka, which no other message needs. A batch waits unacknowledged until both are available, and
@@ -24,24 +12,20 @@ extension Session {
         guard file != nil else { return }
         let objects = try SessionMessages.objects(batch.objects, schema: services.authority.current().schema)
         // Backpressure: a client that exceeds the protocol's window blocks its other messages too.
-        while batches.count >= Limits.ingestWindow, let ingesting { await ingesting.value }
-        guard state.phase == .open else { return }
-        batches.append(WaitingBatch(number: batch.number, objects: objects))
-        guard ingesting == nil else { return }
-        // Unstructured because: later messages must not wait for it; it ends when no batch waits, or with the session.
-        ingesting = Task { await self.ingestWaiting() }
+        while machine.ingest.isFull, let taking = tasks.taking { await taking.value }
+        perform(machine.handle(.ingest(WaitingBatch(number: batch.number, objects: objects))))
     }
 
-    private func ingestWaiting() async {
+    func takeBatches() async {
         defer {
-            ingesting = nil
-            batches = []
+            tasks.taking = nil
+            machine.batchesEnded()
         }
-        while let batch = batches.first {
+        while let batch = machine.ingest.batches.first {
             do {
                 guard let answer = try await patientlyTake(batch) else { return }
                 send(answer)
-                batches.removeFirst()
+                machine.batchAcknowledged()
             } catch {
                 return fail(SluiceError(error, otherwise: .internalError, "Asymmetric objects could not be stored."))
             }
@@ -52,11 +36,11 @@ extension Session {
     /// - Returns: the acknowledgement; nil once the session has ended.
     private func patientlyTake(_ batch: WaitingBatch) async throws -> [UInt8]? {
         var batch = batch
-        var pause = Doubt.firstPause
+        var pause = RulesBackoff.firstPause
         while true {
             // Each attempt needs the current permissions, which may change during a pause.
-            await markRulesAvailable()
-            guard state.phase == .open, !channel.isClosed, !Task.isCancelled else { return nil }
+            await rulesAvailable()
+            guard machine.isOpen, !channel.isClosed, !Task.isCancelled else { return nil }
             do { return try await take(&batch) } catch let error as SluiceError where error.code.sessionAction == .transient {
                 logger.warning(
                     "Asymmetric objects of a device wait for the rules or the log.",
@@ -65,7 +49,7 @@ extension Session {
                 // Of this task, or of a step that is retried.
             }
             guard (try? await services.environment.sleep(nanoseconds: pause)) != nil else { return nil }
-            pause = min(pause * 2, Doubt.longestPause)
+            pause = min(pause * 2, RulesBackoff.longestPause)
         }
     }
 

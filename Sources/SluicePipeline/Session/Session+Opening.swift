@@ -19,7 +19,8 @@ extension Session {
             try opening.checkCounts(of: bytes)
             return true
         case .refreshToken:
-            try state.receive(.refreshToken)
+            perform(machine.handle(.received(.refreshToken)))
+            guard !machine.isClosed else { return false }
             try await open(token: opening.token)
             return false
         case .other(let field): throw Self.misplaced(field)
@@ -28,7 +29,7 @@ extension Session {
 
     private static func misplaced(_ field: UInt32) -> SluiceError {
         // Maps field numbers of ClientMessage.
-        let names: [UInt32: SessionState.Message] = [2: .subscribe, 3: .upload, 4: .ingest, 5: .mark, 7: .reportError]
+        let names: [UInt32: ClientMessageKind] = [2: .subscribe, 3: .upload, 4: .ingest, 5: .mark, 7: .reportError]
         guard let name = names[field] else {
             return SluiceError(.unknownMessage, "The first message is of a kind that this gateway does not know.")
         }

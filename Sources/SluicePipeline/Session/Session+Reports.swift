@@ -8,7 +8,7 @@ import SluiceWire
 extension Session {
     /// Logs an error of the client, and stores the writes that the client undid because of it.
     func note(_ report: PBReportError) async throws {
-        guard let file, state.takeReport() else { return }
+        guard let file, machine.takeReport() else { return }
         let writes = undone(report)
         var metadata: Logger.Metadata = ["code": "\(report.code)", "reason": "\(report.message.prefix(2_000))"]
         if let first = writes.first {

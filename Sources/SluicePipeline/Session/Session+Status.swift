@@ -28,13 +28,15 @@ extension Session {
     /// - Returns: nil if the session belongs to another user or is not open.
     /// - Throws: a query error if the set does not fit the current schema.
     package func status(of type: Int, named name: String, user: String) throws -> SessionStatus? {
-        guard state.phase == .open, self.user?.user.id == user, let file else { return nil }
-        let inquiry = try ViewBuilder.inquiry(about: set, services.authority.current())
+        guard machine.isOpen, self.user?.user.id == user, let file else { return nil }
+        let (views, set) = (machine.views, machine.views.subscriptions)
+        let inquiry = try ViewBuilder.inquiry(about: set.message, services.authority.current())
         let about = inquiry.all.indices.filter { inquiry.all[$0].type == name }
-        let queries = set.queries.count
+        let queries = set.message.queries.count
         return SessionStatus(
-            client: file.id, version: set.version, isLive: !isBuilding && set.version > 0 && view.version == set.version,
-            queries: set.queries.filter { $0.type == name }.map(\.text), inquiry: inquiry.all, own: about.filter { $0 < queries },
-            included: about.first { $0 >= queries && $0 < queries + inquiry.included.count }, view: view.type(type)?.predicate)
+            client: file.id, version: set.version, isLive: !views.isWorking && set.version > 0 && views.live.version == set.version,
+            queries: set.message.queries.filter { $0.type == name }.map(\.text), inquiry: inquiry.all,
+            own: about.filter { $0 < queries }, included: about.first { $0 >= queries && $0 < queries + inquiry.included.count },
+            view: views.live.type(type)?.predicate)
     }
 }

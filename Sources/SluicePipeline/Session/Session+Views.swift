@@ -6,15 +6,13 @@ import SluiceWire
 /// The view of a session, built from the client's subscription set and the user's permissions, and rebuilt when either changes.
 extension Session {
     /// Builds and bootstraps the view of a new subscription set. A query error fails this version only.
-    func subscribe(_ set: PBSubscribe) async throws {
-        try state.request(set.version)
-        let pending = try PendingObjects(set)
+    func subscribe(_ message: PBSubscribe) async throws {
+        perform(machine.handle(.requested(version: message.version)))
+        guard machine.isOpen else { return }
+        let set = try SubscriptionSet(message)
         do {
-            let view = try await patientlyBuild(set)
-            self.set = set
-            self.pending = pending
-            // A member search for the previous set may have failed meanwhile. The end of that doubt then bootstraps the new set.
-            if doubt == nil { await bring(view) }
+            let view = try await patientlyBuild(message)
+            perform(machine.handle(.accepted(set, view)))
         } catch let error as SluiceError where error.code.isQueryError || error.code == .pluginRefused || error.code.isPluginFailure {
             // The live or pending view continues.
             services.observer.failed(error.code)
@@ -29,41 +27,20 @@ extension Session {
 
     /// Stops sending the live view, because the user may have lost permissions. Keeps the position still to be reported.
     func silence() async {
-        guard let subscriber, let wanted = await services.fanout.remove(subscriber) else { return }
-        unannounced = (max(wanted, unannounced?.lsn ?? .zero), false)
+        guard let subscriber, let awaited = await services.fanout.remove(subscriber) else { return }
+        machine.deferAnnouncement(of: AwaitedPosition(lsn: awaited, isCommit: false))
     }
 
-    /// Bootstraps a view in place of the live or pending one. Of several concurrent calls, the last one wins.
-    func bring(_ view: View) async {
-        brings += 1
-        let number = brings
-        // Cancel and await the old bootstrap: two must never replace the same subscriber.
-        await endBootstrap()
-        // A later call has taken over.
-        guard number == brings, state.phase == .open else { return }
-        isBuilding = true
-        target = view
-        // Unstructured because: uploads continue beside it; it is cancelled by the next one or the close, and awaited there.
-        bootstrap = Task {
-            await self.watch(view)
-            await self.run(view)
-            await self.follow()
-        }
-    }
-
-    /// Cancels the bootstrap and waits until none is running.
-    func endBootstrap() async {
-        // Loop: another bootstrap may begin while this call awaits the first.
-        while isBuilding {
-            bootstrap?.cancel()
-            await bootstrap?.value
-        }
-    }
-
+    /// Builds the view of a set under the current permissions. Repeats if they change meanwhile.
     func build(_ set: PBSubscribe) async throws -> View {
         try await learn(set)
-        let permissions = boundPermissions()
-        return try await ViewBuilder(services: services, user: user?.user, permissions: permissions, clientTypes: clientTypes).build(set)
+        while true {
+            let known = machine.rules.answers
+            let builder = ViewBuilder(services: services, user: user?.user, permissions: boundPermissions(), clientTypes: clientTypes)
+            let view = try await builder.build(set)
+            if known == machine.rules.answers { return view }
+            try Task.checkCancellation()
+        }
     }
 
     /// Makes the fields of a set queryable, in development mode only, and asks the rules again if fields were added.
@@ -73,9 +50,9 @@ extension Session {
         let fields = try ViewBuilder.unqueryable(set, schema)
         if !fields.isEmpty { schema = try await services.authority.makeQueryable(fields) }
         // Another session may have added them.
-        guard schema.fields != planned else { return }
-        plan = try await services.rules.openSession(user: user, types: clientTypes.map(\.name))
-        planned = schema.fields
+        guard schema.fields != machine.rules.planned else { return }
+        let plan = try await services.rules.openSession(user: user, types: clientTypes.map(\.name))
+        machine.planned(plan, for: schema.fields)
     }
 
     /// Watches the objects that determine the members of a view. A change between building the view and this call counts as a change.
@@ -96,107 +73,101 @@ extension Session {
         if let old { await services.fanout.remove(old.id) }
     }
 
-    /// Starts a search for the view's members if one is due and no bootstrap is running.
-    func membersChanged() {
-        guard !isBuilding, doubt == nil, state.phase == .open, watch?.channel.isStale == true else { return }
-        isBuilding = true
-        // Unstructured because: as in `bring`.
-        bootstrap = Task { await self.follow() }
-    }
+    /// `true` if a change may have affected the members of the view, and no search has read since.
+    var isStale: Bool { watch?.channel.isStale == true }
 
-    /// Rebuilds the view after a change of its members, and checks again afterwards.
-    private func follow() async {
-        await look()
-        isBuilding = false
+    /// Starts a search for the view's members if one is due.
+    func membersChanged() { perform(machine.handle(.membersChanged(isStale: isStale))) }
+
+    /// Reports the end of a task. The machine starts the next one: another view, or a search if the members have changed meanwhile.
+    private func endWork(_ number: UInt64, _ outcome: WorkOutcome) {
         // A finished task would keep its memory alive.
-        bootstrap = nil
-        // A caller that cancels this task starts another view, or none.
-        if !Task.isCancelled { membersChanged() }
+        tasks.work = nil
+        perform(machine.handle(.workEnded(number: number, outcome, isStale: isStale)))
     }
 
-    /// Rebuilds the view if its members may have changed, and bootstraps it if they have.
-    private func look() async {
-        guard !Task.isCancelled, state.phase == .open, let watch, watch.channel.isStale else { return }
+    /// Makes a view live.
+    func bootstrap(_ view: View, _ number: UInt64) async {
+        await watch(view)
+        endWork(number, await run(view, number).map { .bootstrapFailed($0) } ?? .done)
+    }
+
+    /// Rebuilds the view if its members may have changed, and makes it live if they have.
+    func search(_ number: UInt64) async {
         do {
-            try await services.environment.sleep(nanoseconds: MemberWatch.pause * 1_000_000)
-            // Clear the flag before reading: a change during the search sets it again.
-            guard watch.channel.take() else { return }
-            looks.begun += 1
-            let number = looks.begun
-            let next = try await buildAnew()
-            if !next.selectsSame(as: view) || watch.channel.isClosed {
-                target = next
-                await self.watch(next)
-                await run(next)
-            }
-            looks.over = number
+            endWork(number, try await findMembers(number))
         } catch is CancellationError {
             // The search has no result, so nothing is recorded.
-        } catch let error as SluiceError where error.code.isPluginFailure {
-            markRulesUnavailable(error)
+            endWork(number, .done)
         } catch {
-            fail(SluiceError(.resync, "The members of limited queries or included links cannot be resolved.", cause: ErrorCause(error)))
+            endWork(number, .searchFailed(error))
         }
     }
 
-    /// Builds the view under the current permissions. Repeats if they change meanwhile.
-    private func buildAnew() async throws -> View {
-        while true {
-            let known = plans
-            let next = try await build(set)
-            try Task.checkCancellation()
-            if known == plans { return next }
+    private func findMembers(_ number: UInt64) async throws -> WorkOutcome {
+        guard !Task.isCancelled, machine.isOpen, let watch, watch.channel.isStale else { return .done }
+        try await services.environment.sleep(nanoseconds: MemberWatch.pause * 1_000_000)
+        // Clear the flag before reading: a change during the search sets it again.
+        guard watch.channel.take() else { return .done }
+        let reading = machine.beginReading()
+        let next = try await build(machine.views.subscriptions.message)
+        try Task.checkCancellation()
+        if machine.found(next, isWatchClosed: watch.channel.isClosed) {
+            await self.watch(next)
+            if let error = await run(next, number) { return .bootstrapFailed(error) }
         }
+        return Task.isCancelled ? .done : .searched(reading)
     }
 
     /// Resumes or bootstraps a view and makes it live. On failure the previous view stays in force for writes.
-    private func run(_ view: View) async {
+    /// - Returns: the error that must end the session; nil if the view is live, or the connection is gone.
+    private func run(_ view: View, _ number: UInt64) async -> SluiceError? {
         do {
             try await services.feed.require(view.partitions)
         } catch {
-            fail(SluiceError(error, otherwise: .logUnreachable, "The partitions of the view cannot be read."))
-            return
+            return SluiceError(error, otherwise: .logUnreachable, "The partitions of the view cannot be read.")
         }
         do {
-            let runner = BootstrapRunner(
-                authority: services.authority, snapshots: services.snapshots, fanout: services.fanout, frames: services.frames,
-                environment: services.environment, channel: channel, client: file?.id ?? .server,
-                user: user?.user.id ?? "", sealer: services.sealer, progress: progress, pending: pending,
-                taken: { await self.told })
             // Also if a newer version was requested meanwhile: this one is live until then.
-            if let id = try await resume(view, runner) {
-                subscriber = id
-            } else {
-                services.observer.bootstrapBegan()
-                let begin = services.environment.monotonicNanoseconds()
-                // With the same set and rules, an object that is no longer among the first has left the query.
-                let before = view.version == self.view.version && view.ruling == self.view.ruling ? self.view : nil
-                let (id, held, rows) = try await runner.run(view, replacing: subscriber, held: held, changing: before) {
-                    self.writable = view
-                }
-                services.observer.bootstrapped(rows: rows, nanoseconds: services.environment.monotonicNanoseconds() - begin)
-                self.held = held
-                seen.add(held.point, at: await services.fanout.watermark)
-                subscriber = id
-            }
+            let id = try await subscribe(to: view, number)
+            let released = machine.views.live.partitions
+            subscriber = id
+            perform(machine.handle(.live(number: number, view)))
             // From here on the client may receive positions.
-            isInStep = true
-            if let (lsn, isCommit) = unannounced {
-                unannounced = nil
-                await announce(lsn, isCommit: isCommit)
-            }
-            state.complete(view.version)
-            count(subscriptions: set.queries.count)
+            if let position = machine.takeDeferred() { await announce(position) }
+            count(subscriptions: machine.views.subscriptions.message.queries.count)
             // Release the old partitions after acquiring the new ones, so that shared ones are read without a gap.
-            await services.feed.release(self.view.partitions)
-            self.view = view
+            await services.feed.release(released)
+            return nil
         } catch {
-            // The new view has not become live.
-            writable = self.view
+            perform(machine.handle(.bootstrapFailed(number: number)))
             await services.feed.release(view.partitions)
             // Another view replaces a cancelled bootstrap, so its error does not concern the client.
-            guard !Task.isCancelled, !channel.isClosed else { return }
-            fail(SluiceError(error, otherwise: .internalError, "A bootstrap failed."))
+            guard !Task.isCancelled, !channel.isClosed else { return nil }
+            return SluiceError(error, otherwise: .internalError, "A bootstrap failed.")
         }
+    }
+
+    /// Resumes a view from the log, or bootstraps it.
+    /// - Returns: the new live subscriber.
+    private func subscribe(to view: View, _ number: UInt64) async throws -> Fanout.Handle {
+        let runner = BootstrapRunner(
+            authority: services.authority, snapshots: services.snapshots, fanout: services.fanout, frames: services.frames,
+            environment: services.environment, channel: channel, client: file?.id ?? .server,
+            user: user?.user.id ?? "", sealer: services.sealer, progress: replica.progress,
+            pending: machine.views.subscriptions.pending, taken: { await self.machine.uploads.told })
+        if let id = try await resume(view, number, runner) { return id }
+        services.observer.bootstrapBegan()
+        let begin = services.environment.monotonicNanoseconds()
+        let live = machine.views.live
+        // With the same set and rules, an object that is no longer among the first has left the query.
+        let before = view.version == live.version && view.ruling == live.ruling ? live : nil
+        let (id, held, rows) = try await runner.run(view, replacing: subscriber, held: replica.held, changing: before) {
+            self.perform(self.machine.handle(.ending(number: number, view)))
+        }
+        services.observer.bootstrapped(rows: rows, nanoseconds: services.environment.monotonicNanoseconds() - begin)
+        replica.held = held
+        replica.seen.add(held.point, at: await services.fanout.watermark)
+        return id
     }
 }

@@ -1,7 +1,6 @@
 import Logging
 package import SluiceCore
 package import SluicePorts
-import SluiceValues
 import SluiceWire
 
 /// One client's connection, from Hello to close.
@@ -10,74 +9,31 @@ package actor Session {
     let services: SessionServices
     let channel: any SessionChannel
     private(set) var logger: Logger
-    var state = SessionState()
+    var machine = SessionMachine()
+    var tasks = Tasks()
     var user: Authenticated?
     var file: ClientFile?
-    var plan = SessionPlan(types: [:]) {
-        didSet {
-            plans += 1
-            bound = nil
-        }
-    }
-    /// `plan`, bound to the schema of its last use; nil before the first.
-    var bound: SessionPermissions?
-    /// The number of times that the rules have returned permissions.
-    private(set) var plans = 0
-    /// The queryable fields for which the rules were asked.
-    var planned = QueryableFields()
     private(set) var clientTypes: [ObjectType] = []
-    var view = View.empty
-    /// The view that is live or will be.
-    var target = View.empty
-    /// The view that writes are judged by. It changes just before `view`, because the client may know the new view already.
-    var writable = View.empty
-    /// The client view record; nil if unknown.
-    var held: ClientViewRecord?
-    /// The resume offer of the client's Hello; nil once a bootstrap has begun, or if its history is unproven.
-    var greeting: (held: PBHeld, applied: LSN, witness: HistoryAnchor)?
-    /// The staged rows of unfinished bootstraps.
-    var progress = BootstrapProgress()
-    var seen = ClientViewHistory()
+    var replica = ReplicaRecord()
     /// The live subscriber of the fan-out, from Hello on.
     var subscriber: Fanout.Handle?
-    /// `true` once a view of this session is live. Before, the client's rows are from an earlier session, and no position may claim more.
-    var isInStep = false
-    /// The acknowledgement deferred until a view is live.
-    var unannounced: (lsn: LSN, isCommit: Bool)?
-    /// The number up to which the replica's changesets are committed.
-    var committed: UInt64 = 0
-    /// The first of them with a compensating write that was not sent yet.
-    private var firstUntold: UInt64?
-    /// The number up to which the client may drop its changesets: they are committed, and their compensating writes were sent.
-    var told: UInt64 { firstUntold.map { $0 - 1 } ?? committed }
-    /// The committed changesets without an acknowledgement, and the task that sends it.
-    private var unacknowledged: [Acknowledgement] = []
-    var acknowledging: Task<Void, Never>?
-    /// The unacknowledged batches of asymmetric objects, in order, and the task that takes them.
-    var batches: [WaitingBatch] = []
-    var ingesting: Task<Void, Never>?
-    var bootstrap: Task<Void, Never>?
-    /// The set of the live or pending view.
-    var set = PBSubscribe()
-    /// The pending objects of `set`.
-    var pending = PendingObjects()
-    /// The number of subscriptions reported to the observer.
-    var counted = 0
-    /// The number of calls of `bring`.
-    var brings = 0
-    /// `true` while `bootstrap` runs.
-    var isBuilding = false
+    /// The subscriber for the changes that affect the members of the live or pending view.
     var watch: (id: Fanout.Handle, channel: MemberWatch)?
-    /// The number of member searches begun, and the number of the last one completed.
-    var looks = (begun: 0, over: 0)
-    /// The unanswered barriers, and the task that answers them.
-    var marks: [UInt64] = []
-    var marking: Task<Void, Never>?
-    private var expiry: Task<Void, Never>?
-    /// The task that asks the rules while the permissions are unknown; nil otherwise.
-    var doubt: Task<Void, Never>?
-    /// The number of reasons so far to ask the rules again.
-    var reviews = 0
+    /// The number of subscriptions reported to the observer.
+    private var counted = 0
+
+    /// The running tasks of a session. The machine decides when one starts, so each runs at most once at a time.
+    struct Tasks {
+        /// The bootstrap or member search.
+        var work: Task<Void, Never>?
+        /// Asks the rules while they are unavailable.
+        var asking: Task<Void, Never>?
+        var flushing: Task<Void, Never>?
+        var taking: Task<Void, Never>?
+        var answering: Task<Void, Never>?
+        /// Ends the session when its token expires.
+        var expiry: Task<Void, Never>?
+    }
 
     package init(services: SessionServices, channel: any SessionChannel) {
         self.services = services
@@ -88,17 +44,16 @@ package actor Session {
     /// Handles one message of the client. Never throws: every error is sent to the client.
     package func handle(_ bytes: [UInt8]) async {
         // Messages that arrive after a failure belong to no session.
-        guard state.phase != .closed else { return }
+        guard !machine.isClosed else { return }
         do {
-            if state.phase == .awaitingHello {
+            if machine.awaitsHello {
                 guard try await prove(bytes) else { return }
             }
             let message = try decode(bytes)
+            perform(machine.handle(.received(message.name)))
             // The permissions must be known before the message is judged.
-            if message.needsRules {
-                await markRulesAvailable()
-                guard state.phase != .closed else { return }
-            }
+            if message.needsRules { await rulesAvailable() }
+            guard !machine.isClosed else { return }
             switch message {
             case .hello(let hello): try await open(hello)
             case .subscribe(let set): try await subscribe(set)
@@ -122,26 +77,39 @@ package actor Session {
         guard let kind = message.kind else {
             throw SluiceError(.unknownMessage, "A message of \(bytes.count) bytes has no kind that this gateway knows.")
         }
-        let name: SessionState.Message =
-            switch kind {
-            case .hello: .hello
-            case .subscribe: .subscribe
-            case .upload: .upload
-            case .ingest: .ingest
-            case .mark: .mark
-            case .refreshToken: .refreshToken
-            case .reportError: .reportError
-            }
-        try state.receive(name)
         return kind
     }
 
-    /// Sends an error to the client and ends the session, once.
+    /// Performs the machine's effects. Tasks start and end here and nowhere else; their results go back as inputs.
+    func perform(_ effects: [SessionEffect]) {
+        for effect in effects {
+            switch effect {
+            // Unstructured because: later messages need not wait for the disk; it ends with its statement, which has a deadline.
+            case .flush: tasks.flushing = Task { await self.flush() }
+            // Unstructured because: later messages must not wait for it; it ends when no batch waits, or with the session.
+            case .takeBatches: tasks.taking = Task { await self.takeBatches() }
+            // Unstructured because: later messages need not wait for the barrier.
+            // It ends with the bootstrap that it waits for, or by the deadline of the delivery.
+            case .answerBarriers: tasks.answering = Task { await self.answerBarriers() }
+            // Unstructured because: uploads continue beside it; it is cancelled by the next one or the close, and awaited there.
+            case .bootstrap(let number, let view): tasks.work = Task { await self.bootstrap(view, number) }
+            // Unstructured because: as the bootstrap.
+            case .search(let number): tasks.work = Task { await self.search(number) }
+            case .cancelWork: tasks.work?.cancel()
+            case .askRules(let number, let error): askRules(number, after: error)
+            case .end(let error): report(error)
+            }
+        }
+    }
+
+    /// Ends the session with an error, once.
     func fail(_ error: SluiceError) {
-        guard state.phase != .closed else { return }
-        // Close first: concurrent tasks check the phase, and a second failure must not send another error.
-        state.close()
-        // The client receives neither a detail nor the text of an internal error.
+        for case .end(let error) in machine.handle(.failed(error)) { report(error) }
+    }
+
+    /// Sends the error that ends the session. The machine is closed already.
+    private func report(_ error: SluiceError) {
+        // The client receives neither a value, a cause nor the text of an internal error.
         let level: Logger.Level = error.code == .internalError ? .error : error.isWithheld ? .warning : .info
         logger.log(
             level: level, "A session ends with an error.",
@@ -153,21 +121,20 @@ package actor Session {
     /// Releases everything that the session holds, after its connection has closed.
     package func closed() async {
         // The tasks awaited below check the phase and end.
-        state.close()
+        perform(machine.handle(.disconnected))
         if let file { services.files.end(self, of: file) }
-        bootstrap?.cancel()
-        doubt?.cancel()
-        expiry?.cancel()
-        ingesting?.cancel()
+        tasks.asking?.cancel()
+        tasks.expiry?.cancel()
+        tasks.taking?.cancel()
         // Await the tasks before removing subscribers: a bootstrap may still add one.
-        await markRulesAvailable()
-        await bootstrap?.value
+        await rulesAvailable()
+        await tasks.work?.value
         if let subscriber { await services.fanout.remove(subscriber) }
         if let watch { await services.fanout.remove(watch.id) }
         (subscriber, watch) = (nil, nil)
         count(subscriptions: 0)
-        await services.feed.release(view.partitions)
-        view = .empty
+        await services.feed.release(machine.views.live.partitions)
+        machine.clear()
     }
 
     /// Ends the session at once if it belongs to `user`; nil matches every user.
@@ -194,20 +161,19 @@ package actor Session {
         clientTypes = types
         // Records of another history of the database are meaningless in this one.
         if file.isPointProven {
-            held = ClientViewRecord(hello.held, user: user.user.id, services.sealer, schema.schema)
-            seen = ClientViewHistory(hello.held)
-            if held != nil, file.isPositionProven, let witness = hello.history.position {
-                greeting = (hello.held, LSN(rawValue: hello.appliedLsn), witness)
+            replica.held = ClientViewRecord(hello.held, user: user.user.id, services.sealer, schema.schema)
+            replica.seen = ClientViewHistory(hello.held)
+            if replica.held != nil, file.isPositionProven, let anchor = hello.history.position {
+                replica.offer = ResumeOffer(held: hello.held, applied: LSN(rawValue: hello.appliedLsn), anchor: anchor)
             }
         }
         if let witness = hello.checkpoint.point, try await services.snapshots.hasSeen(witness) {
-            progress = BootstrapProgress(hello.checkpoint, schema.schema)
+            replica.progress = BootstrapProgress(hello.checkpoint, schema.schema)
         }
         self.file = file
-        committed = file.changeset
-        state.begin(changeset: file.changeset)
-        plan = try await patientlyOpen(user.user, types.map(\.name))
-        planned = schema.fields
+        let plan = try await patientlyOpen(user.user, types.map(\.name))
+        machine.planned(plan, for: schema.fields)
+        perform(machine.handle(.opened(changeset: file.changeset)))
         send(
             SessionMessages.welcome(
                 file: file, schema: schema.schema, client: types, time: services.environment.wallMilliseconds()))
@@ -244,11 +210,11 @@ package actor Session {
         let user = try await services.authenticator.authenticate(token: token)
         self.user = user
         channel.belongs(to: user.user.id)
-        expiry?.cancel()
+        tasks.expiry?.cancel()
         let wait = max(user.expires - services.environment.wallMilliseconds(), 0)
         let environment = services.environment
         // Unstructured because: it outlives the message that set it and is cancelled by the next token or the close.
-        expiry = Task { [weak self] in
+        tasks.expiry = Task { [weak self] in
             guard (try? await environment.sleep(nanoseconds: UInt64(wait) * 1_000_000)) != nil else { return }
             await self?.expire()
         }
@@ -273,103 +239,6 @@ package actor Session {
             throw SluiceError(.userMismatch, "The new token belongs to user \(after.user.id), the session to \(before?.id ?? "nobody").")
         }
     }
-
-    // MARK: Uploads
-
-    private func upload(_ upload: PBUpload) async throws {
-        guard let file, let user else { return }
-        if upload.compensation > 0 { try await services.clients.acknowledgeCompensations(id: file.id, upTo: upload.compensation) }
-        // All changesets of the message are judged by one permission snapshot and one view, as they are after the last suspension.
-        let permissions = boundPermissions()
-        let schema = permissions.schema
-        let writer = Committer.Writer(
-            client: file.id, session: file.session, user: user.user, permissions: permissions, view: writable,
-            compensation: upload.compensation, seen: seen)
-        for message in upload.changesets {
-            // A session that failed meanwhile writes no more.
-            guard state.phase == .open else { return }
-            let changeset = try SessionMessages.changeset(message, schema: schema.schema)
-            // A resend: acknowledge it again without effect.
-            guard try state.take(changeset: changeset.number) else {
-                let lsn = try await services.snapshots.currentLSN()
-                services.observer.uploaded(undone: 0, nanoseconds: nil)
-                await acknowledge(Acknowledgement(changeset: changeset.number, lsn: lsn, isCommit: false))
-                continue
-            }
-            let begin = services.environment.monotonicNanoseconds()
-            let outcome = try await services.committer.commit(changeset, by: writer)
-            services.observer.uploaded(
-                undone: outcome.rejected.count, nanoseconds: services.environment.monotonicNanoseconds() - begin)
-            // No suspension until `firstUntold` is set: `told` must never include a changeset with an unsent compensating write.
-            committed = changeset.number
-            if outcome.compensation != nil, firstUntold == nil { firstUntold = committed }
-            note(outcome.rejected)
-            let compensation = outcome.compensation.map {
-                SessionMessages.compensation(id: $0, writes: outcome.rejected)
-            }
-            await acknowledge(
-                Acknowledgement(
-                    changeset: changeset.number, lsn: outcome.lsn, isCommit: true, compensation: compensation, futile: outcome.futile))
-        }
-    }
-
-    /// Logs one line for a changeset, however many of its writes were rejected. The database has the others.
-    private func note(_ rejected: [WriteRejection]) {
-        guard let first = rejected.first else { return }
-        logger.log(
-            level: rejected.contains { $0.cause == .database } ? .warning : .info, "Writes were undone.",
-            metadata: [
-                "count": "\(rejected.count)", "changeset": "\(first.changeset)", "type": "\(first.object.type)",
-                "key": "\(ExtendedJSON.json(first.object.key).text.prefix(200))", "reason": "\(first.reason)",
-                "rule": "\(first.rule ?? "")",
-            ])
-    }
-
-    /// Acknowledges a changeset once it survives a crash. The next changeset is processed meanwhile.
-    private func acknowledge(_ next: Acknowledgement) async {
-        unacknowledged.append(next)
-        if acknowledging == nil {
-            // Unstructured because: later messages need not wait for the disk; it ends with its statement, which has a deadline.
-            acknowledging = Task { await self.acknowledge() }
-        }
-        // Backpressure: the client's next messages wait for the disk.
-        if unacknowledged.count >= Acknowledgement.most { await acknowledging?.value }
-    }
-
-    /// Sends acknowledgements until none is left: one wait for the disk covers all changesets committed before it.
-    private func acknowledge() async {
-        defer { acknowledging = nil }
-        // Loop: a changeset committed during the wait is not covered by it.
-        while let last = unacknowledged.last, state.phase == .open {
-            let durable = unacknowledged
-            unacknowledged = []
-            do {
-                try await services.committer.durable()
-            } catch {
-                fail(SluiceError(error, otherwise: .internalError, "Committed changesets could not be flushed to disk."))
-                return
-            }
-            // Compensating writes precede the acknowledgement, after which the client drops its changeset.
-            for message in durable.compactMap(\.compensation) { send(message) }
-            // The compensating writes above are sent; only those committed during the wait are open.
-            firstUntold = unacknowledged.first { $0.compensation != nil }?.changeset
-            send(SessionMessages.uploadAck(of: durable, lsn: last.lsn))
-            await announce(last.lsn, isCommit: last.isCommit)
-        }
-    }
-
-    /// Notifies the client once delivery has passed `lsn`. If no view is live, the notification is deferred.
-    func announce(_ lsn: LSN, isCommit: Bool) async {
-        guard let subscriber else { return }
-        // Before the first view, a position would claim rows that the client lacks.
-        if isInStep, await services.fanout.announce(lsn, isCommit: isCommit, to: subscriber) { return }
-        // If another subscriber has replaced this one meanwhile, try again with that one.
-        if !isInStep || self.subscriber == subscriber {
-            unannounced = (max(lsn, unannounced?.lsn ?? .zero), isCommit && unannounced?.isCommit != false)
-        } else {
-            await announce(lsn, isCommit: isCommit)
-        }
-    }
 }
 
 extension ErrorCode {
@@ -378,6 +247,18 @@ extension ErrorCode {
 }
 
 extension PBClientMessage.OneOf_Kind {
+    fileprivate var name: ClientMessageKind {
+        switch self {
+        case .hello: .hello
+        case .subscribe: .subscribe
+        case .upload: .upload
+        case .ingest: .ingest
+        case .mark: .mark
+        case .refreshToken: .refreshToken
+        case .reportError: .reportError
+        }
+    }
+
     /// `true` if the answer depends on the user's permissions.
     fileprivate var needsRules: Bool {
         switch self {

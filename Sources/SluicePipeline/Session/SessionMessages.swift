@@ -103,7 +103,7 @@ package enum SessionMessages {
         return encode {
             $0.error = PBSessionError(
                 error, action: action == .clientReset && !isRecoveryAllowed ? .clientResetNoRecovery : action, fatal: true,
-                backoffMilliseconds: error.code.isPluginFailure ? Doubt.backoffMilliseconds : 0)
+                backoffMilliseconds: error.code.isPluginFailure ? RulesBackoff.backoffMilliseconds : 0)
         }
     }
 }

@@ -4,54 +4,98 @@ package import SluicePorts
 
 /// The services shared by all sessions of a gateway.
 package struct SessionServices: Sendable {
-    package var app: String
-    package var authenticator: any Authenticator
-    package var clients: any ClientRegistry
-    package var authority: any SchemaAuthority
-    package var rules: any Rules
-    package var snapshots: any SnapshotStore
-    package var committer: Committer
-    package var ingest: any IngestIntake
-    package var feed: Feed
-    package var fanout: Fanout
-    package var resume: LogResume
-    package var layout: any LayoutProvider
-    package var frames: any FrameMaker
-    package var environment: any Environment
-    package var logger: Logger
+    package let authenticator: any Authenticator
+    package let clients: any ClientRegistry
+    package let authority: any SchemaAuthority
+    package let rules: any Rules
+    package let snapshots: any SnapshotStore
+    package let committer: Committer
+    package let ingest: any IngestIntake
+    package let feed: Feed
+    package let fanout: Fanout
+    package let resume: LogResume
+    package let layout: any LayoutProvider
+    package let frames: any FrameMaker
+    package let environment: any Environment
+    package let logger: Logger
     /// `true` if a client may upload its pending changesets after a client reset.
-    package var isRecoveryAllowed: Bool
-    package var observer: any SessionObserver
+    package let isRecoveryAllowed: Bool
+    package let observer: any SessionObserver
     /// Seals the view records that clients keep.
-    package var sealer: any Sealer
+    package let sealer: any Sealer
     package let files = ClientSessions()
     /// Limits the sessions that ask the plugins concurrently after a rule change, because the plugins' queues are bounded.
     package let reviews = AsyncSemaphore(width: 16)
 
+    /// The services that decide on the client and its rights.
+    package struct Access: Sendable {
+        package var authenticator: any Authenticator
+        package var authority: any SchemaAuthority
+        package var rules: any Rules
+        /// Seals the view records that clients keep.
+        package var sealer: any Sealer
+
+        package init(authenticator: any Authenticator, authority: any SchemaAuthority, rules: any Rules, sealer: any Sealer = NoSealer()) {
+            self.authenticator = authenticator
+            self.authority = authority
+            self.rules = rules
+            self.sealer = sealer
+        }
+    }
+
+    /// The services that store writes and read snapshots.
+    package struct Storage: Sendable {
+        package var clients: any ClientRegistry
+        package var snapshots: any SnapshotStore
+        package var committer: Committer
+        package var ingest: any IngestIntake
+
+        package init(clients: any ClientRegistry, snapshots: any SnapshotStore, committer: Committer, ingest: any IngestIntake) {
+            self.clients = clients
+            self.snapshots = snapshots
+            self.committer = committer
+            self.ingest = ingest
+        }
+    }
+
+    /// The services that bring changes to the client.
+    package struct Delivery: Sendable {
+        package var feed: Feed
+        package var fanout: Fanout
+        package var resume: LogResume
+        package var layout: any LayoutProvider
+        package var frames: any FrameMaker
+
+        package init(feed: Feed, fanout: Fanout, resume: LogResume, layout: any LayoutProvider, frames: any FrameMaker) {
+            self.feed = feed
+            self.fanout = fanout
+            self.resume = resume
+            self.layout = layout
+            self.frames = frames
+        }
+    }
+
     package init(
-        app: String, authenticator: any Authenticator, clients: any ClientRegistry, authority: any SchemaAuthority,
-        rules: any Rules, snapshots: any SnapshotStore, committer: Committer, ingest: any IngestIntake, feed: Feed,
-        fanout: Fanout, resume: LogResume, layout: any LayoutProvider, frames: any FrameMaker, environment: any Environment, logger: Logger,
-        isRecoveryAllowed: Bool = true, observer: any SessionObserver = NoSessionObserver(), sealer: any Sealer = NoSealer()
+        access: Access, storage: Storage, delivery: Delivery, environment: any Environment, logger: Logger,
+        isRecoveryAllowed: Bool = true, observer: any SessionObserver = NoSessionObserver()
     ) {
-        self.app = app
-        self.authenticator = authenticator
-        self.clients = clients
-        self.authority = authority
-        self.rules = rules
-        self.snapshots = snapshots
-        self.committer = committer
-        self.ingest = ingest
-        self.feed = feed
-        self.fanout = fanout
-        self.resume = resume
-        self.layout = layout
-        self.frames = frames
+        authenticator = access.authenticator
+        authority = access.authority
+        rules = access.rules
+        sealer = access.sealer
+        clients = storage.clients
+        snapshots = storage.snapshots
+        committer = storage.committer
+        ingest = storage.ingest
+        feed = delivery.feed
+        fanout = delivery.fanout
+        resume = delivery.resume
+        layout = delivery.layout
+        frames = delivery.frames
         self.environment = environment
         self.logger = logger
         self.isRecoveryAllowed = isRecoveryAllowed
         self.observer = observer
-        self.sealer = sealer
     }
 }
 
