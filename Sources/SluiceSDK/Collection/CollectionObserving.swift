@@ -39,6 +39,7 @@ struct CollectionObserving<Collection: ThreadConfined, Change>: @unchecked Senda
     /// A Realm whose scheduler cannot deliver notifications uses a private serial queue.
     func start(on queue: DispatchQueue?, _ block: @escaping (Change) -> Void) -> NotificationToken {
         let block = Confined(block)
+        // The app may release the token before the observation has begun.
         let weak = WeakConfined(token)
         let start = self.weakened
         if queue == nil, scheduler.canDeliver {
@@ -97,6 +98,7 @@ private struct CollectionObservingStart<Collection: ThreadConfined, Change>: @un
         // Advance before the first read, so that the watch and `initial` describe one snapshot.
         core.observations.refreshToObserve()
         let watch = core.reading.attempt(nil) { store throws(SluiceError) in try begin(collection, core, store) }
+        // The file cannot be read, which `attempt` has reported. There is no state to compare with.
         guard let watch else { return }
         // The observation retains its Realm; both are released when the token ends.
         core.removeObservers(whenEnded: strong)
@@ -105,6 +107,7 @@ private struct CollectionObservingStart<Collection: ThreadConfined, Change>: @un
                 guard let change = try watch(delivery), delivery.isNotified else { return }
                 block(change)
             })
+        // After the registration, so that a write within the block is reported.
         block(initial(collection))
     }
 }

@@ -35,6 +35,7 @@ struct CollectionWatch {
         self.storage = storage
         state = try CollectionWatch.state(of: storage, store)
         modified = ModifiedElements(storage, filter)
+        // Key paths compare values, so those of the start are recorded.
         modified.follow(keys)
     }
 
@@ -101,6 +102,7 @@ struct CollectionWatch {
             let new = keys
             // The base or the order changed, so the query ran again: compare both versions of the elements.
             diff = CollectionWatch.difference(old, new) { changes.contain($0) }
+            // A set, since records are dropped by membership: O(1) for each record.
             let members = Set(new)
             modified.follow(diff.insertions.map { new[$0] }, of: new.count) { members.contains($0) }
             if isPaired { diff = CollectionWatch.paired(diff, old.count, new.count) }

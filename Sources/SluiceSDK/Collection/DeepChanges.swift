@@ -51,6 +51,7 @@ struct DeepChanges {
     /// - Parameter count: The number of elements of the collection.
     /// - Returns: nil if more objects than the limit are found, or if the change does not name its objects. Then `walk` is cheaper.
     func candidates(_ change: ReplicaChange, of count: Int, on store: RowStore) throws(SluiceError) -> Set<Value>? {
+        // Beyond this the walk from each element costs less.
         let limit = max(DeepChanges.fewElements, count)
         let concerned = reached.reduce(into: Set([type])) { $0.formUnion($1) }
         var last: [Int: Set<Value>] = [:]
@@ -108,9 +109,11 @@ struct DeepChanges {
         private func hasChanged(_ visit: Visit) -> Bool {
             if change.types[visit.type]?.contains(visit.key) ?? false { return true }
             if visit.rest == 0 { return false }
+            // The remaining distance is part of the visit: an object out of reach over one way may be in reach over another.
             if let answer = known[visit] { return answer }
             // Stays false if the object is not in the Realm.
             known[visit] = false
+            // An absent object ends the search: its links are not on the device.
             guard let row = core.reading.row(visit.type, visit.key) else { return false }
             var answer = false
             links.visit(row.values.map { $0 ?? .null }, of: schema.types[visit.type]) { name, key, _ in

@@ -38,6 +38,7 @@ final class ModifiedElements {
         guard case .objects(let type) = kind else { return Changes(contain: { _ in false }, isOwnOnly: false, candidates: []) }
         if let followed { return followed.changes(change) }
         guard let deep, deep.concerns(change) else {
+            // No class behind a link changed: an element is modified only with its own row.
             let own = change.types[type]
             return Changes(contain: { own?.contains($0) ?? false }, isOwnOnly: true)
         }
@@ -105,6 +106,7 @@ final class FollowedElements {
 
     /// Forgets elements that left the collection, once more than half of the records are stale.
     func forget(beyond count: Int, unless isElement: (Value) -> Bool) {
+        // Rarely: a scan of all records then costs O(1) for each element that left.
         guard shown.count > 2 * count + 16 else { return }
         for key in shown.keys.filter({ !isElement($0) }) {
             shown[key] = nil
@@ -131,6 +133,7 @@ final class FollowedElements {
 
     /// The elements that a change may concern; nil if any element may be concerned.
     private func candidates(_ change: ReplicaChange) -> Set<Value>? {
+        // Paths within an element read its own row only.
         guard isBehind else {
             guard let own = change.types[type] else { return [] }
             return own.isWhole ? nil : own.keys
@@ -140,6 +143,7 @@ final class FollowedElements {
             if objects.isWhole { return nil }
             for key in objects.keys {
                 if type == self.type { candidates.insert(key) }
+                // A removed link is found here too: the objects that were read before are recorded.
                 candidates.formUnion(readers[Visit(type: type, key: key)] ?? [])
             }
             // An object that now links to a target affects the elements that read the target's inverse links.

@@ -85,6 +85,7 @@ private struct MapWatch {
                 difference.deletions.append(key)
                 continue
             }
+            // A key that has another object counts, even if that object is unchanged.
             if new != value || changes.contain(new) { difference.modifications.append(key) }
         }
         difference.insertions = now.keys.filter { entries[$0] == nil }

@@ -222,11 +222,13 @@ final class ResultsStorage {
     /// The current elements. Advances a floating Realm.
     func current() -> Elements {
         _ = prepare()
+        // Copies of frozen results share this cache between threads.
         return core.reading.exclusively { upToDate() }
     }
 
     /// The current elements. If the app has read a count above the index, the Realm does not advance.
     func current(at index: Int) -> Elements {
+        // Without the lock: only a floating Realm records counts, and it is never frozen.
         hasCounted(beyond: index) ? upToDate() : current()
     }
 
@@ -265,6 +267,7 @@ final class ResultsStorage {
             let elements = upToDate()
             return elements.keys.count + elements.lost
         }
+        // An observer keeps the result up to date, so no query is needed.
         if let live { return live.count }
         if let counted, counted.generation == core.clock.generation { return counted.count }
         let count = core.reading.attempt(0, moving: false) { store throws(SluiceError) in try query.count(on: store) }

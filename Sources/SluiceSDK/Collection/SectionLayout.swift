@@ -123,9 +123,11 @@ extension SectionLayout {
         for place in diff.modifications {
             let new = key(place)
             if runs.key(at: place) == new { continue }
+            // Out and in at one position, so that the others keep theirs.
             runs.remove(at: place)
             guard runs.insert(new, at: place) else { return nil }
         }
+        // Sections that lost all elements end here.
         return SectionLayout(runs: runs.runs.filter { $0.count > 0 })
     }
 }
@@ -148,6 +150,7 @@ private struct SectionRuns<Key: Hashable> {
 
     func key(at place: Int) -> Key? { run(at: place).map { runs[$0].key } }
 
+    // The run stays when it is empty: an insertion may continue it.
     mutating func remove(at place: Int) { if let run = run(at: place) { runs[run].count -= 1 } }
 
     /// Inserts an element into the run of its key, or starts a new run.

@@ -127,6 +127,7 @@ final class AsyncWriteQueue {
     }
 
     private func complete(_ completions: [Completion], _ result: Result<Void, any Error>, in core: RealmCore) {
+        // In a later turn: a completion never runs inside the call that registers it.
         let (owner, confined, outcome) = (Confined(core), Confined(completions), Confined(result))
         core.scheduler.enqueue {
             for completion in confined.content {

@@ -24,6 +24,7 @@ final class ChangeInbox: Sendable {
 
         /// `true` if a change may be merged into an entry: the same observers receive both.
         func continues(_ entry: Entry, with change: ReplicaChange) -> Bool {
+            // An observer ignores changes up to its start. A change across the boundary could not be ignored in part.
             !isHeld && entry.silenced == silenced && (entry.change.version > boundary || change.version <= boundary)
         }
     }
@@ -49,13 +50,16 @@ final class ChangeInbox: Sendable {
     /// - Returns: `true` if the caller must schedule a delivery.
     func put(_ change: ReplicaChange) -> Bool {
         state.withLock { state in
+            // A bound, since a Realm whose scheduler is blocked takes nothing.
             let isFull = state.entries.count >= ChangeInbox.entryLimit
             if let last = state.entries.indices.last, isFull || state.continues(state.entries[last], with: change) {
                 state.entries[last].change.merge(change)
+                // A notification too many is harmless; one too few would leave an observer behind.
                 if isFull { state.entries[last].silenced = [] }
             } else {
                 state.entries.append(Entry(change: change, silenced: state.silenced))
             }
+            // One delivery takes all changes that arrive before it.
             defer { state.isScheduled = true }
             return !state.isScheduled
         }
@@ -79,9 +83,11 @@ final class ChangeInbox: Sendable {
     func take(at version: UInt64, isLast: Bool) -> Taking {
         state.withLock { state in
             let newest = state.entries.lazy.map(\.change.version).max() ?? version
+            // Nothing is removed yet: changes are delivered with a snapshot that contains them.
             if newest > version, !isLast { return .behind }
             // Reset under the lock: a change that arrives after this schedules a delivery of its own.
             (state.isScheduled, state.isHeld) = (false, false)
+            // The committing thread is between its commit and `put`, which schedules a delivery now that none is scheduled.
             if newest < version, state.waits < ChangeInbox.waitLimit {
                 state.waits += 1
                 return .later

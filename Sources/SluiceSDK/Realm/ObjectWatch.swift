@@ -93,6 +93,7 @@ final class ObjectWatch {
         for slot in values.indices {
             guard let target = row.schema.properties[slot].kind.target as? Object.Type else { continue }
             let type = row.core.classes.type(of: target)
+            // All links are recorded, also those to absent objects: one that arrives changes the collection.
             for key in values[slot].linked { links[.init(type: type, key: key), default: []].insert(slot) }
             // A link to an object that is absent from the device reads as nil.
             let isOne = row.schema.properties[slot].kind.collection == .none
@@ -120,6 +121,7 @@ final class ObjectWatch {
     private func changedCollections(_ change: ReplicaChange, _ now: Shown, _ core: RealmCore) -> Set<Int> {
         var slots: Set<Int> = []
         for (link, places) in now.links where change.types[link.type]?.contains(link.key) == true {
+            // Only the targets that the change names are looked up: O(change), not O(collection).
             let isThere = core.reading.contains(link.type, link.key)
             // The record is toggled: only a change of presence counts.
             if isThere ? missing.remove(link) != nil : missing.insert(link).inserted { slots.formUnion(places) }
@@ -222,6 +224,7 @@ final class ObjectWatch {
                     if watch.isConcerned(by: delivery.change, core) { watch.update(delivery.change, isNotified: delivery.isNotified) }
                 })
             // Reports the changes between the call of `observe` and this start.
+            // After the registration: a commit from here on is delivered, so none is lost in between.
             watch.update(nil, isNotified: true)
         }
 

@@ -84,6 +84,7 @@ final class ObservationHub {
 
     /// Advances to the snapshot that a new observation starts with. Until `observe`, changes are kept separate by commit.
     func refreshToObserve() {
+        // Before the refresh: a commit in between must not be merged with one that the first state contains.
         inbox.hold()
         reading.refresh()
     }
@@ -180,6 +181,7 @@ final class ObservationHub {
             owesDidChange = false
             notifyRealmObservers(.didChange)
         }
+        // `later`: the change of the newest commit is on its way and schedules a delivery.
         guard case .entries(let entries) = taking, !entries.isEmpty else { return hasMoved }
         removeEnded()
         // The array is copied by the loop: a block may add or end observations.
@@ -213,10 +215,12 @@ final class ObservationHub {
     /// Applies the open transaction to the state of some observers without notifying them.
     func silence(_ tokens: [NotificationToken], in transaction: WriteTransaction) {
         let silenced = Set(tokens.map { ObjectIdentifier($0) })
+        // Compared inside the transaction: the next delivery of these observers then starts from its result.
         let change = transaction.change
         for observation in observations where observation.id.map({ silenced.contains($0) }) == true {
             deliver(change, to: observation, isNotified: false)
         }
+        // Before the commit, which puts its change into the inbox.
         inbox.silence(silenced)
         silencedTokens = silenced
     }

@@ -71,6 +71,7 @@ final class ReadSnapshot {
     func pin() throws(SluiceError) -> PinnedReader {
         if let pinned { return pinned }
         if let refusal { throw refusal }
+        // Stored only once it exists: after an error the next read tries again.
         let fresh = PinnedReader(try replica.makeReader())
         pinned = fresh
         shown.store(fresh.reader.version, ordering: .releasing)
@@ -104,9 +105,11 @@ final class ReadSnapshot {
     /// Returns a version that contains the objects of a complete subscription set: the newest one at the first call for the set.
     /// Safe to use on any thread.
     func version(ofCompleteSet set: UInt64) -> UInt64 {
+        // Fixed per set: with a later version at each call, a Realm would stay behind while others write.
         if let known = complete.withLock({ $0?.set == set ? $0?.version : nil }) { return known }
         // An unreadable file is reported by the next read of its objects.
         let newest = (try? replica.committedVersion()) ?? 0
+        // The lock is not held over the file access. Two first callers may store different versions; both contain the objects.
         complete.withLock { $0 = (set: set, version: newest) }
         return newest
     }
@@ -114,6 +117,7 @@ final class ReadSnapshot {
     /// Returns a Realm that keeps showing this snapshot, the same one until this state advances.
     /// If the snapshot cannot be read, the result's reads throw the reason.
     func lend(to make: (ReadSnapshot) -> RealmCore) -> RealmCore {
+        // Realms are equal if their cores are identical, so freezing twice must return one core.
         if let borrower { return borrower }
         do throws(SluiceError) {
             let frozen = make(ReadSnapshot(frozen: try pin(), of: replica, nil))
@@ -130,6 +134,7 @@ final class ReadSnapshot {
         pinned = nil
         borrower = nil
         isLent = false
+        // The next read pins the newest snapshot, so until then it is not older than any version.
         shown.store(.max, ordering: .releasing)
     }
 

@@ -62,6 +62,7 @@ final class ReadState {
         do throws(SluiceError) {
             // Inside a transaction reads see its own writes.
             if let transaction { return try body(transaction.store) }
+            // Reads that follow up on an earlier one, such as the elements behind a count, stay at its snapshot.
             if moving, floats, autorefresh { _ = try advance() }
             return try snapshot.read(body)
         } catch {
@@ -91,6 +92,7 @@ final class ReadState {
     @discardableResult
     func refresh(atLeast wanted: UInt64 = 0) -> Bool {
         scheduler.verify()
+        // Inside a transaction the snapshot stays; the end of the transaction refreshes it.
         guard !isWriting else { return false }
         do throws(SluiceError) {
             return try advance(atLeast: wanted)

@@ -51,6 +51,7 @@ final class TransactionCoordinator {
         do {
             try begin()
         } catch {
+            // `beginWrite` cannot throw, and RealmSwift ends the program here too.
             if case Realm.Error.fail = error, let excess = excessVersions { throwRealmException(excess) }
             failure = error
             reading.enterDiscarded()
@@ -162,6 +163,7 @@ final class TransactionCoordinator {
     /// Rolls back the open transaction, if any, and notifies the observers.
     func cancel() {
         reading.detachLoops()
+        // After the loops: they read their remaining keys through the store that this closes.
         reading.transaction?.cancel()
         reading.leaveTransaction()
         failure = nil
