@@ -100,8 +100,7 @@ extension Session {
     func membersChanged() {
         guard !isBuilding, doubt == nil, state.phase == .open, watch?.channel.isStale == true else { return }
         isBuilding = true
-        // Unstructured because: as in `bring`.
-        bootstrap = Task { await self.follow() }
+        bootstrap = Task { await self.follow() }  // Unstructured because: as in `bring`.
     }
 
     /// Rebuilds the view after a change of its members, and checks again afterwards.
