@@ -205,8 +205,7 @@ import Testing
     @Test func `lets a cancelled reader go`() async throws {
         try await ReplicationFixture.run { fixture in
             try await fixture.withStream { stream in
-                // Unstructured because: the test cancels it while it waits.
-                let task = Task {
+                let task = Task {  // Unstructured because: the test cancels it while it waits.
                     var batch = CaptureBatch()
                     try await stream.next(into: &batch, waitingAtMost: .seconds(60))
                 }
