@@ -17,7 +17,7 @@ import Testing
                 }
             }
             try await connection.withSession { session in
-                try session.inTransaction(.serializable) { _ = try session.execute("INSERT INTO t VALUES (3)") }
+                try session.inTransaction { _ = try session.execute("INSERT INTO t VALUES (3)") }
             }
             #expect(try await connection.query("SELECT a FROM t ORDER BY a").column(0) == ["1", "3"])
         }
