@@ -249,6 +249,10 @@ let package = Package(
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "Logging", package: "swift-log"),
             ],
+            // `sluice plugin new` writes them. Each is a symbolic link to the header of CSluicePlugin, so there is one copy.
+            resources: [
+                .embedInCode("Plugin/Headers/sluice_plugin.h"), .embedInCode("Plugin/Headers/sluice_rows.h"),
+            ],
             swiftSettings: common + server
         ),
         .executableTarget(

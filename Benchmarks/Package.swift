@@ -20,9 +20,11 @@ let log = of("swift-log", "Logging")
 
 /// Returns a target of the product.
 func shared(
-    _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [], settings: [SwiftSetting] = common
+    _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [], resources: [Resource] = [],
+    settings: [SwiftSetting] = common
 ) -> Target {
-    .target(name: name, dependencies: dependencies, path: "Shared/\(name)", exclude: exclude, swiftSettings: settings)
+    .target(
+        name: name, dependencies: dependencies, path: "Shared/\(name)", exclude: exclude, resources: resources, swiftSettings: settings)
 }
 
 /// Returns a plugin of the product. A plugin of the benchmarks has its rules in a separate target.
@@ -133,7 +135,8 @@ let package = Package(
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceWire", "SluiceCompression", "SluicePorts", "SluicePostgres",
                 "SluicePluginHost",
                 "SluiceNet", "SluiceDevServer", "SluiceGateway", "SluiceSync",
-            ] + log + of("swift-protobuf", "SwiftProtobuf")),
+            ] + log + of("swift-protobuf", "SwiftProtobuf"),
+            resources: [.embedInCode("Plugin/Headers/sluice_plugin.h"), .embedInCode("Plugin/Headers/sluice_rows.h")]),
         .executableTarget(
             name: "sluice",
             dependencies: ["SluiceValues", "SluiceCore", "SluiceGateway", "SluiceTools"] + of("swift-argument-parser", "ArgumentParser"),

@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-// The names of the open databases. SQLite goes by them for as long as a database is open: it opens the log when the first
-// transaction needs it, and the last connection deletes the log and the memory beside it when it closes. By then the file may
-// have been moved or deleted, and the log at its name may be that of a new file. So the code that moves or deletes a file
-// detaches its name first. What goes by a name happens under the mutex: before the file is detached, or not at all. Reading the mark of
-// a log is the exception: a mark of another log does not have its salts, and is passed over.
+// The names of the open databases. SQLite uses them for as long as a database is open: it opens the log when the first
+// transaction needs it, and the last connection deletes the log and the shared memory when it closes. By then the file may have
+// been moved or deleted, and the log at its name may be that of a new file. So the code that moves or deletes a file detaches its
+// name first. Each use of a name is under the mutex: before the file is detached, or not at all. Reading the mark of a log is the
+// exception: a mark of another log has other salts and is ignored.
 
 enum { NAME = 1024 };
 

@@ -41,6 +41,7 @@ uint64_t sluice_sum(const unsigned char *bytes, int size, uint64_t start) {
 }
 
 static uint64_t sum(const unsigned char *page, int size, sqlite3_int64 number) {
+    // The number is part of the sum: a page that was written to the place of another is found out.
     return sluice_sum(page, size - SUM_SIZE, (uint64_t)number);
 }
 
@@ -60,6 +61,7 @@ static _Thread_local struct {
 } last_damage;
 
 int sluice_damaged(const char *name, sqlite3_int64 offset, int code) {
+    // The variable is zeroed at first and its last byte never written, so the name always ends.
     strncpy(last_damage.name, name == NULL ? "" : name, sizeof last_damage.name - 1);
     last_damage.offset = offset;
     return code;
@@ -70,7 +72,7 @@ const char *sluice_vfs_damage(sqlite3_int64 *offset) {
     return last_damage.name;
 }
 
-// SQLite knows a full disk alone; a quota, and the largest size that a file may have, are the same to who writes.
+// SQLite reports only a full disk as such. To the app, a quota and the largest size of a file are the same.
 int sluice_written(int code) {
     return code == SQLITE_IOERR_WRITE && (errno == EDQUOT || errno == EFBIG) ? SQLITE_FULL : code;
 }
@@ -81,10 +83,11 @@ static int damaged(sqlite3_file *file, sqlite3_int64 offset) {
 
 // Pages
 
-/// The page size that a database's first bytes tell; 0 when they are none of a database with room for sums.
+/// Returns the page size in the first bytes of a database. 0 if they are not of a database with room for sums.
 static int told_page_size(const unsigned char *header) {
     if (memcmp(header, "SQLite format 3", 16) != 0 || header[20] != SUM_SIZE) return 0;
     int size = header[16] << 8 | header[17];
+    // The field has 16 bits, so 1 stands for 65,536 (https://www.sqlite.org/fileformat2.html).
     if (size == 1) size = LARGEST_PAGE;
     return size >= 512 && size <= LARGEST_PAGE && (size & (size - 1)) == 0 ? size : 0;
 }
@@ -98,7 +101,7 @@ static int set_page_size(checked_file *file, int size) {
     return SQLITE_OK;
 }
 
-/// Finds out the page size from the file. - Returns: SQLITE_IOERR_SHORT_READ for a file that ends before it.
+/// Reads the page size from the file. - Returns: SQLITE_IOERR_SHORT_READ if the file ends before it.
 static int learn_page_size(sqlite3_file *file) {
     unsigned char header[HEADER_SIZE];
     int code = below(file)->pMethods->xRead(below(file), header, HEADER_SIZE, 0);
@@ -109,7 +112,7 @@ static int learn_page_size(sqlite3_file *file) {
     return sluice_damaged(((checked_file *)file)->open.name, 0, is_foreign ? SLUICE_VFS_FOREIGN : SLUICE_VFS_DAMAGED);
 }
 
-/// Reads and checks the page that a part lies in, and copies the part.
+/// Reads and checks the page of a part, and copies the part. Such parts are the header, and fields of it.
 static int read_part(sqlite3_file *file, void *bytes, int count, sqlite3_int64 offset) {
     checked_file *own = (checked_file *)file;
     sqlite3_int64 number = offset / own->page_size;
@@ -137,6 +140,7 @@ static int checked_read(sqlite3_file *file, void *bytes, int count, sqlite3_int6
         }
         if (code != SQLITE_OK) return code;
     }
+    // A sum covers a whole page, so the page of a part is read and checked as a whole.
     if (count != own->page_size || offset % own->page_size != 0) return read_part(file, bytes, count, offset);
     int code = below(file)->pMethods->xRead(below(file), bytes, count, offset);
     if (code != SQLITE_OK) return code;
@@ -158,12 +162,13 @@ static int checked_write(sqlite3_file *file, const void *bytes, int count, sqlit
     }
     // SQLite writes whole pages; anything else would have no sum.
     if (count != own->page_size || offset % count != 0) return SQLITE_IOERR_WRITE;
+    // The caller's buffer is SQLite's cache and must not change, so the sum is put into a copy.
     memcpy(own->page, bytes, (size_t)count);
     put_sum(own->page, count, offset / count);
     return sluice_written(below(file)->pMethods->xWrite(below(file), own->page, count, offset));
 }
 
-// What is handed on
+// Forwarded to the layer below
 
 static int checked_close(sqlite3_file *file) {
     sqlite3_free(((checked_file *)file)->page);
@@ -194,7 +199,7 @@ static int checked_control(sqlite3_file *file, int operation, void *argument) {
 
 static int checked_sector(sqlite3_file *file) { return below(file)->pMethods->xSectorSize(below(file)); }
 
-/// Nothing that would let SQLite go past whole pages.
+/// Only characteristics under which SQLite still writes whole pages.
 static int checked_characteristics(sqlite3_file *file) {
     return below(file)->pMethods->xDeviceCharacteristics(below(file)) & (SQLITE_IOCAP_POWERSAFE_OVERWRITE | SQLITE_IOCAP_SEQUENTIAL);
 }
@@ -205,6 +210,7 @@ static int checked_map(sqlite3_file *file, int page, int size, int extend, void 
     if (own->has_memory) return below(file)->pMethods->xShmMap(below(file), page, size, extend, memory);
     sluice_names_enter();
     int code = SQLITE_IOERR_SHMOPEN;
+    // Memory that is mapped already belongs to this file, whatever is at its name now. A new one would be opened by name.
     if (!own->open.is_detached) code = below(file)->pMethods->xShmMap(below(file), page, size, extend, memory);
     own->has_memory = code == SQLITE_OK;
     sluice_names_leave();
@@ -220,6 +226,7 @@ static void checked_barrier(sqlite3_file *file) { below(file)->pMethods->xShmBar
 static int checked_unmap(sqlite3_file *file, int remove) {
     checked_file *own = (checked_file *)file;
     sluice_names_enter();
+    // Removal goes by name. Behind the name of a detached file is the memory of another.
     int code = below(file)->pMethods->xShmUnmap(below(file), remove && !own->open.is_detached);
     own->has_memory = 0;
     sluice_names_leave();
@@ -256,6 +263,7 @@ static int checked_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, 
     if ((flags & SQLITE_OPEN_MAIN_DB) == 0) return lower(vfs)->xOpen(lower(vfs), name, file, flags, result);
     checked_file *own = (checked_file *)file;
     memset(own, 0, sizeof *own);
+    // Opening and listing in one step: a move between the two would miss this file.
     sluice_names_enter();
     int code = lower(vfs)->xOpen(lower(vfs), name, below(file), flags, result);
     // Without methods SQLite does not close what was not opened.
@@ -320,6 +328,7 @@ int sluice_vfs_register(void) {
         if (usual == NULL) {
             code = SQLITE_ERROR;
         } else {
+            // SQLite allocates one size for all files, so it is that of the larger kind.
             int own = sluice_log_size() > (int)sizeof(checked_file) ? sluice_log_size() : (int)sizeof(checked_file);
             layer.szOsFile = own + usual->szOsFile;
             layer.mxPathname = usual->mxPathname;

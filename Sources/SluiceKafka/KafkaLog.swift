@@ -115,8 +115,7 @@ package final class KafkaLog: MessageLog {
     package func makeReader() async throws -> any LogReader {
         let reader = try KafkaReader(configuration, logger: logger, trouble: troubles)
         return KafkaLogReader(reader) { topics in
-            // Unstructured because: reading continues meanwhile. One task at a time creates a topic, for at most the admin timeout.
-            Task { try? await self.remake(topics) }
+            Task { try? await self.remake(topics) }  // Unstructured because: reading continues; one at a time, within the admin timeout.
         }
     }
 }

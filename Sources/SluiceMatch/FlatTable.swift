@@ -21,6 +21,7 @@ struct FlatTable: Sendable {
                 let slot = slots[position]
                 if slot >> 32 == wanted {
                     let index = UInt32(truncatingIfNeeded: slot) - 1
+                    // Equal halves of hashes are no proof: 32 bits collide. The records decide.
                     if isSame(index) { return index }
                 }
                 position = (position + 1) & mask
@@ -31,6 +32,7 @@ struct FlatTable: Sendable {
 
     /// Adds an index. The table must not contain an equal one.
     mutating func insert(_ hash: UInt64, _ index: UInt32) {
+        // A quarter of the slots stays empty, so every probe sequence ends.
         if (count + 1) * 4 > slots.count * 3 { grow() }
         place(hash & 0xffff_ffff_0000_0000 | UInt64(index + 1))
         count += 1
@@ -45,6 +47,7 @@ struct FlatTable: Sendable {
     private mutating func grow() {
         let old = slots
         slots = [UInt64](repeating: 0, count: max(8, old.count * 2))
+        // A slot has the half of the hash that places it, so growing reads no keys.
         for slot in old where slot != 0 { place(slot) }
     }
 
@@ -53,6 +56,7 @@ struct FlatTable: Sendable {
         guard count > 0 else { return }
         let slot = hash & 0xffff_ffff_0000_0000 | UInt64(index + 1)
         var hole = FlatTable.position(slot) & mask
+        // The index is part of the slot, so this finds the very entry among equal hashes.
         while slots[hole] != slot {
             if slots[hole] == 0 { return }
             hole = (hole + 1) & mask

@@ -4,11 +4,13 @@ import SluiceCore
 enum Hashing {
     @inline(__always)
     static func mix(_ a: UInt64, _ b: UInt64) -> UInt64 {
+        // A folded 128-bit product, as in wyhash: one multiplication mixes both inputs.
         let product = (a ^ 0x9e37_79b9_7f4a_7c15).multipliedFullWidth(by: b ^ 0xe703_7ed1_a0b4_28db)
         return product.high ^ product.low
     }
 
     static func hash(_ words: [UInt64], seed: UInt64) -> UInt64 {
+        // The length first, so that a list and its extension by a zero word start differently.
         var hash = mix(seed, UInt64(words.count))
         for word in words { hash = mix(hash ^ word, seed) }
         return hash
@@ -23,6 +25,7 @@ enum Hashing {
             hash = mix(hash ^ base.loadUnaligned(fromByteOffset: offset, as: UInt64.self), seed)
             offset += 8
         }
+        // The length is part of the start, so the packed rest needs no padding of its own.
         var rest: UInt64 = 0
         while offset < bytes.count {
             rest = rest << 8 | UInt64(bytes[offset])
@@ -40,6 +43,7 @@ struct KeyView {
     @inline(__always)
     init(_ row: RowView, _ property: Int) {
         let cell = row[property]
+        // In a bucket the tag `absent` means all keys, so a missing value must not have it. It is looked up as null.
         self.cell = cell.tag == .absent ? .null : cell
         bytes = cell.tag.isInArena ? row.bytes(of: cell) : UnsafeBufferPointer(start: nil, count: 0)
     }

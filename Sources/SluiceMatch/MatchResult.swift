@@ -46,6 +46,7 @@ package struct MatchResult: Sendable, RandomAccessCollection {
     /// Notes matching images for the subscribers of some words. Only subscribers marked as repeated are searched for.
     mutating func note(_ words: UnsafeBufferPointer<UInt64>, images: UInt8) {
         for word in words {
+            // Most subscribers have one entry in a class. They cannot occur twice, so they skip the stamps.
             if word & PredicateIndex.isRepeated == 0 {
                 elements.append(Element(subscriber: UInt32(truncatingIfNeeded: word), images: images))
             } else {
@@ -56,6 +57,7 @@ package struct MatchResult: Sendable, RandomAccessCollection {
 
     private mutating func noteRepeated(_ subscriber: UInt32, images: UInt8) {
         let stamp = stamps[Int(subscriber)]
+        // A stamp of an earlier change is stale by its number, so stamps need no clearing between changes.
         if stamp >> 32 == UInt64(change) {
             elements[Int(UInt32(truncatingIfNeeded: stamp))].images |= images
         } else {

@@ -59,6 +59,7 @@ extension PredicateIndex {
         var current = heads[Int(subscriber)]
         while current != PredicateIndex.none {
             let member = members[current]
+            // `member` is a copy: the walk continues by its old `next`, which is rewritten if the entry stays.
             if let type, Int(member.type) != type {
                 // The entries that stay are linked anew, in reverse order.
                 members[current].next = kept
@@ -77,8 +78,10 @@ extension PredicateIndex {
         types[Int(member.type)].members -= 1
         var list = subscribers(of: nodes[member.node])
         let moved = pool.remove(at: Int(member.position), of: &list)
+        // If the removed word was the last, `moved` is that word, and this write goes to the record that the caller removes.
         members[UInt32(moved >> 32)].position = member.position
         setSubscribers(list, of: member.node)
+        // After `setSubscribers`: discarding reads the list through the bucket to release its block.
         if list.count == 0 { discard(member.node) }
     }
 
@@ -102,6 +105,7 @@ extension PredicateIndex {
     private mutating func node(_ bucket: UInt32, _ program: UInt32) -> UInt32 {
         let hash = nodeHash(bucket, program)
         if let node = nodeTable.find(hash, { nodes[$0].bucket == bucket && nodes[$0].program == program }) { return node }
+        // References count nodes, not subscribers. A program goes with the last key that uses it.
         programs[program].references += 1
         var entries = buckets[bucket].entries
         let node = nodes.insert(Node(bucket: bucket, program: program, slot: entries.count / 2))
@@ -116,6 +120,7 @@ extension PredicateIndex {
     private mutating func discard(_ index: UInt32) {
         let node = nodes[index]
         nodeTable.remove(nodeHash(node.bucket, node.program), index)
+        // Before the bucket's two words are removed, as the second one has the place of the list.
         pool.release(subscribers(of: node))
         nodes.remove(index)
         release(node.program)
@@ -147,6 +152,7 @@ extension PredicateIndex {
     }
 
     private mutating func tree(_ program: Program) -> UInt32 {
+        // Linear and without a table: only callers outside of subscriptions have such programs.
         if let found = trees.first(where: { $0.value == program }) { return found.key }
         let index = programs.insert(ProgramRecord(hash: 0, block: PredicateIndex.none, wordCount: 0, references: 0))
         trees[index] = program

@@ -93,6 +93,7 @@ package struct PredicateIndex: Sendable {
 
     /// Adopts a schema with more types. The indexed property of a type with subscribers must not change.
     package mutating func setIndexedProperties(_ indexedProperties: [Int?]) {
+        // Buckets hold keys of the old property. Under another one they would never be found again.
         for (index, property) in indexedProperties.enumerated() {
             if index < types.count { types[index].property = property ?? -1 } else { types.append(TypeState(property: property ?? -1)) }
         }

@@ -22,6 +22,7 @@ struct WordPool: Sendable {
     /// Allocates a block of at least `count` words with undefined content.
     mutating func allocate(_ count: Int) -> UInt32 {
         let sizeClass = WordPool.sizeClass(of: count)
+        // A reused block holds old words. Each caller writes what it reads.
         if sizeClass < free.count, let block = free[sizeClass].popLast() { return block }
         let block = UInt32(words.count)
         words.append(contentsOf: repeatElement(0, count: WordPool.sizes[sizeClass]))
@@ -59,6 +60,8 @@ struct WordPool: Sendable {
         list.count -= 1
         let last = words[Int(list.block) + Int(list.count)]
         words[Int(list.block) + index] = last
+        // A quarter and not a half: a list whose size swings around a bound must not move at every change. An empty list keeps its
+        // block, as its owner releases it next.
         if list.count > 0, list.capacity > 4, list.count * 4 <= list.capacity { move(&list, capacity: Int(list.count) * 2) }
         return last
     }
@@ -68,6 +71,7 @@ struct WordPool: Sendable {
     }
 
     private mutating func move(_ list: inout WordList, capacity: Int) {
+        // `allocate` may move the array, so blocks are offsets and no pointer is held across it.
         let target = allocate(capacity)
         for index in 0..<Int(list.count) { words[Int(target) + index] = words[Int(list.block) + index] }
         release(list)

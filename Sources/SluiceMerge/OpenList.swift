@@ -62,6 +62,8 @@ final class OpenList {
     private init?(_ list: ListClock, _ values: [Value], by writer: WriteContext) {
         (self.writer, places, self.values, tree, isPlain) = (writer, list.places, values, PlaceTree([]), true)
         plant()
+        // The clock has no values: they are matched to the present elements by order. With another count it is not the clock of
+        // this list.
         guard tree.count(.present) == values.count else { return nil }
         guard !isPlain else { return }
         self.values = Array(repeating: .null, count: places.count)
@@ -93,12 +95,14 @@ final class OpenList {
                     first: places[index].element == nil ? place : -1, present: place, base: baseSees(lsn) ? place : -1,
                     mine: mineSees(lsn, by: client) ? place : -1, removed: removed))
         }
+        // After the loop above: the first place of a moved element may be right of the move, and must have its record before.
         for index in moves {
             guard let id = places[index].element, let first = self.index(of: id), places[first].element == nil else { continue }
             elements[index].first = Int32(first)
             stand(first, at: index)
         }
         last = places.indices.last
+        // A mask depends on the current places of the element, so the moves come first.
         tree = PlaceTree(places.indices.map(mask))
         isPlain = moves.isEmpty && tree.count(.present) == places.count
     }
@@ -110,6 +114,7 @@ final class OpenList {
         #endif
         value = .list(current)
         guard isChanged || !isFresh else { return contents = replaced }
+        // New places are at the end of the array. The stored clock is in list order, as `open` expects it.
         if !isInOrder { places = tree.order.map { places[$0] } }
         contents = .list(ListClock(places: places))
         (places, values) = ([], [])
@@ -170,6 +175,7 @@ final class OpenList {
         if lookups <= OpenList.fewLookups { return places.firstIndex { $0.id == id } }
         var indices: [ListClock.ID: Int32] = [:]
         indices.reserveCapacity(places.count)
+        // Reversed, so that of equal ids the first place wins, as in the scan above.
         for index in places.indices.reversed() { indices[places[index].id] = Int32(index) }
         self.indices = indices
         return indices[id].map { Int($0) }
@@ -204,11 +210,13 @@ final class OpenList {
         isPlain = false
         add(tag, first, behind: behind, .null)
         let after = presentPlace(of: first).map { tree.rank(.present, of: $0) }
+        // Among present elements: a move that changes no rank changes nothing that an app can see.
         return before == after ? .same : .changed
     }
 
     func remove(_ first: Int) -> Merge.Outcome {
         let wasPresent = presentPlace(of: first) != nil
+        // Before the value is dropped: references by value of older writers find the element by this hash.
         if wasPresent { remember(originalHash(of: first), of: first) }
         places[first].removals.append(ListClock.Removal(client: writer.stamp.client, lsn: writer.now))
         elements[first].removed.formUnion(observers(of: writer.now, by: writer.stamp.client))
@@ -254,6 +262,7 @@ final class OpenList {
     private func add(_ tag: UInt64, _ moved: Int?, behind left: Int?, _ value: Value) {
         var children = self.children ?? PlaceChildren(places) { index(of: $0) }
         self.children = nil
+        // Among the places that the writer sees: those of unseen writers must not decide on which side the new one hangs.
         let next = tree.nextSeen(after: left)
         var place = ListClock.Place(
             stamp: writer.stamp, tag: tag, parent: left.map { places[$0].id }, isLeft: false, element: moved.map { places[$0].id },
@@ -264,6 +273,7 @@ final class OpenList {
             (place.parent, place.isLeft, parent) = (places[next].id, true, next)
         }
         let previous = position(of: place, below: parent, children)
+        // The current places before the move. Their masks are set last, once `stand` has chosen the new ones.
         let (old, new) = (moved.map { elements[$0] }, places.count)
         children.insert(new, below: parent)
         self.children = children
@@ -287,6 +297,8 @@ final class OpenList {
         var (last, first): (Int?, Int?) = (nil, nil)
         children.forEach(of: parent) { sibling in
             guard places[sibling].isLeft == place.isLeft else { return }
+            // Siblings are in the order of their stamps: `last` is the latest before the new place, `first` the earliest behind it. All
+            // copies agree, whatever the order of arrival.
             if place.isLater(than: places[sibling]) {
                 if last.map({ places[sibling].isLater(than: places[$0]) }) ?? true { last = sibling }
             } else if first.map({ places[$0].isLater(than: places[sibling]) }) ?? true {

@@ -69,8 +69,7 @@ struct PlaceChildren {
     package enum MergeWork {
         @TaskLocal package static var counter: Counter?
 
-        // Sendable because: one task counts.
-        package final class Counter: @unchecked Sendable {
+        package final class Counter: @unchecked Sendable {  // Sendable because: one task counts.
             package private(set) var places = 0
 
             package init() {}

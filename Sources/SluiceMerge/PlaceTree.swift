@@ -71,6 +71,7 @@ struct PlaceTree {
             step()
             let node = nodes[Int(at)]
             let left = count(kind, node.left)
+            // The count of the left subtree decides the side.
             if rest < left {
                 at = node.left
                 continue
@@ -91,6 +92,7 @@ struct PlaceTree {
         while at != Self.none {
             step()
             let node = nodes[Int(at)]
+            // Coming up from the right, the node and its left subtree are before the place.
             if node.right == child { result += count(kind, node.left) + (node.own.contains(kind) ? 1 : 0) }
             (child, at) = (at, node.up)
         }
@@ -153,6 +155,7 @@ struct PlaceTree {
     // MARK: Changing
 
     mutating func set(_ mask: Mask, at index: Int) {
+        // An equal mask saves the walk to the root.
         guard nodes[index].own != mask else { return }
         nodes[index].own = mask
         _ = update(from: Int32(index))
@@ -167,6 +170,8 @@ struct PlaceTree {
             root = new
             return pull(new)
         }
+        // A free right child of `previous` is next to it. Otherwise the leftmost position of its right subtree is, or of the tree if
+        // there is no `previous`.
         var at = previous.map { nodes[$0].right } ?? root
         if at == Self.none, let previous {
             nodes[previous].right = new
@@ -200,6 +205,7 @@ struct PlaceTree {
     private mutating func rebalance(above index: Int32) {
         var (child, at) = (index, nodes[Int(index)].up)
         while at != Self.none {
+            // The lowest unbalanced ancestor is the scapegoat. A tree that is too deep has one.
             if Int(nodes[Int(child)].all) * 10 > Int(nodes[Int(at)].all) * 7 { return rebuild(at) }
             (child, at) = (at, nodes[Int(at)].up)
         }
@@ -230,6 +236,7 @@ struct PlaceTree {
     private mutating func build(_ order: ArraySlice<Int32>, below up: Int32) -> Int32 {
         if order.isEmpty { return Self.none }
         step()
+        // A perfectly balanced subtree. The insertions that unbalanced it have paid for it.
         let middle = order.startIndex + order.count / 2
         let top = order[middle]
         let left = build(order[..<middle], below: top)

@@ -20,6 +20,7 @@ extension Contents {
     fileprivate func pruned(below horizon: LSN) -> Contents? {
         switch self {
         case .keyed(let entries):
+            // An entry below the horizon is known to every writer, so no later changeset competes with it.
             let kept = entries.filter { $0.value.lsn >= horizon }.mapValues { entry in
                 var entry = entry
                 entry.clock.prune(below: horizon)
@@ -42,6 +43,7 @@ extension ListClock {
     fileprivate func pruned(below horizon: LSN) -> ListClock? {
         // All writers know the whole list, so it needs no history.
         if places.allSatisfy({ $0.isOld(below: horizon) }) { return nil }
+        // One offline device may hold the horizon for long. The bound limits the clock meanwhile.
         if places.count - elements.count > ListClock.rememberedPlaces { return nil }
         var pruned = self
         for index in pruned.places.indices {
@@ -73,6 +75,7 @@ extension ListClock {
         let kept = places.filter { place in
             standing.contains(place.id) || !(byElement[place.first] ?? []).allSatisfy { places[$0].isOld(below: horizon) }
         }
+        // If no place is dropped, no place has lost its parent.
         guard kept.count < places.count else { return }
         places = kept
         hangAnew(below: horizon)
@@ -100,6 +103,8 @@ extension ListClock {
             if index > 0, young.contains(places[index - 1].id) {
                 (places[index].parent, places[index].isLeft) = (places[index - 1].id, false)
             } else if let next = nextOld[index] {
+                // Not the right child of the old place before: the next place of the chain is its sibling there, and stamps would
+                // decide which of them is first.
                 (places[index].parent, places[index].isLeft) = (next, true)
             } else {
                 (places[index].parent, places[index].isLeft) = (lastOld, false)

@@ -26,8 +26,7 @@ public struct PluginGateway: Sendable {
 }
 
 @safe
-// Sendable because: the table is constant, and the host rejects calls on a thread other than a hook's.
-private struct HostTable: @unchecked Sendable {
+private struct HostTable: @unchecked Sendable {  // Sendable because: the table is constant; the host checks the thread of calls.
     let host: UnsafePointer<sluice_host>
 
     init(host: UnsafePointer<sluice_host>) { unsafe self.host = host }

@@ -22,8 +22,7 @@ public struct PluginLog: Sendable {
 }
 
 @safe
-// Sendable because: the table is constant, and the interface permits calls of log on any thread.
-private struct HostChannel: @unchecked Sendable {
+private struct HostChannel: @unchecked Sendable {  // Sendable because: the table is constant, and log may be called on any thread.
     let host: UnsafePointer<sluice_host>
 
     init(host: UnsafePointer<sluice_host>) { unsafe self.host = host }

@@ -49,8 +49,7 @@ package final class AsyncEvent: Sendable {
             return state.nextID
         }
         let environment = self.environment
-        // Unstructured because: the timer must not be awaited by the waiter that it wakes; it is cancelled below.
-        let timer = Task { [weak self] in
+        let timer = Task { [weak self] in  // Unstructured because: the waiter that it wakes must not await it; cancelled below.
             try? await environment.sleep(nanoseconds: UInt64(max(milliseconds, 0)) * 1_000_000)
             self?.wake(id)
         }

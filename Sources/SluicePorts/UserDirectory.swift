@@ -45,7 +45,6 @@ package protocol UserDirectory: Sendable {
     func list(after id: String, limit: Int) async throws -> [UserAccount]
 
     // All changes throw `userNotFound`.
-    func setPasswordHash(id: String, _ hash: String) async throws
     func setCustomData(id: String, _ data: JSON) async throws
     /// Disables or enables an account. Disabling revokes the refresh tokens; enabling does not restore them.
     func setDisabled(id: String, _ isDisabled: Bool) async throws

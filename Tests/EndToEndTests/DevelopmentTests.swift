@@ -228,8 +228,7 @@ final class Agent {
     func wait(_ results: Results<BoardNote>, _ isEnough: @escaping @MainActor (Results<BoardNote>) -> Bool) async throws {
         let (changes, signal) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         token = results.observe { _ in signal.yield() }
-        // Unstructured because: it only ends the wait below.
-        let alarm = Task {
+        let alarm = Task {  // Unstructured because: it only ends the wait below.
             try? await Task.sleep(for: .seconds(30))
             signal.finish()
         }

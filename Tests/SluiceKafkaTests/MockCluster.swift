@@ -4,8 +4,7 @@ import SluiceKafka
 import SluicePorts
 
 /// librdkafka's in-process brokers, for errors that a real one cannot be asked for.
-// Sendable because: the mock cluster's functions lock inside; the pointers never change.
-final class MockCluster: @unchecked Sendable {
+final class MockCluster: @unchecked Sendable {  // Sendable because: the mock cluster's functions lock inside; the pointers never change.
     private let client: OpaquePointer
     fileprivate let cluster: OpaquePointer
     let brokers: Int32

@@ -19,8 +19,7 @@ struct `A topic that is new` {
 
     /// Mends something while a question about it is being asked.
     private func soon(_ mend: @escaping @Sendable () -> Void) -> Task<Void, Never> {
-        // Unstructured because: the caller awaits it.
-        Task {
+        Task {  // Unstructured because: the caller awaits it.
             try? await Task.sleep(for: .milliseconds(700))
             mend()
         }

@@ -98,8 +98,7 @@ import Testing
         let environment = SystemEnvironment()
         let fanout = Fanout(authority: OrderAuthority(), frames: PlainFrames(), environment: environment, logger: quiet)
         let feed = Feed(log: log, topics: Topics(app: "app"), fanout: fanout, environment: environment, logger: quiet, linger: linger)
-        // Unstructured because: it is cancelled below, whatever the body does.
-        let running = Task { try await feed.run() }
+        let running = Task { try await feed.run() }  // Unstructured because: it is cancelled below, whatever the body does.
         defer { running.cancel() }
         // The second is the reader's whole assignment: from here on the feed has it.
         await log.stage.until("ready")
@@ -113,8 +112,7 @@ import Testing
         try await with { feed, log, stage in
             async let one: Void = feed.require([Self.first])
             await stage.until("assign…")
-            // Unstructured because: it is awaited below.
-            let two = Task {
+            let two = Task {  // Unstructured because: it is awaited below.
                 try await feed.require([Self.first])
                 await stage.note("two")
             }
@@ -202,8 +200,7 @@ import Testing
     @Test func `fails at once for all who waited while the log was away, and is tried again by the next one`() async throws {
         try await with { feed, log, stage in
             log.failures.store(1, ordering: .relaxed)
-            // Unstructured because: they are awaited below.
-            let one = Task { try await feed.require([Self.first]) }
+            let one = Task { try await feed.require([Self.first]) }  // Unstructured because: they are awaited below.
             await stage.until("assign…")
             let two = Task { try await feed.require([Self.first, Self.second]) }
             await settle()

@@ -51,8 +51,7 @@ import Testing
 
         /// Runs the feed meanwhile.
         func run<R>(_ body: () async throws -> R) async throws -> R {
-            // Unstructured because: it is cancelled below, whatever the body does.
-            let running = Task { [feed] in try await feed.run() }
+            let running = Task { [feed] in try await feed.run() }  // Unstructured because: it is cancelled below, whatever the body does.
             defer { running.cancel() }
             return try await body()
         }

@@ -63,8 +63,7 @@ private final class FailingRules: Rules {
         try await client.subscribe(1, limit: 2)
         await client.until { $0.contains("end 1") }
         let fanout = client.services.fanout
-        // Unstructured because: it is cancelled below.
-        let writing = Task {
+        let writing = Task {  // Unstructured because: it is cancelled below.
             var lsn: UInt64 = 1_000
             while !Task.isCancelled {
                 lsn += 1

@@ -79,8 +79,7 @@ struct PublishingStage: Sendable {
     func publish(steps: Int? = nil) async throws {
         book.stop(after: steps)
         let publisher = publisher()
-        // Unstructured because: it is cancelled and awaited below.
-        let running = Task { try await publisher.run() }
+        let running = Task { try await publisher.run() }  // Unstructured because: it is cancelled and awaited below.
         while !slot.isThrough, !book.isStopped, !Task.isCancelled { await Task.yield() }
         running.cancel()
         try await running.value

@@ -167,3 +167,8 @@ let schema = Schema([
         name: "Rare", kind: .asymmetric,
         properties: [Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "note", type: .string, isOptional: true)]),
 ])
+
+extension PluginChain {
+    /// The process of each plugin; nil in process and during a replacement.
+    var processIDs: [Int32?] { standings.map(\.processID) }
+}

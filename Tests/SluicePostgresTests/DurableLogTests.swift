@@ -17,8 +17,7 @@ import Testing
             begin.yield()
             for await _ in released { break }
         }
-        // Unstructured because: the group below waits for what comes after it.
-        let first = Task { try await log.flush() }
+        let first = Task { try await log.flush() }  // Unstructured because: the group below waits for what comes after it.
         for await _ in begun { break }
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<20 { group.addTask { try await log.flush() } }

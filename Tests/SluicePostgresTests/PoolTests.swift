@@ -38,8 +38,7 @@ import Testing
             let (first, second) = try await pool.withConnection { _ in
                 // Unstructured because: the waiters have to outlive the loan they wait for.
                 let first = Task { try await pool.withConnection { _ in 1 } }
-                // Unstructured because: see above.
-                let second = Task { try await pool.withConnection { _ in 2 } }
+                let second = Task { try await pool.withConnection { _ in 2 } }  // Unstructured because: see above.
                 while pool.waiting < 2 { await Task.yield() }
                 first.cancel()
                 while pool.waiting > 1 { await Task.yield() }

@@ -190,8 +190,9 @@ import Testing
     @Test func `ends with the server's error for every later call when its connection is ended`() async throws {
         try await ReplicationFixture.run { fixture in
             try await fixture.withStream { stream in
-                let state = try await ReplicationSlot.state(fixture.connection, name: fixture.names.slot)
-                try await fixture.connection.query("SELECT pg_terminate_backend($1, 5000)", [.int(state?.activeProcess ?? 0)])
+                try await fixture.connection.query(
+                    "SELECT pg_terminate_backend(active_pid, 5000) FROM pg_replication_slots WHERE slot_name = $1",
+                    [.text(fixture.names.slot)])
                 for _ in 0..<2 {
                     let failure = await postgresFailure {
                         var batch = CaptureBatch()
@@ -206,8 +207,7 @@ import Testing
     @Test func `lets a cancelled reader go`() async throws {
         try await ReplicationFixture.run { fixture in
             try await fixture.withStream { stream in
-                // Unstructured because: the test cancels it while it waits.
-                let task = Task {
+                let task = Task {  // Unstructured because: the test cancels it while it waits.
                     var batch = CaptureBatch()
                     try await stream.next(into: &batch, waitingAtMost: .seconds(60))
                 }

@@ -140,8 +140,7 @@ import Testing
             while pool.waiting < 2 { await Task.yield() }
             var tasks: [Task<Answer, Never>] = []
             for statement in statements {
-                // Unstructured because: see above.
-                tasks.append(Task { await answer(statement, pool) })
+                tasks.append(Task { await answer(statement, pool) })  // Unstructured because: see above.
                 while pool.shared.waiting < tasks.count { await Task.yield() }
             }
             return first + tasks

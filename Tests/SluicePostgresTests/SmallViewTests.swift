@@ -42,8 +42,7 @@ import Testing
             // Unstructured because: they outlive the loan that they wait for.
             let first = (0..<SmallViews.snapshots).map { _ in Task { await result(reading, store) { _ in [] } } }
             while pool.waiting < SmallViews.snapshots { await Task.yield() }
-            // Unstructured because: see above.
-            let tasks = views.map { view in Task { await result(reading, store, view) } }
+            let tasks = views.map { view in Task { await result(reading, store, view) } }  // Unstructured because: see above.
             while store.small.waiting < views.count { await Task.yield() }
             return first + tasks
         }
@@ -129,8 +128,7 @@ import Testing
             let store = PostgresSnapshotStore(pool: pool)
             let running =
                 "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(6000)%' AND state = 'active' AND pid <> pg_backend_pid()"
-            // Unstructured because: it is cancelled.
-            let reading = Task {
+            let reading = Task {  // Unstructured because: it is cancelled.
                 try await Self.read(store) { _ in
                     [SnapshotSelection(try StoreFixture.shape("Store"), where: "(SELECT pg_sleep(6000)) IS NULL")]
                 }

@@ -17,7 +17,7 @@ import Testing
                 }
             }
             try await connection.withSession { session in
-                try session.inTransaction(.serializable) { _ = try session.execute("INSERT INTO t VALUES (3)") }
+                try session.inTransaction { _ = try session.execute("INSERT INTO t VALUES (3)") }
             }
             #expect(try await connection.query("SELECT a FROM t ORDER BY a").column(0) == ["1", "3"])
         }
@@ -37,8 +37,7 @@ import Testing
     @Test func `rolls back when its task is cancelled`() async throws {
         try await TestPostgres.withConnection { connection in
             try await connection.script("CREATE TABLE t (a int)")
-            // Unstructured because: the body cancels the very task it runs in.
-            let task = Task {
+            let task = Task {  // Unstructured because: the body cancels the very task it runs in.
                 try await connection.inTransaction {
                     _ = try await connection.execute("INSERT INTO t VALUES (1)")
                     withUnsafeCurrentTask { unsafe $0?.cancel() }

@@ -3,8 +3,7 @@ import SluiceSDK
 import Testing
 
 /// Hands something over that the compiler cannot know to be safe.
-// Sendable because: the tests send what is frozen, which any thread may read.
-struct Sent<Content>: @unchecked Sendable {
+struct Sent<Content>: @unchecked Sendable {  // Sendable because: the tests send what is frozen, which any thread may read.
     let content: Content
     init(_ content: Content) { self.content = content }
 }

@@ -13,8 +13,7 @@ import Testing
         configuration = folder.configuration([Resident.self, Horse.self])
     }
 
-    // Sendable because: only its queue uses what is in it.
-    private final class Place: @unchecked Sendable {
+    private final class Place: @unchecked Sendable {  // Sendable because: only its queue uses what is in it.
         let queue = DispatchQueue(label: "place")
         var realm: Realm?
     }

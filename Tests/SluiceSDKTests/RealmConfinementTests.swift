@@ -51,8 +51,7 @@ import Testing
         }
     }
 
-    // Sendable because: its only variable is made for any thread.
-    private final class Holder: @unchecked Sendable {
+    private final class Holder: @unchecked Sendable {  // Sendable because: its only variable is made for any thread.
         @ThreadSafe var horse: Horse?
     }
 

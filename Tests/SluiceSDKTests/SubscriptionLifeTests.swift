@@ -142,8 +142,7 @@ import Testing
     /// Blocks the main thread, so that its Realm hears nothing meanwhile.
     @MainActor private func answerNow(_ replica: Replica, _ row: Row) {
         let answered = DispatchSemaphore(value: 0)
-        // Unstructured because: the caller must not leave the main thread.
-        _Concurrency.Task.detached {
+        _Concurrency.Task.detached {  // Unstructured because: the caller must not leave the main thread.
             defer { answered.signal() }
             try await Self.answer(replica, row)
         }
@@ -216,8 +215,7 @@ import Testing
         func lookWhenAnswered() -> (isComplete: [Bool], names: [String])? {
             guard let realm else { return nil }
             let (replica, answered) = (_replica(of: realm), DispatchSemaphore(value: 0))
-            // Unstructured because: the caller must not leave the actor.
-            _Concurrency.Task.detached {
+            _Concurrency.Task.detached {  // Unstructured because: the caller must not leave the actor.
                 defer { answered.signal() }
                 try await SubscriptionLifeTests.answer(replica, Row([.int(1), .string("one")]))
             }

@@ -51,8 +51,7 @@ import Testing
         let realm = try await Realm(configuration: try folder.synced())
         let replica = _replica(of: realm)
         let answer = replica.onLocalChange {
-            // Unstructured because: the engine's place is taken by the test.
-            _Concurrency.Task {
+            _Concurrency.Task {  // Unstructured because: the engine's place is taken by the test.
                 let set = try await replica.latestSubscriptionSet()
                 let isBad = set.subscriptions.contains { $0.query.contains("bad") }
                 try await replica.setSubscriptionState(

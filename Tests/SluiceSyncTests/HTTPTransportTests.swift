@@ -57,8 +57,7 @@ import Testing
 
     @Test func `a request that is cancelled ends at once`() async throws {
         try await withServer { url in
-            // Unstructured because: it is cancelled and awaited here.
-            let waiting = Task {
+            let waiting = Task {  // Unstructured because: it is cancelled and awaited here.
                 await failure(HTTPTransport.Request(method: "POST", url: "\(url)/never", body: [1], milliseconds: 600_000))
             }
             waiting.cancel()
@@ -69,8 +68,7 @@ import Testing
     @Test func `a request that is cancelled before it begins is not sent`() async throws {
         try await TestHTTPServer.with { server in
             let request = HTTPTransport.Request(method: "POST", url: "\(server.url)/never", body: [1], milliseconds: 600_000)
-            // Unstructured because: it is cancelled and awaited here.
-            let waiting = Task {
+            let waiting = Task {  // Unstructured because: it is cancelled and awaited here.
                 withUnsafeCurrentTask { $0?.cancel() }
                 return await failure(request)
             }
@@ -83,8 +81,7 @@ import Testing
     @Test func `a request that is cancelled while it waits for the answer closes its connection`() async throws {
         try await TestHTTPServer.with { server in
             let request = HTTPTransport.Request(method: "POST", url: "\(server.url)/never", body: [1], milliseconds: 600_000)
-            // Unstructured because: it is cancelled and awaited here.
-            let waiting = Task { await failure(request) }
+            let waiting = Task { await failure(request) }  // Unstructured because: it is cancelled and awaited here.
             for await _ in server.arrivals { break }
             waiting.cancel()
             #expect(await waiting.value?.code == .connectionFailed)

@@ -47,8 +47,7 @@ struct ApplyBenchmark {
         let engine = SyncEngine(
             configuration: SyncConfiguration(url: "ws://127.0.0.1", app: "bench"), replica: replica, transport: gateway,
             refresh: { "token" }, onReport: { _ in true })
-        // Unstructured because: it is cancelled below, when the last message has been applied.
-        let running = Task { await engine.run() }
+        let running = Task { await engine.run() }  // Unstructured because: it is cancelled below, when the last message has been applied.
         defer { running.cancel() }
         engine.start(token: "token")
         while try await replica.appliedPosition().version == 0 { try await Task.sleep(for: .milliseconds(1)) }

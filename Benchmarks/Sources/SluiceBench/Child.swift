@@ -94,8 +94,7 @@ final class Child {
 }
 
 /// Passes a value to another thread, which becomes its only user.
-struct Unchecked<Value>: @unchecked Sendable {
-    // Sendable because: the creator gives the value away.
+struct Unchecked<Value>: @unchecked Sendable {  // Sendable because: the creator gives the value away.
     let value: Value
     init(_ value: Value) { self.value = value }
 }

@@ -82,8 +82,7 @@ final class Agent {
 }
 
 /// A value that callbacks on any thread may change.
-final class Box<Value: Sendable>: @unchecked Sendable {
-    // Sendable because: every access holds the lock.
+final class Box<Value: Sendable>: @unchecked Sendable {  // Sendable because: every access holds the lock.
     private let lock = NSLock()
     private var stored: Value
 

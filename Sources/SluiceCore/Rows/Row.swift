@@ -171,8 +171,8 @@ package struct RowBuffer: Sendable {
         }
     }
 
-    // Safe because: no code reads through it. A row without cells and an arena without bytes only need an address.
-    private nonisolated(unsafe) static let nothing = UnsafeRawPointer(
+    /// The address of a row without cells and of an arena without bytes.
+    private nonisolated(unsafe) static let nothing = UnsafeRawPointer(  // Safe because: no code reads through it.
         UnsafeMutableRawPointer.allocate(byteCount: 16, alignment: 16))
 }
 

@@ -105,13 +105,11 @@ package struct Gateway: Sendable {
     /// Runs the services. On cancellation they end in order, each before those that it depends on. The group cancels the services that
     /// exceed its own bound of 3 s.
     private static func run(_ group: ServiceGroup) async throws {
-        // Unstructured because: the cancellation must not reach all services at once.
-        let services = Task { try await group.run() }
+        let services = Task { try await group.run() }  // Unstructured because: the cancellation must not reach all services at once.
         try await withTaskCancellationHandler {
             try await services.value
         } onCancel: {
-            // Unstructured because: a cancellation handler cannot wait.
-            Task { await group.triggerGracefulShutdown() }
+            Task { await group.triggerGracefulShutdown() }  // Unstructured because: a cancellation handler cannot wait.
         }
     }
 }

@@ -22,41 +22,10 @@ struct GatewayServers: Sendable {
         // The HTTP library's messages about closed connections do not help an operator. The routes log errors of requests.
         var quiet = logger
         quiet.logLevel = .critical
-        let appID = configuration.app.appID
         let sessions = SessionService(
             services: parts.sessionServices, watch: parts.watch, isEnabled: configuration.app.sync.isEnabled)
         self.sessions = sessions
-        let path = WireProtocol.path(app: appID)
-        let network = configuration.network
-        let requests = RequestLimiter(network.admission)
-        let refused = parts.metrics.refusals(
-            loggedBy: RefusalLog(logger: logger, environment: parts.sessionServices.environment))
-        let router = Router(context: ClientContext.self)
-        // The order matters: the limits need the client's address, and errors of the inner middleware must be responses for the metrics.
-        router.add(middleware: ClientAddressMiddleware(proxies: configuration.network.trustedProxies))
-        router.add(middleware: HTTPWatch(metrics: parts.metrics, environment: parts.sessionServices.environment))
-        router.add(middleware: ErrorMiddleware(logger: logger))
-        router.add(middleware: RequestLimitMiddleware(limiter: requests, onRefusal: refused))
-        let site = configuration.isDevelopment ? DevelopmentSite(host: configuration.network.host) : nil
-        if let site { router.add(middleware: DevelopmentGuard(site: site)) }
-        AuthRoutes(
-            users: parts.access.users, keys: parts.access.keys, settings: .init(appID: appID, syncPath: path), metrics: parts.metrics
-        ).add(to: router)
-        APIKeyRoutes(keys: parts.access.keys, users: parts.access.users).add(to: router)
-        IngestRoutes(services: parts.sessionServices, keys: parts.access.keys, idempotency: parts.idempotency).add(to: router)
-        HealthRoutes(readiness: parts.readiness, givesCauses: { _ in false }).add(to: router)
-        var server = NetServer.Configuration(
-            host: network.host, port: network.port, trustedProxies: network.trustedProxies, admission: network.admission,
-            shutdownDeadline: Self.shutdownDeadline)
-        server.requests = requests
-        server.onRefusal = refused
-        client = NetServer(
-            configuration: server,
-            router: router,
-            webSocket: WebSocketEndpoint(
-                matches: { $0 == path },
-                accept: { request in site?.problem(request).map { UpgradeDecision.refuse($0) } ?? sessions.accept(request) }),
-            logger: quiet)
+        client = Self.clientServer(parts, configuration, sessions, logger: logger, serverLogger: quiet)
         let routes = AdminRoutes(parts, configuration, sessions: sessions, clients: client, logger: logger)
         admin = NetServer(
             configuration: .init(
@@ -69,5 +38,52 @@ struct GatewayServers: Sendable {
             network.unixSocket = place.hiddenPath
             return NetServer(configuration: network, router: routes.router(by: .socket), logger: quiet)
         }
+    }
+
+    /// Returns the server of the client port: HTTP routes and the WebSocket of sessions. Connections and requests share the count of
+    /// refusals.
+    private static func clientServer(
+        _ parts: GatewayParts, _ configuration: GatewayConfiguration, _ sessions: SessionService, logger: Logger, serverLogger: Logger
+    ) -> NetServer {
+        let network = configuration.network
+        let path = WireProtocol.path(app: configuration.app.appID)
+        let site = configuration.isDevelopment ? DevelopmentSite(host: network.host) : nil
+        var server = NetServer.Configuration(
+            host: network.host, port: network.port, trustedProxies: network.trustedProxies, admission: network.admission,
+            shutdownDeadline: Self.shutdownDeadline)
+        // One limiter counts both the requests of the routes and the upgrades, which the server counts itself.
+        let requests = RequestLimiter(network.admission)
+        server.requests = requests
+        server.onRefusal = parts.metrics.refusals(
+            loggedBy: RefusalLog(logger: logger, environment: parts.sessionServices.environment))
+        return NetServer(
+            configuration: server,
+            router: clientRouter(parts, configuration, requests, server.onRefusal, site, logger: logger),
+            webSocket: WebSocketEndpoint(
+                matches: { $0 == path },
+                accept: { request in site?.problem(request).map { UpgradeDecision.refuse($0) } ?? sessions.accept(request) }),
+            logger: serverLogger)
+    }
+
+    private static func clientRouter(
+        _ parts: GatewayParts, _ configuration: GatewayConfiguration, _ requests: RequestLimiter,
+        _ onRefusal: @escaping @Sendable (NetRefusal) -> Void, _ site: DevelopmentSite?, logger: Logger
+    ) -> Router<ClientContext> {
+        let router = Router(context: ClientContext.self)
+        // The order matters: the limits need the client's address, and errors of the inner middleware must be responses for the metrics.
+        router.add(middleware: ClientAddressMiddleware(proxies: configuration.network.trustedProxies))
+        router.add(middleware: HTTPWatch(metrics: parts.metrics, environment: parts.sessionServices.environment))
+        router.add(middleware: ErrorMiddleware(logger: logger))
+        router.add(middleware: RequestLimitMiddleware(limiter: requests, onRefusal: onRefusal))
+        if let site { router.add(middleware: DevelopmentGuard(site: site)) }
+        let path = WireProtocol.path(app: configuration.app.appID)
+        AuthRoutes(
+            users: parts.access.users, keys: parts.access.keys, settings: .init(appID: configuration.app.appID, syncPath: path),
+            metrics: parts.metrics
+        ).add(to: router)
+        APIKeyRoutes(keys: parts.access.keys, users: parts.access.users).add(to: router)
+        IngestRoutes(services: parts.sessionServices, keys: parts.access.keys, idempotency: parts.idempotency).add(to: router)
+        HealthRoutes(readiness: parts.readiness, givesCauses: { _ in false }).add(to: router)
+        return router
     }
 }

@@ -33,8 +33,7 @@ package final class PartReader<Value: Sendable>: Sendable {
     package func read() async -> Answer {
         let (answers, teller) = AsyncStream.makeStream(of: Answer.self, bufferingPolicy: .bufferingOldest(1))
         let number = join(teller)
-        // Unstructured because: a cancelled read may continue for a while, and callers must not wait for it.
-        let alarm = Task { [environment, patience, late] in
+        let alarm = Task { [environment, patience, late] in  // Unstructured because: callers must not wait for a cancelled read.
             guard (try? await environment.sleep(nanoseconds: patience)) != nil else { return }
             // Only this caller times out; the read continues for the others.
             teller.yield(.failure(late))
@@ -62,8 +61,7 @@ package final class PartReader<Value: Sendable>: Sendable {
 
     private func begin(_ state: inout State) {
         guard state.task == nil else { return }
-        // Unstructured because: the read serves all callers, even if the first one leaves.
-        state.task = Task { await self.work() }
+        state.task = Task { await self.work() }  // Unstructured because: the read serves all callers, even if the first one leaves.
     }
 
     /// Removes a caller. The last one cancels the read.

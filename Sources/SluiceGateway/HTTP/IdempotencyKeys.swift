@@ -97,8 +97,7 @@ struct IdempotencyKeys: Sendable {
 
         deinit {
             if isOver.load(ordering: .acquiring) { return }
-            // Unstructured because: a deinitializer cannot wait. It is one statement with a deadline.
-            Task { [store, key] in try? await store.release(key) }
+            Task { [store, key] in try? await store.release(key) }  // Unstructured because: deinit cannot wait; a deadline ends it.
         }
 
         /// Renews the lease once a sixth of its time has passed. Call it after each piece of the body.
@@ -126,8 +125,7 @@ struct IdempotencyKeys: Sendable {
         private func end(_ work: @escaping @Sendable (IngestRequestStore, IngestRequestStore.Key) async throws -> Void) async {
             // Set first: if the statement fails, the lease expires by itself.
             isOver.store(true, ordering: .releasing)
-            // Unstructured because: a cancelled request releases its key as well. Each is one statement with a deadline.
-            await Task { [store, key, logger] in
+            await Task { [store, key, logger] in  // Unstructured because: a cancelled request releases its key, too; a deadline ends it.
                 do { try await work(store, key) } catch {
                     logger.warning(
                         "An idempotency key could not be released. It is released when its lease ends.", metadata: ["error": "\(error)"])

@@ -3,8 +3,7 @@ import Logging
 import SluiceCore
 
 /// A librdkafka object: a client, a topic or a queue.
-// Sendable because: librdkafka documents its clients, topics and queues as usable from any thread.
-@safe struct KafkaPointer: @unchecked Sendable {
+@safe struct KafkaPointer: @unchecked Sendable {  // Sendable because: librdkafka's clients, topics and queues may be used on any thread.
     let raw: OpaquePointer
 
     init(_ raw: OpaquePointer) { unsafe self.raw = unsafe raw }

@@ -73,6 +73,7 @@ extension ReaderCore {
                 defer { state.commands = [] }
                 return (state.commands, state.isClosing, state.ready.bytes.count >= configuration.readerBytes)
             }
+            // Before the check for closing, so that each accepted command is answered.
             for command in commands { apply(command, to: &client) }
             if isClosing { return end(&client) }
             serveEvents(client)
@@ -118,6 +119,7 @@ extension ReaderCore {
             if let rest = messages.baseAddress {
                 count += unsafe max(0, rd_kafka_consume_batch_queue(client.queue.raw, 0, rest + 1, Self.chunk - 1))
             }
+            // The records are copied, as librdkafka owns the messages, which are destroyed below.
             let errors = unsafe store(UnsafeMutableBufferPointer(rebasing: messages[..<count]), indices: client.indices)
             // A record proves that a broker answers.
             if errors.count < count { trouble.clear() }

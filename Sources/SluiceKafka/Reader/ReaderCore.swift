@@ -62,6 +62,7 @@ final class ReaderCore: Sendable {
     var connection: KafkaConnection { shared.withLock { $0.connection } }
 
     func assign(_ starts: [LogPartition: KafkaStart], removing: Set<LogPartition>) async throws {
+        // Negative numbers have meanings of their own in librdkafka, so they must not reach it.
         for partition in starts.keys where partition.partition < 0 {
             throw SluiceError(.logTopic, "\(partition) is not a partition.", fix: "Partitions are numbered from 0.")
         }
@@ -92,6 +93,7 @@ final class ReaderCore: Sendable {
             if hadNews {
                 // The topics stay with the reader, because indices refer to them for its whole life.
                 let topics = state.ready.topics
+                // The consumer gives its empty batch in exchange, so both arenas keep their capacity.
                 swap(&state.ready, &batch)
                 state.ready.topics = topics
                 state.hasNewConnection = false
@@ -151,6 +153,7 @@ final class ReaderCore: Sendable {
 
     func close() async {
         await withCheckedContinuation { continuation in
+            // Each call waits for the end of the thread, also the second one.
             let isClosed = shared.withLock { state in
                 guard !state.isClosed else { return true }
                 state.isClosing = true

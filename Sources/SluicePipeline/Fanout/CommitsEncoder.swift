@@ -22,6 +22,7 @@ struct CommitsEncoder {
         for token in subscriber.tokens {
             let record = batch.records[token.record]
             let change = decoder.change(token.change)
+            // The batch is in commit order, so the records of one commit are adjacent and have its LSN.
             if open != record.position.lsn {
                 if open != nil { writer.endCommit() }
                 // Split between commits early, inside of one commit only when it is twice as large.

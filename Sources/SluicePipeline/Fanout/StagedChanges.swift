@@ -40,6 +40,7 @@ struct StagedChanges {
         // 64 bytes approximate the overhead of an entry.
         bytes += more + 64
         guard bytes > Limits.stagedBytes else { return true }
+        // All go at once: a part of the changes would pass for all of them when the snapshot takes over.
         hasOverflowed = true
         (changes, truncations) = ([], [])
         return false
@@ -59,6 +60,7 @@ struct StagedChanges {
 
     /// Returns the last change of each object after the log's part, in commit order; nil if the bootstrap must start again.
     func words(after tail: LogTail) -> [Change]? {
+        // A truncation names no objects, so the log cannot show which ones left the view.
         guard !hasOverflowed, truncations.isEmpty else { return nil }
         var tail = tail
         for change in changes { tail.add(change) }

@@ -54,8 +54,7 @@ package final class WALHeartbeatWriter: Sendable {
     }
 
     private func write() {
-        // Unstructured because: the delivery of commits must not wait for it; it ends with its statement, which has a deadline.
-        Task {
+        Task {  // Unstructured because: the delivery of commits must not wait for it; it ends with its statement, which has a deadline.
             do {
                 try await marker.mark()
             } catch {

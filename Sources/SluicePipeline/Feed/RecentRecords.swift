@@ -55,6 +55,7 @@ struct RecentRecords {
     mutating func end(_ partition: LogPartition) {
         guard var old = partitions.removeValue(forKey: partition) else { return }
         while let record = old.records.popFirst() { bytes -= record.bytes.count }
+        // Its steps as well: if the partition begins again, they would evict its new records.
         remembered.removeAll { $0.partition == partition }
     }
 

@@ -10,13 +10,11 @@ package actor AsyncSerialQueue {
     /// Runs `body` after all earlier bodies. The body runs to its end even if the caller is cancelled.
     package func run<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
         let before = last
-        // Unstructured because: the next body waits for this task, and that body may belong to another caller.
-        let task = Task {
+        let task = Task {  // Unstructured because: the next body waits for this task, and that body may belong to another caller.
             await before?.value
             return try await body()
         }
-        // Unstructured because: it only reports the end of `task`.
-        last = Task { _ = try? await task.value }
+        last = Task { _ = try? await task.value }  // Unstructured because: it only reports the end of `task`.
         return try await task.value
     }
 }

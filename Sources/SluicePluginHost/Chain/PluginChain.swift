@@ -59,9 +59,6 @@ package final class PluginChain: Sendable {
         return hosts.indices.map { hosts[$0].standing($0 < links.count ? links[$0].info : nil) }
     }
 
-    /// The process of each plugin; nil in process and during a replacement.
-    package var processIDs: [Int32?] { hosts.map(\.processID) }
-
     /// Loads all plugins and checks their configurations against their declarations. Call it once; `configure` must follow.
     /// - Throws: `pluginMissing`, `pluginABIMismatch`, `pluginRefused`, `pluginTimeout`, `pluginCrashed` or `pluginUnavailable`, with the
     ///   file; `configUnknownKey`, `configInvalid` or `configMissing`, with the line. The chain is then stopped.

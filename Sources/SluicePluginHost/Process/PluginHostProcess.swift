@@ -209,8 +209,7 @@ extension PluginHostProcess {
 
     /// Answers a question of a host, which has one open at a time.
     func answer(_ question: HostQuestion, of host: Int) {
-        // Unstructured because: the loop's thread must not wait. It captures nothing else and ends with the answer.
-        Task {
+        Task {  // Unstructured because: the loop's thread must not wait. It captures nothing else and ends with the answer.
             let answer = await services.answer(question)
             shared.withLock { shared in
                 guard shared.life == .running else { return }

@@ -7,8 +7,7 @@ import Synchronization
 ///
 /// The table of each plugin is allocated once and never freed, because the plugin may log from its own threads at any time.
 @safe
-// Sendable because: the input is used on the serving thread only, which `ask` verifies; the channel has a lock.
-final class PluginHostServices: @unchecked Sendable {
+final class PluginHostServices: @unchecked Sendable {  // Sendable because: only the serving thread uses the input; the channel has a lock.
     private let input: ServerInput
     private let channel: ServerChannel
     /// The thread of the running hook; nil outside of a hook.

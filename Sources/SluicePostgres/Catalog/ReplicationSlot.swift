@@ -3,34 +3,18 @@ package import SluiceCore
 /// The state of a replication slot, as PostgreSQL reports it.
 package struct SlotState: Hashable, Sendable {
     package var name: String
-    /// `true` if a client reads the slot now; `activeProcess` is the server process that serves it.
+    /// `true` if a client reads the slot now.
     package var isActive: Bool
-    package var activeProcess: Int?
     /// The position from which the server keeps the WAL for this slot.
     package var restart: LSN?
     /// The position before which everything has been confirmed.
     package var confirmed: LSN?
-    /// The bytes of WAL between the confirmed position and the server's current end.
-    package var bytesBehind: Int64
     /// The bytes of WAL that the server keeps because of this slot.
     package var bytesKept: Int64
     /// The bytes that may still be written before the slot can be lost (`max_slot_wal_keep_size`); nil without such a limit.
     package var bytesLeft: Int64?
     /// The status: `reserved`, `extended`, `unreserved` or `lost`.
     package var status: String
-
-    /// - Parameter result: The row of `ReplicationSlot.state`.
-    fileprivate init(_ name: String, _ result: PostgresResult) {
-        self.name = name
-        isActive = result.bool(0, 0) ?? false
-        activeProcess = result.int(0, 1).map { Int($0) }
-        restart = result[0, 2].flatMap { LSN($0) }
-        confirmed = result[0, 3].flatMap { LSN($0) }
-        bytesBehind = result.int(0, 4) ?? 0
-        bytesKept = result.int(0, 5) ?? 0
-        bytesLeft = result.int(0, 6)
-        status = result[0, 7] ?? "lost"
-    }
 
     /// `true` if the slot can never be read again.
     package var isLost: Bool { status == "lost" || restart == nil }
@@ -42,14 +26,16 @@ package enum ReplicationSlot {
     package static func state(_ connection: PostgresConnection, name: String) async throws -> SlotState? {
         let result = try await connection.query(
             """
-            SELECT active, active_pid, restart_lsn, confirmed_flush_lsn,
-                COALESCE(pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn), 0)::bigint,
+            SELECT active, restart_lsn, confirmed_flush_lsn,
                 COALESCE(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint,
                 safe_wal_size, COALESCE(wal_status, 'lost')
             FROM pg_replication_slots WHERE slot_name = $1
             """, [.text(name)])
         if result.isEmpty { return nil }
-        return SlotState(name, result)
+        return SlotState(
+            name: name, isActive: result.bool(0, 0) ?? false, restart: result[0, 1].flatMap { LSN($0) },
+            confirmed: result[0, 2].flatMap { LSN($0) }, bytesKept: result.int(0, 3) ?? 0, bytesLeft: result.int(0, 4),
+            status: result[0, 5] ?? "lost")
     }
 
     /// Creates the slot if it does not exist.

@@ -34,9 +34,6 @@ package struct TableMapping: Hashable, Sendable {
     /// The name for people: `public.Todo`.
     package var displayName: String { "\(schema).\(table)" }
 
-    /// The columns in property order, quoted and separated by commas.
-    package var sqlColumns: String { columns.map(SQLQuote.identifier).joined(separator: ", ") }
-
     /// Returns the quoted columns that identify a row: the key, and the time if the table is partitioned by time.
     package func sqlKey(_ type: ObjectType) -> String {
         let key = type.primaryKey.map { [columns[$0]] } ?? []

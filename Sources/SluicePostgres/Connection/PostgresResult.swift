@@ -2,8 +2,7 @@ import CLibPQ
 
 /// The rows of a finished statement, in text form. libpq holds them; a value is copied when it is read.
 @safe
-// Sendable because: a result is complete when it arrives here, is never changed, and libpq's accessors only read it.
-package final class PostgresResult: @unchecked Sendable {
+package final class PostgresResult: @unchecked Sendable {  // Sendable because: a result never changes, and libpq's accessors only read it.
     private let handle: OpaquePointer?
 
     /// Takes ownership of the handle.

@@ -3,8 +3,6 @@ import SluiceCore
 /// The isolation with which a transaction begins.
 package enum TransactionMode: String, Sendable {
     case readCommitted = "BEGIN ISOLATION LEVEL READ COMMITTED"
-    case repeatableRead = "BEGIN ISOLATION LEVEL REPEATABLE READ"
-    case serializable = "BEGIN ISOLATION LEVEL SERIALIZABLE"
     /// A read-only snapshot.
     case readOnly = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 }

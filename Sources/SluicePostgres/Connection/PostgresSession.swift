@@ -54,7 +54,6 @@ package final class PostgresSession {
         unsafe [PQTRANS_INTRANS, PQTRANS_INERROR].contains(PQtransactionStatus(handle))
     }
 
-    package var serverVersion: Int { unsafe Int(PQserverVersion(handle)) }
     package var processIdentifier: Int { unsafe Int(PQbackendPID(handle)) }
 
     /// Returns a setting that the server reports unasked, such as `server_encoding`; nil if it does not.

@@ -58,8 +58,7 @@ final class RequestCoalescer<Question: Sendable, Answer: Sendable>: Sendable {
     }
 
     private func begin(_ begun: Machine.Run, _ run: @escaping Run) {
-        // Unstructured because: it answers all waiting callers, even if one is cancelled; it is cancelled when all are.
-        let worker = Task { await self.work(begun, run) }
+        let worker = Task { await self.work(begun, run) }  // Unstructured because: it answers all callers; cancelled when all are.
         // All askers may have been cancelled before the worker was recorded.
         if state.withLock({ $0.began(begun.number, by: worker) }) { worker.cancel() }
     }

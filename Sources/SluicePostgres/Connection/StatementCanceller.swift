@@ -5,9 +5,8 @@ import Synchronization
 /// A canceller of the statement that a connection is running, usable from any thread. A late request for one statement cannot hit
 /// the next.
 @safe
-// Sendable because: `PQcancel` may run on any thread with its own copy of the connection's address, which never changes after
-// `init`. The mutex guards the state, and Dispatch groups are thread-safe.
-final class StatementCanceller: @unchecked Sendable {
+final class StatementCanceller: @unchecked Sendable {  // Sendable because: `PQcancel` may run on any thread; the mutex guards the state.
+    /// A copy of the connection's address. It never changes, so each thread may pass it to `PQcancel`.
     private let handle: OpaquePointer?
     private let state = Mutex(State())
     private let requests = DispatchGroup()

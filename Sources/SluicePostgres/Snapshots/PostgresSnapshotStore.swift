@@ -117,7 +117,7 @@ package struct PostgresSnapshotStore: Sendable {
     package func hasSeen(_ witness: HistoryAnchor) async throws -> Bool { try await History.find(witness, pool) == .seen }
 
     /// The maximum number of rows of a small view, which also has at most 1 MiB.
-    package static let smallRows = SmallViews.rows
+    package static let smallRows = 256
 
     /// The size of decoded rows, in bytes, after which a chunk is passed on although it has few rows.
     private static let chunkBytes = 1 << 20

@@ -24,8 +24,7 @@ struct SmallViews: Sendable {
         case large
     }
 
-    /// The limits of a small view, in rows and in bytes.
-    static let rows = 256
+    /// The limit of a small view, in bytes. `PostgresSnapshotStore.smallRows` limits its rows.
     static let bytes = 1 << 20
     /// The number of concurrent snapshots: half the processors, from 2 to 8. With fewer, more requests share the next one, at a
     /// lower cost each.
@@ -107,7 +106,7 @@ private struct ViewsReading {
             do {
                 let selections = try choose(identity)
                 // One row beyond the limit shows that a view is large.
-                let texts = selections.compactMap { $0.sql(upTo: SmallViews.rows + 1) }
+                let texts = selections.compactMap { $0.sql(upTo: PostgresSnapshotStore.smallRows + 1) }
                 view.isLarge = texts.count < selections.count
                 if !view.isLarge {
                     for (chunk, (selection, text)) in zip(selections, texts).enumerated() {
@@ -127,7 +126,7 @@ private struct ViewsReading {
     mutating func take(_ row: PostgresRow, of statement: Int, _ append: SmallViews.Append) {
         let (number, chunk, selection) = parts[statement]
         guard !views[number].isLarge else { return }
-        guard views[number].rows < SmallViews.rows, views[number].bytes < SmallViews.bytes, bytes < Self.bytes else {
+        guard views[number].rows < PostgresSnapshotStore.smallRows, views[number].bytes < SmallViews.bytes, bytes < Self.bytes else {
             // The memory of its rows is free for the other views.
             bytes -= views[number].bytes
             views[number] = View(isLarge: true)

@@ -54,8 +54,7 @@ enum TextBytes {
     }
 
     /// The value of each hexadecimal digit; 255 for other bytes.
-    // Safe because: filled here once and only read afterwards.
-    private nonisolated(unsafe) static let nibbles: UnsafeMutablePointer<UInt8> = {
+    private nonisolated(unsafe) static let nibbles: UnsafeMutablePointer<UInt8> = {  // Safe because: filled here once, then only read.
         let table = UnsafeMutablePointer<UInt8>.allocate(capacity: 256)
         unsafe table.initialize(repeating: 255, count: 256)
         for (value, digit) in "0123456789abcdef".utf8.enumerated() { unsafe table[Int(digit)] = UInt8(value) }

@@ -50,8 +50,7 @@ enum TextNumbers {
         return unsafe slow(bytes, strtof)
     }
 
-    // Safe because: filled here once and only read afterwards.
-    private nonisolated(unsafe) static let powers: UnsafeMutablePointer<Double> = {
+    private nonisolated(unsafe) static let powers: UnsafeMutablePointer<Double> = {  // Safe because: filled here once, then only read.
         let table = UnsafeMutablePointer<Double>.allocate(capacity: 23)
         var power = 1.0
         for exponent in 0...22 {

@@ -16,7 +16,6 @@ package struct PostgresUsers: UserDirectory {
     package func find(email: String) async throws -> UserAccount? { try await users.find(email: email) }
     package func list(after id: String, limit: Int) async throws -> [UserAccount] { try await users.list(after: id, limit: limit) }
 
-    package func setPasswordHash(id: String, _ hash: String) async throws { try await users.setPassword(id: id, hash: hash) }
     package func setCustomData(id: String, _ data: JSON) async throws { try await users.setCustomData(id: id, data) }
     package func setDisabled(id: String, _ isDisabled: Bool) async throws { try await users.setDisabled(id: id, isDisabled) }
     package func delete(id: String) async throws { try await users.delete(id: id) }

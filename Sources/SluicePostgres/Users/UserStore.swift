@@ -48,12 +48,10 @@ package struct UserStore: Sendable {
         }
     }
 
-    /// Replaces the hash of the password.
+    /// Replaces the custom user data.
     ///
     /// - Throws: `userNotFound`, as all changes below.
-    package func setPassword(id: String, hash: String) async throws { try await set("password_hash", .text(hash), of: id) }
     package func setCustomData(id: String, _ data: JSON) async throws { try await set("custom_data", .text(data.text), of: id) }
-    package func setIdentities(id: String, _ identities: JSON) async throws { try await set("identities", .text(identities.text), of: id) }
 
     /// Disables or enables an account. Disabling revokes the user's refresh tokens; enabling does not restore them.
     package func setDisabled(id: String, _ isDisabled: Bool) async throws {

@@ -27,8 +27,7 @@ package final class DurableLog: Sendable {
                 defer { state.isWriting = true }
                 return !state.isWriting
             }
-            // Unstructured because: it writes for all waiting callers, even if one is cancelled; it ends when none waits.
-            if isFirst { Task { await self.serve() } }
+            if isFirst { Task { await self.serve() } }  // Unstructured because: it writes for all callers and ends when none waits.
         }
         try result.get()
     }

@@ -3,8 +3,7 @@ import SluiceCore
 
 /// Reads of the committed state at the moment of each call, from any thread. They use a separate connection, which never waits for
 /// a writer and opens with the first read.
-// Sendable because: the connection is used on the queue only.
-final class CommittedState: @unchecked Sendable {
+final class CommittedState: @unchecked Sendable {  // Sendable because: the connection is used on the queue only.
     private let path: String
     private let mode: Connection.Mode
     private let queue = DispatchQueue(label: "sluice.replica.committed", qos: .userInitiated)

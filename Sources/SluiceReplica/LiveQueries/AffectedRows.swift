@@ -43,6 +43,7 @@ struct AffectedRows {
     /// - Parameter limit: the largest number of objects for each step.
     /// - Returns: nil if a step exceeds it, or if the change names only a class.
     mutating func rows(_ change: ReplicaChange, limit: Int, on store: RowStore) throws(SluiceError) -> Set<Value>? {
+        // First, and also if the answer is nil below: the kept links must follow each change.
         let moved = try take(change, store)
         var reached: [Set<Value>] = []
         for place in ways.places {
@@ -78,6 +79,7 @@ struct AffectedRows {
             for key in changed.keys {
                 let value = try store.row(type: from, key: key)?[property] ?? .null
                 let now = AffectedRows.links(value, from, property, to: target, store)
+                // Both count: an object may enter by a new link and leave by an earlier one.
                 moved[hop, default: [:]][key] = now + (targets[hop]?[key] ?? [])
                 targets[hop, default: [:]][key] = now.isEmpty ? nil : now
             }

@@ -105,7 +105,9 @@ package struct LiveQuery {
     package mutating func update(_ change: ReplicaChange, on store: RowStore) throws(SluiceError) -> CollectionDiff? {
         let isAll = try isAll(change, on: store)
         version = try store.version()
+        // Without all commits the change may lack one of a class that the query reads.
         if isAll, readTypes.isDisjoint(with: change.types.keys) { return nil }
+        // Beyond the bound, one run of the query costs less than steps for single objects.
         let bound = max(LiveQuery.fewKeys, members.count / LiveQuery.share)
         // Called even if the query runs again below: the call also updates the kept links.
         let concerned = try affected?.rows(change, limit: bound, on: store)
@@ -127,7 +129,9 @@ package struct LiveQuery {
         let matcher = KeyMatcher(query, graph, store)
         var (leaving, entering): ([Value], [Value]) = ([], [])
         for key in concerned {
+            // With DISTINCT, `members` has only the first of each group. `groups` has all that meet the condition.
             let was = (groups ?? members).contains(key)
+            // An object outside of the given list never enters, even if it meets the condition.
             let isChosen = places.map { $0[key] != nil } ?? true
             let isNow = isChosen ? try matcher.matches(key) : false
             // An unchanged object can still move if the order depends on linked objects.
@@ -162,7 +166,7 @@ package struct LiveQuery {
         var staying: Set<Value> = []
         var start = 0
         while start < touched.count {
-            // Those side by side have one neighbour before them all and one behind that are where they were.
+            // A run of adjacent touched objects. The neighbours on both sides are not touched, so they have kept their places.
             var end = start + 1
             while end < touched.count, touched[end].index == touched[end - 1].index + 1 { end += 1 }
             var previous = try neighbour(members.key(before: touched[start].key), &order)
@@ -185,6 +189,7 @@ package struct LiveQuery {
     }
 
     private static func insert(_ key: Value, in keys: inout OrderedKeys, _ order: inout KeyOrder) throws(SluiceError) {
+        // The new key is compared with a dozen others, so only its position is cached.
         let position = try order.position(of: key, isKept: true)
         try keys.insert(key) { other throws(SluiceError) in
             order.precedes(position, try order.position(of: other, isKept: false))

@@ -45,6 +45,7 @@ struct OrderedKeys {
     }
 
     subscript(_ index: Int) -> Value? {
+        // Block counts are added up at each access. An index of sums would have to change at each insertion.
         var rest = index
         for block in blocks {
             if rest < block.ids.count { return rest < 0 ? nil : values[Int(block.ids[rest])] }
@@ -86,6 +87,7 @@ struct OrderedKeys {
         values[Int(id)] = .null
         free.append(id)
         blocks[place].ids.remove(at: index)
+        // Blocks are not merged. Only an empty one is removed, as `insert` compares with the last key of each.
         if blocks[place].ids.isEmpty {
             blocks.remove(at: place)
             renumber(from: place)
@@ -106,6 +108,7 @@ struct OrderedKeys {
             blocks.append(Block(number: Int32(places.count - 1), ids: []))
         }
         let place = min(low, blocks.count - 1)
+        // A second binary search. Each comparison may read an object from the file, so their number matters.
         (low, high) = (0, blocks[place].ids.count)
         while low < high {
             let middle = (low + high) / 2
@@ -140,6 +143,7 @@ struct OrderedKeys {
     }
 
     private mutating func renumber(from place: Int) {
+        // A block keeps its number for life. So only the blocks behind change their place, and no key its home.
         for index in place..<blocks.count { places[Int(blocks[index].number)] = index }
     }
 }

@@ -84,8 +84,7 @@ extension APIKeyAuth {
     private func run<R: Sendable>(
         _ work: @Sendable @escaping () async throws -> R, _ completion: @Sendable @escaping (R?, (any Error)?) -> Void
     ) {
-        // Unstructured because: the caller has no task; the request's deadline ends it.
-        _Concurrency.Task {
+        _Concurrency.Task {  // Unstructured because: the caller has no task; the request's deadline ends it.
             do {
                 completion(try await work(), nil)
             } catch {

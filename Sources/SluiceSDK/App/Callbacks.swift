@@ -2,8 +2,7 @@
 func call<R: Sendable>(
     _ completion: @Sendable @escaping (Result<R, any Error>) -> Void, _ work: @Sendable @escaping () async throws -> R
 ) {
-    // Unstructured because: the caller has no task; the request's deadline ends it.
-    _Concurrency.Task {
+    _Concurrency.Task {  // Unstructured because: the caller has no task; the request's deadline ends it.
         do {
             completion(.success(try await work()))
         } catch {

@@ -54,8 +54,7 @@ extension NetworkTransport {
         await withCheckedContinuation { continuation in
             // The deadline and the transport race; the continuation must be resumed exactly once.
             let isDone = Once()
-            // Unstructured because: a transport that never calls back cannot be cancelled. The task ends with the answer or the deadline.
-            let deadline = _Concurrency.Task {
+            let deadline = _Concurrency.Task {  // Unstructured because: it ends with the answer or the deadline, even if no call returns.
                 try await _Concurrency.Task.sleep(for: .seconds(min(request.timeout, NetworkRequest.longest)))
                 guard isDone.take() else { return }
                 continuation.resume(returning: NetworkResponse(httpStatusCode: 0, body: "no answer within \(request.timeout) s"))

@@ -22,8 +22,7 @@ protocol TracedValues {
 
 /// The properties of a projection class, found once per class by reflection on an instance.
 struct ProjectionSchema: Sendable {
-    // Sendable because: key paths and strings are immutable.
-    struct Property: @unchecked Sendable {
+    struct Property: @unchecked Sendable {  // Sendable because: key paths and strings are immutable.
         /// The name in the projection.
         let name: String
         let keyPath: AnyKeyPath

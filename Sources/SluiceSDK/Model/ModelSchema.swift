@@ -4,8 +4,7 @@ import SluiceReplica
 import Synchronization
 
 /// The schema of a model class, discovered once per class from an instance.
-// Sendable because: all members are constant after `init`, except the prototype, which is used under `tracing` only.
-package final class ModelSchema: @unchecked Sendable {
+package final class ModelSchema: @unchecked Sendable {  // Sendable because: constant after `init`; the prototype only under `tracing`.
     struct Property {
         /// The name in the class.
         var name: String

@@ -11,8 +11,7 @@ public protocol ThreadConfined: SendableMetatype {
 }
 
 /// A way to find something again in another Realm of the same file.
-// Sendable because: `find` captures constants only (classes, keys, paths) and runs where the Realm in its argument belongs.
-public struct _Locator: @unchecked Sendable {
+public struct _Locator: @unchecked Sendable {  // Sendable because: `find` captures constants and runs where its Realm belongs.
     let path: String
     /// The first version of the file that is certain to contain it.
     let version: UInt64

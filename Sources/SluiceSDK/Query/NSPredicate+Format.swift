@@ -48,8 +48,7 @@ private enum PredicateRegistry {
         weak var predicate: NSPredicate?
     }
 
-    // Sendable because: `Entry` holds a weak reference that is compared only.
-    private struct Entries: @unchecked Sendable {
+    private struct Entries: @unchecked Sendable {  // Sendable because: `Entry` holds a weak reference that is compared only.
         var byIdentity: [ObjectIdentifier: Entry] = [:]
         var bound = 64
     }

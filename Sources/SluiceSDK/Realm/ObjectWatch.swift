@@ -191,8 +191,7 @@ final class ObjectWatch {
     }
 
     /// The parameters that start an observation of an object on another scheduler.
-    // Sendable because: the locator may be used on any thread, and the filter holds constants.
-    struct Start: @unchecked Sendable {
+    struct Start: @unchecked Sendable {  // Sendable because: the locator may be used on any thread, and the filter holds constants.
         let token = NotificationToken()
         private let locator: _Locator
         private let filter: KeyPathFilter?

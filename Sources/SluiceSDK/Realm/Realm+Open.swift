@@ -66,8 +66,7 @@ extension Realm {
     ) -> AsyncOpenTask {
         let callback = Confined(callback)
         let progress = OpeningProgress()
-        // Unstructured because: the caller has no task. It ends with the download, or by `cancel`.
-        let task = _Concurrency.Task {
+        let task = _Concurrency.Task {  // Unstructured because: the caller has no task. It ends with the download, or by `cancel`.
             do {
                 let file = try Error.naming(configuration) {
                     let (file, isNew) = try OpenFile.of(configuration)

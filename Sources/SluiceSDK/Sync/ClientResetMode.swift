@@ -62,13 +62,11 @@ final class ClientReset: Sendable {
     /// The frozen Realm between the steps `before` and `after`.
     private let before: Box
 
-    // Sendable because: the reference is set once, before the engine runs, and weak references may be read on any thread.
-    private final class WeakFile: @unchecked Sendable {
+    private final class WeakFile: @unchecked Sendable {  // Sendable because: set once, before the engine runs; then only read.
         weak var file: OpenFile?
     }
 
-    // Sendable because: only the engine's task, which runs one step after the other, uses it; the Realm in it is frozen.
-    private final class Box: @unchecked Sendable {
+    private final class Box: @unchecked Sendable {  // Sendable because: only the engine's task uses it, step by step; its Realm is frozen.
         var realm: Realm?
     }
 

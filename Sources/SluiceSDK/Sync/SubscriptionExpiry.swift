@@ -22,8 +22,7 @@ final class SubscriptionExpiry: Sendable {
         var observer: UInt64?
     }
 
-    // Sendable because: a dispatch source may be used on any thread, and `schedule` is called on its queue only.
-    private struct Timer: @unchecked Sendable {
+    private struct Timer: @unchecked Sendable {  // Sendable because: any thread may use a dispatch source; `schedule` runs on its queue.
         let source: any DispatchSourceTimer
     }
 

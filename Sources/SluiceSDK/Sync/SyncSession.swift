@@ -41,8 +41,7 @@ public final class SyncSession: Sendable {
     private let back: Back
 
     /// A weak path from the engine's reports to the session, so that the engine does not retain it.
-    // Sendable because: the reference is set once, before the engine runs, and weak references may be read on any thread.
-    private final class Back: @unchecked Sendable {
+    private final class Back: @unchecked Sendable {  // Sendable because: set once, before the engine runs; then only read.
         weak var session: SyncSession?
     }
 
@@ -76,8 +75,7 @@ public final class SyncSession: Sendable {
     func startOnce() {
         status.withLock { status in
             guard status.loop == nil, !status.isClosed else { return }
-            // Unstructured because: the engine runs as long as the file is open; `close` cancels the task.
-            status.loop = _Concurrency.Task { [engine] in await engine.run() }
+            status.loop = _Concurrency.Task { [engine] in await engine.run() }  // Unstructured because: it runs until `close` cancels it.
             guard user.isLoggedIn else { return events.tell(.ended(.loggedOut(user))) }
             // Already suspended, by a callback of the opening or through another Realm.
             guard !status.isSuspended else { return }
@@ -252,8 +250,7 @@ public final class SyncSession: Sendable {
     public func wait(
         for direction: ProgressDirection, queue: DispatchQueue? = nil, block: @Sendable @escaping ((any Error)?) -> Void
     ) {
-        // Unstructured because: the caller has no task; the session's end ends it.
-        _Concurrency.Task {
+        _Concurrency.Task {  // Unstructured because: the caller has no task; the session's end ends it.
             let failure: (any Error)?
             do {
                 try await self.wait(for: direction)

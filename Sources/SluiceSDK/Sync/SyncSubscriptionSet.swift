@@ -226,8 +226,7 @@ public struct SyncSubscriptionSet: Sequence {
         guard let onComplete else { return }
         // Not the file: it would stay open until there is an answer.
         let (replica, session) = (storage.file.replica, storage.file.session)
-        // Unstructured because: the caller has no task; the answer, or closing the file, ends it.
-        _Concurrency.Task {
+        _Concurrency.Task {  // Unstructured because: the caller has no task; the answer, or closing the file, ends it.
             do {
                 try await OpenFile.waitForSubscriptionSet(version, replica, session)
                 onComplete(nil)

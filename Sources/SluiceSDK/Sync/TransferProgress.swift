@@ -41,8 +41,7 @@ final class ProgressListener: Sendable {
     private let token: WeakToken
     private let last = Mutex<Double?>(nil)
 
-    // Sendable because: a weak reference that is set once may be read on any thread.
-    private final class WeakToken: @unchecked Sendable {
+    private final class WeakToken: @unchecked Sendable {  // Sendable because: a weak reference that is set once may be read on any thread.
         weak var token: NotificationToken?
         init(_ token: NotificationToken) { self.token = token }
     }
@@ -186,8 +185,7 @@ final class UploadProgress: Sendable {
     init(replica: Replica) { self.replica = replica }
 
     func add(_ listener: ProgressListener) {
-        // Unstructured because: the caller has no task; it reads the file twice and ends.
-        _Concurrency.Task {
+        _Concurrency.Task {  // Unstructured because: the caller has no task; it reads the file twice and ends.
             let mark = listener.mode == .forCurrentlyOutstandingWork ? try? await replica.uploadMark() : nil
             state.withLock { $0.watched.append(Watched(listener: listener, mark: mark, total: 0, left: 0)) }
             look()
@@ -203,8 +201,7 @@ final class UploadProgress: Sendable {
             return !state.isLooking
         }
         guard begins else { return }
-        // Unstructured because: the writing thread does not wait for it; it ends when no check is requested.
-        _Concurrency.Task {
+        _Concurrency.Task {  // Unstructured because: the writing thread does not wait for it; it ends when no check is requested.
             repeat { await lookOnce() } while goesOn()
         }
     }

@@ -44,11 +44,19 @@ package struct PluginTemplate: Sendable {
         }
     }
 
+    /// The C headers of the interface, by file name. SwiftPM embeds the files of CSluicePlugin (`Headers` holds symbolic links to them).
+    private static var headers: [String: String] {
+        [
+            "sluice_plugin.h": String(decoding: PackageResources.sluice_plugin_h, as: UTF8.self),
+            "sluice_rows.h": String(decoding: PackageResources.sluice_rows_h, as: UTF8.self),
+        ]
+    }
+
     /// The texts of the files, by path in the plugin's folder.
     package var files: [String: String] {
         let files =
             switch language {
-            case .c: PluginTemplateC.files.merging(["sluice_plugin.h": PluginHeader.text, "sluice_rows.h": PluginHeader.rows]) { $1 }
+            case .c: PluginTemplateC.files.merging(Self.headers) { $1 }
             case .swift: PluginTemplateSwift.files
             }
         let manifestEntry = package.contains("://") ? "url: \"\(package)\", branch: \"main\"" : "path: \"\(package)\""

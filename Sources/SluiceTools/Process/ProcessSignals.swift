@@ -12,8 +12,7 @@ import Synchronization
 enum ProcessSignals {
     /// Runs `body` in a task that the first signal cancels. If the body has not ended 4.5 s later, the process exits with status 1.
     static func cancelling(_ body: @escaping @Sendable () async throws -> Void) async throws {
-        // Unstructured because: the signal handlers must reach the task.
-        let work = Task { try await body() }
+        let work = Task { try await body() }  // Unstructured because: the signal handlers must reach the task.
         let source = try listen { work.cancel() }
         defer { source.cancel() }
         do {

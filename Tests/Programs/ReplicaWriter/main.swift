@@ -76,8 +76,7 @@ func bootstrapWithoutEnd(_ replica: Replica) async throws {
 }
 
 func bootstrap(_ replica: Replica) -> Never {
-    // Unstructured because: the program ends with it.
-    Task {
+    Task {  // Unstructured because: the program ends with it.
         do { try await bootstrapWithoutEnd(replica) } catch {
             say("\(error)")
             exit(1)

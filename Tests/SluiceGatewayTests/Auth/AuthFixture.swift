@@ -48,7 +48,6 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory {
         state.withLock { $0.accounts.values.filter { $0.id > id }.sorted { $0.id < $1.id }.prefix(limit).map(\.self) }
     }
 
-    func setPasswordHash(id: String, _ hash: String) async throws { try change(id) { $0.passwordHash = hash } }
     func setCustomData(id: String, _ data: JSON) async throws { try change(id) { $0.customData = data } }
 
     func setDisabled(id: String, _ isDisabled: Bool) async throws {

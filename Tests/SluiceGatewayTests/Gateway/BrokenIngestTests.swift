@@ -112,8 +112,7 @@ import Testing
                 "POST", "/api/client/v2.0/auth/api_keys", #"{ "name": "slow" }"#, token: account.refreshToken)
             let secret = end == "no key" ? try #require(key.json["key"]?.string, "\(key)") : account.token
             let body = try await SlowBody.begin(gateway.port, token: secret)
-            // Unstructured because: the answer comes while the body is sent.
-            let answer = Task { try await body.answer() }
+            let answer = Task { try await body.answer() }  // Unstructured because: the answer comes while the body is sent.
             try await body.send(Readings.lines(1_000, prefix: "a"))
             #expect(try await gateway.eventually("SELECT count(*) FROM readings", is: 1_000))
             let sql = end == "disabled" ? "UPDATE sluice.user_account SET disabled = true" : "DELETE FROM sluice.api_key"

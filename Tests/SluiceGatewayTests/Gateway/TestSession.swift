@@ -199,8 +199,7 @@ final class TestSession {
     func receive(
         within seconds: Int = 60, sourceLocation: SourceLocation = #_sourceLocation, until isEnough: (TestSession) -> Bool
     ) async throws {
-        // Unstructured because: it only closes the connection, which ends the wait below.
-        let alarm = Task { [connection] in
+        let alarm = Task { [connection] in  // Unstructured because: it only closes the connection, which ends the wait below.
             try await Task.sleep(for: .seconds(seconds))
             connection.close()
         }

@@ -87,8 +87,7 @@ import Testing
                 return LSN(rawValue: end)
             }
             if idling { time.meanwhile.withLock { $0 = { [self] in await deliver(end.load(ordering: .relaxed)) } } }
-            // Unstructured because: it is cancelled and awaited below.
-            let watching = Task { try await watch.run() }
+            let watching = Task { try await watch.run() }  // Unstructured because: it is cancelled and awaited below.
             try await body()
             watching.cancel()
             _ = try? await watching.value

@@ -87,8 +87,7 @@ final class OracleDevice {
                 return true
             })
         engine.start()
-        // Unstructured because: an app's engine lives as long as the app; `stop` ends it.
-        return (engine, Task { await engine.run() })
+        return (engine, Task { await engine.run() })  // Unstructured because: an app's engine lives as long as the app; `stop` ends it.
     }
 
     func stop() async {

@@ -61,7 +61,7 @@ import Testing
         let template = try PluginTemplate(name: "x", language: .c, package: "")
         for name in ["sluice_plugin.h", "sluice_rows.h"] {
             let header = try String(contentsOf: Self.root.appendingPathComponent("Sources/CSluicePlugin/include/\(name)"), encoding: .utf8)
-            #expect(template.files[name] == header, "Copy the header into Sources/SluiceTools/Plugin/PluginHeader*.swift.")
+            #expect(template.files[name] == header, "\(name) is not the file that CSluicePlugin has.")
         }
     }
 

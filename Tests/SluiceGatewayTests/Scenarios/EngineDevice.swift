@@ -61,8 +61,7 @@ final class EngineDevice: Sendable {
             })
         self.engine = engine
         engine.start()
-        // Unstructured because: an app's engine lives as long as the app; `stop` or the app's death ends it.
-        running = _Concurrency.Task {
+        running = _Concurrency.Task {  // Unstructured because: an app's engine lives as long as the app; `stop` or the app's death ends it.
             await engine.run()
             note.finish()
         }

@@ -42,8 +42,7 @@ final class Phone {
 
         /// Waits until the condition holds. One caller at a time.
         func wait(_ isEnough: @escaping @Sendable (Said) -> Bool) async {
-            // Unstructured because: it only ends the wait below.
-            let alarm = _Concurrency.Task { [signal] in
+            let alarm = _Concurrency.Task { [signal] in  // Unstructured because: it only ends the wait below.
                 if (try? await _Concurrency.Task.sleep(for: .seconds(60))) != nil { signal.finish() }
             }
             defer { alarm.cancel() }
@@ -130,8 +129,7 @@ final class Phone {
         let results = orders
         let (changes, signal) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let token = results.observe { _ in signal.yield() }
-        // Unstructured because: it only ends the wait below.
-        let alarm = _Concurrency.Task {
+        let alarm = _Concurrency.Task {  // Unstructured because: it only ends the wait below.
             if (try? await _Concurrency.Task.sleep(for: .seconds(60))) != nil { signal.finish() }
         }
         for await _ in changes where isEnough(results) { break }

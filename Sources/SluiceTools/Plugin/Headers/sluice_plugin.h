@@ -1,0 +1,1 @@
+../../../CSluicePlugin/include/sluice_plugin.h
