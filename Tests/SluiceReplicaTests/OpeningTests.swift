@@ -27,8 +27,8 @@ import Testing
     @Test func `no commit of a temporary file waits for the disk`() async throws {
         let replica = try await Replica.make(folder, options: ReplicaOptions(isTemporary: true))
         func mode() throws -> Int64 {
-            try replica.readNow { writer throws(SluiceError) in
-                let statement = try writer.connection.statement("PRAGMA synchronous")
+            try replica.readNow { parts throws(SluiceError) in
+                let statement = try parts.database.connection.statement("PRAGMA synchronous")
                 defer { statement.reset() }
                 return try statement.step() ? statement.int(0) : -1
             }

@@ -95,6 +95,15 @@ private final class Device: Sendable {
         try transaction.commit()
     }
 
+    func pending() async throws -> [Changeset] {
+        try await replica.read { parts throws(SluiceError) in try parts.local.unacknowledged(after: 0, maximumBytes: .max) }
+    }
+
+    /// The compensating writes that the app has not received.
+    func unreported() async throws -> [CompensationReport] {
+        try await replica.read { parts throws(SluiceError) in try parts.local.compensations.reports.all() }
+    }
+
     func shown() throws -> [Int64: Item] {
         let transaction = try replica.beginWrite()
         defer { transaction.cancel() }
@@ -128,7 +137,7 @@ private final class Device: Sendable {
                 let expected: [Int64: Item] = [1: Item(store: "north", value: "new"), 3: Item(store: "north", value: "mine")]
                 #expect(try first.shown() == expected)
                 #expect(try second.shown() == expected.merging([2: Item(store: "south", value: "elsewhere")]) { $1 })
-                #expect(try await first.replica.pendingChangesets(after: 0, maximumBytes: .max).isEmpty)
+                #expect(try await first.pending().isEmpty)
             }
         }
         #expect(await network.violations.isEmpty)
@@ -152,7 +161,7 @@ private final class Device: Sendable {
             try await device.engine.wait(for: .upload)
         }
         #expect(device.refusals == 1)
-        #expect(try await device.replica.unreportedRefusals().isEmpty)
+        #expect(try await device.unreported().isEmpty)
     }
 
     @Test func `a refused write that nobody hears of is told when the file is synced the next time`() async throws {
@@ -167,7 +176,7 @@ private final class Device: Sendable {
             _ = await device.report { if case .refused = $0 { true } else { false } }
             try await device.engine.wait(for: .upload)
         }
-        let kept = try await device.replica.unreportedRefusals()
+        let kept = try await device.unreported()
         #expect(kept.map(\.writes.count) == [1])
         // As after two restarts of the app.
         for expected in [1, 0] {
@@ -175,7 +184,7 @@ private final class Device: Sendable {
             try await next.running { try await next.engine.wait(for: .download) }
             #expect(next.refusals == expected)
         }
-        #expect(try await device.replica.unreportedRefusals().isEmpty)
+        #expect(try await device.unreported().isEmpty)
     }
 
     @Test func `work that was done offline goes up once the network is there, in the view it was done in`() async throws {
@@ -299,7 +308,7 @@ private final class Device: Sendable {
         let steps = Steps()
         let device = try Device(network, failures: 1, onReset: { steps.add($0) })
         _ = try device.subscribe(["north"])
-        try await device.replica.forgetServer(reset: .discard)
+        try await device.replica.commit(isDurable: true) { parts throws(SluiceError) in try parts.server.reset.begin(.discard) }
         try await device.running {
             let report = await device.report { if case .interrupted = $0 { true } else { false } }
             guard case .interrupted(let error, isFault: true) = report else {

@@ -1,5 +1,30 @@
 package import SluiceCore
 
+/// Asymmetric objects that are sent and acknowledged together.
+package struct IngestBatch: Hashable, Sendable {
+    /// The number, from 1. A batch keeps its number and its objects until it is acknowledged, unless no message can carry it.
+    package var number: UInt64
+    package var objects: [ObjectChange]
+
+    package init(number: UInt64, objects: [ObjectChange]) {
+        self.number = number
+        self.objects = objects
+    }
+}
+
+/// The objects to remove from a batch that no message can carry. Positions are those in `IngestBatch.objects`.
+package struct IngestCut: Hashable, Sendable {
+    package var batch: UInt64
+    /// The positions of objects that alone are larger than a message. They are deleted.
+    package var dropped: [Int] = []
+    /// The report of the deleted objects, for the app.
+    package var refused: [CompensatingWrite] = []
+    /// The positions of objects that fit another message. They return to the queue.
+    package var returned: [Int] = []
+
+    package init(batch: UInt64) { self.batch = batch }
+}
+
 /// The queue of asymmetric objects. They are stored here until they are acknowledged, and in no class's table.
 package struct IngestQueue: Sendable {
     let database: ReplicaDatabase

@@ -1,6 +1,12 @@
 package import SluiceCore
 import SluiceMerge
 
+/// An upload cursor: the last changeset and the last asymmetric object at a point in time.
+package struct UploadCursor: Hashable, Sendable {
+    package var changeset: UInt64
+    package var object: UInt64
+}
+
 /// The local changes of a replica, from a write transaction to their acknowledgement.
 // Sendable because: it is used like its database.
 package final class LocalChanges: @unchecked Sendable {

@@ -1,5 +1,13 @@
 package import SluiceCore
 
+/// The effect of a client reset on the writes that the gateway does not have.
+package enum ReplicaReset: UInt64, Hashable, Sendable {
+    case recover = 1
+    case discard = 2
+    /// As `discard`, for the file of another user. Also drops the asymmetric objects, which would be sent in the new user's name.
+    case disown = 3
+}
+
 /// A new start with the server, for a replica that the gateway does not know.
 package struct ClientReset: Sendable {
     let database: ReplicaDatabase

@@ -1,5 +1,27 @@
-import SluiceCore
+package import SluiceCore
 import SluiceQuery
+
+/// An object that the server removed from the device.
+package struct LeftObject: Hashable, Sendable {
+    package enum Reason: Int64, Hashable, Sendable {
+        case deleted = 1
+        case leftQuery = 2
+        case lostPermission = 3
+        /// It is not in the view of a bootstrap, for an unknown one of the other reasons.
+        case leftView = 0
+    }
+
+    /// The maximum number of objects reported for one commit.
+    package static let most = 20_000
+
+    package var object: ObjectKey
+    package var reason: Reason
+
+    package init(object: ObjectKey, reason: Reason) {
+        self.object = object
+        self.reason = reason
+    }
+}
 
 /// The reason for an object's removal, for the case that neither the server nor a pending write has it.
 enum Leaving {

@@ -78,7 +78,7 @@ package final class SyncEngine: Sendable {
     /// Syncs until the task is cancelled.
     package func run() async {
         let observer = replica.onLocalChange { [mailbox] in mailbox.post(.localChange) }
-        await reportOldRefusals()
+        await reportEarlierCompensations()
         await withDiscardingTaskGroup { group in
             var loop = SyncLoop(engine: self)
             while let item = await mailbox.next() { await loop.take(item, in: &group) }
@@ -90,17 +90,21 @@ package final class SyncEngine: Sendable {
     }
 
     /// Reports the compensating writes that the app did not receive before it ended.
-    private func reportOldRefusals() async {
+    private func reportEarlierCompensations() async {
         do throws(SluiceError) {
-            for refusal in try await replica.unreportedRefusals() { try await tell(refusal) }
+            let reports = try await replica.read { parts throws(SluiceError) in try parts.local.compensations.reports.all() }
+            for report in reports { try await tell(report) }
         } catch {
             _ = onReport(.warning(error))
         }
     }
 
     /// Reports to the app, then records the delivery. A crash in between repeats the report.
-    func tell(_ refusal: CompensationReport) async throws(SluiceError) {
-        if onReport(.refused(refusal.writes)) { try await replica.reported(refusal.id) }
+    func tell(_ report: CompensationReport) async throws(SluiceError) {
+        guard onReport(.refused(report.writes)) else { return }
+        try await replica.commit(isDurable: false) { parts throws(SluiceError) in
+            try parts.local.compensations.reports.forget(report.id)
+        }
     }
 }
 

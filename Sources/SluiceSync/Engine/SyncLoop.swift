@@ -104,40 +104,101 @@ struct SyncLoop {
         }
     }
 
+    /// Performs an action on the replica, in one transaction or several. A commit is durable if it gives out a number or an identity that
+    /// must not be given twice, or drops writes.
     private func perform(_ action: SyncAction) async throws(SluiceError) {
         let replica = engine.replica
         switch action {
-        case .load(let id): engine.mailbox.post(.loaded(id, try await replica.localState()))
-        case .read(let id, let query): engine.mailbox.post(.pending(id, try await replica.pending(query)))
-        case .setIdentity(let identity): try await replica.setIdentity(identity)
-        case .renumber(let number, let time): try await replica.renumberPending(after: number, time: time)
+        case .load(let id):
+            let state = try await replica.read { parts throws(SluiceError) in try parts.localState() }
+            engine.mailbox.post(.loaded(id, state))
+        case .read(let id, let query): engine.mailbox.post(.pending(id, try await pending(query)))
+        case .setIdentity(let identity):
+            try await replica.commit(isDurable: true) { parts throws(SluiceError) in parts.server.setIdentity(identity) }
+        case .renumber(let number, let time):
+            try await replica.commit(isDurable: false) { parts throws(SluiceError) in
+                try parts.local.renumber(after: number, time: time)
+            }
         case .acknowledgeUpload(let number, let lsn, let futile):
-            try await replica.acknowledgeUpload(upTo: number, lsn: lsn, futile: futile)
+            try await replica.commit(isDurable: false) { parts throws(SluiceError) in
+                try parts.local.acknowledge(upTo: number, lsn: lsn, futile: futile)
+            }
+        case .acknowledgeIngest, .compensate, .setAside, .shortenIngest:
+            if let report = try await undo(action) { try await engine.tell(report) }
+        case .beginBootstrap, .stage, .endBootstrap: try await bootstrap(action)
+        case .observe(let milliseconds):
+            try await replica.commit(isDurable: false) { parts throws(SluiceError) in parts.server.observe(milliseconds) }
+        case .apply(let batch):
+            try await replica.commit(isDurable: false) { parts throws(SluiceError) in try parts.server.apply(batch) }
+        case .refuseSet(let version, let error):
+            try await replica.commit(isDurable: false) { parts throws(SluiceError) in
+                try parts.subscriptions.setState(version: version, .error(code: error.code.rawValue, message: error.message))
+            }
+        case .forgetServer(let reset): try await forgetServer(reset)
+        case .connect, .close, .send, .ping, .refreshToken, .report, .finish: break
+        }
+    }
+
+    private func pending(_ query: LocalQuery) async throws(SluiceError) -> LocalPending {
+        var pending = try await engine.replica.read { parts throws(SluiceError) in try parts.pending(query) }
+        if let number = query.ingestAfter {
+            // Forms a batch, whose number must not be given twice.
+            pending.ingest = try await engine.replica.commit(isDurable: true) { parts throws(SluiceError) in
+                try parts.ingest.nextBatch(after: number, taken: query.ingestTaken)
+            }
+        }
+        return pending
+    }
+
+    /// Performs an action that removes writes which the gateway has rejected, or will.
+    /// - Returns: the report for the app.
+    private func undo(_ action: SyncAction) async throws(SluiceError) -> CompensationReport? {
+        let replica = engine.replica
+        switch action {
         case .acknowledgeIngest(let number, let refused):
-            if let refusal = try await replica.acknowledgeIngest(upTo: number, refused: refused) { try await engine.tell(refusal) }
+            return try await replica.commit(isDurable: false) { parts throws(SluiceError) in
+                try parts.ingest.acknowledge(upTo: number, refused: refused)
+            }
         case .compensate(let id, let writes):
-            if let refusal = try await replica.applyCompensation(id: id, writes: writes) { try await engine.tell(refusal) }
+            return try await replica.commit(isDurable: false) { parts throws(SluiceError) in
+                try parts.local.compensations.apply(id: id, writes: writes)
+            }
         case .setAside(let number, let error):
-            if let refusal = try await replica.setAside(changeset: number, error) { try await engine.tell(refusal) }
+            return try await replica.commit(isDurable: true) { parts throws(SluiceError) in
+                try parts.local.compensations.setAside(changeset: number, error)
+            }
         case .shortenIngest(let cut):
-            if let refusal = try await replica.shortenIngest(cut) { try await engine.tell(refusal) }
+            return try await replica.commit(isDurable: true) { parts throws(SluiceError) in try parts.ingest.shorten(cut) }
+        default: return nil
+        }
+    }
+
+    private func bootstrap(_ action: SyncAction) async throws(SluiceError) {
+        let replica = engine.replica
+        switch action {
         case .beginBootstrap(let version, let checkpoint):
-            try await replica.beginBootstrap(version: version, keeping: checkpoint?.types ?? [], checkpoint: checkpoint?.content ?? [])
+            try await replica.commit(isDurable: false) { parts throws(SluiceError) in
+                try parts.server.beginBootstrap(
+                    version: version, keeping: checkpoint?.types ?? [], checkpoint: checkpoint?.content ?? [])
+            }
         case .stage(let rows): try await stage(rows)
         case .endBootstrap(let version, let lsn, let types, let held, let taken):
-            try await resetting(try await replica.resetUnderWay().reset != nil) { () async throws(SluiceError) in
-                try await replica.endBootstrap(version: version, lsn: lsn, types: types, held: held, taken: taken, completes: true)
+            let isReset = try await replica.read { parts throws(SluiceError) in parts.server.reset.underWay.reset != nil }
+            try await resetting(isReset) { () async throws(SluiceError) in
+                try await replica.commit(isDurable: false) { parts throws(SluiceError) in
+                    try parts.server.endBootstrap(version: version, lsn: lsn, types: types, held: held, taken: taken)
+                }
             }
-        case .observe(let milliseconds): try await replica.observe(milliseconds)
-        case .apply(let batch): try await replica.apply(batch)
-        case .refuseSet(let version, let error):
-            try await replica.setSubscriptionState(version: version, .error(code: error.code.rawValue, message: error.message))
-        case .forgetServer(let reset):
-            // Without a subscription no bootstrap follows, so the reset ends here.
-            try await resetting(try await replica.latestSubscriptionSet().version == 0) { () async throws(SluiceError) in
-                try await replica.forgetServer(reset: reset)
-            }
-        case .connect, .close, .send, .ping, .refreshToken, .report, .finish: break
+        default: break
+        }
+    }
+
+    private func forgetServer(_ reset: ReplicaReset) async throws(SluiceError) {
+        let replica = engine.replica
+        // Without a subscription no bootstrap follows, so the reset ends here.
+        let isReset = try await replica.read { parts throws(SluiceError) in try parts.subscriptions.latest().version == 0 }
+        try await resetting(isReset) { () async throws(SluiceError) in
+            try await replica.commit(isDurable: true) { parts throws(SluiceError) in try parts.server.reset.begin(reset) }
         }
     }
 
@@ -155,16 +216,28 @@ struct SyncLoop {
     }
 
     private func stage(_ staged: StagedRows) async throws(SluiceError) {
+        let replica = engine.replica
         // Rows first: the write times and removals of a message apply after its rows.
         if !staged.rows.isEmpty {
-            try await engine.replica.stage(type: staged.type, rows: staged.rows, of: staged.buffer, checkpoint: staged.checkpoint)
+            try await replica.commit(isDurable: false) { parts throws(SluiceError) in
+                try parts.server.staging.stage(
+                    type: staged.type, rows: staged.rows, of: staged.buffer, checkpoint: staged.checkpoint)
+            }
         }
         if !staged.times.isEmpty {
-            try await engine.replica.stageTimes(type: staged.type, staged.times, numbers: staged.numbers)
+            try await replica.commit(isDurable: false) { parts throws(SluiceError) in
+                try parts.server.staging.stageTimes(type: staged.type, staged.times, numbers: staged.numbers)
+            }
         }
-        if !staged.kept.isEmpty { try await engine.replica.stageKept(type: staged.type, keys: staged.kept) }
+        if !staged.kept.isEmpty {
+            try await replica.commit(isDurable: false) { parts throws(SluiceError) in
+                try parts.server.staging.stageKept(type: staged.type, keys: staged.kept)
+            }
+        }
         if !staged.removed.isEmpty {
-            try await engine.replica.stageRemoval(type: staged.type, keys: staged.removed, reasons: staged.reasons)
+            try await replica.commit(isDurable: false) { parts throws(SluiceError) in
+                try parts.server.staging.stageRemoval(type: staged.type, keys: staged.removed, reasons: staged.reasons)
+            }
         }
     }
 }

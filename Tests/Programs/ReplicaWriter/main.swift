@@ -62,15 +62,20 @@ func bootstrapWithoutEnd(_ replica: Replica) async throws {
     say("\(number)")
     while true {
         number += 1
-        try await replica.beginBootstrap(version: UInt64(number))
+        let version = UInt64(number)
+        try await replica.commit(isDurable: false) { parts throws(SluiceError) in try parts.server.beginBootstrap(version: version) }
         for first in stride(from: Int64(0), to: 20, by: 5) {
             var buffer = RowBuffer()
             let text = String(repeating: "text \(number) ", count: 1 + Int(number % 30))
             var rows = (first..<first + 5).map { buffer.append(Row([.int($0), .int(number), .string(text)])) }
             if first == 15 { rows.append(buffer.append(Row([.int(100 + number), .int(number), .string(text)]))) }
-            try await replica.stage(type: 0, rows: rows, of: buffer)
+            try await replica.commit(isDurable: false) { [rows, buffer] parts throws(SluiceError) in
+                try parts.server.staging.stage(type: 0, rows: rows, of: buffer)
+            }
         }
-        try await replica.endBootstrap(version: UInt64(number), lsn: LSN(rawValue: UInt64(number)), types: [0])
+        try await replica.commit(isDurable: false) { parts throws(SluiceError) in
+            try parts.server.endBootstrap(version: version, lsn: LSN(rawValue: version), types: [0])
+        }
         say("\(number)")
     }
 }

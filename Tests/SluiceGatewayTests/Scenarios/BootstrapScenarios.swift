@@ -54,10 +54,14 @@ import Testing
                 // As if the app had ended between the last row and the end of the bootstrap.
                 let replica = try Replica(path: path, schema: EngineDevice.schema)
                 try EngineDevice.subscribe(replica)
-                try await replica.beginBootstrap(version: 1)
+                try await replica.commit(isDurable: false) { parts throws(SluiceError) in
+                    try parts.server.beginBootstrap(version: 1)
+                }
                 var buffer = RowBuffer()
                 let rows = (0..<1_000).map { buffer.append(Row([.string("gone\($0)"), .string("north"), .int(Int64($0))])) }
-                try await replica.stage(type: 0, rows: rows, of: buffer)
+                try await replica.commit(isDurable: false) { [buffer] parts throws(SluiceError) in
+                    try parts.server.staging.stage(type: 0, rows: rows, of: buffer)
+                }
             }
             let device = try EngineDevice(gateway, token: token, path: path)
             #expect(try device.sizes().isEmpty, "what is not complete is not shown")
