@@ -44,7 +44,7 @@ final class Phone {
         func wait(_ isEnough: @escaping @Sendable (Said) -> Bool) async {
             // Unstructured because: it only ends the wait below.
             let alarm = _Concurrency.Task { [signal] in
-                if (try? await _Concurrency.Task.sleep(for: .seconds(60))) != nil { signal.finish() }
+                if (try? await _Concurrency.Task.sleep(for: RunningGateway.patience)) != nil { signal.finish() }
             }
             defer { alarm.cancel() }
             if isEnough(self) { return }
@@ -101,7 +101,7 @@ final class Phone {
 
     /// - Parameter configuration: of a file that another user's Realm may hold yet, which lets go of it on its own time.
     static func open(_ configuration: Realm.Configuration, _ said: Said, _ folder: Folder) async throws -> Phone {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + RunningGateway.patience
         while true {
             do {
                 return Phone(try await Realm(configuration: configuration), said, folder)
@@ -132,7 +132,7 @@ final class Phone {
         let token = results.observe { _ in signal.yield() }
         // Unstructured because: it only ends the wait below.
         let alarm = _Concurrency.Task {
-            if (try? await _Concurrency.Task.sleep(for: .seconds(60))) != nil { signal.finish() }
+            if (try? await _Concurrency.Task.sleep(for: RunningGateway.patience)) != nil { signal.finish() }
         }
         for await _ in changes where isEnough(results) { break }
         alarm.cancel()
