@@ -11,9 +11,11 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak hostile asan bench fuzz lint format image
+.PHONY: help setup demo test fetch soak hostile asan bench fuzz lint format image
 
 sources := $(wildcard Sources Plugins Tests Benchmarks/Sources Examples Fuzz) Package.swift
+## Targets with property tests, which draw more with SLUICE_SOAK.
+with_seeds := (?:Sluice(?:Core|Query|Match|Merge|Wire|Replica|Sync|SDK|Pipeline|PluginHost|Postgres|Kafka)|AppServicesRules)Tests\.
 swift_files = find $(sources) -name '*.swift' -not -name '*.pb.swift' -not -path '*/.build*/*' -print0
 
 help:
@@ -25,7 +27,8 @@ setup:
 demo: setup
 	exec env KEEP=$(KEEP) setpriv --pdeathsig=TERM dev/demo
 
-test: setup lint
+test: setup
+	$(MAKE) --jobs=2 lint fetch
 	dev/check-compose
 	dev/check-context
 	dev/check-servers
@@ -33,7 +36,7 @@ test: setup lint
 	dev/run-tests $(if $(FILTER),--filter '$(FILTER)')
 
 soak: setup
-	SLUICE_SOAK=1 SLUICE_TEST_PROCESSES=1 dev/run-tests --filter 'SimulationTests|OracleTests|JSONRowReaderTests'
+	SLUICE_SOAK=1 SLUICE_TEST_PROCESSES=1 dev/run-tests --filter 'OracleTests|GoingOnScenarios' --filter '$(with_seeds)'
 	SLUICE_SOAK=1 dev/run-tests --filter 'EndToEndTests.CausalTests'
 	SLUICE_SOAK=1 dev/run-tests --filter 'EndToEndTests.IngestFaultTests'
 
@@ -50,6 +53,10 @@ bench: setup
 
 fuzz:
 	dev/fuzz $(SECONDS)
+
+## The network, while the lints calculate.
+fetch:
+	swift package resolve
 
 lint:
 	dev/check-layers

@@ -93,7 +93,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
         .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
-        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
@@ -370,10 +369,7 @@ let package = Package(
             swiftSettings: common),
         tests(
             "SluiceReplica",
-            dependencies: [
-                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", "replica-writer",
-                gatewayLibrary("GRDB", of: "GRDB.swift"),
-            ]),
+            dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", "replica-writer"]),
         tests(
             "SluiceSync",
             dependencies: [

@@ -136,6 +136,38 @@ struct App {
         try await App.filters(read: filter, write: "false").task(for: user).read
     }
 
+    /// A filter of Task, and values of one property to decide about.
+    struct Question {
+        let property: String
+        let filter: String
+        let values: [Value]
+    }
+
+    /// Returns the query that each filter comes to, and the verdicts on inserts of its values by a role with the filter as `insert`.
+    ///
+    /// One app answers all of them, with two roles for each, since a configuration takes longer than a hundred decisions.
+    static func answers(to questions: [Question]) async throws -> [(query: String, verdicts: [WriteVerdict])] {
+        let roles = questions.enumerated().flatMap { number, question in
+            [
+                #"{"name": "q\#(number)", "apply_when": {"%%user.id": "q\#(number)"}, "read": true, "write": true,"#
+                    + #""document_filters": {"read": \#(question.filter), "write": false}}"#,
+                #"{"name": "i\#(number)", "apply_when": {"%%user.id": "i\#(number)"}, "read": true, "write": true,"#
+                    + #""document_filters": {"read": true, "write": true}, "insert": \#(question.filter)}"#,
+            ]
+        }
+        return try await App(roles: "[\(roles.joined(separator: ","))]").configured { chain, _ in
+            var answers: [(query: String, verdicts: [WriteVerdict])] = []
+            for (number, question) in questions.enumerated() {
+                let plan = try await chain.openSession(user: user("q\(number)"), types: ["Task"]) ?? SessionPlan(types: [:])
+                let writes = question.values.map {
+                    ProposedWrite(type: task, operation: .insert, before: nil, after: [question.property: $0])
+                }
+                answers.append((plan["Task"].read, await chain.checkWrites(user: user("i\(number)"), writes: writes, schema: schema)))
+            }
+            return answers
+        }
+    }
+
     var warnings: [String] { get async throws { try await configured { _, warnings in warnings } } }
 
     /// Why the app is refused; nil when it is not.

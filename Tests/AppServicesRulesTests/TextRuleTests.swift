@@ -75,35 +75,38 @@ import Testing
         }
     }
 
+    private static func question(_ random: inout SplitMix64) -> App.Question {
+        let name = random.pick(["owner_id", "collaborators"])
+        let filter = #"{"\#(name)": \#(Self.condition(&random))}"#
+        let values = (0..<20).map { _ -> Value in
+            let texts = (0..<(1 + random.below(2))).map { _ in Value.string(random.pick(Self.texts)) }
+            return name == "collaborators" ? .list(texts) : texts[0]
+        }
+        return App.Question(property: name, filter: filter, values: values)
+    }
+
     @Test(arguments: seeds(3)) func `insert comes to what the filter comes to, as a query and in SQL`(seed: UInt64) async throws {
         var random = SplitMix64(seed: seed)
         let library = try SQLiteLibrary()
-        for _ in 0..<40 {
-            let name = random.pick(["owner_id", "collaborators"])
-            let filter = #"{"\#(name)": \#(Self.condition(&random))}"#
-            let query = try await App.query(filter)
-            let predicate = try Query.parse(query).predicate(on: App.task, in: App.schema)
-            let values = (0..<20).map { _ -> Value in
-                let texts = (0..<(1 + random.below(2))).map { _ in Value.string(random.pick(Self.texts)) }
-                return name == "collaborators" ? .list(texts) : texts[0]
-            }
-            let app = App(
-                roles: """
-                    [{"name": "r", "apply_when": true, "document_filters": {"read": true, "write": true}, "read": true, "write": true,
-                      "insert": \(filter)}]
-                    """)
-            let writes = values.map { ProposedWrite(type: App.task, operation: .insert, before: nil, after: [name: $0]) }
-            for (value, verdict) in zip(values, try await app.verdicts(on: writes, by: Self.user("ann", email: "a"))) {
-                #expect((verdict == .allow) == predicate.matches([name: value]), "seed \(seed): \(filter), which is \(query), of \(value)")
-            }
-            guard name == "owner_id" else { continue }
-            let sql = predicate.split(.sqlite) { _ in "v" }
-            guard sql.residual == nil else { continue }
-            for value in values {
-                let rows = try library.run(
-                    "SELECT 1 FROM (SELECT ?\(sql.condition.parameters.count + 1) AS v) WHERE \(sql.condition.text)",
-                    sql.condition.parameters.map(\.value) + [value])
-                #expect(rows.count == (predicate.matches([name: value]) ? 1 : 0), "seed \(seed): \(sql.condition.text) of \(value)")
+        for _ in 0..<2 {
+            let questions = (0..<20).map { _ in Self.question(&random) }
+            for (question, answer) in zip(questions, try await App.answers(to: questions)) {
+                let predicate = try Query.parse(answer.query).predicate(on: App.task, in: App.schema)
+                for (value, verdict) in zip(question.values, answer.verdicts) {
+                    #expect(
+                        (verdict == .allow) == predicate.matches([question.property: value]),
+                        "seed \(seed): \(question.filter), which is \(answer.query), of \(value)")
+                }
+                guard question.property == "owner_id" else { continue }
+                let sql = predicate.split(.sqlite) { _ in "v" }
+                guard sql.residual == nil else { continue }
+                for value in question.values {
+                    let rows = try library.run(
+                        "SELECT 1 FROM (SELECT ?\(sql.condition.parameters.count + 1) AS v) WHERE \(sql.condition.text)",
+                        sql.condition.parameters.map(\.value) + [value])
+                    #expect(
+                        rows.count == (predicate.matches(["owner_id": value]) ? 1 : 0), "seed \(seed): \(sql.condition.text) of \(value)")
+                }
             }
         }
     }

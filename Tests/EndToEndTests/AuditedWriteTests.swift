@@ -52,7 +52,7 @@ private final class Plane: Object {
 
     /// Returns when so many connections are in a state: the server's work has no event to wait for.
     private static func waits(for count: Int, _ condition: String, _ field: IngestField) async throws {
-        let deadline = ContinuousClock.now + .seconds(20)
+        let deadline = ContinuousClock.now + .seconds(120)
         while try await connections(condition, field) < count {
             try #require(ContinuousClock.now < deadline, "There are fewer than \(count) connections with \(condition).")
             try await Task.sleep(for: .milliseconds(20))

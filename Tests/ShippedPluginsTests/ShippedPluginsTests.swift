@@ -51,15 +51,21 @@ private func failure(_ body: () async throws -> Void) async -> SluiceError? {
     }
 
     @Test func `forget those who have written nothing for the longest time, beyond ten thousand`() async throws {
-        try await Shipped.with("RateLimits", #"{ "types": { "Patient": { "inserts_per_day": 1 } } }"#) { chain in
+        let config = #"{ "types": { "Patient": { "inserts_per_day": 1 }, "Visit": { "inserts_per_day": 1 } } }"#
+        try await Shipped.with("RateLimits", config) { chain in
             func insert(_ user: String) async -> Bool {
                 await chain.checkWrites(user: Shipped.user(user), writes: [Shipped.insert("a")], schema: Shipped.schema) == [.allow]
             }
             #expect(await insert("ann"))
             #expect(await !insert("ann"))
+            // Each user counts once for each of two classes.
             func fill(_ range: Range<Int>) async -> Int {
                 var allowed = 0
-                for number in range where await insert("u\(number)") { allowed += 1 }
+                let writes = [Shipped.insert("a"), Shipped.insert("a", "Visit")]
+                for number in stride(from: range.lowerBound, to: range.upperBound, by: 2) {
+                    let verdicts = await chain.checkWrites(user: Shipped.user("u\(number)"), writes: writes, schema: Shipped.schema)
+                    allowed += verdicts.count { $0 == .allow }
+                }
                 return allowed
             }
             #expect(await fill(0..<10_000) == 10_000)

@@ -1,8 +1,8 @@
 import Foundation
-import GRDB
 import SluiceCore
 import SluiceReplica
 import SluiceValues
+import TestSupport
 import Testing
 
 @Suite struct FileTests {
@@ -31,13 +31,9 @@ import Testing
 
     @Test func `a file of a newer release is refused`() async throws {
         _ = try await Replica.make(folder)
-        let queue = try DatabaseQueue(replica: folder.file)
         // The stored form of the integer 99.
         let newer: [UInt8] = [3, 99, 0, 0, 0, 0, 0, 0, 0]
-        try await queue.write { [newer] db in
-            try db.execute(sql: "UPDATE _sluice_meta SET value = ? WHERE name = 'format'", arguments: [Data(newer)])
-        }
-        try queue.close()
+        try SQLiteLibrary(replica: folder.file).run("UPDATE _sluice_meta SET value = ? WHERE name = 'format'", [.binary(newer)])
         let error = #expect(throws: SluiceError.self) { try Replica(path: folder.file, schema: testSchema) }
         #expect(error?.code == .replicaVersion)
     }

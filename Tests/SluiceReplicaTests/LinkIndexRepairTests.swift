@@ -1,7 +1,6 @@
-import Foundation
-import GRDB
 import SluiceCore
 import SluiceReplica
+import TestSupport
 import Testing
 
 /// Files without the index of links, or with parts of it: the index is derived from the rows, and made again.
@@ -27,17 +26,14 @@ import Testing
 
     /// Changes the closed file.
     private func rewrite(_ sql: String...) throws {
-        let queue = try DatabaseQueue(replica: folder.file)
-        try queue.write { db in for statement in sql { try db.execute(sql: statement) } }
-        try queue.close()
+        let library = try SQLiteLibrary(replica: folder.file)
+        for statement in sql { try library.run(statement) }
     }
 
     /// The tables, indexes and triggers of a closed file that its links have to do with.
-    private func parts(_ file: String) throws -> [String] {
-        let queue = try DatabaseQueue(replica: file)
-        defer { try? queue.close() }
+    private func parts(_ file: String) throws -> [[Value]] {
         let sql = "SELECT name || ': ' || coalesce(sql, '') FROM sqlite_master WHERE name LIKE '\\_sluice\\_%in%' ESCAPE '\\' ORDER BY 1"
-        return try queue.read { db in try String.fetchAll(db, sql: sql) }
+        return try SQLiteLibrary(replica: file).rows(sql)
     }
 
     /// 1 is a friend of 2 and 3, and of 2 once more; 3 is the best of 1; 4 has nobody.

@@ -60,7 +60,7 @@ import Testing
         let whole = folder.path + "/whole"
         try crash.put(at: whole)
         #expect(try content(open(whole)) == expected)
-        for round in 0..<120 {
+        for round in 0..<rounds(60, soak: 120) {
             var damaged = crash
             // Every fourth where the headers are.
             let bit = random.below(round % 4 == 0 ? 56 * 8 : crash.log.count * 8)
@@ -102,7 +102,7 @@ import Testing
         var later = try Crash(of: folder.file)
         #expect(later.database == told.database)
         later.mark = told.mark
-        for round in 0..<100 {
+        for round in 0..<rounds(50, soak: 100) {
             var torn = later
             torn.log = later.log.prefix(told.log.count + random.below(later.log.count - told.log.count + 1))
             for start in stride(from: told.log.count, to: torn.log.count, by: 512) where random.below(4) == 0 {

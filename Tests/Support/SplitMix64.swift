@@ -34,10 +34,23 @@ package func runs(_ name: String, usually: Int, soak: Int) -> Int {
 /// `true` if `SLUICE_SOAK` asks for the long plays in full, as `make soak` does.
 package var isSoak: Bool { ProcessInfo.processInfo.environment["SLUICE_SOAK"].map { !["", "0"].contains($0) } ?? false }
 
-/// The seeds of a property test: three that every run has, and new ones; with `SLUICE_SEED` in the environment that one alone.
+/// The number of rounds in which a test draws inputs of its own: `usually`, or `soak` with `SLUICE_SOAK`.
+package func rounds(_ usually: Int, soak: Int) -> Int { isSoak ? soak : usually }
+
+/// The seeds of a property test: 1 and half of `count` new ones; with `SLUICE_SOAK` 1, 2, 3 and `count` new ones; with `SLUICE_SEED` that
+/// one alone.
 ///
 /// - Parameter soak: The number of new ones with `SLUICE_SOAK`, if it is another.
 package func seeds(_ count: Int, soak: Int? = nil) -> [UInt64] {
-    if let seed = ProcessInfo.processInfo.environment["SLUICE_SEED"].flatMap({ UInt64($0) }) { return [seed] }
-    return [1, 2, 3] + (0..<(isSoak ? soak ?? count : count)).map { _ in UInt64.random(in: .min ... .max) }
+    if let replayedSeed { return [replayedSeed] }
+    return isSoak ? [1, 2, 3] + newSeeds(soak ?? count) : [1] + newSeeds((count + 1) / 2)
 }
+
+/// As many seeds: 1 and new ones; with `SLUICE_SEED` that one alone.
+package func seeds(exactly count: Int) -> [UInt64] {
+    if let replayedSeed { return [replayedSeed] }
+    return count < 1 ? [] : [1] + newSeeds(count - 1)
+}
+
+private var replayedSeed: UInt64? { ProcessInfo.processInfo.environment["SLUICE_SEED"].flatMap { UInt64($0) } }
+private func newSeeds(_ count: Int) -> [UInt64] { (0..<count).map { _ in UInt64.random(in: .min ... .max) } }

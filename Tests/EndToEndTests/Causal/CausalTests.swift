@@ -27,7 +27,7 @@ import Testing
         let server = try await DevelopmentServer.start(folder, ["--app", try RegisterApp.write(named: "registers", to: folder)])
         let port = try #require(server.url.split(separator: ":").last.flatMap { Int($0) })
         var play = CausalPlay(seed, of: server.appID, sql: try await PostgresConnection.connect(server.postgres)) { [port] }
-        try await play.run(for: .seconds(isSoak ? 60 : 20), Self.faults)
+        try await play.run(for: .seconds(isSoak ? 60 : 12), Self.faults)
         #expect(await server.stop() == .exit(0), "\(server.program.said)")
     }
 
@@ -39,7 +39,7 @@ import Testing
             var play = CausalPlay(seed, of: app, sql: try await PostgresConnection.connect(gateways.postgres)) {
                 gateways.all.compactMap(\.port)
             }
-            try await play.run(for: .seconds(20), Self.faults) { deadline, random in
+            try await play.run(for: .seconds(isSoak ? 20 : 12), Self.faults) { deadline, random in
                 var random = random
                 return try await gateways.fail(until: deadline, &random)
             }

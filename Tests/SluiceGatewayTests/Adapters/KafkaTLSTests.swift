@@ -66,7 +66,7 @@ import Testing
             try await log.withReader { reader in
                 try await reader.assign([place: 0])
                 var fetch = LogFetch()
-                let end = ContinuousClock.now + .seconds(60)
+                let end = ContinuousClock.now + RunningGateway.patience
                 while fetch.entries.isEmpty, .now < end { fetch = try await reader.next(fetch, milliseconds: 1_000) }
                 #expect(fetch.entries.map { Array(fetch.arena[$0.value]) } == [[7]])
             }

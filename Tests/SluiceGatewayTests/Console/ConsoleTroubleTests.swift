@@ -25,7 +25,7 @@ import Testing
             #expect(.now - begin < .seconds(30))
             _ = try await other.script("ROLLBACK")
             await other.close()
-            let deadline = ContinuousClock.now + .seconds(60)
+            let deadline = ContinuousClock.now + RunningGateway.patience
             while try await !gateway.console().page.text("unfit").contains("None.") {
                 try #require(ContinuousClock.now < deadline, "It does not come back.")
             }
@@ -43,7 +43,7 @@ import Testing
             try await RunningGateway.Deployment(conninfo: server.conninfo).run(ShopApp.files) { gateway in
                 #expect(try await gateway.console().page.text("status").contains("Ready."))
                 await server.stop()
-                let deadline = ContinuousClock.now + .seconds(60)
+                let deadline = ContinuousClock.now + RunningGateway.patience
                 var page = try await gateway.console().page
                 while page.text("status").contains("Ready.") {
                     try #require(ContinuousClock.now < deadline, "It says that it is ready.")

@@ -112,7 +112,7 @@ import Testing
         await rest.arrive()
         await rest.wait()
         try await session.sendMark(1)
-        try await session.receive(within: 40) { $0.mark == 1 }
+        try await session.receive { $0.mark == 1 }
         let permitted = store.map { "store = '\($0)'" } ?? "true"
         let wanted = asked.map { "(\(queries[$0].sql))" }.joined(separator: " OR ")
         let expected = try await gateway.orders("(\(wanted)) AND \(permitted)")

@@ -115,7 +115,7 @@ private struct TwoTellers {
     }
 
     private func until(_ sql: String, is value: Int64) async throws {
-        let end = ContinuousClock.now + .seconds(60)
+        let end = ContinuousClock.now + RunningGateway.patience
         while try await connection.query(sql).int(0, 0) != value {
             try #require(ContinuousClock.now < end, "\(sql) did not become \(value).")
             try await Task.sleep(for: .milliseconds(20))
@@ -156,7 +156,7 @@ private final class RelayPace: Environment {
     }
 
     func untilWaiting() async throws {
-        let end = ContinuousClock.now + .seconds(60)
+        let end = ContinuousClock.now + RunningGateway.patience
         while !isWaiting.withLock(\.self) {
             try #require(ContinuousClock.now < end, "The relay does not wait for the turn before.")
             try await Task.sleep(for: .milliseconds(5))

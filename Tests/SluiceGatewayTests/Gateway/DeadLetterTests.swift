@@ -178,7 +178,7 @@ struct KafkaShop: Sendable {
             try await reader.assign([LogPartition("\(app).ingest-rejected", 0): 0])
             var letters: [JSON] = []
             var fetch = LogFetch()
-            let end = ContinuousClock.now + .seconds(60)
+            let end = ContinuousClock.now + RunningGateway.patience
             while letters.count < count, ContinuousClock.now < end {
                 fetch = try await reader.next(fetch, milliseconds: 500)
                 for entry in fetch.entries {

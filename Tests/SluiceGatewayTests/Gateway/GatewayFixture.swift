@@ -84,6 +84,9 @@ struct RunningGateway: Sendable {
 
     var port: Int { URL(string: url)?.port ?? 0 }
 
+    /// The deadline of a wait for something that happens soon. It only bounds a hang: a busy machine takes longer than an idle one.
+    static let patience: Duration = .seconds(180)
+
     private static func start<R: Sendable>(
         files: [String: String], plugins: [String], inProcess: Bool, isDevelopment: Bool, _ logger: Logger?,
         _ environment: any Environment, _ body: @escaping @Sendable (RunningGateway) async throws -> R
@@ -156,7 +159,7 @@ struct RunningGateway: Sendable {
         let address = try #require(URL(string: (admin ? adminURL : url) + path))
         var request = URLRequest(url: address)
         request.httpMethod = method
-        request.timeoutInterval = 60
+        request.timeoutInterval = 180
         if method != "GET" { request.httpBody = Data(body.utf8) }
         request.setValue(type, forHTTPHeaderField: "Content-Type")
         if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
@@ -218,7 +221,7 @@ struct RunningGateway: Sendable {
     /// Waits until the gateway has taken up an applied schema with a property.
     func untilKnown(_ property: String, of type: String) async throws {
         let token = try await anonymousToken()
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + Self.patience
         while ContinuousClock.now < deadline {
             let session = try await session(token: token)
             try await session.sendHello([type])
@@ -245,7 +248,7 @@ struct RunningGateway: Sendable {
         try await body()
         let key = "after-\(UInt64.random(in: .min ... .max))"
         try await sql("INSERT INTO orders (_id, store, size) VALUES ('\(key)', 'north', 1)")
-        try await healthy.receive(within: 60) { $0.rows["Order"]?[.string(key)] != nil }
+        try await healthy.receive { $0.rows["Order"]?[.string(key)] != nil }
         #expect(healthy.rows["Order"]?[.string(key)]?["store"] == .string("north"), sourceLocation: sourceLocation)
         healthy.close()
     }
@@ -266,8 +269,8 @@ struct RunningGateway: Sendable {
     }
 
     /// Waits until a query gives a number; another process's work has no event to wait for.
-    func eventually(_ query: String, is number: Int64, within seconds: Double = 60) async throws -> Bool {
-        let deadline = ContinuousClock.now + .seconds(seconds)
+    func eventually(_ query: String, is number: Int64, within patience: Duration = RunningGateway.patience) async throws -> Bool {
+        let deadline = ContinuousClock.now + patience
         while try await count(query) != number {
             guard ContinuousClock.now < deadline else { return false }
             try await Task.sleep(for: .milliseconds(50))
@@ -289,8 +292,8 @@ struct RunningGateway: Sendable {
     }
 
     /// Waits until a metric has a value, or more.
-    func untilMetric(_ name: String, is value: Double, within seconds: Double = 60) async throws {
-        let deadline = ContinuousClock.now + .seconds(seconds)
+    func untilMetric(_ name: String, is value: Double) async throws {
+        let deadline = ContinuousClock.now + Self.patience
         while try await metric(name) < value {
             guard ContinuousClock.now < deadline else {
                 Issue.record("\(name) has not become \(value)")

@@ -41,7 +41,7 @@ import Testing
             #expect(busy == nil)
             withExtendedLifetime(lease) {}
             lease = nil
-            let deadline = ContinuousClock.now + .seconds(30)
+            let deadline = ContinuousClock.now + RunningGateway.patience
             while lease == nil, ContinuousClock.now < deadline {
                 lease = try await Self.begin(keys)
                 try await Task.sleep(for: .milliseconds(10))
@@ -57,7 +57,7 @@ import Testing
                 try await Task.sleep(for: .microseconds(100 * round))
                 request.cancel()
                 await request.value
-                let deadline = ContinuousClock.now + .seconds(30)
+                let deadline = ContinuousClock.now + RunningGateway.patience
                 var lease = try await Self.begin(keys)
                 while lease == nil, ContinuousClock.now < deadline {
                     try await Task.sleep(for: .milliseconds(1))

@@ -48,7 +48,7 @@ import Testing
     private static func send(_ round: Int, to gateway: RunningGateway, _ token: String) async throws {
         for body in 0..<5 {
             let lines = (0..<300).map { #"{"_id": "http-\#(round)-\#(body)-\#($0)", "store": "north", "value": 1.5}"# }
-            let end = ContinuousClock.now + .seconds(60)
+            let end = ContinuousClock.now + RunningGateway.patience
             while true {
                 let reply = try? await gateway.ingest(Array(lines.joined(separator: "\n").utf8), token: token)
                 if reply?.status == 200 { break }

@@ -27,7 +27,7 @@ import Testing
     private static func ingest(
         _ line: [UInt8], _ gateway: RunningGateway, _ token: String, until status: Int, otherwise: () throws -> Void
     ) async throws -> RunningGateway.IngestReply {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + RunningGateway.patience
         while true {
             let reply = try await gateway.ingest(line, token: token)
             if reply.status == status { return reply }

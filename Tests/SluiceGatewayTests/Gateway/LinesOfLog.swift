@@ -1,5 +1,7 @@
+import Foundation
 import Logging
 import Synchronization
+import Testing
 
 /// Keeps what is logged.
 struct LinesOfLog: LogHandler {
@@ -9,9 +11,23 @@ struct LinesOfLog: LogHandler {
         var metadata: Logger.Metadata
     }
 
+    private struct Waiter {
+        let id: UUID
+        let isMeant: @Sendable (Line) -> Bool
+        let continuation: CheckedContinuation<Bool, Never>
+    }
+
     private final class Kept: Sendable {
         let lines = Mutex<[Line]>([])
-        let waiting = Mutex<[(isMeant: @Sendable (Line) -> Bool, continuation: CheckedContinuation<Void, Never>)]>([])
+        let waiting = Mutex<[Waiter]>([])
+
+        func giveUp(_ id: UUID) {
+            let late = waiting.withLock { waiting in
+                let index = waiting.firstIndex { $0.id == id }
+                return index.map { waiting.remove(at: $0) }
+            }
+            late?.continuation.resume(returning: false)
+        }
     }
 
     private let kept = Kept()
@@ -21,20 +37,30 @@ struct LinesOfLog: LogHandler {
 
     var lines: [Line] { kept.lines.withLock { $0 } }
 
-    /// Waits until a line with the word has been logged.
+    /// Waits until a line with the word has been logged. Records an issue if none comes before the deadline.
     /// - Parameter text: what its error or another of its values is to have in it.
-    func wait(for word: String, about text: String? = nil) async { await wait(for: word, aboutAny: text.map { [$0] } ?? [""]) }
+    func wait(for word: String, about text: String? = nil, sourceLocation: SourceLocation = #_sourceLocation) async {
+        await wait(for: word, aboutAny: text.map { [$0] } ?? [""], sourceLocation: sourceLocation)
+    }
 
     /// - Parameter texts: one of which its error or another of its values has in it.
-    func wait(for word: String, aboutAny texts: [String]) async {
+    func wait(for word: String, aboutAny texts: [String], sourceLocation: SourceLocation = #_sourceLocation) async {
         let isMeant: @Sendable (Line) -> Bool = { line in
             guard line.message.contains(word) else { return false }
             return texts.contains { text in text.isEmpty || line.metadata.values.contains { $0.description.contains(text) } }
         }
-        await withCheckedContinuation { continuation in
-            kept.waiting.withLock { $0.append((isMeant, continuation)) }
+        let id = UUID()
+        // Unstructured because: it only ends the wait below.
+        let alarm = _Concurrency.Task { [kept] in
+            try await _Concurrency.Task.sleep(for: RunningGateway.patience)
+            kept.giveUp(id)
+        }
+        defer { alarm.cancel() }
+        let isLogged = await withCheckedContinuation { continuation in
+            kept.waiting.withLock { $0.append(Waiter(id: id, isMeant: isMeant, continuation: continuation)) }
             wake()
         }
+        #expect(isLogged, "no line \"\(word)\" about \(texts) in \(lines.map(\.message))", sourceLocation: sourceLocation)
     }
 
     private func wake() {
@@ -44,7 +70,7 @@ struct LinesOfLog: LogHandler {
             waiting.removeAll { lines.contains(where: $0.isMeant) }
             return woken
         }
-        for waiter in woken { waiter.continuation.resume() }
+        for waiter in woken { waiter.continuation.resume(returning: true) }
     }
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {

@@ -11,14 +11,16 @@ import Testing
             _ = try await writer.script("CREATE TABLE aside (n int)")
             let session = try await gateway.openSession()
             try await session.subscribe(1, [("Order", "store == 'north'")])
-            let start = ContinuousClock.now
+            var times: [Duration] = []
             for number in 1...40 {
                 _ = try await writer.script("INSERT INTO aside VALUES (1)")
+                let start = ContinuousClock.now
                 try await session.sendMark(UInt64(number))
                 try await session.receive { $0.mark == UInt64(number) }
+                times.append(.now - start)
             }
-            // With the slot's signs of life, which come within a second, it would be half of that for each.
-            #expect(ContinuousClock.now - start < .seconds(12))
+            // With the slot's signs of life, which come within a second, it would be half of that for one in two. A busy machine delays some.
+            #expect(times.sorted()[20] < .milliseconds(300), "\(times)")
             _ = try await writer.script("INSERT INTO aside VALUES (1)")
             for number in 41...300 { try await session.sendMark(UInt64(number)) }
             var reached: Set<UInt64> = []

@@ -100,7 +100,7 @@ import Testing
                 await log.wait(for: "The edited rules cannot be used yet")
                 #expect(try await gateway.metric("sluice_rule_generation") == 1)
                 try other.put("", at: "needed")
-                try await gateway.untilMetric("sluice_rule_generation", is: 2, within: 120)
+                try await gateway.untilMetric("sluice_rule_generation", is: 2)
                 #expect(try await gateway.metric("sluice_rules_refused_total") == 1)
             }
         }

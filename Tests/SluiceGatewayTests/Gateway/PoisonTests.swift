@@ -15,7 +15,7 @@ import Testing
                         let text = #"{"_id": "\#(number) \#(words[number] ?? "well")", "store": "north", "value": 1}"#
                         return (Int32(number % 3), Array(text.utf8))
                     })
-                #expect(try await gateway.eventually("SELECT sum(next_offset) FROM sluice.ingest_offset", is: 100, within: 240))
+                #expect(try await gateway.eventually("SELECT sum(next_offset) FROM sluice.ingest_offset", is: 100, within: .seconds(240)))
                 #expect(try await gateway.count("SELECT count(*) FROM readings WHERE _id LIKE '% well'") == 97)
                 #expect(try await gateway.count("SELECT count(*) FROM readings") == 97)
                 let letters = try await shop.deadLetters(3)

@@ -72,14 +72,13 @@ import Testing
             }
             let second = try await gateway.session(token: token)
             second.takeOver(first)
-            let before = ContinuousClock.now
             try await second.hello(["Order"])
             let error = try await first.failure()
             #expect(error.code == .resync && error.message.contains("has begun another session"), "\(error)")
             #expect(first.error?.action == .transient && first.error?.fatal == true)
-            #expect(ContinuousClock.now - before < .seconds(20))
             try await second.subscribe(1, [("Order", "store == 'north'")])
-            while try await gateway.metric("sluice_subscriptions") != 3, ContinuousClock.now - before < .seconds(40) {
+            let deadline = ContinuousClock.now + RunningGateway.patience
+            while try await gateway.metric("sluice_subscriptions") != 3, ContinuousClock.now < deadline {
                 try await Task.sleep(for: .milliseconds(50))
             }
             #expect(try await gateway.metric("sluice_subscriptions") == 3)
@@ -188,7 +187,7 @@ import Testing
                     let message = try PBChangeset(changeset, schema: schema)
                     try await socket.send(.upload(.with { $0.changesets = [message] }))
                 }
-                let deadline = ContinuousClock.now + .seconds(120)
+                let deadline = ContinuousClock.now + RunningGateway.patience
                 while !(try await Self.isDropped(gateway)), ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(200)) }
                 #expect(try await Self.isDropped(gateway))
                 withExtendedLifetime(socket) {}

@@ -195,9 +195,9 @@ final class TestSession {
 
     // MARK: Receiving
 
-    /// Takes messages until the condition holds. Records an issue when the session ends before, or the time is over.
+    /// Takes messages until the condition holds. Throws if the session ends before. A deadline only bounds a hang.
     func receive(
-        within seconds: Int = 60, sourceLocation: SourceLocation = #_sourceLocation, until isEnough: (TestSession) -> Bool
+        within seconds: Int = 180, sourceLocation: SourceLocation = #_sourceLocation, until isEnough: (TestSession) -> Bool
     ) async throws {
         let alarm = Task { [connection] in  // Unstructured because: it only closes the connection, which ends the wait below.
             try await Task.sleep(for: .seconds(seconds))

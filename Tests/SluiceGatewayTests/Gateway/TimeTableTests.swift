@@ -41,7 +41,7 @@ import Testing
     }
 
     private static func wait(_ gateway: RunningGateway, for what: String, is wanted: Int64, in query: String) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + RunningGateway.patience
         while true {
             let found = try await gateway.count(query)
             if found == wanted { return }

@@ -45,7 +45,7 @@ import Testing
             // Of a device that is offline it says what it cannot know, and when the device was there last.
             let client = session.welcome?.client ?? 0
             session.close()
-            let deadline = ContinuousClock.now + .seconds(60)
+            let deadline = ContinuousClock.now + RunningGateway.patience
             var gone = try await Self.why(gateway, ann.id, "mine")
             while gone["sessions"]?.array != [] {
                 try #require(ContinuousClock.now < deadline, "\(gone)")
@@ -162,7 +162,7 @@ import Testing
             #expect(here.hasPrefix("\(device) has it, as an included link or a member of a limited query, which the rules narrow by "))
             // What the log tells of these rows may come after the bootstrap, and have the session look at its members again meanwhile.
             let elsewhere = "\(linked), but not this one, because of the rules or because no object of its view links to it."
-            let end = ContinuousClock.now + .seconds(60)
+            let end = ContinuousClock.now + RunningGateway.patience
             var said = ""
             while said != elsewhere, ContinuousClock.now < end {
                 said = Self.reasons(try await Self.why(gateway, account.id, "c", type: "Port")).last ?? ""

@@ -228,12 +228,12 @@ final class OracleDevice {
 
     // MARK: What it shows
 
-    func waitForUpload() async throws { try await engine.wait(for: .upload, milliseconds: 60_000) }
+    func waitForUpload() async throws { try await engine.wait(for: .upload, milliseconds: 180_000) }
 
     /// Lets the network have its way for a while: not long enough, and in vain when the device is offline.
     func waitForUpload(milliseconds: Int) async { try? await engine.wait(for: .upload, milliseconds: UInt64(milliseconds)) }
 
-    func waitForDownload() async throws { try await engine.wait(for: .download, milliseconds: 60_000) }
+    func waitForDownload() async throws { try await engine.wait(for: .download, milliseconds: 180_000) }
 
     /// The rows of the file by class and key.
     func rows() throws -> [String: [Value: [String: Value]]] {

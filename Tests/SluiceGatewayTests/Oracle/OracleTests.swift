@@ -13,7 +13,7 @@ import Testing
 /// `SLUICE_ORACLE_RUNS` plays so many instead of the usual number, and `SLUICE_SOAK=1` 5,000. `SLUICE_ORACLE_SEED` plays one seed, so many
 /// times, and prints what happens: what a play finds may depend on time.
 @Suite(.serialized) struct OracleTests {
-    private static let seeds = seeds("ORACLE", usually: 40, soak: 5_000)
+    private static let seeds = seeds("ORACLE", usually: 20, soak: 5_000)
     /// Those in which the rules are edited all have: `SLUICE_LEAK_RUNS`, `SLUICE_LEAK_SEED`.
     private static let leakSeeds = seeds("LEAK", usually: 5, soak: 300)
 
@@ -22,7 +22,7 @@ import Testing
             return Array(repeating: seed, count: runs(name, usually: 1, soak: 1))
         }
         // Seeds that eight divides use two gateways over Kafka: every draw has one.
-        return [8] + TestSupport.seeds(max(0, runs(name, usually: usually, soak: soak) - 4))
+        return [8] + TestSupport.seeds(exactly: runs(name, usually: usually, soak: soak) - 1)
     }
 
     /// Prints a step when one seed is run again.

@@ -194,7 +194,7 @@ import Testing
 
     /// As a device does it: who is told that there is no plugin to ask just now comes back.
     private static func inTime(_ body: () async throws -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + RunningGateway.patience
         while try await !body() { try #require(ContinuousClock.now < deadline, "The plugin does not come back.") }
     }
 

@@ -57,7 +57,7 @@ import Testing
 
     /// The one plugin, once it is so.
     private static func plugin(_ gateway: RunningGateway, when isSo: (JSON) -> Bool) async throws -> JSON {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + RunningGateway.patience
         while true {
             let answer = try await gateway.request("GET", "/admin/v1/plugins", admin: true).json
             let generation = try #require(answer["generations"]?.array?.first, "\(answer)")

@@ -63,7 +63,7 @@ import Testing
             try await session.sendIngest(1, [Self.reading("a", store: "do-await:\(awaited);")])
             await log.wait(for: "Asymmetric objects of a device wait for the rules or the log.", about: "plugin-failed")
             try await session.upload(1, [TestSession.order("mine", ["store": .string("north"), "size": .int(1)])])
-            try await session.receive(within: 20) { $0.acknowledged == 1 && $0.keys("Order") == ["mine"] }
+            try await session.receive { $0.acknowledged == 1 && $0.keys("Order") == ["mine"] }
             #expect(session.ingested.number == 0 && session.error == nil)
             try folder.put("", at: "awaited")
             try await session.receive { $0.ingested.number == 1 }

@@ -34,7 +34,7 @@ import Testing
             }
             try await gateway.sql("DELETE FROM orders WHERE size % 2 = 0; UPDATE orders SET size = -size WHERE size % 3 = 0")
             let device = try EngineDevice(gateway, token: token, path: path)
-            try await device.engine.wait(for: .download, milliseconds: 60_000)
+            try await device.engine.wait(for: .download, milliseconds: 180_000)
             let sizes = try device.sizes()
             #expect(sizes.count == 10_000 && sizes["n3"] == -3 && sizes["n5"] == 5 && sizes["n4"] == nil)
             #expect(sizes.values.allSatisfy { $0 % 2 != 0 && ($0 < 0) == ($0 % 3 == 0) })
@@ -65,7 +65,7 @@ import Testing
             }
             let device = try EngineDevice(gateway, token: token, path: path)
             #expect(try device.sizes().isEmpty, "what is not complete is not shown")
-            try await device.engine.wait(for: .download, milliseconds: 60_000)
+            try await device.engine.wait(for: .download, milliseconds: 180_000)
             let sizes = try device.sizes()
             #expect(sizes.count == 1_000 && sizes.keys.allSatisfy { $0.hasPrefix("n") } && sizes["n7"] == 7)
             await device.stop()

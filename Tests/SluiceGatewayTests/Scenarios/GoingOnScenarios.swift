@@ -126,7 +126,7 @@ import Testing
             #expect(seen.rows <= 10_800 + 3 * 2 * 32, "\(seen)")
             // And the file goes on as any other.
             try await gateway.sql("UPDATE orders SET size = -5 WHERE _id = 'k00001'")
-            try await device.engine.wait(for: .download, milliseconds: 60_000)
+            try await device.engine.wait(for: .download, milliseconds: 180_000)
             try await Self.expectEqual(device, gateway, "store = 'north'")
             await device.stop()
         }

@@ -103,7 +103,7 @@ import Testing
             try device.subscribe()
             for await report in device.news where report.isInterruption { break }
             try await gateway.setCustomData("{}", of: account.id)
-            try await device.engine.wait(for: .download, milliseconds: 60_000)
+            try await device.engine.wait(for: .download, milliseconds: 180_000)
             #expect(try device.sizes() == ["n1": 1])
             // The device's own first pause is a second at most.
             let hellos = transport.hellos
@@ -152,7 +152,7 @@ import Testing
             let device = try EngineDevice(
                 gateway, token: token, path: path, transport: CutTransport { lost.isLost($0) ? times.next() : false })
             try device.subscribe()
-            try await device.engine.wait(for: .download, milliseconds: 60_000)
+            try await device.engine.wait(for: .download, milliseconds: 180_000)
             try Self.write(device, "bad", store: "south")
             for await report in device.news { if case .refused = report { break } }
             // The state is repaired when the app is told.
@@ -161,13 +161,13 @@ import Testing
             device.engine.pause()
             device.engine.start()
             try Self.write(device, "good", store: "north")
-            try await device.engine.wait(for: .upload, milliseconds: 60_000)
-            try await device.engine.wait(for: .download, milliseconds: 60_000)
+            try await device.engine.wait(for: .upload, milliseconds: 180_000)
+            try await device.engine.wait(for: .download, milliseconds: 180_000)
             #expect(Self.refusals(device) == ["\(Value.string("bad"))"])
             #expect(times.value >= 1, "nothing was lost")
             await device.stop()
             let again = try EngineDevice(gateway, token: token, path: path)
-            try await again.engine.wait(for: .download, milliseconds: 60_000)
+            try await again.engine.wait(for: .download, milliseconds: 180_000)
             #expect(try again.sizes() == ["n1": 1, "good": 3] && Self.refusals(again).isEmpty)
             await again.stop()
             #expect(try await gateway.count("SELECT count(*) FROM sluice.rejected_write") == 1)
@@ -214,8 +214,8 @@ import Testing
             try await tokens.untilAsked(3)
             try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('late', 'north', 7)")
             try Self.write(device, "mine", store: "north")
-            try await device.engine.wait(for: .upload, milliseconds: 60_000)
-            try await device.engine.wait(for: .download, milliseconds: 60_000)
+            try await device.engine.wait(for: .upload, milliseconds: 180_000)
+            try await device.engine.wait(for: .download, milliseconds: 180_000)
             #expect(try device.sizes()["late"] == 7 && device.sizes().count == 20_002)
             #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 'mine'") == 1)
             for report in device.reports {
@@ -251,7 +251,7 @@ import Testing
 
         /// Waits until so many have been asked for.
         func untilAsked(_ count: Int) async throws {
-            let deadline = ContinuousClock.now + .seconds(60)
+            let deadline = ContinuousClock.now + RunningGateway.patience
             while state.withLock({ $0.count }) < count {
                 try #require(ContinuousClock.now < deadline, "fewer than \(count) tokens were asked for")
                 try await Task.sleep(for: .milliseconds(20))

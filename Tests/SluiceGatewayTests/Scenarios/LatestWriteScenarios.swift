@@ -78,15 +78,15 @@ import Testing
     private static func begin(_ gateway: RunningGateway, _ field: Field) async throws -> (mine: EngineDevice, theirs: EngineDevice) {
         let mine = try EngineDevice(gateway, token: field.mineToken, path: field.mine.replica)
         try mine.subscribe()
-        try await mine.engine.wait(for: .download, milliseconds: 60_000)
+        try await mine.engine.wait(for: .download, milliseconds: 180_000)
         let transaction = try mine.replica.beginWrite()
         try transaction.create(type: 0, key: .string("k"), values: ["store": .string("north"), "size": .int(0)])
         try transaction.commit()
-        try await mine.engine.wait(for: .upload, milliseconds: 60_000)
-        try await mine.engine.wait(for: .download, milliseconds: 60_000)
+        try await mine.engine.wait(for: .upload, milliseconds: 180_000)
+        try await mine.engine.wait(for: .download, milliseconds: 180_000)
         let theirs = try EngineDevice(gateway, token: field.theirToken, path: field.theirs.replica)
         try theirs.subscribe()
-        try await theirs.engine.wait(for: .download, milliseconds: 60_000)
+        try await theirs.engine.wait(for: .download, milliseconds: 180_000)
         #expect(try theirs.sizes() == ["k": 0])
         await mine.stop()
         return (mine, theirs)
@@ -97,7 +97,7 @@ import Testing
         if !mineIsLater { try write(mine, size: 1) }
         await tick()
         try write(theirs, size: 2)
-        try await theirs.engine.wait(for: .upload, milliseconds: 60_000)
+        try await theirs.engine.wait(for: .upload, milliseconds: 180_000)
         await tick()
         if mineIsLater { try write(mine, size: 1) }
     }
@@ -106,8 +106,8 @@ import Testing
         let watch = Watch()
         let device = try EngineDevice(gateway, token: field.mineToken, path: field.mine.replica, transport: watch.transport)
         watch.look(at: device.replica)
-        try await device.engine.wait(for: .upload, milliseconds: 60_000)
-        try await device.engine.wait(for: .download, milliseconds: 60_000)
+        try await device.engine.wait(for: .upload, milliseconds: 180_000)
+        try await device.engine.wait(for: .download, milliseconds: 180_000)
         #expect(watch.shown.first == latest, "it shows \(watch.shown)")
         #expect(try device.sizes() == ["k": latest])
         #expect(try await gateway.count("SELECT size FROM orders WHERE _id = 'k'") == latest)
@@ -148,7 +148,7 @@ import Testing
             try Self.write(mine, size: 1)
             await Self.tick()
             try await gateway.sql("UPDATE orders SET size = 3 WHERE _id = 'k'")
-            try await theirs.engine.wait(for: .download, milliseconds: 60_000)
+            try await theirs.engine.wait(for: .download, milliseconds: 180_000)
             try await Self.comeBack(gateway, field, latest: 3)
             await theirs.stop()
         }
@@ -160,17 +160,17 @@ import Testing
             let (gone, theirs) = try await Self.begin(gateway, field)
             #expect(try gone.sizes() == ["k": 0])
             let mine = try EngineDevice(gateway, token: field.mineToken, path: field.mine.replica, transport: LostUploads())
-            try await mine.engine.wait(for: .download, milliseconds: 60_000)
+            try await mine.engine.wait(for: .download, milliseconds: 180_000)
             if mineIsLater {
                 // Its clock is behind what it sees later on; what counts is when it writes.
                 try await Self.writeBoth(mine, theirs, mineIsLater: false)
-                try await mine.engine.wait(for: .download, milliseconds: 60_000)
+                try await mine.engine.wait(for: .download, milliseconds: 180_000)
                 #expect(try mine.sizes() == ["k": 2])
                 try Self.write(mine, size: 4)
             } else {
                 try await Self.writeBoth(mine, theirs, mineIsLater: false)
             }
-            try await mine.engine.wait(for: .download, milliseconds: 60_000)
+            try await mine.engine.wait(for: .download, milliseconds: 180_000)
             #expect(try mine.sizes() == ["k": mineIsLater ? 4 : 2])
             await mine.stop()
             try await Self.comeBack(gateway, field, latest: mineIsLater ? 4 : 2)

@@ -27,9 +27,9 @@ import Testing
             let token = try await gateway.anonymousToken()
             let device = try EngineDevice(gateway, token: token, path: folder.replica)
             try device.subscribe()
-            try await device.engine.wait(for: .download, milliseconds: 60_000)
+            try await device.engine.wait(for: .download, milliseconds: 180_000)
             try Self.write(device, "before")
-            try await device.engine.wait(for: .upload, milliseconds: 60_000)
+            try await device.engine.wait(for: .upload, milliseconds: 180_000)
             let backup = folder.url.appendingPathComponent("b.replica").path
             await device.stop()
             for part in ["", "-wal"] where FileManager.default.fileExists(atPath: folder.replica + part) {
@@ -38,7 +38,7 @@ import Testing
             var expected: Set = ["before", "since", "since then"]
             let going = try EngineDevice(gateway, token: token, path: folder.replica)
             for key in ["since", "since then"] { try Self.write(going, key) }
-            try await going.engine.wait(for: .upload, milliseconds: 60_000)
+            try await going.engine.wait(for: .upload, milliseconds: 180_000)
             await going.stop()
 
             do {
@@ -49,11 +49,11 @@ import Testing
                 }
             }
             let restored = try EngineDevice(gateway, token: token, path: backup)
-            try await restored.engine.wait(for: .upload, milliseconds: 60_000)
+            try await restored.engine.wait(for: .upload, milliseconds: 180_000)
             try Self.write(restored, "last")
             expected.insert("last")
-            try await restored.engine.wait(for: .upload, milliseconds: 60_000)
-            try await restored.engine.wait(for: .download, milliseconds: 60_000)
+            try await restored.engine.wait(for: .upload, milliseconds: 180_000)
+            try await restored.engine.wait(for: .download, milliseconds: 180_000)
             #expect(Set(try await gateway.texts("SELECT _id FROM orders")) == expected)
             #expect(Set(try restored.sizes().keys) == expected)
             #expect(restored.reports.filter(\.isReset).isEmpty)
@@ -65,7 +65,7 @@ import Testing
         let transaction = try device.replica.beginWrite()
         try transaction.create(type: 1, key: .string(key), values: ["store": .string(store), "value": .double(1)])
         try transaction.commit()
-        try await device.engine.wait(for: .upload, milliseconds: 60_000)
+        try await device.engine.wait(for: .upload, milliseconds: 180_000)
     }
 
     /// The gateway still has the answer to one of the last batches, of which it has refused something; the restored file does not know of
@@ -117,7 +117,7 @@ import Testing
         let path = folder.replica
         let device = try EngineDevice(gateway, token: try await gateway.anonymousToken(), path: path)
         try device.subscribe()
-        try await device.engine.wait(for: .download, milliseconds: 60_000)
+        try await device.engine.wait(for: .download, milliseconds: 180_000)
         return device
     }
 
@@ -149,7 +149,7 @@ import Testing
             }
             try await deployment.run(ShopApp.files, port: port) { gateway in
                 try await device.engine.wait(for: .upload, milliseconds: 120_000)
-                try await device.engine.wait(for: .download, milliseconds: 60_000)
+                try await device.engine.wait(for: .download, milliseconds: 180_000)
                 #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 'mine'") == 1)
                 #expect(try device.sizes() == ["n1": 1, "n2": 2, "mine": 3])
                 #expect(!device.reports.contains { $0.isReset })
@@ -167,7 +167,7 @@ import Testing
             let device = try await Self.device(gateway, folder)
             for key in ["a", "b"] {
                 try Self.write(device, key)
-                try await device.engine.wait(for: .upload, milliseconds: 60_000)
+                try await device.engine.wait(for: .upload, milliseconds: 180_000)
             }
             device.engine.pause()
             for await report in device.news where report == .connection(.disconnected) { break }
@@ -179,8 +179,8 @@ import Testing
                 """)
             try Self.write(device, "c")
             device.engine.start()
-            try await device.engine.wait(for: .upload, milliseconds: 60_000)
-            try await device.engine.wait(for: .download, milliseconds: 60_000)
+            try await device.engine.wait(for: .upload, milliseconds: 180_000)
+            try await device.engine.wait(for: .download, milliseconds: 180_000)
             #expect(try device.sizes() == ["n1": 1, "a": 3, "c": 3])
             #expect(device.reports.count { $0.isReset } == 1)
             #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id IN ('a', 'c')") == 2)

@@ -56,14 +56,14 @@ import Testing
                     if case .ingestAck? = message.kind { lost.next() <= 2 } else { false }
                 })
             try Self.send(device, ["a", "b"], store: "south")
-            try await device.engine.wait(for: .upload, milliseconds: 60_000)
+            try await device.engine.wait(for: .upload, milliseconds: 180_000)
             #expect(Self.refused(device) == [["\(Value.string("a"))", "\(Value.string("b"))"]])
             // And not again when the session begins anew, or later ones are acknowledged.
             device.engine.pause()
             device.engine.start()
             for number in 0..<6 {
                 try Self.send(device, ["n\(number)"], store: "north")
-                try await device.engine.wait(for: .upload, milliseconds: 60_000)
+                try await device.engine.wait(for: .upload, milliseconds: 180_000)
             }
             #expect(Self.refused(device).count == 1 && lost.next() > 3)
             #expect(try await gateway.count("SELECT count(*) FROM readings") == 6)
@@ -98,7 +98,7 @@ import Testing
             #expect(try first >= 1_000 && Self.waiting(folder.replica) == 1_500)
 
             let again = try EngineDevice(gateway, token: token, path: folder.replica, schema: EngineDevice.sending)
-            try await again.engine.wait(for: .upload, milliseconds: 60_000)
+            try await again.engine.wait(for: .upload, milliseconds: 180_000)
             #expect(try await gateway.count("SELECT count(*) FROM readings") == 1_500)
             #expect(try await gateway.count("SELECT count(*) FROM sluice.ingest_rejected") == 0)
             #expect(try Self.waiting(folder.replica) == 0)

@@ -42,7 +42,7 @@ import Testing
             weak let last = opened?.syncSession
             opened = nil
             // The last handle goes when what is on its way to the main thread has come.
-            let deadline = ContinuousClock.now + .seconds(60)
+            let deadline = ContinuousClock.now + RunningGateway.patience
             while last != nil, ContinuousClock.now < deadline { try await _Concurrency.Task.sleep(for: .milliseconds(5)) }
             var configuration = user.flexibleSyncConfiguration()
             configuration.objectTypes = types

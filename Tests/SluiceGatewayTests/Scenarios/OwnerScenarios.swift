@@ -111,7 +111,7 @@ import Testing
             #expect(phone?.keys == ["anns", "n1", "s1"] && !FileManager.default.fileExists(atPath: backup))
             phone = nil
             // The last handle goes when what is on its way to the main thread has come; nothing but an opening moves the file.
-            let deadline = ContinuousClock.now + .seconds(60)
+            let deadline = ContinuousClock.now + RunningGateway.patience
             while !FileManager.default.fileExists(atPath: backup), ContinuousClock.now < deadline {
                 phone = nil
                 try await _Concurrency.Task.sleep(for: .milliseconds(5))
@@ -142,7 +142,7 @@ import Testing
             let session = try #require(phone?.session)
             phone = nil
             // The last handle goes when what is on its way to the main thread has come.
-            let deadline = ContinuousClock.now + .seconds(60)
+            let deadline = ContinuousClock.now + RunningGateway.patience
             while session.state != .invalid, ContinuousClock.now < deadline { try await _Concurrency.Task.sleep(for: .milliseconds(5)) }
             #expect(session.state == .invalid)
             let hers = try await Phone.open(device.anns, device.said, device.folder)

@@ -43,7 +43,7 @@ final class Phone {
         /// Waits until the condition holds. One caller at a time.
         func wait(_ isEnough: @escaping @Sendable (Said) -> Bool) async {
             let alarm = _Concurrency.Task { [signal] in  // Unstructured because: it only ends the wait below.
-                if (try? await _Concurrency.Task.sleep(for: .seconds(60))) != nil { signal.finish() }
+                if (try? await _Concurrency.Task.sleep(for: RunningGateway.patience)) != nil { signal.finish() }
             }
             defer { alarm.cancel() }
             if isEnough(self) { return }
@@ -100,7 +100,7 @@ final class Phone {
 
     /// - Parameter configuration: of a file that another user's Realm may hold yet, which lets go of it on its own time.
     static func open(_ configuration: Realm.Configuration, _ said: Said, _ folder: Folder) async throws -> Phone {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + RunningGateway.patience
         while true {
             do {
                 return Phone(try await Realm(configuration: configuration), said, folder)
@@ -130,7 +130,7 @@ final class Phone {
         let (changes, signal) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let token = results.observe { _ in signal.yield() }
         let alarm = _Concurrency.Task {  // Unstructured because: it only ends the wait below.
-            if (try? await _Concurrency.Task.sleep(for: .seconds(60))) != nil { signal.finish() }
+            if (try? await _Concurrency.Task.sleep(for: RunningGateway.patience)) != nil { signal.finish() }
         }
         for await _ in changes where isEnough(results) { break }
         alarm.cancel()

@@ -20,7 +20,7 @@ import Testing
 
     /// Waits until operators see these; noting them has no event for others.
     private static func await(_ wanted: Set<String>, _ gateway: RunningGateway) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + RunningGateway.patience
         while try await list(gateway) != wanted, ContinuousClock.now < deadline {
             try await _Concurrency.Task.sleep(for: .milliseconds(20))
         }

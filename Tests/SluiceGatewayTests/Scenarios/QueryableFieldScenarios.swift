@@ -210,7 +210,7 @@ import Testing
     /// Waits until a running gateway takes a query.
     private static func untilTaken(_ query: String, _ gateway: RunningGateway) async throws {
         let session = try await gateway.openSession()
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + RunningGateway.patience
         var version: UInt64 = 0
         repeat {
             version += 1

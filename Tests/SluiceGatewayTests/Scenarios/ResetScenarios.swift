@@ -150,7 +150,7 @@ import Testing
                 try await session.wait(for: .upload)
                 held.phone = nil
                 // The last handle goes when what is on its way to the main thread has come.
-                let deadline = ContinuousClock.now + .seconds(60)
+                let deadline = ContinuousClock.now + RunningGateway.patience
                 while session.state != .invalid, ContinuousClock.now < deadline { try await _Concurrency.Task.sleep(for: .milliseconds(5)) }
                 #expect(session.state == .invalid)
                 let realm = try await Realm(configuration: configuration)
@@ -207,7 +207,7 @@ import Testing
             let (configuration, folder) = (try #require(phone?.configuration), phone?.folder)
             phone = nil
             // The last handle goes when what is on its way to the main thread has come.
-            let deadline = ContinuousClock.now + .seconds(60)
+            let deadline = ContinuousClock.now + RunningGateway.patience
             while FileManager.default.fileExists(atPath: path), ContinuousClock.now < deadline {
                 SyncSession.immediatelyHandleError(token)
                 try await _Concurrency.Task.sleep(for: .milliseconds(5))

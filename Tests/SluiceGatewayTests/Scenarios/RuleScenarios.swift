@@ -205,7 +205,7 @@ import Testing
             SELECT 'n' || g, 'x', (ARRAY['red', 'blue', 'green', 'red'])[g % 4 + 1] FROM generate_series(1, 40) g
             """)
         let last = try #require(try await connection.query("SELECT pg_current_xact_id()::text::bigint").int(0, 0))
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + RunningGateway.patience
         while try await connection.query("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint").int(0, 0) ?? 0 <= last {
             try #require(ContinuousClock.now < deadline)
             try await Task.sleep(for: .milliseconds(20))

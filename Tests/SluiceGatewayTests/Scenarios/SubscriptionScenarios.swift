@@ -345,7 +345,7 @@ final class Steps: Sendable {
 
     /// Waits for what comes on a queue of the SDK's.
     func wait(_ isEnough: @Sendable ([Double]) -> Bool) async {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + RunningGateway.patience
         while !isEnough(all), ContinuousClock.now < deadline { try? await _Concurrency.Task.sleep(for: .milliseconds(5)) }
         #expect(isEnough(all), "\(all)")
     }
