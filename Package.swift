@@ -96,6 +96,7 @@ let package = Package(
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     ],
     targets: [
@@ -225,6 +226,7 @@ let package = Package(
                 gatewayLibrary("JWTKit", of: "jwt-kit"),
                 gatewayLibrary("Crypto", of: "swift-crypto"),
                 gatewayLibrary("CryptoExtras", of: "swift-crypto"),
+                gatewayLibrary("CoreMetrics", of: "swift-metrics"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: common + server
@@ -379,7 +381,8 @@ let package = Package(
                 gatewayLibrary("JWTKit", of: "jwt-kit"), .product(name: "Logging", package: "swift-log"), nio("NIOCore"),
                 nio("NIOPosix"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"), gatewayLibrary("Crypto", of: "swift-crypto"),
-                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"), "SluiceSDK", "SluiceTools",
+                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"), gatewayLibrary("CoreMetrics", of: "swift-metrics"),
+                "SluiceSDK", "SluiceTools",
                 "register-client",
             ]),
         tests("SluiceTools", dependencies: ["SluiceCore", "SluiceGateway", "SluiceQuery", "SluiceTools"]),

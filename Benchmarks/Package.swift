@@ -71,6 +71,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     ],
     targets: [
@@ -121,7 +122,7 @@ let package = Package(
             ] + log
                 + of("hummingbird", "Hummingbird") + of("swift-http-types", "HTTPTypes") + of("swift-nio", "NIOCore")
                 + of("swift-service-lifecycle", "ServiceLifecycle") + of("jwt-kit", "JWTKit")
-                + of("swift-crypto", "Crypto", "CryptoExtras")),
+                + of("swift-crypto", "Crypto", "CryptoExtras") + of("swift-metrics", "CoreMetrics")),
         shared("SluiceSDK", ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", "SluiceSync"]),
         shared("RealmSwift", ["SluiceSDK"]),
         shared("SluiceDevServer", ["SluiceCore", "SluicePostgres"], settings: adapter),

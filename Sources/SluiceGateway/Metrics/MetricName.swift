@@ -1,4 +1,4 @@
-/// The metrics of `/metrics`. docs/operations.md describes them.
+/// The metrics of `/metrics`. docs/operations/health-and-metrics.md describes them.
 package enum MetricName: String, CaseIterable, Sendable {
     // Sessions
     case connections = "sluice_connections"
@@ -60,6 +60,9 @@ package enum MetricName: String, CaseIterable, Sendable {
     case loginFailures = "sluice_login_failures_total"
     case loginsLimited = "sluice_logins_limited_total"
     case adminRefused = "sluice_admin_refused_total"
+
+    // The metrics themselves
+    case libraryMetricsRefused = "sluice_library_metrics_refused_total"
 
     package enum Kind: String, Sendable { case counter, gauge, histogram }
 
@@ -139,6 +142,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .loginFailures: "Logins refused, by provider."
         case .adminRefused: "Requests to the admin port refused for their token, by code."
         case .loginsLimited: "Logins and registrations refused by a limit, by limit."
+        case .libraryMetricsRefused: "Handles of metrics of libraries that are not shown, as they exceed a bound or do not fit."
         }
     }
 }

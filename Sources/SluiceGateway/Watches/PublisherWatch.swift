@@ -17,14 +17,14 @@ struct PublisherWatch: Sendable {
     func report(_ report: PublisherReport) {
         switch report {
         case .holding:
-            metrics.number(.isPublisher).set(1)
+            metrics.number(.isPublisher).set(1.0)
             quarantine.isResponsible(true)
         case .waiting:
-            metrics.number(.isPublisher).set(0)
+            metrics.number(.isPublisher).set(0.0)
             quarantine.isResponsible(false)
             readiness.set("publisher", nil)
         case .failed(let error):
-            metrics.number(.isPublisher).set(0)
+            metrics.number(.isPublisher).set(0.0)
             quarantine.isResponsible(false)
             readiness.set(
                 "publisher", SluiceError(error.code, "Publishing has stopped and is being started again."), cause: error.operatorText)
