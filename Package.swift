@@ -97,6 +97,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     ],
     targets: [
@@ -179,6 +181,20 @@ let package = Package(
             swiftSettings: common + server
         ),
 
+        .target(
+            name: "SluiceTracing",
+            dependencies: [
+                "SluiceValues", "SluiceCore",
+                nio("NIOCore"), nio("NIOHTTP1"),
+                gatewayLibrary("AsyncHTTPClient", of: "async-http-client"),
+                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"),
+                gatewayLibrary("Tracing", of: "swift-distributed-tracing"),
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: common + server
+        ),
+
         // Layer 5: the server of development and tests, on the adapter of PostgreSQL
         .target(
             name: "SluiceDevServer", dependencies: ["SluiceCore", "SluicePostgres"], swiftSettings: adapter + server
@@ -218,7 +234,7 @@ let package = Package(
             dependencies: [
                 "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
                 "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost",
-                "SluiceNet", "SluiceCompression",
+                "SluiceNet", "SluiceCompression", "SluiceTracing",
                 gatewayLibrary("Hummingbird", of: "hummingbird"),
                 gatewayLibrary("HTTPTypes", of: "swift-http-types"),
                 nio("NIOCore"),
@@ -227,6 +243,7 @@ let package = Package(
                 gatewayLibrary("Crypto", of: "swift-crypto"),
                 gatewayLibrary("CryptoExtras", of: "swift-crypto"),
                 gatewayLibrary("CoreMetrics", of: "swift-metrics"),
+                gatewayLibrary("Tracing", of: "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: common + server
@@ -292,7 +309,8 @@ let package = Package(
 
         // Tests, one target per room
         .target(
-            name: "TestSupport", dependencies: ["SluiceCore", "SluiceQuery", "CSQLite"], path: "Tests/Support", swiftSettings: common),
+            name: "TestSupport", dependencies: ["SluiceCore", "SluiceQuery", "CSQLite", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1")],
+            path: "Tests/Support", swiftSettings: common),
         tests("SluiceCore", dependencies: ["SluiceCore"]),
         tests("SluiceQuery", dependencies: ["SluiceCore", "SluiceQuery"]),
         tests("SluiceMatch", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMatch"]),
@@ -321,6 +339,13 @@ let package = Package(
             dependencies: [
                 "SluiceCore", "SluicePluginHost", "SluicePluginKit", "CSluicePlugin", "old-kernel",
                 .product(name: "Logging", package: "swift-log"),
+            ]),
+        tests(
+            "SluiceTracing",
+            dependencies: [
+                "SluiceCore", "SluiceTracing", "SluiceValues", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
+                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"),
+                gatewayLibrary("Tracing", of: "swift-distributed-tracing"), .product(name: "Logging", package: "swift-log"),
             ]),
         tests("SluiceCompression", dependencies: ["SluiceCore", "SluiceCompression"]),
         tests("SluicePluginKit", dependencies: ["SluicePluginKit", "CSluicePlugin"]),
