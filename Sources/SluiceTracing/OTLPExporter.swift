@@ -126,8 +126,8 @@ package struct OTLPExporter: Service {
         request.headers.add(name: "content-type", value: "application/json")
         request.body = .bytes(ByteBuffer(bytes: OTLPMessage.encode(batch, service: service)))
         let response = try await client.execute(request, deadline: deadline)
-        // Read the answer, so that the connection can be used again.
-        _ = try await response.body.collect(upTo: Self.answerBytes)
+        // Read the answer, so that the connection can be used again. The status counts, whatever becomes of the rest.
+        _ = try? await response.body.collect(upTo: Self.answerBytes)
         return response.status
     }
 

@@ -15,8 +15,8 @@ package struct TraceCollector: Hashable, Sendable {
         guard isURL, hasOnlyPlace else {
             // The text may hold a password, so the error does not repeat it.
             throw SluiceError(
-                .configInvalid, "--trace-collector is no http or https URL of a host and a path.",
-                fix: "Give http://host:4318, for example.")
+                .configInvalid, "The collector of traces is no http or https URL of a host and a path.",
+                fix: "Give --trace-collector or SLUICE_TRACE_COLLECTOR a URL such as http://host:4318.")
         }
         let path = parts.count > 3 ? parts[3] : ""
         url = path.isEmpty ? "\(parts[0])//\(parts[2])/v1/traces" : text

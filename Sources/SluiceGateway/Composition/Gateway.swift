@@ -25,15 +25,15 @@ package struct Gateway: Sendable {
         package var appID: String
     }
 
-    /// - Parameter telemetry: The metrics of this gateway. A program passes those of its process, see `Telemetry.bootstrap`.
+    /// - Parameter telemetry: The metrics and spans of this gateway. A program passes those of its process, see `Telemetry.bootstrap`.
     package init(
         _ configuration: GatewayConfiguration, logger: Logger, environment: any Environment = SystemEnvironment(),
-        telemetry: Telemetry = Telemetry()
+        telemetry: Telemetry? = nil
     ) {
         self.configuration = configuration
         self.logger = logger
         self.environment = environment
-        self.telemetry = telemetry
+        self.telemetry = telemetry ?? Telemetry(collector: configuration.traceCollector, environment: environment)
     }
 
     /// Runs the gateway until cancellation or shutdown, and closes every part in either case.
@@ -71,7 +71,9 @@ package struct Gateway: Sendable {
             try await ready(addresses)
             try await gracefulShutdown()
         }
-        var services: [any Service] = parts.services + [servers.sessions, servers.client, servers.admin, announce]
+        // The exporter is the first service, as services end in the opposite order: it sends the last spans of the others.
+        var services: [any Service] = telemetry.exporter(of: appID, environment: environment, logger: logger).map { [$0] } ?? []
+        services += parts.services + [servers.sessions, servers.client, servers.admin, announce]
         if let socket = servers.socket { services.append(socket) }
         services.append(watchUsers(parts, servers.sessions))
         if let directory = configuration.directory { services.append(watchRules(in: directory, parts, servers.sessions)) }

@@ -32,7 +32,7 @@ struct GatewayOutside: Sendable {
             let records = PluginRecords(
                 log: kafka, app: configuration.app.appID, isDevelopment: configuration.isDevelopment, logger: logger)
             let services = PluginServices(users: UserStore(pool: pools.questions))
-            let plugins = RulePlugins(configuration, records: records, services: services, metrics: telemetry.metrics, logger: logger)
+            let plugins = RulePlugins(configuration, records: records, services: services, telemetry: telemetry, logger: logger)
             let customData = CustomDataTable(pool: pools.questions)
             let generations = RuleGenerations(
                 try plugins.chain(configuration.app), app: configuration.app, environment: environment

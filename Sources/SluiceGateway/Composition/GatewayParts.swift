@@ -41,6 +41,7 @@ struct GatewayParts: Sendable {
     var pools: GatewayPools { outside.pools }
     var generations: RuleGenerations { outside.generations }
     var plugins: RulePlugins { outside.plugins }
+    var telemetry: Telemetry { outside.telemetry }
     var metrics: Metrics { outside.telemetry.metrics }
     /// The name of the replication slot.
     var slot: String { outside.names.slot }

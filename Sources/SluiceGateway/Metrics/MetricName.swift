@@ -61,7 +61,9 @@ package enum MetricName: String, CaseIterable, Sendable {
     case loginsLimited = "sluice_logins_limited_total"
     case adminRefused = "sluice_admin_refused_total"
 
-    // The metrics themselves
+    // Telemetry itself
+    case spansExported = "sluice_trace_spans_exported_total"
+    case spansDropped = "sluice_trace_spans_dropped_total"
     case libraryMetricsRefused = "sluice_library_metrics_refused_total"
 
     package enum Kind: String, Sendable { case counter, gauge, histogram }
@@ -142,6 +144,8 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .loginFailures: "Logins refused, by provider."
         case .adminRefused: "Requests to the admin port refused for their token, by code."
         case .loginsLimited: "Logins and registrations refused by a limit, by limit."
+        case .spansExported: "Spans of traces that the collector has accepted."
+        case .spansDropped: "Spans of traces that were not sent, as the queue was full or the collector refused them."
         case .libraryMetricsRefused: "Handles of metrics of libraries that are not shown, as they exceed a bound or do not fit."
         }
     }

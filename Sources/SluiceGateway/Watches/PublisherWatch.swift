@@ -12,6 +12,7 @@ struct PublisherWatch: Sendable {
     let metrics: Metrics
     let logger: Logger
     let bounds: RecordBoundWatch
+    let uploads: UploadSpans?
     let pieces = TransactionPieces()
 
     func report(_ report: PublisherReport) {
@@ -28,6 +29,7 @@ struct PublisherWatch: Sendable {
             quarantine.isResponsible(false)
             readiness.set(
                 "publisher", SluiceError(error.code, "Publishing has stopped and is being started again."), cause: error.operatorText)
+        case .appended(let transactions): uploads?.published(transactions)
         case .batch(let changes, _, let unfit):
             metrics.number(.capturedChanges).add(changes)
             metrics.number(.publishedRecords).add(changes)

@@ -148,6 +148,8 @@ import Testing
         "sluice_plugin_restarts_total counter",
         "sluice_rule_generation gauge",
         "sluice_rules_refused_total counter",
+        "sluice_trace_spans_exported_total counter",
+        "sluice_trace_spans_dropped_total counter",
         "sluice_library_metrics_refused_total counter",
     ]
 }
