@@ -95,6 +95,9 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     ],
     targets: [
@@ -181,6 +184,20 @@ let package = Package(
             swiftSettings: common + server
         ),
 
+        .target(
+            name: "SluiceTracing",
+            dependencies: [
+                "SluiceValues", "SluiceCore",
+                nio("NIOCore"), nio("NIOHTTP1"),
+                gatewayLibrary("AsyncHTTPClient", of: "async-http-client"),
+                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"),
+                gatewayLibrary("Tracing", of: "swift-distributed-tracing"),
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: common + server
+        ),
+
         // Layer 5: the server of development and tests, on the adapter of PostgreSQL
         .target(
             name: "SluiceDevServer", dependencies: ["SluiceValues", "SluiceCore", "SluicePostgres"], swiftSettings: adapter + server
@@ -220,7 +237,7 @@ let package = Package(
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
                 "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost",
-                "SluiceNet", "SluiceCompression",
+                "SluiceNet", "SluiceCompression", "SluiceTracing",
                 gatewayLibrary("Hummingbird", of: "hummingbird"),
                 gatewayLibrary("HTTPTypes", of: "swift-http-types"),
                 nio("NIOCore"),
@@ -228,6 +245,8 @@ let package = Package(
                 gatewayLibrary("JWTKit", of: "jwt-kit"),
                 gatewayLibrary("Crypto", of: "swift-crypto"),
                 gatewayLibrary("CryptoExtras", of: "swift-crypto"),
+                gatewayLibrary("CoreMetrics", of: "swift-metrics"),
+                gatewayLibrary("Tracing", of: "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: common + server
@@ -298,8 +317,9 @@ let package = Package(
 
         // Tests, one target per room
         .target(
-            name: "TestSupport", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "CSQLite"], path: "Tests/Support",
-            swiftSettings: common),
+            name: "TestSupport",
+            dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "CSQLite", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1")],
+            path: "Tests/Support", swiftSettings: common),
         tests("SluiceCore", dependencies: ["SluiceValues", "SluiceCore"]),
         tests("SluiceQuery", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery"]),
         tests("SluiceMatch", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMatch"]),
@@ -330,6 +350,13 @@ let package = Package(
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluicePluginHost", "SluicePluginKit", "SluicePorts", "CSluicePlugin", "old-kernel",
                 .product(name: "Logging", package: "swift-log"),
+            ]),
+        tests(
+            "SluiceTracing",
+            dependencies: [
+                "SluiceCore", "SluiceTracing", "SluiceValues", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
+                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"),
+                gatewayLibrary("Tracing", of: "swift-distributed-tracing"), .product(name: "Logging", package: "swift-log"),
             ]),
         tests("SluiceCompression", dependencies: ["SluiceCore", "SluiceCompression"]),
         tests("SluicePluginKit", dependencies: ["SluicePluginKit", "CSluicePlugin"]),
@@ -403,7 +430,8 @@ let package = Package(
                 gatewayLibrary("JWTKit", of: "jwt-kit"), .product(name: "Logging", package: "swift-log"), nio("NIOCore"),
                 nio("NIOPosix"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"), gatewayLibrary("Crypto", of: "swift-crypto"),
-                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"), "SluiceSDK", "SluiceTools",
+                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"), gatewayLibrary("CoreMetrics", of: "swift-metrics"),
+                "SluiceSDK", "SluiceTools",
                 "register-client",
             ]),
         tests("SluiceTools", dependencies: ["SluiceValues", "SluiceCore", "SluiceGateway", "SluiceQuery", "SluiceTools"]),

@@ -73,6 +73,9 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     ],
     targets: [
@@ -107,6 +110,11 @@ let package = Package(
                 + of("swift-nio-ssl", "NIOSSL") + of("swift-nio-extras", "NIOHTTPTypesHTTP1") + of("swift-http-types", "HTTPTypes")
                 + of("hummingbird", "Hummingbird", "HummingbirdCore") + of("swift-service-lifecycle", "ServiceLifecycle")),
         shared(
+            "SluiceTracing",
+            ["SluiceValues", "SluiceCore"] + log + of("swift-nio", "NIOCore", "NIOHTTP1") + of("async-http-client", "AsyncHTTPClient")
+                + of("swift-service-lifecycle", "ServiceLifecycle") + of("swift-distributed-tracing", "Tracing")
+                + of("swift-collections", "DequeModule")),
+        shared(
             "SluicePipeline",
             ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts"] + log
                 + of("swift-protobuf", "SwiftProtobuf") + of("swift-collections", "DequeModule")),
@@ -121,11 +129,12 @@ let package = Package(
             [
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
                 "SluiceCompression", "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost",
-                "SluiceNet",
+                "SluiceNet", "SluiceTracing",
             ] + log
                 + of("hummingbird", "Hummingbird") + of("swift-http-types", "HTTPTypes") + of("swift-nio", "NIOCore")
                 + of("swift-service-lifecycle", "ServiceLifecycle") + of("jwt-kit", "JWTKit")
-                + of("swift-crypto", "Crypto", "CryptoExtras")),
+                + of("swift-crypto", "Crypto", "CryptoExtras") + of("swift-metrics", "CoreMetrics")
+                + of("swift-distributed-tracing", "Tracing")),
         shared("SluiceSDK", ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", "SluiceSync"]),
         shared("RealmSwift", ["SluiceSDK"]),
         shared("SluiceDevServer", ["SluiceValues", "SluiceCore", "SluicePostgres"], settings: adapter),

@@ -28,6 +28,18 @@ struct Serve: AsyncParsableCommand {
     @OptionGroup var admin: AdminOptions
     @OptionGroup var plugins: PluginOptions
 
+    @Option(
+        help: ArgumentHelp(
+            "A collector of traces, by OTLP over HTTP. Default: SLUICE_TRACE_COLLECTOR. Without either, there are no traces.",
+            valueName: "url"))
+    var traceCollector: String?
+
+    private func collector(_ environment: ProcessEnvironment) throws(SluiceError) -> GatewayConfiguration.Collector? {
+        // An environment variable may be set but empty.
+        guard let text = traceCollector ?? environment["SLUICE_TRACE_COLLECTOR"], !text.isEmpty else { return nil }
+        return try GatewayConfiguration.collector(text)
+    }
+
     func run() async throws {
         let environment = ProcessEnvironment()
         try await reporting {
@@ -37,6 +49,7 @@ struct Serve: AsyncParsableCommand {
                 app: try app.configuration(), directory: app.app, postgres: try app.conninfo(), kafka: servers, kafkaSettings: settings,
                 network: try network.configuration(), plugins: try plugins.specs(), isDevelopment: false)
             configuration.admin = try admin.configuration()
+            configuration.traceCollector = try collector(environment)
             try await GatewayProcess.run(configuration, json: network.json)
         }
     }

@@ -16,6 +16,7 @@ package struct Gateway: Sendable {
     private let configuration: GatewayConfiguration
     private let logger: Logger
     private let environment: any Environment
+    private let telemetry: Telemetry
 
     /// The addresses of a running gateway.
     package struct Addresses: Hashable, Sendable {
@@ -24,10 +25,15 @@ package struct Gateway: Sendable {
         package var appID: String
     }
 
-    package init(_ configuration: GatewayConfiguration, logger: Logger, environment: any Environment = SystemEnvironment()) {
+    /// - Parameter telemetry: The metrics and spans of this gateway. A program passes those of its process, see `Telemetry.bootstrap`.
+    package init(
+        _ configuration: GatewayConfiguration, logger: Logger, environment: any Environment = SystemEnvironment(),
+        telemetry: Telemetry? = nil
+    ) {
         self.configuration = configuration
         self.logger = logger
         self.environment = environment
+        self.telemetry = telemetry ?? Telemetry(collector: configuration.traceCollector, environment: environment)
     }
 
     /// Runs the gateway until cancellation or shutdown, and closes every part in either case.
@@ -37,7 +43,7 @@ package struct Gateway: Sendable {
         for note in configuration.app.notes {
             logger.warning("A setting in the app directory has no effect.", metadata: ["note": .string(note)])
         }
-        let parts = try await GatewayParts.open(configuration, logger: logger, environment: environment)
+        let parts = try await GatewayParts.open(configuration, telemetry, logger: logger, environment: environment)
         do {
             try await serve(parts, ready)
         } catch {
@@ -65,7 +71,9 @@ package struct Gateway: Sendable {
             try await ready(addresses)
             try await gracefulShutdown()
         }
-        var services: [any Service] = parts.services + [servers.sessions, servers.client, servers.admin, announce]
+        // The exporter is the first service, as services end in the opposite order: it sends the last spans of the others.
+        var services: [any Service] = telemetry.exporter(of: appID, environment: environment, logger: logger).map { [$0] } ?? []
+        services += parts.services + [servers.sessions, servers.client, servers.admin, announce]
         if let socket = servers.socket { services.append(socket) }
         services.append(watchUsers(parts, servers.sessions))
         if let directory = configuration.directory { services.append(watchRules(in: directory, parts, servers.sessions)) }

@@ -53,6 +53,7 @@ struct GatewayBuilder {
 
     var app: AppConfiguration { configuration.app }
     var pool: PostgresPool { outside.pools.main }
+    private var uploads: UploadSpans? { outside.telemetry.uploads(of: app.appID) }
 
     init(_ configuration: GatewayConfiguration, _ outside: GatewayOutside, logger: Logger, environment: any Environment) {
         self.configuration = configuration
@@ -120,11 +121,11 @@ struct GatewayBuilder {
 
     private func makeDelivery(_ schema: GatewaySchema) -> Delivery {
         let frames = SocketFrames()
-        let watch = SessionWatch(metrics: outside.metrics, environment: environment)
+        let watch = SessionWatch(metrics: outside.metrics, environment: environment, tracer: outside.telemetry.tracer)
         let marker = PostgresMarker(configuration.postgres)
         let fanout = Fanout(
             authority: schema, frames: frames, environment: environment, logger: logger,
-            marks: WALHeartbeatWriter(marker, environment: environment, logger: logger), observer: watch)
+            marks: WALHeartbeatWriter(marker, environment: environment, logger: logger), observer: watch, tracer: uploads)
         let feed = Feed(log: log, topics: topics, fanout: fanout, environment: environment, logger: logger)
         let resume = LogResume(log: log, feed: feed, environment: environment, logger: logger)
         return Delivery(frames: frames, fanout: fanout, feed: feed, resume: resume, watch: watch, marker: marker)
@@ -161,17 +162,19 @@ struct GatewayBuilder {
                 snapshots: PostgresSnapshots(pool: pool, streams: outside.pools.streams, tables: model.shapes, unfit: quarantine.met),
                 committer: Committer(
                     store: writes(model), rules: rules, environment: environment,
-                    bound: { [bounds = tables.bounds] in bounds[$0].current }),
-                ingest: TimedIntake(ingest.intake, metrics: outside.metrics, environment: environment)),
+                    bound: { [bounds = tables.bounds] in bounds[$0].current }, tracer: uploads),
+                ingest: TimedIntake(
+                    ingest.intake, metrics: outside.metrics, environment: environment, tracer: outside.telemetry.tracer)),
             delivery: SessionServices.Delivery(
                 feed: delivery.feed, fanout: delivery.fanout, resume: delivery.resume, layout: schema, frames: delivery.frames),
             environment: environment, logger: logger, isRecoveryAllowed: app.sync.isRecoveryAllowed, observer: delivery.watch)
     }
 
-    private func writes(_ model: Model) -> PostgresWrites {
+    private func writes(_ model: Model) -> any WriteStore {
         let rows = PostgresRowStore(
             pool: pool, waiting: outside.pools.judged, log: DurableLog(pool: outside.pools.disk), tables: model.shapes)
-        return PostgresWrites(rows: rows, foreignKeys: { [tables = model.tables] in tables.foreignKeys })
+        let writes = PostgresWrites(rows: rows, foreignKeys: { [tables = model.tables] in tables.foreignKeys })
+        return outside.telemetry.tracer.map { TracedWrites(store: writes, tracer: $0) } ?? writes
     }
 
     private func openPublishing(_ model: Model, _ quarantine: QuarantineKeeper) async -> Publishing {
@@ -182,7 +185,8 @@ struct GatewayBuilder {
         // The first clients need the topics' bounds, so the first look is not left to the service.
         await recordBounds.look()
         let watch = PublisherWatch(
-            schema: schema, quarantine: quarantine, readiness: readiness, metrics: outside.metrics, logger: logger, bounds: recordBounds)
+            schema: schema, quarantine: quarantine, readiness: readiness, metrics: outside.metrics, logger: logger, bounds: recordBounds,
+            uploads: uploads)
         let source = PostgresCapture(
             conninfo: configuration.postgres, names: outside.names,
             tables: { TableCatalog(schema: $0, places: tables.places).tables }, bounds: tables.bounds, pool: pool, logger: logger)

@@ -13,23 +13,26 @@ struct GatewayOutside: Sendable {
     let generations: RuleGenerations
     let plugins: RulePlugins
     let services: PluginServices
-    let metrics: Metrics
+    let telemetry: Telemetry
+
+    var metrics: Metrics { telemetry.metrics }
 
     /// Connects to PostgreSQL and Kafka, and reads the files of the plugins. No plugin is started yet.
     ///
     /// - Throws: The first missing or unfit system. The systems opened before it are closed.
-    static func open(_ configuration: GatewayConfiguration, logger: Logger, environment: any Environment) async throws -> GatewayOutside {
+    static func open(
+        _ configuration: GatewayConfiguration, _ telemetry: Telemetry, logger: Logger, environment: any Environment
+    ) async throws -> GatewayOutside {
         let pools = GatewayPools(configuration.postgres)
         var kafka: KafkaLog?
         do {
             // Before any wait, so that a wrong Kafka setting fails at once.
             kafka = try openKafka(configuration, logger: logger)
             let names = try await PostgresPreparation.prepare(pools.main, app: configuration.app.appID)
-            let metrics = Metrics()
             let records = PluginRecords(
                 log: kafka, app: configuration.app.appID, isDevelopment: configuration.isDevelopment, logger: logger)
             let services = PluginServices(users: UserStore(pool: pools.questions))
-            let plugins = RulePlugins(configuration, records: records, services: services, metrics: metrics, logger: logger)
+            let plugins = RulePlugins(configuration, records: records, services: services, telemetry: telemetry, logger: logger)
             let customData = CustomDataTable(pool: pools.questions)
             let generations = RuleGenerations(
                 try plugins.chain(configuration.app), app: configuration.app, environment: environment
@@ -37,7 +40,8 @@ struct GatewayOutside: Sendable {
                 try await PostgresError.translating { try await customData.columns(of: app) }
             }
             return GatewayOutside(
-                pools: pools, names: names, kafka: kafka, generations: generations, plugins: plugins, services: services, metrics: metrics)
+                pools: pools, names: names, kafka: kafka, generations: generations, plugins: plugins, services: services,
+                telemetry: telemetry)
         } catch {
             await kafka?.close()
             await pools.close()

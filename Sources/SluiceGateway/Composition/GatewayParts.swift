@@ -41,7 +41,8 @@ struct GatewayParts: Sendable {
     var pools: GatewayPools { outside.pools }
     var generations: RuleGenerations { outside.generations }
     var plugins: RulePlugins { outside.plugins }
-    var metrics: Metrics { outside.metrics }
+    var telemetry: Telemetry { outside.telemetry }
+    var metrics: Metrics { outside.telemetry.metrics }
     /// The name of the replication slot.
     var slot: String { outside.names.slot }
     var schema: GatewaySchema { core.schema }
@@ -56,9 +57,11 @@ struct GatewayParts: Sendable {
     /// Opens all parts.
     ///
     /// - Throws: The first missing or unfit part. The parts opened before it are closed.
-    static func open(_ configuration: GatewayConfiguration, logger: Logger, environment: any Environment) async throws -> GatewayParts {
+    static func open(
+        _ configuration: GatewayConfiguration, _ telemetry: Telemetry, logger: Logger, environment: any Environment
+    ) async throws -> GatewayParts {
         try configuration.requireAdminToken()
-        let outside = try await GatewayOutside.open(configuration, logger: logger, environment: environment)
+        let outside = try await GatewayOutside.open(configuration, telemetry, logger: logger, environment: environment)
         do {
             return try await GatewayBuilder(configuration, outside, logger: logger, environment: environment).build()
         } catch {

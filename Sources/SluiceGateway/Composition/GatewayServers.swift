@@ -72,7 +72,9 @@ struct GatewayServers: Sendable {
         let router = Router(context: ClientContext.self)
         // The order matters: the limits need the client's address, and errors of the inner middleware must be responses for the metrics.
         router.add(middleware: ClientAddressMiddleware(proxies: configuration.network.trustedProxies))
-        router.add(middleware: HTTPWatch(metrics: parts.metrics, environment: parts.sessionServices.environment))
+        router.add(
+            middleware: HTTPWatch(
+                metrics: parts.metrics, environment: parts.sessionServices.environment, tracer: parts.telemetry.tracer))
         router.add(middleware: ErrorMiddleware(logger: logger))
         router.add(middleware: RequestLimitMiddleware(limiter: requests, onRefusal: onRefusal))
         if let site { router.add(middleware: DevelopmentGuard(site: site)) }

@@ -1,11 +1,13 @@
 package import SluiceCore
 package import SluiceKafka
 package import SluiceNet
+package import SluiceTracing
 
 /// The settings that a gateway starts with.
 package struct GatewayConfiguration: Sendable {
     package typealias Proxies = TrustedProxies
     package typealias Admission = AdmissionLimits
+    package typealias Collector = TraceCollector
 
     package struct Network: Hashable, Sendable {
         package var host: String
@@ -50,6 +52,11 @@ package struct GatewayConfiguration: Sendable {
         return Admission(connectionsPerAddress: connectionsPerAddress, unauthenticatedPerAddress: connectionsPerAddress / 4)
     }
 
+    /// Parses the value of `--trace-collector`.
+    ///
+    /// - Throws: `configInvalid` unless it is an http or https URL.
+    package static func collector(_ url: String) throws(SluiceError) -> Collector { try Collector(url) }
+
     package struct Plugins: Hashable, Sendable {
         /// The paths of shared libraries, in the order of the chain.
         package var files: [String]
@@ -76,6 +83,8 @@ package struct GatewayConfiguration: Sendable {
     package var kafkaSettings: KafkaSettings
     package var network: Network
     package var admin = Admin()
+    /// The collector that receives spans; nil for none.
+    package var traceCollector: TraceCollector?
     /// The cost of the hashes of new passwords. A stored hash has its own.
     package var passwordCost = PasswordHasher.Cost.standard
     package var plugins: Plugins

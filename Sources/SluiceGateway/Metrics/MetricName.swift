@@ -1,4 +1,4 @@
-/// The metrics of `/metrics`. docs/operations.md describes them.
+/// The metrics of `/metrics`. docs/operations/health-and-metrics.md describes them.
 package enum MetricName: String, CaseIterable, Sendable {
     // Sessions
     case connections = "sluice_connections"
@@ -60,6 +60,11 @@ package enum MetricName: String, CaseIterable, Sendable {
     case loginFailures = "sluice_login_failures_total"
     case loginsLimited = "sluice_logins_limited_total"
     case adminRefused = "sluice_admin_refused_total"
+
+    // Telemetry itself
+    case spansExported = "sluice_trace_spans_exported_total"
+    case spansDropped = "sluice_trace_spans_dropped_total"
+    case libraryMetricsRefused = "sluice_library_metrics_refused_total"
 
     package enum Kind: String, Sendable { case counter, gauge, histogram }
 
@@ -139,6 +144,9 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .loginFailures: "Logins rejected, by provider."
         case .adminRefused: "Requests to the admin port rejected for their token, by code."
         case .loginsLimited: "Logins and registrations rejected by a limit, by limit."
+        case .spansExported: "Spans of traces that the collector accepted."
+        case .spansDropped: "Spans of traces that were dropped because the queue was full or the collector rejected them."
+        case .libraryMetricsRefused: "Handles of library metrics that are not shown because they exceed a bound or do not fit."
         }
     }
 }

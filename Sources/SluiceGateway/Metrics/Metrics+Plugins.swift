@@ -1,8 +1,11 @@
 import SluicePluginHost
+import SluiceTracing
+import Tracing
 
 extension Metrics {
     /// Returns an observer that records the calls and host restarts of plugins.
-    func pluginObserver() -> PluginObserver {
+    /// - Parameter tracer: Receives a span for each call. The call is part of the task that made it.
+    func pluginObserver(tracer: SpanTracer?) -> PluginObserver {
         let hooks = Dictionary(
             uniqueKeysWithValues: Hook.allCases.map { hook in
                 let name = hook.name
@@ -18,6 +21,9 @@ extension Metrics {
                 calls.add()
                 if isFailure { failures.add() }
                 seconds.observe(nanoseconds: nanoseconds)
+                tracer?.record(
+                    "sluice.plugin", ofKind: .client, nanoseconds: nanoseconds, isError: isFailure,
+                    attributes: ["sluice.hook": SpanAttribute.string(hook.name)])
             },
             hostEnded: { _ in restarts.add() },
             // Added, not set: two generations of rules may each have the plugin.

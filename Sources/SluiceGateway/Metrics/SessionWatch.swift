@@ -1,5 +1,7 @@
 import SluiceCore
 import SluicePorts
+import SluiceTracing
+import Tracing
 
 /// Records the metrics of sessions.
 struct SessionWatch: SessionObserver {
@@ -9,6 +11,7 @@ struct SessionWatch: SessionObserver {
     let ended: MetricNumber
     private let metrics: Metrics
     private let environment: any Environment
+    private let tracer: SpanTracer?
     private let applied: MetricNumber
     private let partly: MetricNumber
     private let repeated: MetricNumber
@@ -21,8 +24,9 @@ struct SessionWatch: SessionObserver {
     private let changes: MetricNumber
     private let deliveries: MetricHistogram
 
-    init(metrics: Metrics, environment: any Environment) {
+    init(metrics: Metrics, environment: any Environment, tracer: SpanTracer? = nil) {
         self.metrics = metrics
+        self.tracer = tracer
         self.environment = environment
         egress = metrics.number(.egressBytes)
         started = metrics.number(.sessionsStarted)
@@ -54,6 +58,9 @@ struct SessionWatch: SessionObserver {
     func bootstrapped(rows: UInt64, nanoseconds: UInt64) {
         bootstrapRows.add(Double(rows))
         bootstrapSeconds.observe(nanoseconds: nanoseconds)
+        tracer?.record(
+            "sluice.bootstrap", ofKind: .server, nanoseconds: nanoseconds,
+            attributes: ["sluice.rows": SpanAttribute.int64(Int64(clamping: rows))])
     }
 
     func subscribed(_ change: Int) { subscriptions.add(change) }

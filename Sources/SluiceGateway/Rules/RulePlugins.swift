@@ -13,16 +13,16 @@ struct RulePlugins: Sendable {
     private let isDevelopment: Bool
     private let records: PluginRecords
     private let services: PluginServices
-    private let metrics: Metrics
+    private let telemetry: Telemetry
     private let logger: Logger
 
-    init(_ configuration: GatewayConfiguration, records: PluginRecords, services: PluginServices, metrics: Metrics, logger: Logger) {
+    init(_ configuration: GatewayConfiguration, records: PluginRecords, services: PluginServices, telemetry: Telemetry, logger: Logger) {
         self.configuration = configuration.plugins
         directory = configuration.directory
         isDevelopment = configuration.isDevelopment
         self.records = records
         self.services = services
-        self.metrics = metrics
+        self.telemetry = telemetry
         self.logger = logger
     }
 
@@ -32,8 +32,8 @@ struct RulePlugins: Sendable {
     func chain(_ app: AppConfiguration) throws(SluiceError) -> PluginChain {
         let records = records
         return PluginChain(
-            plugins: try specs(app), hostExecutable: try InstalledFiles.pluginHost(), logger: logger, observer: metrics.pluginObserver(),
-            services: services.host,
+            plugins: try specs(app), hostExecutable: try InstalledFiles.pluginHost(), logger: logger,
+            observer: telemetry.metrics.pluginObserver(tracer: telemetry.tracer), services: services.host,
             keep: { (kept) async throws(SluiceError) in try await records.keep(kept) })
     }
 

@@ -12,22 +12,24 @@ struct PublisherWatch: Sendable {
     let metrics: Metrics
     let logger: Logger
     let bounds: RecordBoundWatch
+    let uploads: UploadSpans?
     let pieces = TransactionPieces()
 
     func report(_ report: PublisherReport) {
         switch report {
         case .holding:
-            metrics.number(.isPublisher).set(1)
+            metrics.number(.isPublisher).set(1.0)
             quarantine.isResponsible(true)
         case .waiting:
-            metrics.number(.isPublisher).set(0)
+            metrics.number(.isPublisher).set(0.0)
             quarantine.isResponsible(false)
             readiness.set("publisher", nil)
         case .failed(let error):
-            metrics.number(.isPublisher).set(0)
+            metrics.number(.isPublisher).set(0.0)
             quarantine.isResponsible(false)
             readiness.set(
                 "publisher", SluiceError(error.code, "Publishing stopped and is being restarted.", cause: .error(error)))
+        case .appended(let transactions): uploads?.published(transactions)
         case .batch(let changes, _, let unfit):
             metrics.number(.capturedChanges).add(changes)
             metrics.number(.publishedRecords).add(changes)

@@ -11,16 +11,18 @@ package struct Committer: Sendable {
     private let rules: any Rules
     private let environment: any Environment
     private let bound: @Sendable (String) -> RowBound
+    private let tracer: (any UploadTracer)?
 
     /// - Parameter bound: Returns the size bound of a class's objects. A write that exceeds it is rejected.
     package init(
         store: any WriteStore, rules: any Rules, environment: any Environment,
-        bound: @escaping @Sendable (_ type: String) -> RowBound = { _ in RowBound() }
+        bound: @escaping @Sendable (_ type: String) -> RowBound = { _ in RowBound() }, tracer: (any UploadTracer)? = nil
     ) {
         self.store = store
         self.rules = rules
         self.environment = environment
         self.bound = bound
+        self.tracer = tracer
     }
 
     /// The author of a changeset.
@@ -45,6 +47,12 @@ package struct Committer: Sendable {
     /// - Throws: `badChangeset` if the changeset contradicts the schema or skips a number; `unknownType` for an unknown class. Nothing is
     ///   written then.
     package func commit(_ changeset: Changeset, by writer: Writer) async throws -> WriteOutcome {
+        guard let tracer else { return try await write(changeset, by: writer) }
+        let origin = Origin(client: writer.client, changeset: changeset.number)
+        return try await tracer.committing(origin, changes: changeset.changes.count) { try await write(changeset, by: writer) }
+    }
+
+    private func write(_ changeset: Changeset, by writer: Writer) async throws -> WriteOutcome {
         let types = Set(changeset.changes.map(\.object.type))
         var clock = HybridClock()
         // Bounds the time, so that a device with a fast clock does not win for ever.

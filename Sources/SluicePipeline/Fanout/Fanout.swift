@@ -37,6 +37,7 @@ package actor Fanout {
     private let advanced: AsyncEvent
     private let marks: WALHeartbeatWriter?
     private let observer: any SessionObserver
+    private var uploads: TracedUploads?
     package private(set) var watermark: LSN = .zero
     /// A transaction that identifies the watermark.
     private var witness: HistoryAnchor?
@@ -49,10 +50,11 @@ package actor Fanout {
     package init(
         authority: any SchemaAuthority, frames: any FrameMaker, environment: any Environment, logger: Logger,
         marks: WALHeartbeatWriter? = nil,
-        observer: any SessionObserver = NoSessionObserver()
+        observer: any SessionObserver = NoSessionObserver(), tracer: (any UploadTracer)? = nil
     ) {
         self.marks = marks
         self.observer = observer
+        uploads = tracer.map(TracedUploads.init)
         self.authority = authority
         self.frames = frames
         self.environment = environment
@@ -247,6 +249,7 @@ package actor Fanout {
 
     /// Delivers one step of the watermark to every session. Sends before it publishes the watermark to waiters.
     package func deliver(_ batch: ReleasedBatch) {
+        uploads?.begin(environment)
         refreshSchema()
         match(batch)
         // Set the watermark before sending: the frames carry it.
@@ -259,6 +262,7 @@ package actor Fanout {
         tellPositions()
         marks?.passed(watermark)
         advanced.reach(watermark.rawValue)
+        uploads?.end(environment)
     }
 
     private func match(_ batch: ReleasedBatch) {
@@ -277,6 +281,7 @@ package actor Fanout {
                 index.match(type: change.type, before: before, after: after, into: &result)
             }
             for match in result { note(match, recordIndex, change, record) }
+            if !result.isEmpty { uploads?.note(change) }
         }
     }
 

@@ -95,6 +95,7 @@ package final class Publisher: Sendable {
             batch.removeAll()
             encode(capture, with: &encoder, state: &state, into: &batch)
             if !batch.isEmpty { try await append(batch, of: capture, &encoder, &state) }
+            report(.appended(capture.transactions))
             report(.batch(changes: capture.changes.count, bytes: batch.arena.count, unfit: capture.unfit))
             if let progress = state.takeProgress() {
                 try await announce(progress)
@@ -207,6 +208,8 @@ package enum PublisherReport: Sendable {
     case holding
     case waiting
     case failed(SluiceError)
+    /// The transactions of a batch, or their parts, once the log has acknowledged their records.
+    case appended([CapturedTransaction])
     case batch(changes: Int, bytes: Int, unfit: [UnfitRow])
     /// Rows whose records the log rejected for good.
     /// - Parameter sizes: The size of the smallest record that was too large, in bytes, by class index.

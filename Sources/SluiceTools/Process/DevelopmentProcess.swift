@@ -65,7 +65,7 @@ package struct DevelopmentProcess: Sendable {
                 network: .init(port: port, adminPort: 0, trustedProxies: trustedProxies, admission: .init(exemptsLoopback: true)),
                 plugins: plugins,
                 isDevelopment: true),
-            logger: ProcessLogger.make())
+            logger: ProcessLogger.make(), telemetry: .bootstrap())
         try await gateway.run { addresses in
             let users = try await DevelopmentUsers.prepare(postgres.conninfo, app: app)
             if json {

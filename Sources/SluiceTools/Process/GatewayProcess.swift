@@ -10,7 +10,7 @@ package enum GatewayProcess {
     /// - Parameter json: `true` to print one line of JSON on standard output once clients can connect.
     package static func run(_ configuration: GatewayConfiguration, json: Bool) async throws {
         let logger = ProcessLogger.make()
-        let gateway = Gateway(configuration, logger: logger)
+        let gateway = Gateway(configuration, logger: logger, telemetry: .bootstrap(collector: configuration.traceCollector))
         try await ProcessSignals.cancelling {
             try await gateway.run { addresses in
                 if json {

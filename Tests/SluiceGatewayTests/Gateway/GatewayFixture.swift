@@ -37,12 +37,13 @@ struct RunningGateway: Sendable {
     ///   - logger: what the gateway says its lines to.
     static func with<R: Sendable>(
         files: [String: String] = [:], plugins: [String] = [], inProcess: Bool = false, isDevelopment: Bool = false,
-        logger: Logger? = nil, environment: any Environment = SystemEnvironment(),
+        logger: Logger? = nil, environment: any Environment = SystemEnvironment(), traceCollector: String? = nil,
         _ body: @escaping @Sendable (RunningGateway) async throws -> R
     ) async throws -> R {
         try await few.pass {
             try await start(
-                files: files, plugins: plugins, inProcess: inProcess, isDevelopment: isDevelopment, logger, environment, body)
+                files: files, plugins: plugins, inProcess: inProcess, isDevelopment: isDevelopment, logger, environment, traceCollector,
+                body)
         }
     }
 
@@ -89,7 +90,7 @@ struct RunningGateway: Sendable {
 
     private static func start<R: Sendable>(
         files: [String: String], plugins: [String], inProcess: Bool, isDevelopment: Bool, _ logger: Logger?,
-        _ environment: any Environment, _ body: @escaping @Sendable (RunningGateway) async throws -> R
+        _ environment: any Environment, _ traceCollector: String?, _ body: @escaping @Sendable (RunningGateway) async throws -> R
     ) async throws -> R {
         try await GatewayDatabase.with { conninfo in
             let connection = try await PostgresConnection.connect(conninfo)
@@ -97,9 +98,10 @@ struct RunningGateway: Sendable {
             await connection.close()
             let plugins = plugins.map(Built.plugin)
             let files = try isDevelopment ? files : listing(plugins, in: files)
-            let configuration = GatewayConfiguration(
+            var configuration = GatewayConfiguration(
                 app: try ShopApp.configuration(files: files), postgres: conninfo, kafka: nil, network: .init(port: 0, adminPort: 0),
                 plugins: .init(files: isDevelopment ? plugins : [], inProcess: inProcess), isDevelopment: isDevelopment)
+            configuration.traceCollector = try traceCollector.map { url throws(SluiceError) in try GatewayConfiguration.collector(url) }
             return try await run(configuration, logger: logger, environment: environment, body)
         }
     }
