@@ -114,7 +114,7 @@ public final class App: Hashable, Sendable {
     public func `switch`(to user: User) -> User {
         shared.users.withLock { $0.current = user.id }
         save()
-        shared.changes.tell(self)
+        shared.changes.notify(self)
         return user
     }
 
@@ -153,7 +153,7 @@ public final class App: Hashable, Sendable {
         }
         save()
         for session in user.allSessions { session.logIn() }
-        tell(user)
+        notify(user)
         return user
     }
 
@@ -164,7 +164,7 @@ public final class App: Hashable, Sendable {
             if users.current == user.id { users.current = users.all.values.first { $0.isLoggedIn }?.id }
         }
         save()
-        tell(user)
+        notify(user)
     }
 
     /// Updates the list after a user has lost their tokens: drops an anonymous user, replaces the current one, and stores the list.
@@ -174,13 +174,13 @@ public final class App: Hashable, Sendable {
             if users.current == user.id { users.current = users.all.values.first { $0.isLoggedIn }?.id }
         }
         save()
-        tell(user)
+        notify(user)
     }
 
     /// Notifies the subscribers of the user, then those of the app.
-    private func tell(_ user: User) {
-        user.changes.tell(user)
-        shared.changes.tell(self)
+    private func notify(_ user: User) {
+        user.changes.notify(user)
+        shared.changes.notify(self)
     }
 
     /// Stores the current list of users. A failure goes to the sync manager's error handler.

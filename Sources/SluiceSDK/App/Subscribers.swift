@@ -33,7 +33,7 @@ final class Subscribers<Subject>: Sendable {
     }
 
     /// Calls the subscribers in the order of their subscription, without holding the lock: they may subscribe, log in and log out.
-    func tell(_ subject: Subject) {
+    func notify(_ subject: Subject) {
         for (_, block) in state.withLock({ $0.blocks }).sorted(by: { $0.key < $1.key }) { block(subject) }
     }
 }

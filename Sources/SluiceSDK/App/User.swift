@@ -56,7 +56,7 @@ public final class User: Hashable, Sendable {
         // A logout during the request wins: tokens are stored only if the refresh token is unchanged.
         stored.withLock { session in if session.refreshToken == refreshToken { session.take(accessToken: token) } }
         app.save()
-        changes.tell(self)
+        changes.notify(self)
         return token
     }
 

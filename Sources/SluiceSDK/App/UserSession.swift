@@ -52,8 +52,8 @@ struct UserSession: Hashable, Sendable {
     mutating func take(accessToken token: String) {
         accessToken = token
         guard let claims = UserSession.claims(of: token) else { return }
-        if let told = UserIdentity.list(claims["identities"]), !told.isEmpty { identities = told }
-        if let told = claims["data"], told.members?.isEmpty == false { profile = told }
+        if let given = UserIdentity.list(claims["identities"]), !given.isEmpty { identities = given }
+        if let given = claims["data"], given.members?.isEmpty == false { profile = given }
     }
 
     /// Decodes the claims of a token without checking its signature, which is the server's task; nil if it is malformed.

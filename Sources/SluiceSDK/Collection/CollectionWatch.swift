@@ -40,21 +40,21 @@ struct CollectionWatch {
     }
 
     private static func state(of storage: ResultsStorage, _ store: RowStore) throws(SluiceError) -> State {
-        guard storage.rest.isEmpty, case .objects = storage.kind else { return .elements(elements(try storage.read(store))) }
+        guard storage.rest.isEmpty, case .objects = storage.kind else { return .elements(elements(try storage.reader.read(store))) }
         if case .table = storage.origin {
             let followed = FollowedResult(try LiveQuery(storage.query, on: store), at: storage.core.clock.generation)
             // Shared with `Results`, which then reads it instead of running the query.
             storage.followed = followed
             return .live(followed)
         }
-        let base = storage.base().keys
+        let base = storage.reader.base().keys
         // `LiveQuery` needs distinct keys, and a list may contain an object twice.
-        guard Set(base).count == base.count else { return .elements(elements(try storage.read(store))) }
+        guard Set(base).count == base.count else { return .elements(elements(try storage.reader.read(store))) }
         return .live(FollowedResult(try LiveQuery(storage.query, over: base, on: store), at: storage.core.clock.generation))
     }
 
     /// The keys of objects, or the values of other elements.
-    private static func elements(_ elements: ResultsStorage.Elements) -> [Value] {
+    private static func elements(_ elements: ElementReader.Elements) -> [Value] {
         elements.values.isEmpty ? elements.keys : elements.keys.map { elements.value($0) }
     }
 
@@ -123,15 +123,15 @@ struct CollectionWatch {
     /// The base is compared only if the owning object, or the linking class, has changed.
     private func isChosenAnew(_ live: LiveQuery, _ change: ReplicaChange, _ store: RowStore) throws(SluiceError) -> Bool {
         // An incomplete change may omit the owner, so the base is compared in that case.
-        let isTold = try live.isAll(change, on: store)
+        let isComplete = try live.isAll(change, on: store)
         switch storage.origin {
         case .table: return false
         case .place(let place):
-            if isTold, let root = place.address?.root, change.types[root.type]?.contains(root.key) != true { return false }
-        case .links(_, let type, property: _): if isTold, change.types[type] == nil { return false }
+            if isComplete, let root = place.address?.root, change.types[root.type]?.contains(root.key) != true { return false }
+        case .links(_, let type, property: _): if isComplete, change.types[type] == nil { return false }
         }
         // The order counts too: a list that was reordered is a new base.
-        return storage.base().keys != live.base
+        return storage.reader.base().keys != live.base
     }
 
     private static func modifications(_ live: LiveQuery, _ diff: CollectionDiff, _ changes: ModifiedElements.Changes) -> [Int] {

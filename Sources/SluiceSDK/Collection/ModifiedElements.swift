@@ -175,7 +175,7 @@ final class FollowedElements {
         guard let object = core.object(core.classes.schema(type).objectClass, type: type, key: key) else { return [] }
         var visited: Set<Visit> = []
         let values = filter.paths.map { path in
-            KeyPathResolver(core: core, visit: isBehind ? { visited.insert($0) } : nil).what(object, path[...])
+            KeyPathResolver(core: core, visit: isBehind ? { visited.insert($0) } : nil).value(object, path[...])
         }
         if !visited.isEmpty {
             visits[key] = visited

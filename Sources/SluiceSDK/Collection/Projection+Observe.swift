@@ -63,8 +63,8 @@ private struct ProjectionWatch<P: ProjectionObservable>: Sendable {
         case .deleted: return .deleted
         case .change(let object, let changes):
             guard let root = object as? P.Root else { return nil }
-            let told = projected(changes, of: root)
-            return told.isEmpty ? nil : .change(P(projecting: root), told)
+            let visible = projected(changes, of: root)
+            return visible.isEmpty ? nil : .change(P(projecting: root), visible)
         }
     }
 

@@ -3,54 +3,6 @@ import SluiceCore
 import SluiceQuery
 import SluiceReplica
 
-/// The source of the elements of results.
-enum CollectionOrigin {
-    /// All objects of a class.
-    /// The class's index in the file.
-    case table(Int)
-    /// The elements of a list, set or map.
-    case place(_Place)
-    /// The objects of a class that link to an object by a property.
-    case links(owner: ObjectBase, type: Int, property: Int)
-}
-
-/// The kind of a collection's elements.
-enum ElementKind {
-    case objects(type: Int)
-    case embedded(ModelSchema)
-    case values(SluiceCore.PropertyType)
-
-    static func of<E: RealmCollectionValue>(_ type: E.Type, at place: _Place, in core: RealmCore) -> ElementKind {
-        if let type = E._linkedType(at: place, in: core) { return .objects(type: type) }
-        if case .embedded = E._kind.type, let target = E._kind.target { return .embedded(ModelSchema.of(target)) }
-        return .values(E._kind.type)
-    }
-
-    func model(_ core: RealmCore) -> ElementModel {
-        switch self {
-        case .objects(let type): .object(core.classes.schema(type))
-        case .embedded(let schema): .object(schema)
-        case .values: .scalar
-        }
-    }
-
-    func query(_ core: RealmCore) -> ReplicaQuery {
-        let schema = core.replica.schema
-        switch self {
-        case .objects(let type): return ReplicaQuery(type: type, in: schema)
-        case .embedded(let model):
-            guard let type = schema[model.name] else { throwRealmException("The Realm does not have the class \(model.name).") }
-            return ReplicaQuery(type: -1, in: schema, bound: .all(type, in: schema))
-        case .values(let type):
-            let property = SluiceCore.Property(id: 0, name: ElementModel.selfName, type: type, isOptional: true)
-            // No class can have such a name.
-            let element = ObjectType(name: "[\(type)]", kind: .embedded, properties: [property], primaryKey: nil)
-            let extended = SluiceCore.Schema(schema.types + [element])
-            return ReplicaQuery(type: -1, in: extended, bound: .all(element, in: extended))
-        }
-    }
-}
-
 /// The state shared by copies of results: the query and the elements as last read.
 final class ResultsStorage {
     let core: RealmCore
@@ -69,27 +21,13 @@ final class ResultsStorage {
     private(set) var generation: UInt64 = 0
     private var counted: (count: Int, generation: UInt64)?
     /// The keys around one index, read before the others, and the generation at which they were read.
-    var block: (keys: KeyBlock, generation: UInt64)?
+    private var block: (keys: KeyBlock, generation: UInt64)?
     /// The last count that a floating Realm returned. An element below it stays accessible in that generation.
     private var lastCount: (count: Int, generation: UInt64) = (0, 0)
     /// The same result as an observer maintains it.
     weak var followed: FollowedResult?
 
-    struct Elements {
-        /// The primary keys of objects, or indices into `values` for other elements. In order.
-        var keys: [Value] = []
-        /// All elements of the collection, if they are not objects.
-        var values: [Value] = []
-        var steps: [_Place.Step] = []
-        /// The number of elements that were counted before a read failed. The count stays the same within one generation.
-        var lost = 0
-
-        func isLost(_ position: Int) -> Bool { position >= 0 && position < lost }
-
-        /// The index of an element that is not an object.
-        func index(_ key: Value) -> Int { if case .int(let index) = key { Int(index) } else { 0 } }
-        func value(_ key: Value) -> Value { values[index(key)] }
-    }
+    typealias Elements = ElementReader.Elements
 
     private init(core: RealmCore, origin: CollectionOrigin, kind: ElementKind, query: ReplicaQuery, rest: [ElementCondition]) {
         self.core = core
@@ -203,6 +141,8 @@ final class ResultsStorage {
 
     // MARK: Reading
 
+    var reader: ElementReader { ElementReader(core: core, origin: origin, kind: kind, query: query, rest: rest) }
+
     /// Advances a floating Realm and checks the epoch.
     /// - Returns: `true` if SQLite alone can answer, at less than the cost of reading the elements.
     func prepare() -> Bool {
@@ -244,7 +184,7 @@ final class ResultsStorage {
             let lost = counted.flatMap { $0.generation == core.clock.generation ? $0.count : nil } ?? 0
             elements =
                 live.map { Elements(keys: $0.keys) }
-                ?? core.reading.attempt(Elements(lost: lost), moving: false) { store throws(SluiceError) in try read(store) }
+                ?? core.reading.attempt(Elements(lost: lost), moving: false) { store throws(SluiceError) in try reader.read(store) }
             generation = core.clock.generation
         }
         return elements
@@ -275,97 +215,53 @@ final class ResultsStorage {
         return count
     }
 
-    /// Reads the elements from the source.
-    func read(_ store: RowStore) throws(SluiceError) -> Elements {
-        var elements = base()
-        switch (kind, origin) {
-        case (.objects, .table) where rest.isEmpty: elements.keys = try query.run(on: store)
-        case (.objects, .table):
-            // The remaining condition is evaluated before DISTINCT, which keeps the first of the matching elements only.
-            elements.keys = try kind.query(core).narrowed(by: query.text).run(on: store)
-            elements.keys = try query.run(over: try meant(elements, store), on: store)
-        case (.objects, _): elements.keys = try query.run(over: try meant(elements, store), on: store)
-        case (.embedded, _), (.values, _):
-            if query.isWhole && rest.isEmpty { break }
-            let keys = try meant(elements, store)
-            let chosen = try query.run(over: rows(keys.map { elements.value($0) }), on: store)
-            elements.keys = chosen.map { keys[$0] }
+    // MARK: Single elements, before the keys are read
+
+    /// Returns the key of the object at an index without reading the keys before it.
+    ///
+    /// All objects of a class are read block by block. For other results only the first access reads a block; the next miss reads all keys.
+    /// Otherwise a loop by index would have SQLite step over the same rows again and again.
+    /// - Returns: nil if all keys have been read or must be read.
+    func key(at index: Int) -> Value? {
+        guard index >= 0, case .objects = kind, case .table = origin, rest.isEmpty else { return nil }
+        // A count that the app has just read must hold for this access, so the Realm does not advance.
+        if !hasCounted(beyond: index) { _ = prepare() }
+        return core.reading.exclusively { unreadKey(at: index) }
+    }
+
+    private func unreadKey(at index: Int) -> Value? {
+        let state = core.clock.generation
+        if generation == state { return nil }
+        if let live { return live[index] }
+        if let block, block.generation == state {
+            if let key = block.keys[index] { return key }
+            // A second miss in the same snapshot means a loop: the caller then reads all keys.
+            if !query.isWhole { return nil }
         }
-        return elements
+        let found = core.reading.attempt(nil, moving: false) { store throws(SluiceError) in try query.block(at: index, on: store) }
+        guard let found else { return nil }
+        block = (found, state)
+        return found[index]
     }
 
-    /// The keys of the elements that meet the remaining condition.
-    private func meant(_ elements: Elements, _ store: RowStore) throws(SluiceError) -> [Value] {
-        if rest.isEmpty { return elements.keys }
-        var meant: [Value] = []
-        for key in elements.keys where try isMeant(key, elements, store) { meant.append(key) }
-        return meant
-    }
-
-    /// The candidates of a collection, or of inverse links. Empty for a class, whose candidates the query reads itself.
-    func base() -> Elements {
-        var elements = Elements()
-        switch origin {
-        case .table: break
-        case .links(let owner, let type, let property):
-            elements.keys = core.reading.origins(of: owner, type: type, property: property)
-        case .place(let place):
-            var values: [Value] = []
-            switch place.value {
-            case .list(let list): (values, elements.steps) = (list, list.indices.map { .index($0) })
-            case .dictionary(let entries):
-                let sorted = entries.sorted { $0.key < $1.key }
-                (values, elements.steps) = (sorted.map(\.value), sorted.map { .key($0.key) })
-            default: break
-            }
-            if case .objects = kind {
-                elements.keys = values.filter { !$0.isNull }
-            } else {
-                elements.values = values
-                elements.keys = values.indices.map { .int(Int64($0)) }
-            }
-        }
-        return elements
-    }
-
-    /// The elements as rows of the query's type. They are values or embedded objects.
-    private func rows(_ values: [Value]) -> [Row] {
-        values.map { value in
-            guard case .embedded(let schema) = kind else { return Row([value]) }
-            guard case .dictionary(let fields) = value else { return Row(schema.properties.prefix(schema.storedCount).map { _ in nil }) }
-            return Row(query.bound.type.properties.map { fields[$0.name] })
+    /// The first key, without reading the others if SQLite can find it alone.
+    var firstKey: Value? {
+        let isSimple = prepare()
+        return core.reading.exclusively {
+            guard isSimple, generation != core.clock.generation else { return upToDate().keys.first }
+            if let live { return live[0] }
+            return core.reading.attempt(nil) { store throws(SluiceError) in try query.first(on: store) }
         }
     }
 
-    /// `true` if an element meets the remaining condition.
-    private func isMeant(_ key: Value, _ elements: Elements, _ store: RowStore) throws(SluiceError) -> Bool {
-        var failure: SluiceError?
-        let element = untyped(key, elements)
-        let isMeant = rest.allSatisfy { condition in
-            condition.holds(for: element) { part in
-                do throws(SluiceError) {
-                    let query = try kind.query(core).narrowed(by: part.canonicalText)
-                    if case .objects = kind { return try query.holds(for: key, on: store) }
-                    return try !query.run(over: rows([elements.value(key)]), on: store).isEmpty
-                } catch {
-                    failure = error
-                    return false
-                }
-            }
-        }
-        if let failure { throw failure }
-        return isMeant
-    }
-
-    /// An element without its static type.
-    private func untyped(_ key: Value, _ elements: Elements) -> Any? {
-        switch kind {
-        case .objects(let type): return core.object(core.classes.schema(type).objectClass, type: type, key: key)
-        case .embedded(let schema):
-            guard case .place(let place) = origin else { return nil }
-            let step = elements.steps[elements.index(key)]
-            return (schema.objectClass as? EmbeddedObject.Type)?.accessor(at: _Place(parent: place, step: step))
-        case .values: return elements.value(key).plain
+    /// The last key, without reading the others if SQLite can find it alone.
+    var lastKey: Value? {
+        let isSimple = prepare()
+        return core.reading.exclusively {
+            guard isSimple, generation != core.clock.generation else { return upToDate().keys.last }
+            if let live { return live[live.count - 1] }
+            guard query.isWhole else { return upToDate().keys.last }
+            return core.reading.attempt(nil, moving: false) { store throws(SluiceError) in try store.lastKey(type: query.type) }
         }
     }
 

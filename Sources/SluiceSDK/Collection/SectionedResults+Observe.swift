@@ -101,13 +101,13 @@ private struct SectionsWatch<Key: _Persistable & Hashable, Element: RealmCollect
     private var watch: CollectionWatch
     private var layout: SectionLayout<Key>
     /// `true` if each element that may have changed its section is in the difference. Key paths hide some of them.
-    private let hearsAll: Bool
+    private let isUnfiltered: Bool
 
     init(_ storage: SectionsStorage<Key, Element>, _ filter: KeyPathFilter?, _ store: RowStore) throws(SluiceError) {
         self.storage = storage
         watch = try CollectionWatch(storage.results.storage, filter, store)
         layout = storage.current()
-        hearsAll = filter == nil
+        isUnfiltered = filter == nil
     }
 
     /// Updates the state to the snapshot of `store`.
@@ -117,11 +117,11 @@ private struct SectionsWatch<Key: _Persistable & Hashable, Element: RealmCollect
     ) throws(SluiceError) -> SectionedResultsChange<C>? {
         guard let diff = try watch.update(delivery.change, on: delivery.store) else {
             // No element changed, so the layout stays valid for the new generation.
-            if hearsAll { storage.show(layout) }
+            if isUnfiltered { storage.show(layout) }
             return nil
         }
         let old = layout
-        let followed = hearsAll ? layout.following(diff) { storage.key(storage.results[$0]) } : nil
+        let followed = isUnfiltered ? layout.following(diff) { storage.key(storage.results[$0]) } : nil
         // Publish the updated layout, so that `current` does not ask the key block for every element.
         if let followed { storage.show(followed) }
         // If the layout could not be updated, this computes it from all elements.

@@ -19,7 +19,7 @@ enum KnownClasses {
 
     /// `true` if a class that inherits from this one has persisted properties. Excluded classes count. O(classes of the program).
     static func hasStoringSubclass(_ type: ObjectBase.Type) -> Bool {
-        MetadataTables.subclasses(of: [type]).contains { ModelSchema.hasPersisted($0) }
+        MetadataTables.subclasses(of: [type]).contains { DeclarationCheck.hasPersisted($0) }
     }
 }
 

@@ -67,8 +67,8 @@ package final class ModelSchema: @unchecked Sendable {  // Sendable because: con
     private init(_ type: ObjectBase.Type) {
         objectClass = type
         name = type.className()
-        prototype = ModelSchema.prototype(of: type)
-        let found = ModelSchema.described(ModelSchema.properties(of: prototype), by: type)
+        prototype = ClassDeclarations.prototype(of: type)
+        let found = ClassDeclarations.described(ModelSchema.properties(of: prototype), by: type)
         // Stored properties first: a slot is also the index of the column in a row.
         let all = found.filter { !$0.kind.isComputed } + found.filter { $0.kind.isComputed }
         let base = UnsafeMutableRawPointer(Unmanaged.passUnretained(prototype).toOpaque())
@@ -98,8 +98,8 @@ package final class ModelSchema: @unchecked Sendable {  // Sendable because: con
         // The hidden key is the last property.
         properties = type.properties.dropLast(isKeyless ? 1 : 0).map { property in
             Property(
-                name: property.name, column: property.name, kind: ModelSchema.kind(of: property), flags: [], offset: 0,
-                wrapper: ModelSchema.reader(of: property), origin: nil, absent: property.emptyValue)
+                name: property.name, column: property.name, kind: FileClass.kind(of: property), flags: [], offset: 0,
+                wrapper: FileClass.reader(of: property), origin: nil, absent: property.emptyValue)
         }
         wrappers = []
         isPlain = false
@@ -111,7 +111,7 @@ package final class ModelSchema: @unchecked Sendable {  // Sendable because: con
 
     private static func properties(of object: ObjectBase) -> [Property] {
         let type = Swift.type(of: object)
-        refuseOldDeclarations(in: object)
+        DeclarationCheck.rejectOldDeclarations(in: object)
         let wrappers = wrappers(of: object)
         let mapping = type.propertiesMapping()
         var found: [Property] = []

@@ -95,7 +95,7 @@ open class Object: ObjectBase {
     /// Creates an unmanaged object with the defaults of its class.
     public required init() {
         super.init()
-        if let values = Self.defaultPropertyValues() { ModelSchema.begin(self, with: values) }
+        if let values = Self.defaultPropertyValues() { ClassDeclarations.begin(self, with: values) }
     }
 
     /// Creates an unmanaged object from a dictionary by property name, an array in the order of the properties, or another object.
@@ -116,10 +116,10 @@ open class Object: ObjectBase {
     // MARK: Declarations of a class
 
     /// The name of the primary key; nil for none. An override names the key of a class that declares none.
-    open class func primaryKey() -> String? { ModelSchema.declared(self).primaryKey }
+    open class func primaryKey() -> String? { ClassDeclarations.declared(self).primaryKey }
 
     /// The names of the properties with an index, by default those declared `indexed`. An override adds others.
-    open class func indexedProperties() -> [String] { ModelSchema.declared(self).indexed }
+    open class func indexedProperties() -> [String] { ClassDeclarations.declared(self).indexed }
 
     /// The names of optional properties that must not be nil when they are stored.
     open class func requiredProperties() -> [String] { [] }

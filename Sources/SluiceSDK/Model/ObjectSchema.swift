@@ -196,3 +196,15 @@ extension Map: DescribedCollection {
         return "Map<\(Key.self), \(Value.self)> (\n\(lines.joined(separator: ",\n"))\n\(indent))"
     }
 }
+
+extension ModelSchema {
+    /// The other ends of the inverse links, by property name.
+    var inverseDescriptors: [String: PropertyDescriptor] {
+        let inverses = properties.compactMap { property in
+            property.origin.flatMap { origin in
+                property.kind.target.map { (property.name, PropertyDescriptor(objectClass: $0.className(), propertyName: origin)) }
+            }
+        }
+        return Dictionary(inverses) { first, _ in first }
+    }
+}

@@ -7,7 +7,7 @@ struct KeyPathResolver {
     var visit: ((FollowedElements.Visit) -> Void)?
 
     /// The value at the end of a path. O(objects on the way).
-    func what(_ object: ObjectBase, _ path: ArraySlice<KeyPathFilter.Step>) -> Value {
+    func value(_ object: ObjectBase, _ path: ArraySlice<KeyPathFilter.Step>) -> Value {
         guard let step = path.first, let row = object._row else { return .null }
         if step.property.kind.isComputed { return behind(inverses(row.key, step), path) }
         return behind(row.current(step.slot) ?? .null, path)

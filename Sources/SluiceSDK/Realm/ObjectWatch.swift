@@ -100,7 +100,7 @@ final class ObjectWatch {
             if isOne, values[slot] != .null, !row.core.reading.contains(type, values[slot]) { values[slot] = .null }
         }
         let paths = filter?.paths.filter { $0.count > 1 } ?? []
-        return Shown(values: values, behind: paths.map { KeyPathResolver(core: row.core).what(object, $0[...]) }, links: links)
+        return Shown(values: values, behind: paths.map { KeyPathResolver(core: row.core).value(object, $0[...]) }, links: links)
     }
 
     /// The targets of the links that the observer may receive as old values.

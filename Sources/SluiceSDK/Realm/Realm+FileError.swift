@@ -14,7 +14,7 @@ extension Realm {
     public static func onFileError(_ handler: (@Sendable (Realm.Error, URL) -> Void)?) { fileErrors.withLock { $0 = handler } }
 
     /// Calls the handler, or prints the error if there is none.
-    static func tell(_ error: any Swift.Error, path: String) {
+    static func report(_ error: any Swift.Error, path: String) {
         let error = error as? Realm.Error ?? Realm.Error(.fail, "\(error)")
         if let handler = fileErrors.withLock({ $0 }) { return handler(error, URL(fileURLWithPath: path)) }
         FileHandle.standardError.write(Data("Realm at \(path): \(error)\n".utf8))
@@ -26,13 +26,13 @@ extension OpenFile {
     func report(_ error: SluiceError) {
         if error.code == .replicaCorrupt { damage.withLock { $0 = $0 ?? error } }
         if let session, session.report(SyncError(error)) { return }
-        Realm.tell(Realm.Error(error), path: path)
+        Realm.report(Realm.Error(error), path: path)
     }
 
     /// Reports a failure that no caller waits for: of a write, or of the start of an observation.
     func report(failure error: any Error) {
         if let session, session.report(error) { return }
-        Realm.tell(error, path: path)
+        Realm.report(error, path: path)
     }
 
     /// Returns the core for an observation on its own scheduler. If there is none, the reason is reported and nil is returned.

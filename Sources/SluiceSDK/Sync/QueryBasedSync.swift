@@ -116,8 +116,8 @@ public enum QueryBasedSync {
             let watch = Confined(StateWatch(subscription: self, token: token, block: block))
             let (replica, scheduler) = (core.file.replica, core.scheduler)
             // Observe before the first read: an answer in between would otherwise be missed.
-            let observer = replica.observeSubscriptions { scheduler.enqueue { watch.content.tell() } }
-            if options.contains(.initial) { watch.content.tell() } else { watch.content.look() }
+            let observer = replica.observeSubscriptions { scheduler.enqueue { watch.content.notify() } }
+            if options.contains(.initial) { watch.content.notify() } else { watch.content.recordState() }
             token.whenEnded { replica.removeObserver(observer) }
             return token
         }
@@ -147,9 +147,9 @@ public enum QueryBasedSync {
             self.block = block
         }
 
-        func look() { last = subscription.stateHere }
+        func recordState() { last = subscription.stateHere }
 
-        func tell() {
+        func notify() {
             let state = subscription.stateHere
             if state == last || token?.isValid != true { return }
             last = state

@@ -25,7 +25,7 @@ final class SessionEvents: Sendable {
     private static let longest: TimeInterval = 1e9
 
     /// Sends an event to all waits in progress.
-    func tell(_ event: SessionEvent) {
+    func send(_ event: SessionEvent) {
         let listeners = state.withLock { state in
             if case .ended(let error) = event { state.end = error }
             return Array(state.listeners.values)
@@ -38,7 +38,7 @@ final class SessionEvents: Sendable {
 
     /// Ends all waits, since the file is closed.
     func close() {
-        tell(.ended(SyncError(SluiceError(.shuttingDown, "The Realm has been closed."))))
+        send(.ended(SyncError(SluiceError(.shuttingDown, "The Realm has been closed."))))
         for listener in state.withLock({ $0.listeners.values }) { listener.finish() }
     }
 

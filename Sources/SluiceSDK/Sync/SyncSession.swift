@@ -76,7 +76,7 @@ public final class SyncSession: Sendable {
         status.withLock { status in
             guard status.loop == nil, !status.isClosed else { return }
             status.loop = _Concurrency.Task { [engine] in await engine.run() }  // Unstructured because: it runs until `close` cancels it.
-            guard user.isLoggedIn else { return events.tell(.ended(.loggedOut(user))) }
+            guard user.isLoggedIn else { return events.send(.ended(.loggedOut(user))) }
             // Already suspended, by a callback of the opening or through another Realm.
             guard !status.isSuspended else { return }
             // Posted under the lock, so that the engine receives starts and pauses in the order of the status changes.
@@ -113,7 +113,7 @@ public final class SyncSession: Sendable {
         case .warning(let error): self.report(SyncError(.serverWarning, error.description))
         case .interrupted(let error, let isFault):
             // A lost connection ends only impatient waits; it is an error for the app only if it is a fault.
-            events.tell(.interrupted(error))
+            events.send(.interrupted(error))
             if isFault { self.report(SyncError(error)) }
         case .stopped(let error), .loggedOut(let error):
             let failure = SyncError(error)
@@ -151,7 +151,7 @@ public final class SyncSession: Sendable {
     /// Marks the session as stopped by the engine and ends all waits.
     private func stopped(_ error: SyncError) {
         status.withLock { ($0.hasEnded, $0.connected) = (true, .disconnected) }
-        events.tell(.ended(error))
+        events.send(.ended(error))
     }
 
     // MARK: The app's side
@@ -197,7 +197,7 @@ public final class SyncSession: Sendable {
     /// Pauses for a logout and ends all waits.
     func logOut() {
         pause()
-        events.tell(.ended(.loggedOut(user)))
+        events.send(.ended(.loggedOut(user)))
     }
 
     /// Resumes after a login. A session that the app has suspended stays suspended.

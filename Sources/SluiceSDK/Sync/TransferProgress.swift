@@ -54,7 +54,7 @@ final class ProgressListener: Sendable {
 
     /// Reports a step. Equal estimates, and lower ones before 1 is reached, are dropped.
     /// - Returns: `true` if the listener needs further reports.
-    func tell(_ estimate: Double, sent: UInt64 = 0, of all: UInt64 = 0) -> Bool {
+    func report(_ estimate: Double, sent: UInt64 = 0, of all: UInt64 = 0) -> Bool {
         guard let token = token.token, token.isValid else { return false }
         // The comparison and the update are one step: two threads may report at the same time.
         let step = last.withLock { last -> Double? in
@@ -79,7 +79,9 @@ final class DownloadProgress: Sendable {
         /// The subscription set that the listener waits for. The end of an older one does not complete it.
         var version: UInt64
 
-        func tell(_ estimate: Double, of version: UInt64) -> Bool { listener.tell(version < self.version ? min(estimate, 0.99) : estimate) }
+        func report(_ estimate: Double, of version: UInt64) -> Bool {
+            listener.report(version < self.version ? min(estimate, 0.99) : estimate)
+        }
     }
 
     private struct State {
@@ -101,7 +103,7 @@ final class DownloadProgress: Sendable {
             // The end of an older set is not the progress of the pending one.
             if let pending, pending > state.version, state.estimate == 1 { state.estimate = nil }
             let waiting = Waiting(listener: listener, version: pending ?? 0)
-            if let estimate = state.estimate, !waiting.tell(estimate, of: state.version) { return }
+            if let estimate = state.estimate, !waiting.report(estimate, of: state.version) { return }
             state.waiting.append(waiting)
         }
     }
@@ -113,7 +115,7 @@ final class DownloadProgress: Sendable {
     func reached(version: UInt64, rows: UInt64, of expected: UInt64) {
         let share = Self.share(rows, of: expected)
         // A new download starts at 0; within one download the estimate never decreases.
-        tell(version) { estimate in max(estimate.map { $0 < 1 ? $0 : 0 } ?? 0, share) }
+        report(version) { estimate in max(estimate.map { $0 < 1 ? $0 : 0 } ?? 0, share) }
     }
 
     /// The estimate for a number of rows. The expected number is nine tenths.
@@ -124,22 +126,22 @@ final class DownloadProgress: Sendable {
     }
 
     /// Records the end of a set's download.
-    func ended(version: UInt64) { tell(version) { _ in 1 } }
+    func ended(version: UInt64) { report(version) { _ in 1 } }
 
     /// Records changes that arrive after the download of a set.
-    func receiving(_ changes: UInt64) { tellOfChanges(Self.share(changes, of: 0)) }
+    func receiving(_ changes: UInt64) { reportChanges(Self.share(changes, of: 0)) }
 
     /// Records that the file has these changes.
-    func received() { tellOfChanges(1) }
+    func received() { reportChanges(1) }
 
     /// Reports to the listeners with `reportIndefinitely`, unless a set is being downloaded.
     /// Listeners for a later set are skipped, since changes of an older set are not part of it.
-    private func tellOfChanges(_ estimate: Double) {
+    private func reportChanges(_ estimate: Double) {
         state.withLock { state in
             if let known = state.estimate, known < 1 { return }
             let version = state.version
             state.waiting.removeAll {
-                $0.listener.mode == .reportIndefinitely && $0.version <= version && !$0.listener.tell(estimate)
+                $0.listener.mode == .reportIndefinitely && $0.version <= version && !$0.listener.report(estimate)
             }
         }
     }
@@ -151,12 +153,12 @@ final class DownloadProgress: Sendable {
         }
     }
 
-    private func tell(_ version: UInt64, _ next: (Double?) -> Double) {
+    private func report(_ version: UInt64, _ next: (Double?) -> Double) {
         state.withLock { state in
             let estimate = next(state.estimate)
             state.version = version
             state.estimate = estimate
-            state.waiting.removeAll { !$0.tell(estimate, of: version) }
+            state.waiting.removeAll { !$0.report(estimate, of: version) }
         }
     }
 }
@@ -225,7 +227,7 @@ final class UploadProgress: Sendable {
             now.total = left == 0 ? 0 : left > now.left ? now.total + (left - now.left) : now.total
             now.left = left
             let all = left == 0 ? watched.total : now.total
-            let goesOn = now.listener.tell(left == 0 ? 1 : min(1 - Double(left) / Double(now.total), 0.99), sent: all - left, of: all)
+            let goesOn = now.listener.report(left == 0 ? 1 : min(1 - Double(left) / Double(now.total), 0.99), sent: all - left, of: all)
             state.withLock { state in
                 guard let index = state.watched.firstIndex(where: { $0.listener === now.listener }) else { return }
                 if goesOn { state.watched[index] = now } else { state.watched.remove(at: index) }

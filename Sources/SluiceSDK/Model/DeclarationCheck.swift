@@ -2,8 +2,8 @@
 import SluiceCore
 import Synchronization
 
-/// Stored properties without `@Persisted`, which never reach the file.
-extension ModelSchema {
+/// The check of a class for stored properties without `@Persisted`, which never reach the file.
+enum DeclarationCheck {
     private struct Field {
         var name: String
         /// The declared type. A collection or an inverse is never optional with `@Persisted`, so it is shown without.
@@ -21,8 +21,8 @@ extension ModelSchema {
         /// - Parameter storage: the type of the stored field.
         init(label: String, storage: Any.Type) {
             (name, type) = (label, storage)
-            if label.hasPrefix(ModelSchema.lazyPrefix) {
-                name = String(label.dropFirst(ModelSchema.lazyPrefix.count))
+            if label.hasPrefix(DeclarationCheck.lazyPrefix) {
+                name = String(label.dropFirst(DeclarationCheck.lazyPrefix.count))
                 // The storage of a lazy property is nil before its first use.
                 type = (storage as? any AnyOptional.Type)?.wrappedType ?? storage
             }
@@ -46,7 +46,7 @@ extension ModelSchema {
     ///
     /// Other properties without it belong to the app, as in RealmSwift. A warning names them once, at any log level.
     /// - Parameter object: an instance, which knows the other ends of its inverse links.
-    static func refuseOldDeclarations(in object: ObjectBase) {
+    static func rejectOldDeclarations(in object: ObjectBase) {
         let type = Swift.type(of: object)
         let ignored = Set(type.ignoredProperties())
         let inherited = inheritedOffsets(of: type)
@@ -64,9 +64,9 @@ extension ModelSchema {
             // Another wrapper's storage has the property's name after an underscore.
             ignored.contains(field.name) || field.kind == nil && ignored.contains(String(field.name.drop { $0 == "_" }))
         }
-        if let field = own.first(where: \.isCollection) { refuse(field, in: object) }
+        if let field = own.first(where: \.isCollection) { reject(field, in: object) }
         if !isStored, let field = own.first(where: { $0.kind != nil }), !KnownClasses.hasStoringSubclass(type) {
-            refuse(field, in: object)
+            reject(field, in: object)
         }
         // Beside stored properties, one of another type is the app's own. A class that stores nothing is probably a mistake.
         warn(of: own.filter { !isStored || $0.kind != nil || $0.hasRawValue }, type)
@@ -81,7 +81,7 @@ extension ModelSchema {
             "Class '\(type.className())' does not store \(names). Declare each with @Persisted, or name it in ignoredProperties().")
     }
 
-    private static func refuse(_ field: Field, in object: ObjectBase) -> Never {
+    private static func reject(_ field: Field, in object: ObjectBase) -> Never {
         let line =
             if field.kind?.isComputed == true {
                 "@Persisted(originProperty: \"\(origin(of: field.name, in: object) ?? "…")\") var \(field.name): \(field.type)"
@@ -139,5 +139,23 @@ extension ModelSchema {
             return true
         }
         return names
+    }
+}
+
+/// RealmSwift's older declaration of an optional number or Boolean. The compiler rejects it and shows the replacement.
+@available(*, unavailable, message: "Declare '@Persisted var name: Value?' instead of 'let name = RealmOptional<Value>()'.")
+public final class RealmOptional<Value> {
+    public var value: Value?
+    public init(_ value: Value? = nil) { self.value = value }
+}
+
+/// RealmSwift's older declaration of an optional or mixed value. The compiler rejects it and shows the replacement.
+@available(*, unavailable, message: "Declare '@Persisted var name: Value' instead of 'let name = RealmProperty<Value>()'.")
+public final class RealmProperty<Value> {
+    // The initializer of older apps, so that the compiler shows the message above instead of a missing argument.
+    public init() {}
+    public var value: Value {
+        get { throwRealmException("A property is declared as RealmProperty. Write: @Persisted var name: \(Value.self)") }
+        set { throwRealmException("A property is declared as RealmProperty. Write: @Persisted var name: \(Value.self)") }
     }
 }

@@ -1,8 +1,8 @@
 import SluiceCore
 import Synchronization
 
-/// Property declarations by methods of a class, in addition to its wrappers.
-extension ModelSchema {
+/// The property declarations by methods of a class, in addition to its wrappers.
+enum ClassDeclarations {
     /// The declarations of a class's wrappers, without its class methods.
     struct Declared {
         var primaryKey: String?
@@ -35,7 +35,7 @@ extension ModelSchema {
     }
 
     /// Returns the properties with the declarations of the class's methods applied. Invalid declarations end the program.
-    static func described(_ found: [Property], by type: ObjectBase.Type) -> [Property] {
+    static func described(_ found: [ModelSchema.Property], by type: ObjectBase.Type) -> [ModelSchema.Property] {
         declarations.withLock {
             $0[ObjectIdentifier(type)] = Declared(
                 primaryKey: found.first { $0.flags.contains(.primaryKey) }?.name,
@@ -43,7 +43,7 @@ extension ModelSchema {
         }
         let ignored = Set(type.ignoredProperties())
         // An ignored property may be of any type, so its name is checked against all fields.
-        let fields = storedNames(of: type)
+        let fields = DeclarationCheck.storedNames(of: type)
         for name in ignored where !found.contains(where: { $0.name == name }) && !fields.contains(name) {
             throwRealmException("Class '\(type.className())' names a property '\(name)' that it does not have.")
         }
@@ -70,15 +70,5 @@ extension ModelSchema {
             }
             return property
         }
-    }
-
-    /// The other ends of the inverse links, by property name.
-    var inverseDescriptors: [String: PropertyDescriptor] {
-        let inverses = properties.compactMap { property in
-            property.origin.flatMap { origin in
-                property.kind.target.map { (property.name, PropertyDescriptor(objectClass: $0.className(), propertyName: origin)) }
-            }
-        }
-        return Dictionary(inverses) { first, _ in first }
     }
 }

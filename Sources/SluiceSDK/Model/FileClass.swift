@@ -1,8 +1,8 @@
 import Foundation
 import SluiceCore
 
-/// Classes that only a file has, for `DynamicObject`s.
-extension ModelSchema {
+/// The properties of a class that only a file has, for `DynamicObject`s.
+enum FileClass {
     /// Returns the wrapper type that reads a property of such a class. Embedded objects become dictionaries.
     static func reader(of property: SluiceCore.Property) -> any AnyPersisted.Type {
         switch property.type {
