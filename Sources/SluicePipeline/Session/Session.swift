@@ -93,8 +93,7 @@ package actor Session {
             case .answerBarriers: tasks.answering = Task { await self.answerBarriers() }
             // Unstructured because: uploads continue beside it; it is cancelled by the next one or the close, and awaited there.
             case .bootstrap(let number, let view): tasks.work = Task { await self.bootstrap(view, number) }
-            // Unstructured because: as the bootstrap.
-            case .search(let number): tasks.work = Task { await self.search(number) }
+            case .search(let number): tasks.work = Task { await self.search(number) }  // Unstructured because: as the bootstrap.
             case .cancelWork: tasks.work?.cancel()
             case .askRules(let number, let error): askRules(number, after: error)
             case .end(let error): report(error)

@@ -8,8 +8,7 @@ package struct UploadCursor: Hashable, Sendable {
 }
 
 /// The local changes of a replica, from a write transaction to their acknowledgement.
-// Sendable because: it is used like its database.
-package final class LocalChanges: @unchecked Sendable {
+package final class LocalChanges: @unchecked Sendable {  // Sendable because: it is used like its database.
     /// `false` for a file without a server: nothing is kept for upload, and writing needs no subscription.
     let isSynced: Bool
     /// The bound of a changeset. `nil` if none is uploaded.

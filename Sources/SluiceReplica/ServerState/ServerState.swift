@@ -2,8 +2,7 @@ package import SluiceCore
 import SluiceMerge
 
 /// The server's state in a replica: identity and position, bootstraps, live commits and client resets.
-// Sendable because: it is used like its database.
-package final class ServerState: @unchecked Sendable {
+package final class ServerState: @unchecked Sendable {  // Sendable because: it is used like its database.
     package let staging: BootstrapStaging
     package let reset: ClientReset
     private let database: ReplicaDatabase

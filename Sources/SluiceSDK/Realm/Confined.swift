@@ -6,8 +6,7 @@ struct Confined<Content>: @unchecked Sendable {
 }
 
 /// A `Confined` that does not retain its content.
-// Sendable because: the same condition holds as for `Confined`.
-final class WeakConfined<Content: AnyObject>: @unchecked Sendable {
+final class WeakConfined<Content: AnyObject>: @unchecked Sendable {  // Sendable because: the same condition holds as for `Confined`.
     weak var content: Content?
     init(_ content: Content) { self.content = content }
 }
