@@ -1,6 +1,7 @@
 import Logging
 import SluiceCore
 import SluicePorts
+import SluiceValues
 import SluiceWire
 
 /// The uploads of a session: commits, flushes, acknowledgements and announced positions.
