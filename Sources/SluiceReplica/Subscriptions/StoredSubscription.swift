@@ -1,4 +1,4 @@
-package import SluiceCore
+package import SluiceValues
 
 package enum SubscriptionState: Hashable, Sendable {
     /// Not sent, or not answered.
