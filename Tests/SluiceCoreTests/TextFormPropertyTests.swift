@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceValues
 import TestSupport
 import Testing
 

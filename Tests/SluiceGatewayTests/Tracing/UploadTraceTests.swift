@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluiceGateway
+import SluiceValues
 import TestSupport
 import Testing
 
