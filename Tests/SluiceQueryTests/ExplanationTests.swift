@@ -20,7 +20,7 @@ struct ExplanationTests {
                           ($1.price * int(2)) (double) > int(4) (double), over the graph
                   ANY {int(1)} (int) == ANY Shop.codes[*] (int), pair by pair
                   ANY Shop.tags[*].@type (@type) == string (@type), by the names of types
-                  Shop.place⊃Place (object) lies in a circle
+                  Shop.place⊃Place (object) is within a circle
                   Shop.about (string) contains the words a -b*
                   Shop.books[*]→Book.pages.@max (int) > int(1) (int), over the graph
                 sort by Shop.owner→Person.age descending
