@@ -104,7 +104,7 @@ import Testing
                 try PredicateFormatTests.ask("age > 3 SORT(age ASC)")
             })
         ends(
-            "is no value that a query can hold",
+            "is not a value that a query can hold",
             await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
                 try PredicateFormatTests.ask("age == %@", NSObject())
             })

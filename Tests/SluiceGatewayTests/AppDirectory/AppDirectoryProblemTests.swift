@@ -64,7 +64,7 @@ struct AppDirectoryProblemTests {
         .replacing("\"title\": \"Order\",", "", in: schema, ":1:1", "'title' is missing", "", .configMissing),
         .replacing("\"title\": \"Order\"", "\"title\": \"\(String(repeating: "x", count: 58))\"", in: schema, ":2:5", "58 bytes", "57"),
         .replacing(
-            "shop/people\", \"foreign_key\": \"_id\", \"is_list\": false", "shop/peple\"", in: links, ":2:16", "no collection 'shop/peple'",
+            "shop/people\", \"foreign_key\": \"_id\", \"is_list\": false", "shop/peple\"", in: links, ":2:16", "No collection 'shop/peple' has a schema",
             "'people'"),
         .replacing(
             "\"#/relationship/mongodb-atlas/shop/people\", \"foreign_key\": \"_id\", \"is_list\": false", "\"people\"", in: links, ":2:16",
@@ -97,10 +97,10 @@ struct AppDirectoryProblemTests {
         .replacing("[\"owner\", \"store\"]", "[\"owner\"]", in: sync, ":7:5", "'store' is not queryable", "queryable_fields_names"),
         .replacing("[\"owner\", \"store\"]", "\"owner\"", in: sync, ":5:5", "must be an array, not a text", ""),
         .replacing("[\"store\"]", "[\"store\", \"owner\"]", in: sync, ":7:5", "2 indexed queryable fields", "Keep one"),
-        .replacing("\"orders\"", "\"ordrs\"", in: sync, ":6:44", "no collection 'ordrs'", "'orders'"),
+        .replacing("\"orders\"", "\"ordrs\"", in: sync, ":6:44", "The collection 'ordrs' does not exist", "'orders'"),
         .replacing("[\"total\"]", "[\"totals\"]", in: sync, ":6:44", "Order has no property 'totals'", "'total'"),
         .replacing("[\"total\"]", "[\"address\"]", in: sync, ":6:44", "cannot be queryable", "scalars"),
-        .replacing("\"Reading\"", "\"Readings2\"", in: sync, ":8:5", "no collection 'Readings2'", "'readings'"),
+        .replacing("\"Reading\"", "\"Readings2\"", in: sync, ":8:5", "The collection 'Readings2' does not exist", "'readings'"),
         .replacing(
             "\"document_filters\"", "\"document_filter\"", in: rules, ":8:13", "'document_filter' is not a known key", "'document_filters'",
             .configUnknownKey),

@@ -69,7 +69,7 @@ struct AppDirectoryTests {
 
     @Test func `a secret that an export does not hold is noted`() throws {
         var files = AppFixture.adding("values/key.json", #"{ "name": "key", "value": "the-key", "from_secret": true }"#)
-        #expect(try AppDirectory.read(files: files).notes.contains { $0.contains("no secret 'the-key' in secrets.json") })
+        #expect(try AppDirectory.read(files: files).notes.contains { $0.contains("secrets.json has no secret 'the-key'") })
         files["secrets.json"] = #"{ "the-key": "x" }"#
         #expect(try !AppDirectory.read(files: files).notes.contains { $0.contains("the-key") })
     }

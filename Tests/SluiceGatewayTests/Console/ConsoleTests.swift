@@ -126,7 +126,7 @@ import Testing
             #expect(form.page.elements("input").map { $0["name"] } == ["user", "type", "id"])
             #expect(form.page.elements("form").first?["action"] == "/console/why")
             let why = try await gateway.console("/console/why", [("user", user.id), ("type", "Order"), ("id", "o 1")])
-            let said = "has it, by the query store == 'north'; the role 'keeper' lets"
+            let said = "has it, by the query store == 'north'; the role 'keeper' permits"
             #expect(why.status == 200 && why.page.text("answer").contains(said), "\(why.page.source)")
             #expect(why.page.elements("input").map { $0["value"] } == [user.id, "Order", "o 1"])
             #expect(!why.page.elements("meta").contains { $0["http-equiv"] != nil })

@@ -37,7 +37,7 @@ import Testing
             #expect(mine["sessions"]?.array?.first?["has_object"]?.bool == true && mine["exists"]?.bool == true)
             #expect(
                 Self.reasons(try await Self.why(gateway, ann.id, "other"))
-                    == ["\(device) does not ask for it: owner_id == 'ann' (not met: owner_id == \"ann\")."])
+                    == ["\(device) does not subscribe to it: owner_id == 'ann' (not met: owner_id == \"ann\")."])
             let theirs = Self.reasons(try await Self.why(gateway, ann.id, "theirs"))
             #expect(theirs.count == 2 && theirs[0].contains("'member'") && theirs[0].contains("team == \"red\""), "\(theirs)")
             #expect(Self.reasons(try await Self.why(gateway, ann.id, "nothing"))[0] == "PostgreSQL has no such object.")
