@@ -79,7 +79,16 @@ struct RunningGateway: Sendable {
                 app: try AppDirectory.read(files: files), directory: directory, postgres: conninfo, kafka: kafka,
                 kafkaSettings: kafkaSettings, network: .init(port: try port > 0 ? port : LocalSocket.portToComeBackTo(), adminPort: 0),
                 plugins: .init(files: isDevelopment ? plugins : []), isDevelopment: isDevelopment)
-            return try await RunningGateway.run(configuration, logger: logger, environment: environment, body)
+            // A process that another test starts has this one's listening sockets from its fork to its exec, so the port of a gateway that
+            // has ended may be taken for a moment. The body has not begun then.
+            let deadline = ContinuousClock.now + .seconds(60)
+            while true {
+                do {
+                    return try await RunningGateway.run(configuration, logger: logger, environment: environment, body)
+                } catch let error as SluiceError where error.code == .portInUse && port > 0 && ContinuousClock.now < deadline {
+                    try await Task.sleep(for: .milliseconds(50))
+                }
+            }
         }
     }
 
