@@ -73,7 +73,7 @@ import Testing
     @Test(arguments: mistakes)
     func `what is no address is an error that says why, and how to write one`(text: String, reason: String) {
         let error = #expect(throws: SluiceError.self) { try SocketURL(http: text) }
-        #expect(error?.code == .connectionFailed && error?.message.hasPrefix("\(text) is no address") == true)
+        #expect(error?.code == .connectionFailed && error?.message.hasPrefix("\(text) is not the address of a gateway") == true)
         #expect(error?.message.contains(reason) == true, "\(String(describing: error))")
         #expect(error?.fix?.contains("http://host:port") == true)
     }
