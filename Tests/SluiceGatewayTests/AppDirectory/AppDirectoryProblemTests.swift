@@ -64,7 +64,8 @@ struct AppDirectoryProblemTests {
         .replacing("\"title\": \"Order\",", "", in: schema, ":1:1", "'title' is missing", "", .configMissing),
         .replacing("\"title\": \"Order\"", "\"title\": \"\(String(repeating: "x", count: 58))\"", in: schema, ":2:5", "58 bytes", "57"),
         .replacing(
-            "shop/people\", \"foreign_key\": \"_id\", \"is_list\": false", "shop/peple\"", in: links, ":2:16", "No collection 'shop/peple' has a schema",
+            "shop/people\", \"foreign_key\": \"_id\", \"is_list\": false", "shop/peple\"", in: links, ":2:16",
+            "No collection 'shop/peple' has a schema",
             "'people'"),
         .replacing(
             "\"#/relationship/mongodb-atlas/shop/people\", \"foreign_key\": \"_id\", \"is_list\": false", "\"people\"", in: links, ":2:16",
