@@ -8,11 +8,17 @@ package protocol ProvableContext: RequestContext {
     func senderIsProven()
 }
 
+/// A request context with the client's address, and the origin that the client used if trusted proxies name it.
+package protocol ForwardedContext: RemoteAddressRequestContext {
+    var forwardedOrigin: ForwardedOrigin { get }
+}
+
 /// A request context with the client's address.
-package struct ClientContext: RemoteAddressRequestContext, ProvableContext {
+package struct ClientContext: ForwardedContext, ProvableContext {
     package var coreContext: CoreRequestContextStorage
     /// The client's address: the other end of the connection, or the address behind it that `ClientAddressMiddleware` found.
     package private(set) var remoteAddress: SocketAddress?
+    package private(set) var forwardedOrigin = ForwardedOrigin.none
     private let ticket: ConnectionTicket?
 
     package init(source: ApplicationRequestContextSource) {
@@ -29,16 +35,18 @@ package struct ClientContext: RemoteAddressRequestContext, ProvableContext {
     /// The client's address without its port. `nil` on a Unix socket.
     package var clientAddress: NetworkAddress? { NetworkAddress(remoteAddress) }
 
-    /// Replaces a trusted proxy's address by the client's.
+    /// Replaces a trusted proxy's address by the client's, and stores the origin that the client used.
     package mutating func resolveAddress(_ headers: HTTPFields, behind proxies: TrustedProxies) {
         guard let peer = clientAddress, proxies.trust(peer) else { return }
-        let client = proxies.client(peer: peer, headers.lazy.map { (name: $0.name.canonicalName, value: $0.value) })
+        let headers = headers.lazy.map { (name: $0.name.canonicalName, value: $0.value) }
+        forwardedOrigin = proxies.origin(peer: peer, headers)
+        let client = proxies.client(peer: peer, headers)
         // The port is the proxy's own.
         if client != peer { remoteAddress = client.socketAddress(port: 0) }
     }
 }
 
-/// Resolves the client's address of each request behind trusted proxies. Add it before every middleware that uses the address.
+/// Resolves the client's address and origin of each request behind trusted proxies. Add it before every middleware that uses the address.
 package struct ClientAddressMiddleware: RouterMiddleware {
     private let proxies: TrustedProxies
 

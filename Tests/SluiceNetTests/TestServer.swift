@@ -58,6 +58,11 @@ private func routes(_ configuration: NetServer.Configuration) -> Router<ClientCo
     router.add(middleware: ErrorMiddleware())
     if let limiter = configuration.requests { router.add(middleware: RequestLimitMiddleware(limiter: limiter)) }
     router.get("address") { _, context in JSONResponse(["address": .string(context.clientAddress?.description ?? "")]) }
+    router.get("origin") { _, context in
+        let origin = context.forwardedOrigin
+        let scheme = origin.isSecure.map { $0 ? "https" : "http" } ?? "-"
+        return JSONResponse(["origin": .string("\(scheme)://\(origin.authority?.description ?? "-")")])
+    }
     router.get("hello") { _, _ in JSONResponse(["greeting": "hello"]) }
     router.get("fail") { _, _ -> Response in throw SluiceError(.invalidPassword, "The password of 'a@b' is wrong.") }
     router.get("secret") { _, _ -> Response in throw RawClient.Ended() }

@@ -1,7 +1,17 @@
-/// Parser of the two headers in which proxies record the addresses they saw. Pure; the cost is linear in the header's bytes.
+/// Parser of the headers in which proxies record the requests they saw. Pure; the cost is linear in the header's bytes.
 ///
 /// A hop that is not an address (`unknown`, an obfuscated name, a malformed element) is `nil`.
 enum ForwardedHops {
+    /// One proxy's element of `Forwarded`.
+    struct Element {
+        /// The address of the proxy's peer (`for`).
+        var address: NetworkAddress?
+        /// The scheme that the peer used (`proto`).
+        var scheme: String?
+        /// The `Host` that the peer sent (`host`).
+        var host: String?
+    }
+
     /// Returns the hops of `X-Forwarded-For`: comma-separated addresses, each with or without a port.
     static func simple(_ lines: [some StringProtocol]) -> [NetworkAddress?] {
         lines.flatMap { line in
@@ -9,12 +19,15 @@ enum ForwardedHops {
         }
     }
 
-    /// Returns the hops of `Forwarded` (RFC 7239). A malformed line is one hop without an address: otherwise the client could choose the
-    /// element boundaries.
-    static func standard(_ lines: [some StringProtocol]) -> [NetworkAddress?] {
-        lines.flatMap { line -> [NetworkAddress?] in
+    /// Returns the hops of `Forwarded` (RFC 7239).
+    static func standard(_ lines: [some StringProtocol]) -> [NetworkAddress?] { elements(lines).map(\.address) }
+
+    /// Returns the elements of `Forwarded` (RFC 7239). A malformed line is one empty element: otherwise the client could choose the element
+    /// boundaries.
+    static func elements(_ lines: [some StringProtocol]) -> [Element] {
+        lines.flatMap { line -> [Element] in
             var parser = Parser(Array(line.utf8))
-            return parser.elements() ?? [nil]
+            return parser.elements() ?? [Element()]
         }
     }
 
@@ -39,7 +52,8 @@ enum ForwardedHops {
         return port.allSatisfy { (0x30...0x39).contains($0) } || port.first == UInt8(ascii: "_")
     }
 
-    private static func trim(_ text: [UInt8]) -> [UInt8] {
+    /// Returns the text without blanks at its ends.
+    static func trim(_ text: [UInt8]) -> [UInt8] {
         let isBlank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
         return text.drop(while: isBlank).reversed().drop(while: isBlank).reversed()
     }
@@ -50,33 +64,37 @@ enum ForwardedHops {
 
         init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-        /// Parses all elements and returns their hops, or `nil` for a malformed line.
-        mutating func elements() -> [NetworkAddress?]? {
-            var hops: [NetworkAddress?] = []
+        /// Parses all elements. Returns `nil` for a malformed line.
+        mutating func elements() -> [Element]? {
+            var elements: [Element] = []
             while true {
-                guard let hop = element() else { return nil }
-                hops.append(hop.address)
+                guard let element = element() else { return nil }
+                elements.append(element)
                 skipBlanks()
-                guard place < bytes.count else { return hops }
+                guard place < bytes.count else { return elements }
                 guard take(",") else { return nil }
             }
         }
 
-        private struct Hop { var address: NetworkAddress? }
-
-        /// Parses one element, `for=…;proto=…`. Returns `nil` for a malformed one.
-        private mutating func element() -> Hop? {
-            var hop: Hop?
+        /// Parses one element, `for=…;proto=…;host=…`. Returns `nil` for a malformed one.
+        private mutating func element() -> Element? {
+            var element = Element()
+            var names: Set<String> = []
             repeat {
                 skipBlanks()
                 guard let name = token(), take("="), let value = value() else { return nil }
-                if name.elementsEqual("for".utf8, by: { $0 | 0x20 == $1 }) {
-                    guard hop == nil else { return nil }
-                    hop = Hop(address: ForwardedHops.address(value))
+                let key = String(decoding: name, as: UTF8.self).lowercased()
+                // A parameter may occur once. Of two, the client could have written one.
+                guard names.insert(key).inserted else { return nil }
+                switch key {
+                case "for": element.address = ForwardedHops.address(value)
+                case "proto": element.scheme = String(decoding: value, as: UTF8.self)
+                case "host": element.host = String(decoding: value, as: UTF8.self)
+                default: break
                 }
                 skipBlanks()
             } while take(";")
-            return hop ?? Hop(address: nil)
+            return element
         }
 
         private mutating func value() -> [UInt8]? {

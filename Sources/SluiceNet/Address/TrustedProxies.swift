@@ -31,7 +31,7 @@ package struct TrustedProxies: Hashable, Sendable {
     }
 
     /// - Parameter hops: from left to right. `nil` is a hop without an address.
-    private func client(_ peer: NetworkAddress, _ hops: [NetworkAddress?]) -> NetworkAddress {
+    func client(_ peer: NetworkAddress, _ hops: [NetworkAddress?]) -> NetworkAddress {
         var client = peer
         for hop in hops.reversed() {
             guard let hop else { break }
@@ -45,14 +45,7 @@ package struct TrustedProxies: Hashable, Sendable {
     func client(peer: NetworkAddress, _ headers: some Sequence<(name: String, value: String)>) -> NetworkAddress {
         // Most servers have no proxy and skip the headers.
         guard trust(peer) else { return peer }
-        var (forwardedFor, forwarded): ([String], [String]) = ([], [])
-        for (name, value) in headers {
-            switch name.lowercased() {
-            case "x-forwarded-for": forwardedFor.append(value)
-            case "forwarded": forwarded.append(value)
-            default: break
-            }
-        }
-        return client(peer: peer, forwardedFor: forwardedFor, forwarded: forwarded)
+        let lines = ForwardedLines(headers)
+        return client(peer: peer, forwardedFor: lines.addresses, forwarded: lines.standard)
     }
 }
