@@ -24,7 +24,9 @@ extension ErrorCode {
         }
     }
 
-    /// The name in `error_code`. Uses App Services' own name if it has one, since client libraries know it.
+    /// The name in `error_code`. Uses one of App Services' names where it fits, because client libraries have typed errors for those.
+    ///
+    /// Other names, such as `TooManyRequests`, reach an app of Realm's SDKs as an untyped error with the same text.
     package var appServicesName: String {
         switch self {
         case .invalidPassword: "InvalidPassword"
@@ -35,12 +37,12 @@ extension ErrorCode {
         case .nameInUse: "AccountNameInUse"
         case .providerDisabled: "AuthProviderNotFound"
         case .apiKeyNotFound: "APIKeyNotFound"
-        case .badRequest: "BadRequest"
-        case .badJSON: "MalformedJSON"
-        case .bodyTooLarge: "RequestTooLarge"
-        case .tooManyRequests: "TooManyRequests"
+        case .crossSiteRequest: "DomainNotAllowed"
+        case .badRequest, .badJSON, .invalidEmail, .bodyTooLarge, .limitsExceeded, .requestTimeout: "BadRequest"
+        case .tooManyRequests, .tooManyConnections: "TooManyRequests"
         case .permissionDenied: "Restricted"
-        case .internalError: "InternalServerError"
+        case .internalError, .postgresStatement: "InternalServerError"
+        case .shuttingDown, .postgresUnreachable: "MaintenanceInProgress"
         case .timeout: "ExecutionTimeLimitExceeded"
         default: name
         }

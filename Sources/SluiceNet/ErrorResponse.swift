@@ -12,12 +12,18 @@ package struct ErrorResponse: SluiceErrorConvertible, HTTPResponseError, Sendabl
     package var error: SluiceError
     package var asSluiceError: SluiceError { error }
     package var status: HTTPResponse.Status
+    /// The name in `error_code`.
+    package var name: String
     /// The seconds until a retry makes sense.
     package var retryAfter: Int?
 
-    package init(_ error: SluiceError, status: HTTPResponse.Status? = nil, retryAfter: Int? = nil) {
+    /// - Parameters:
+    ///   - status: `nil` for the status of the error's code.
+    ///   - name: App Services' name of the error, if it has one for this request only. `nil` for the name of the error's code.
+    package init(_ error: SluiceError, status: HTTPResponse.Status? = nil, name: String? = nil, retryAfter: Int? = nil) {
         self.error = error
         self.status = status ?? error.code.httpStatus
+        self.name = name ?? error.code.appServicesName
         self.retryAfter = retryAfter
     }
 
@@ -31,7 +37,7 @@ package struct ErrorResponse: SluiceErrorConvertible, HTTPResponseError, Sendabl
         let isTold = audience == .operators
         return .object([
             .init("error", .string(isTold ? error.operatorText : told.message)),
-            .init("error_code", .string(error.code.appServicesName)),
+            .init("error_code", .string(name)),
             .init("link", .string("docs/errors.md#\(error.code.name)")),
             .init("code", .int(Int64(error.code.rawValue))),
             .init("fix", .string(isTold ? error.fix ?? error.code.fix : told.fix)),
@@ -62,9 +68,15 @@ package struct JSONResponse: ResponseGenerator, Sendable {
 
     package var response: Response {
         Response(
-            // Without a charset: App Services' client libraries accept errors of exactly this type only.
-            status: status, headers: [.contentType: "application/json", .cacheControl: "no-store"],
+            status: status, headers: [.contentType: contentType, .cacheControl: "no-store"],
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: json.utf8)))
+    }
+
+    /// App Services' client libraries read errors of exactly the type `application/json` only. They also read a success of that type as an
+    /// error if it has a text `error`, so such a success has a charset.
+    private var contentType: String {
+        let isSuccess = status.kind == .successful
+        return isSuccess && json["error"]?.string != nil ? "application/json; charset=utf-8" : "application/json"
     }
 
     package func response(from request: Request, context: some RequestContext) throws -> Response { response }

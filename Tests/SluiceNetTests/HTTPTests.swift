@@ -1,4 +1,5 @@
 import HTTPTypes
+import Hummingbird
 import NIOCore
 import SluiceCore
 import SluiceNet
@@ -13,6 +14,37 @@ import Testing
         default: #expect(!code.isRetriable)
         }
         if [429, 503, 504].contains(code.httpStatus.code) { #expect(code.isRetriable) }
+    }
+}
+
+@Suite struct JSONResponseTests {
+    private static let plain = "application/json"
+
+    /// App Services' client libraries take a success of the plain type with a text `error` for an error.
+    @Test func `a success with a text as its error has a charset`() {
+        func type(_ json: JSON, _ status: HTTPResponse.Status) -> String? {
+            JSONResponse(json, status: status).response.headers[.contentType]
+        }
+        for status in [HTTPResponse.Status.ok, .created, .accepted, .init(code: 207)] {
+            #expect(type(["error": "none"], status) == "application/json; charset=utf-8")
+            for json: JSON in [["ok": true], ["error": .null], ["error": 1], ["nested": ["error": "none"]], [["error": "none"]], "error"] {
+                #expect(type(json, status) == Self.plain, "\(json.text)")
+            }
+        }
+        for status in [HTTPResponse.Status.badRequest, .unauthorized, .internalServerError] {
+            #expect(type(["error": "none"], status) == Self.plain)
+        }
+    }
+
+    @Test(arguments: [ErrorCode.badRequest, .invalidSession, .internalError])
+    func `an error has a name, a link and the plain type`(code: ErrorCode) {
+        let error = SluiceError(code, "No.")
+        #expect(ErrorResponse(error).response.headers[.contentType] == Self.plain)
+        #expect(ErrorResponse(error).json["error_code"] == .string(code.appServicesName))
+        #expect(ErrorResponse(error).json["link"]?.string?.isEmpty == false)
+        let named = ErrorResponse(error, name: "NotCallable")
+        #expect(named.json["error_code"] == "NotCallable" && named.json["code"] == .int(Int64(code.rawValue)))
+        #expect(named.status == code.httpStatus)
     }
 }
 
