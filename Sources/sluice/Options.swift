@@ -42,14 +42,20 @@ struct NetworkOptions: ParsableArguments {
 
     @OptionGroup var proxies: ProxyOptions
 
+    @Option(
+        help: ArgumentHelp(
+            "The address that clients use, as the gateway announces it. Default: the host of the request.", valueName: "url"))
+    var publicUrl: String?
+
     @Flag(help: "Once ready, print one line of JSON with the addresses on standard output.")
     var json = false
 
-    /// - Throws: `configInvalid` for an invalid proxy range.
+    /// - Throws: `configInvalid` for an invalid proxy range or public URL.
     func configuration() throws(SluiceError) -> GatewayConfiguration.Network {
         .init(
             host: host, port: port, adminHost: adminHost, adminPort: adminPort, trustedProxies: try proxies.trusted(),
-            admission: try GatewayConfiguration.admission(connectionsPerAddress: connectionsPerAddress))
+            admission: try GatewayConfiguration.admission(connectionsPerAddress: connectionsPerAddress),
+            publicOrigin: try publicUrl.map { url throws(SluiceError) in try GatewayConfiguration.publicOrigin(url) })
     }
 }
 

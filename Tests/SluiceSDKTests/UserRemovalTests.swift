@@ -148,7 +148,7 @@ import Testing
         try await ann.delete()
         #expect(ann.state == .removed && app.allUsers.isEmpty && app.currentUser == nil && !isThere(file))
         let deletion = try #require(server.requests.last { $0.line.hasPrefix("DELETE") })
-        #expect(deletion.line == "DELETE /api/client/v2.0/app/shop/auth/delete HTTP/1.1")
+        #expect(deletion.line == "DELETE /api/client/v2.0/auth/delete HTTP/1.1")
         #expect(deletion.headers["authorization"] == "Bearer h.e30.renewed")
     }
 

@@ -65,21 +65,31 @@ package struct APIKeyRoutes: Sendable {
     private func create(_ request: Request, for user: String?) async throws -> Response {
         let body = try await request.json(upTo: AuthRoutes.bodyBytes)
         guard let name = body["name"]?.string else { throw SluiceError(.badRequest, "'name' is missing or not a string.") }
-        let (key, secret) =
-            if let user {
-                try await keys.create(name: name, for: user)
-            } else {
-                try await keys.createServerKey(name: name, customData: body["custom_data"] ?? .object([]))
-            }
-        return JSONResponse(Self.json(key, secret: secret), status: .created).response
+        do {
+            let (key, secret) =
+                if let user {
+                    try await keys.create(name: name, for: user)
+                } else {
+                    try await keys.createServerKey(name: name, customData: body["custom_data"] ?? .object([]))
+                }
+            return JSONResponse(Self.json(key, secret: secret), status: .created).response
+        } catch let error as SluiceError where error.code == .nameInUse {
+            throw ErrorResponse(error, name: "APIKeyAlreadyExists")
+        }
     }
 
+    /// - Throws: `invalidSession` if the token is neither kind or no longer valid; `tokenExpired` for an access token.
     private func owner(_ request: Request) async throws -> String {
         let token = try AuthRoutes.bearer(request)
         do {
             return try await users.account(refreshToken: token).id
-        } catch let error as SluiceError where error.code == .invalidSession {
-            return try await users.account(accessToken: token).id
+        } catch let invalid as SluiceError where invalid.code == .invalidSession {
+            do {
+                return try await users.account(accessToken: token).id
+            } catch let error as SluiceError where error.code == .badAuthentication {
+                // SDKs send the refresh token, so the error is that of a session.
+                throw invalid
+            }
         }
     }
 

@@ -2,25 +2,22 @@ package import Hummingbird
 import HTTPTypes
 import NIOCore
 import SluiceCore
-import SluiceNet
+package import SluiceNet
 import SluicePorts
 import SluiceValues
 
 /// The routes of App Services' client API for users, with the paths and JSON shapes that its SDKs expect.
+///
+/// Only `location` and the providers' routes name the app. The others take it from the token.
 package struct AuthRoutes: Sendable {
     package struct Settings: Sendable {
         package var appID: String
-        /// The URL that clients use, such as `https://sync.example.com`; nil for the request's Host header.
-        package var publicURL: String?
-        /// The path of the WebSocket endpoint, as announced to clients.
-        package var syncPath: String
-        package var isTLS: Bool
+        /// The address that clients use, such as `https://sync.example.com`. If it is nil, the request's headers name it.
+        package var publicOrigin: ServerOrigin?
 
-        package init(appID: String, publicURL: String? = nil, syncPath: String, isTLS: Bool = false) {
+        package init(appID: String, publicOrigin: ServerOrigin? = nil) {
             self.appID = appID
-            self.publicURL = publicURL
-            self.syncPath = syncPath
-            self.isTLS = isTLS
+            self.publicOrigin = publicOrigin
         }
     }
 
@@ -39,25 +36,22 @@ package struct AuthRoutes: Sendable {
         self.settings = settings
     }
 
-    package func add<Context: RemoteAddressRequestContext>(to router: Router<Context>) {
+    package func add<Context: ForwardedContext>(to router: Router<Context>) {
         let base = router.group("/api/client/v2.0")
         let app = base.group("app/:app")
+        let location = LocationRoute(publicOrigin: settings.publicOrigin)
         app.get("location") { request, context in
             try check(context)
-            return JSONResponse(location(request)).response
+            return try location.answer(request, context)
         }
         app.post("auth/providers/:provider/login") { request, context in try await logIn(request, context) }
         app.post("auth/providers/local-userpass/register") { request, context in try await register(request, context) }
-        app.get("auth/profile") { request, context in
-            try check(context)
-            return try await profile(request)
-        }
-        app.delete("auth/delete") { request, context in
-            try check(context)
+        NotOfferedRoutes(users: users, check: { try check($0) }).add(to: app)
+        base.get("auth/profile") { request, _ in try await profile(request) }
+        base.delete("auth/delete") { request, _ in
             try await users.delete(try await users.account(accessToken: try Self.bearer(request)).id)
             return Response(status: .noContent)
         }
-        base.get("auth/profile") { request, _ in try await profile(request) }
         base.post("auth/session") { request, _ in
             let token = try await users.refresh(try Self.bearer(request, else: .invalidSession))
             return JSONResponse(["access_token": .string(token)], status: .created).response
@@ -89,6 +83,8 @@ package struct AuthRoutes: Sendable {
 
     private func logIn(by provider: String, _ request: Request, _ context: some RemoteAddressRequestContext) async throws -> Response {
         try users.require(provider: provider)
+        // As a plain login it would answer with the tokens of another user.
+        if request.uri.queryParameters["link"] == "true" { throw NotOfferedRoutes.error(.linking) }
         let body = try await request.json(upTo: Self.bodyBytes)
         let login = try await limited {
             switch provider {
@@ -132,20 +128,9 @@ package struct AuthRoutes: Sendable {
     private func profile(_ request: Request) async throws -> Response {
         let account = try await users.account(accessToken: try Self.bearer(request))
         return JSONResponse([
-            "user_id": .string(account.id), "type": "normal", "identities": account.identities, "data": account.data,
+            "user_id": .string(account.id), "type": .string(account.context.type), "identities": account.identities, "data": account.data,
             "custom_data": account.customData,
         ]).response
-    }
-
-    private func location(_ request: Request) -> JSON {
-        let scheme = settings.isTLS ? "https" : "http"
-        let url = settings.publicURL ?? "\(scheme)://\(request.head.authority ?? "localhost")"
-        // Replaces http with ws, and https with wss.
-        let socketURL = url.hasPrefix("http") ? "ws" + url.dropFirst(4) : url
-        return [
-            "deployment_model": "LOCAL", "location": "local", "hostname": .string(url), "ws_hostname": .string(socketURL),
-            "sync_route": .string(socketURL + settings.syncPath),
-        ]
     }
 
     // MARK: Parsing

@@ -78,10 +78,9 @@ struct GatewayServers: Sendable {
         router.add(middleware: ErrorMiddleware(logger: logger))
         router.add(middleware: RequestLimitMiddleware(limiter: requests, onRefusal: onRefusal))
         if let site { router.add(middleware: DevelopmentGuard(site: site)) }
-        let path = WireProtocol.path(app: configuration.app.appID)
         AuthRoutes(
-            users: parts.access.users, keys: parts.access.keys, settings: .init(appID: configuration.app.appID, syncPath: path),
-            metrics: parts.metrics
+            users: parts.access.users, keys: parts.access.keys,
+            settings: .init(appID: configuration.app.appID, publicOrigin: configuration.network.publicOrigin), metrics: parts.metrics
         ).add(to: router)
         APIKeyRoutes(keys: parts.access.keys, users: parts.access.users).add(to: router)
         IngestRoutes(services: parts.sessionServices, keys: parts.access.keys, idempotency: parts.idempotency).add(to: router)

@@ -7,6 +7,7 @@ package import SluiceTracing
 package struct GatewayConfiguration: Sendable {
     package typealias Proxies = TrustedProxies
     package typealias Admission = AdmissionLimits
+    package typealias Origin = ServerOrigin
     package typealias Collector = TraceCollector
 
     package struct Network: Hashable, Sendable {
@@ -19,10 +20,12 @@ package struct GatewayConfiguration: Sendable {
         package var trustedProxies: TrustedProxies
         /// The limits of connections and requests on the client port.
         package var admission: AdmissionLimits
+        /// The address that clients use, as the gateway announces it. If it is nil, the headers of a request name it.
+        package var publicOrigin: ServerOrigin?
 
         package init(
             host: String = "127.0.0.1", port: Int, adminHost: String = "127.0.0.1", adminPort: Int, trustedProxies: TrustedProxies = .none,
-            admission: AdmissionLimits = AdmissionLimits()
+            admission: AdmissionLimits = AdmissionLimits(), publicOrigin: ServerOrigin? = nil
         ) {
             self.host = host
             self.port = port
@@ -30,6 +33,7 @@ package struct GatewayConfiguration: Sendable {
             self.adminPort = adminPort
             self.trustedProxies = trustedProxies
             self.admission = admission
+            self.publicOrigin = publicOrigin
         }
     }
 
@@ -39,6 +43,11 @@ package struct GatewayConfiguration: Sendable {
     package static func trustedProxies(_ ranges: [String]) throws(SluiceError) -> Proxies {
         Proxies(try ranges.map { (range) throws(SluiceError) in try NetworkRange(range) })
     }
+
+    /// Parses the value of `--public-url`.
+    ///
+    /// - Throws: `configInvalid` unless it is an http or https URL without a path.
+    package static func publicOrigin(_ url: String) throws(SluiceError) -> Origin { try Origin(url: url) }
 
     /// Returns the limits of the client port with another limit per address.
     ///

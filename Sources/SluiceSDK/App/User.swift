@@ -101,7 +101,7 @@ public final class User: Hashable, Sendable {
     /// - Throws: `AppError` if the server did not delete the account; nothing is deleted then. `Realm.Error` as `remove()`.
     public func delete() async throws {
         let token = try await refreshAccessToken()
-        _ = try await app.http.send(.delete, "\(app.path)/auth/delete", token: token)
+        _ = try await app.http.send(.delete, "/api/client/v2.0/auth/delete", token: token)
         stored.withLock { ($0.accessToken, $0.refreshToken) = (nil, nil) }
         for session in allSessions { session.logOut() }
         try await removeFromDevice()

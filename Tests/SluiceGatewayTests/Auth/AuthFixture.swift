@@ -29,6 +29,12 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory {
     }
 
     private let state = Mutex(State())
+    private let outage = Mutex<SluiceError?>(nil)
+
+    /// Lets every check of a token and every search of an account fail with this error; nil ends it.
+    func fail(_ error: SluiceError?) { outage.withLock { $0 = error } }
+
+    private func requireService() throws { if let error = outage.withLock(\.self) { throw error } }
 
     /// Every hash that is kept, to see that no token is.
     var tokenHashes: [[UInt8]] { state.withLock { Array($0.tokens.keys) } }
@@ -41,8 +47,15 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory {
         }
     }
 
-    func find(id: String) async throws -> UserAccount? { state.withLock { $0.accounts[id] } }
-    func find(email: String) async throws -> UserAccount? { state.withLock { $0.accounts.values.first { $0.email == email } } }
+    func find(id: String) async throws -> UserAccount? {
+        try requireService()
+        return state.withLock { $0.accounts[id] }
+    }
+
+    func find(email: String) async throws -> UserAccount? {
+        try requireService()
+        return state.withLock { $0.accounts.values.first { $0.email == email } }
+    }
 
     func list(after id: String, limit: Int) async throws -> [UserAccount] {
         state.withLock { $0.accounts.values.filter { $0.id > id }.sorted { $0.id < $1.id }.prefix(limit).map(\.self) }
@@ -68,7 +81,8 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory {
     }
 
     func user(refreshToken hash: [UInt8], now: Int64) async throws -> String {
-        try state.withLock { state in
+        try requireService()
+        return try state.withLock { state in
             guard let token = state.tokens[hash], !token.isRevoked, token.expires > now, let account = state.accounts[token.user] else {
                 throw SluiceError(.invalidSession, "The refresh token is unknown, expired or revoked.")
             }
@@ -163,7 +177,8 @@ struct AuthFixture {
         router.add(middleware: ErrorMiddleware())
         let keys = APIKeys(directory: directory, users: users)
         AuthRoutes(
-            users: users, keys: keys, settings: .init(appID: "shop", publicURL: publicURL, syncPath: "/sync"), metrics: metrics
+            users: users, keys: keys, settings: .init(appID: "shop", publicOrigin: try publicURL.map { try ServerOrigin(url: $0) }),
+            metrics: metrics
         ).add(to: router)
         APIKeyRoutes(keys: keys, users: users).add(to: router)
         APIKeyRoutes(keys: keys, users: users).addAdmin(to: router.group("admin"))
@@ -172,12 +187,21 @@ struct AuthFixture {
     }
 
     func call(
-        _ method: HTTPRequest.Method, _ path: String, _ body: JSON? = nil, token: String? = nil, from address: String = "10.0.0.1"
+        _ method: HTTPRequest.Method, _ path: String, _ body: JSON? = nil, token: String? = nil, from address: String = "10.0.0.1",
+        host: String? = "gateway:9090", forwarded: ForwardedOrigin = .none
     ) async throws -> (status: Int, json: JSON, headers: HTTPFields) {
-        var head = HTTPRequest(method: method, scheme: "http", authority: "gateway:9090", path: path)
+        try await call(method, path, text: body?.text ?? "", token: token, from: address, host: host, forwarded: forwarded)
+    }
+
+    func call(
+        _ method: HTTPRequest.Method, _ path: String, text body: String, token: String? = nil, from address: String = "10.0.0.1",
+        host: String? = "gateway:9090", forwarded: ForwardedOrigin = .none
+    ) async throws -> (status: Int, json: JSON, headers: HTTPFields) {
+        var head = HTTPRequest(method: method, scheme: "http", authority: host, path: path)
         if let token { head.headerFields[.authorization] = "Bearer \(token)" }
-        let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(string: body?.text ?? "")))
-        let response = try await responder.respond(to: request, context: TestContext(source: .init(address: address)))
+        let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(string: body)))
+        let context = TestContext(source: .init(address: address, forwarded: forwarded))
+        let response = try await responder.respond(to: request, context: context)
         let collector = Collector()
         try await response.body.write(collector)
         let text = collector.text
@@ -201,18 +225,21 @@ final class Shared<Value: Sendable>: Sendable {
     func append<Element>(_ element: Element) where Value == [Element] { value.withLock { $0.append(element) } }
 }
 
-struct TestContext: RequestContext, RemoteAddressRequestContext {
+struct TestContext: ForwardedContext {
     struct Source: RequestContextSource {
         var address: String
+        var forwarded: ForwardedOrigin
         var logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
     }
 
     var coreContext: CoreRequestContextStorage
     let remoteAddress: SocketAddress?
+    let forwardedOrigin: ForwardedOrigin
 
     init(source: Source) {
         coreContext = .init(source: source)
         remoteAddress = try? SocketAddress(ipAddress: source.address, port: 1)
+        forwardedOrigin = source.forwarded
     }
 }
 

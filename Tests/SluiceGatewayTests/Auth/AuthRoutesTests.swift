@@ -8,23 +8,6 @@ import Testing
 struct AuthRoutesTests {
     static let app = "/api/client/v2.0/app/shop"
 
-    @Test func `location tells where to go`() async throws {
-        let answer = try await AuthFixture().call(.get, "\(Self.app)/location")
-        #expect(answer.status == 200)
-        #expect(answer.json["hostname"] == "http://gateway:9090")
-        #expect(answer.json["ws_hostname"] == "ws://gateway:9090")
-        #expect(answer.json["sync_route"] == "ws://gateway:9090/sync")
-        let configured = try await AuthFixture(publicURL: "https://sync.example.com").call(.get, "\(Self.app)/location")
-        #expect(configured.json["ws_hostname"] == "wss://sync.example.com")
-    }
-
-    @Test func `another app is not found`() async throws {
-        for path in ["location", "auth/profile"] {
-            let answer = try await AuthFixture().call(.get, "/api/client/v2.0/app/other/\(path)")
-            #expect(answer.status == 404)
-        }
-    }
-
     @Test(arguments: ["oauth2-google", "custom-token", "nonsense"])
     func `a way to log in that the app does not have is refused by name`(provider: String) async throws {
         let login = try await AuthFixture().call(.post, "\(Self.app)/auth/providers/\(provider)/login", .object([]))
@@ -153,7 +136,7 @@ struct AuthRoutesTests {
         let fixture = try await AuthFixture()
         let login = try await fixture.call(.post, "\(Self.app)/auth/providers/anon-user/login", .object([]))
         let token = login.json["access_token"]?.string
-        #expect(try await fixture.call(.delete, "\(Self.app)/auth/delete", token: token).status == 204)
+        #expect(try await fixture.call(.delete, "/api/client/v2.0/auth/delete", token: token).status == 204)
         #expect(try await fixture.call(.get, "/api/client/v2.0/auth/profile", token: token).status == 401)
         #expect(fixture.changes.current == ["\(login.json["user_id"]?.string ?? "") deleted"])
     }

@@ -1,0 +1,56 @@
+import Hummingbird
+import HTTPTypes
+import SluiceCore
+import SluiceNet
+
+/// The routes of App Services' client API that the gateway does not implement.
+///
+/// They answer with the error name `NotCallable` and a text. A 404 would look to an app like a wrong address.
+struct NotOfferedRoutes: Sendable {
+    /// A function of App Services that the gateway does not have.
+    enum Function: Sendable {
+        case confirmation, passwordReset, linking, functions, push
+    }
+
+    /// The paths below a provider's own, all with POST.
+    static let emailPaths: [(path: String, function: Function)] = [
+        ("confirm", .confirmation), ("confirm/send", .confirmation), ("confirm/call", .confirmation), ("reset", .passwordReset),
+        ("reset/send", .passwordReset), ("reset/call", .passwordReset),
+    ]
+
+    let users: UserService
+    /// Throws if the path names another app.
+    let check: @Sendable (any RequestContext) throws -> Void
+
+    func add<Context: RequestContext>(to app: RouterGroup<Context>) {
+        for (path, function) in Self.emailPaths {
+            app.post("auth/providers/local-userpass/\(path)") { _, context -> Response in
+                try check(context)
+                try users.require(provider: "local-userpass")
+                throw Self.error(function)
+            }
+        }
+        let others: [(HTTPRequest.Method, String, Function)] = [
+            (.post, "functions/call", .functions), (.get, "functions/call", .functions),
+            (.put, "push/providers/:service/registration", .push), (.delete, "push/providers/:service/registration", .push),
+        ]
+        for (method, path, function) in others {
+            app.on(RouterPath(path), method: method) { _, context -> Response in
+                try check(context)
+                throw Self.error(function)
+            }
+        }
+    }
+
+    static func error(_ function: Function) -> ErrorResponse {
+        let (subject, fix) =
+            switch function {
+            case .confirmation: ("Confirming an e-mail address", "Leave it out: users are confirmed when they register.")
+            case .passwordReset: ("Resetting a password", "Ask the operator to delete the account, and register again.")
+            case .linking: ("Linking another identity to a user", "Log in with these credentials: that is a user of their own.")
+            case .functions: ("Calling functions", "Do this work in the app, or in a server of your own.")
+            case .push: ("Registering for push notifications", "Send notifications from a server of your own.")
+            }
+        return ErrorResponse(SluiceError(.badRequest, "\(subject) is not offered by this gateway.", fix: fix), name: "NotCallable")
+    }
+}
