@@ -54,6 +54,9 @@ extension RealmEmitter {
             case .replace(let before, let after):
                 try changeElement(cursor, at: index, from: before, to: after, size: size)
                 index += 1
+            case .move(let from, let to):
+                instructions.append(.arrayMove(path(cursor), from: index + from, to: index + to, priorSize: size))
+                index += abs(to - from) + 1
             case .erase:
                 instructions.append(.arrayErase(path(cursor), at: index, priorSize: size))
                 size -= 1
@@ -97,6 +100,8 @@ enum ListDifference {
         /// Elements that stay.
         case keep(Int)
         case replace(Value, Value)
+        /// Moves one of the next elements among them. Both indices count from the current one.
+        case move(from: Int, to: Int)
         case erase
         case insert(Value)
     }
@@ -110,8 +115,18 @@ enum ListDifference {
         let prefix = (0..<shorter).first { old[$0] != new[$0] } ?? shorter
         let suffix = (0..<shorter - prefix).first { old[old.count - 1 - $0] != new[new.count - 1 - $0] } ?? shorter - prefix
         var steps: [Step] = prefix > 0 ? [.keep(prefix)] : []
-        steps += middle(Array(old[prefix..<old.count - suffix]), Array(new[prefix..<new.count - suffix]))
+        let (before, after) = (Array(old[prefix..<old.count - suffix]), Array(new[prefix..<new.count - suffix]))
+        if let move = move(before, after) { steps.append(move) } else { steps += middle(before, after) }
         return steps
+    }
+
+    /// Returns the move of a single element from one end to the other, if that is the whole difference.
+    private static func move(_ old: [Value], _ new: [Value]) -> Step? {
+        guard old.count == new.count, old.count > 1 else { return nil }
+        let last = old.count - 1
+        if old[0] == new[last], old[1...].elementsEqual(new[..<last]) { return .move(from: 0, to: last) }
+        if old[last] == new[0], old[..<last].elementsEqual(new[1...]) { return .move(from: last, to: 0) }
+        return nil
     }
 
     private static func middle(_ old: [Value], _ new: [Value]) -> [Step] {

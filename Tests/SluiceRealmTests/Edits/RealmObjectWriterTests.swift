@@ -62,6 +62,16 @@ import Testing
                 == [.arrayInsert(path("tags"), at: 0, .value(.string("b")), priorSize: 1)])
     }
 
+    @Test func `an element that has moved alone is moved`() throws {
+        func moves(_ old: String, _ new: String) throws -> [RealmInstruction] {
+            func tags(_ text: String) -> [String: Value] { ["tags": .list(text.map { .string(String($0)) })] }
+            return try writer.update(key, from: tags(old), to: tags(new))
+        }
+        #expect(try moves("abcde", "acdbe") == [.arrayMove(path("tags"), from: 1, to: 3, priorSize: 5)])
+        #expect(try moves("abcde", "adbce") == [.arrayMove(path("tags"), from: 3, to: 1, priorSize: 5)])
+        #expect(try moves("ab", "ba") == [.arrayMove(path("tags"), from: 0, to: 1, priorSize: 2)])
+    }
+
     @Test func `sets, dictionaries and embedded objects change inside`() throws {
         let old: [String: Value] = [
             "scores": .list([.int(1), .int(2)]), "extra": .dictionary(["a": .double(1), "b": .double(2)]),
