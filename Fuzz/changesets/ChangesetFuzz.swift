@@ -1,0 +1,46 @@
+// Changesets of Realm's protocol under test by any bytes: they are read, written and read again. Nothing may crash or disagree with itself.
+// `make fuzz` runs it.
+
+import SluiceCore
+import SluiceRealm
+
+/// Reads a changeset. If it is valid, its instructions must read back from the bytes that they are written as.
+func run(_ bytes: [UInt8]) {
+    let instructions: [RealmInstruction]
+    do throws(SluiceError) {
+        instructions = try RealmChangesetReader.instructions(of: bytes)
+    } catch {
+        if error.code != .badChangeset || error.message.isEmpty { fatalError("an error of the reader: \(error)") }
+        return
+    }
+    do throws(SluiceError) {
+        let again = try RealmChangesetReader.instructions(of: try RealmChangesetWriter.bytes(of: instructions))
+        if again != instructions { fatalError("the changeset reads back as another one: \(instructions)") }
+    } catch { fatalError("a valid changeset is not written: \(error)") }
+}
+
+#if FUZZER
+    @c(LLVMFuzzerTestOneInput)
+    public func fuzzOneInput(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
+        run(Array(UnsafeBufferPointer(start: start, count: count)))
+        return 0
+    }
+#else
+    import Foundation
+
+    /// Runs every file of the directories given, without the fuzzer's instrumentation.
+    @main
+    enum Files {
+        static func main() throws {
+            var files = 0
+            for directory in CommandLine.arguments.dropFirst() {
+                for file in try FileManager.default.contentsOfDirectory(atPath: directory).sorted() {
+                    guard let bytes = FileManager.default.contents(atPath: directory + "/" + file) else { continue }
+                    run(Array(bytes))
+                    files += 1
+                }
+            }
+            print(files, "changesets, each as it should be")
+        }
+    }
+#endif
