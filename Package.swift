@@ -214,6 +214,14 @@ let package = Package(
             ],
             swiftSettings: common + server
         ),
+        // Realm's sync protocol: changesets, schemas, queries, and the session of an unmodified client.
+        .target(
+            name: "SluiceRealm",
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: common + server
+        ),
         .target(
             name: "SluiceReplica",
             dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "CSQLite", "CSluiceVFS"],
@@ -390,6 +398,9 @@ let package = Package(
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePorts", "SluiceEmbeddedLog",
                 "SluicePipeline",
             ]),
+        tests(
+            "SluiceRealm",
+            dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluiceRealm"]),
         // The other process in tests of files that several share, and the one that is killed.
         .executableTarget(
             name: "replica-writer", dependencies: ["SluiceCore", "SluiceReplica"], path: "Tests/Programs/ReplicaWriter",
