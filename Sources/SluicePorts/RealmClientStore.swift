@@ -1,0 +1,143 @@
+/// The identity of a client file in Realm's protocol. Both numbers are positive and fit 63 bits.
+package struct RealmFileIdent: Hashable, Sendable {
+    package var ident: UInt64
+    /// A secret of the file: the pair proves that the client is the one that received it.
+    package var salt: UInt64
+
+    package init(ident: UInt64, salt: UInt64) {
+        (self.ident, self.salt) = (ident, salt)
+    }
+}
+
+/// The progress of a client's uploads.
+package struct RealmUploadProgress: Hashable, Sendable {
+    /// The client's version up to which its changesets took effect.
+    package var clientVersion: UInt64
+    /// The server version that the client had integrated when it sent them.
+    package var serverVersion: UInt64
+
+    package init(clientVersion: UInt64 = 0, serverVersion: UInt64 = 0) {
+        (self.clientVersion, self.serverVersion) = (clientVersion, serverVersion)
+    }
+}
+
+/// An object whose write was rejected.
+package struct RealmRejectedUpdate: Hashable, Sendable {
+    package var reason: String
+    package var table: String
+    /// The primary key in the encoding of changesets, with a length-prefixed string.
+    package var key: [UInt8]
+
+    package init(reason: String, table: String, key: [UInt8]) {
+        (self.reason, self.table, self.key) = (reason, table, key)
+    }
+}
+
+/// The compensating write of one uploaded changeset.
+package struct RealmCompensation: Hashable, Sendable {
+    /// The version of the stream entry that puts the objects back.
+    package var serverVersion: UInt64
+    /// The version of the rejected changeset.
+    package var clientVersion: UInt64
+    package var rejected: [RealmRejectedUpdate]
+
+    package init(serverVersion: UInt64, clientVersion: UInt64, rejected: [RealmRejectedUpdate]) {
+        (self.serverVersion, self.clientVersion, self.rejected) = (serverVersion, clientVersion, rejected)
+    }
+}
+
+/// A changeset on its way to one client.
+package struct RealmStreamEntry: Hashable, Sendable {
+    package var serverVersion: UInt64
+    /// The version of the client that had taken effect when the entry was made. It never changes afterwards.
+    package var clientVersion: UInt64
+    /// Milliseconds since 2015-01-01, by the clock of the writer.
+    package var timestamp: UInt64
+    /// The file that made the change; 1 for the server. Never the receiving file.
+    package var origin: UInt64
+    package var changeset: [UInt8]
+    /// The time at which the entry was made, milliseconds since 1970.
+    package var created: Int64
+    package var compensation: RealmCompensation?
+
+    package init(
+        serverVersion: UInt64, clientVersion: UInt64, timestamp: UInt64, origin: UInt64, changeset: [UInt8], created: Int64,
+        compensation: RealmCompensation? = nil
+    ) {
+        (self.serverVersion, self.clientVersion, self.timestamp, self.origin) = (serverVersion, clientVersion, timestamp, origin)
+        (self.changeset, self.created, self.compensation) = (changeset, created, compensation)
+    }
+
+    /// The bytes that the entry counts for: its changeset, its compensating write and a share for the rest.
+    package var cost: Int {
+        let rejected = compensation?.rejected.reduce(0) { $0 + $1.reason.utf8.count + $1.table.utf8.count + $1.key.count } ?? 0
+        return 64 + changeset.count + rejected
+    }
+}
+
+/// The durable state of one client file beside its stream entries.
+package struct RealmClientRecord: Hashable, Sendable {
+    /// A complete view of the client.
+    package struct View: Hashable, Sendable {
+        package var queryVersion: UInt64
+        /// The server version of the bootstrap.
+        package var serverVersion: UInt64
+
+        package init(queryVersion: UInt64, serverVersion: UInt64) {
+            (self.queryVersion, self.serverVersion) = (queryVersion, serverVersion)
+        }
+    }
+
+    package var file: RealmFileIdent
+    package var upload = RealmUploadProgress()
+    /// The server version that the client has confirmed. Entries up to it are removed.
+    package var acknowledged: UInt64 = 0
+    /// The last view whose bootstrap was sent completely; nil before the first.
+    package var view: View?
+    /// The query version of a bootstrap that was begun and not completed.
+    package var building: UInt64?
+    /// `true` if entries were dropped that the client had not confirmed. The client must be reset.
+    package var isLost = false
+    /// Compensating writes whose entry was replaced by a bootstrap before the client confirmed it.
+    package var compensations: [RealmCompensation] = []
+
+    package init(file: RealmFileIdent) { self.file = file }
+}
+
+/// The stored state of a client file.
+package struct StoredRealmClient: Hashable, Sendable {
+    package var record: RealmClientRecord
+    /// In the order of their versions.
+    package var entries: [RealmStreamEntry]
+
+    package init(record: RealmClientRecord, entries: [RealmStreamEntry] = []) {
+        (self.record, self.entries) = (record, entries)
+    }
+}
+
+/// The store of client files that speak Realm's protocol.
+///
+/// Every call commits before it returns. A message to the client that depends on a call is sent only afterwards.
+package protocol RealmClientStore: Sendable {
+    /// Registers a new file for a user.
+    func allot(user: String) async throws -> RealmFileIdent
+    /// Returns the state of a file. Sessions of the file that were opened earlier may store nothing more.
+    /// - Throws: `badClientFile` for an unknown pair, `userMismatch` for the file of another user.
+    func open(_ file: RealmFileIdent, user: String) async throws -> StoredRealmClient
+    /// Appends entries to a file's stream, in the transaction that gives the change its server version.
+    /// - Throws: `badClientFile` for a file that is gone.
+    func append(_ entries: [RealmStreamEntry], to file: UInt64) async throws
+    /// Stores the progress of uploads, in the transaction that applies their changesets, and removes the entries that it confirms. Smaller
+    /// numbers than those stored change nothing.
+    func record(_ progress: RealmUploadProgress, of file: UInt64) async throws
+    /// Removes the entries up to a version that the client has confirmed.
+    func acknowledge(upTo serverVersion: UInt64, of file: UInt64) async throws
+    /// Records that a bootstrap is under way, before any change for its view is appended.
+    func beginBootstrap(queryVersion: UInt64, of file: UInt64) async throws
+    /// Records that the last message of a bootstrap may reach the client, and removes the entries that the bootstrap covers.
+    func completeBootstrap(_ view: RealmClientRecord.View, of file: UInt64) async throws
+    /// Records that the bootstrap under way was given up before any of its messages was sent.
+    func cancelBootstrap(of file: UInt64) async throws
+    /// Removes a file's entries. Its client is reset when it returns.
+    func lose(_ file: UInt64) async throws
+}

@@ -1,0 +1,66 @@
+package import SluicePorts
+
+/// One operation of a changeset for a client, as far as the client could refuse it.
+///
+/// The codec's instructions map to these cases. Keys are in the encoding of changesets, with a length-prefixed string. Operations on sets
+/// and dictionaries are updates.
+package enum OutgoingOperation: Hashable, Sendable {
+    /// An object, by its class and primary key.
+    package struct Object: Hashable, Sendable {
+        package var table: String
+        package var key: [UInt8]
+
+        package init(table: String, key: [UInt8]) {
+            (self.table, self.key) = (table, key)
+        }
+    }
+
+    /// A place in an object.
+    package struct Path: Hashable, Sendable {
+        package enum Element: Hashable, Sendable {
+            case index(UInt32)
+            /// A dictionary's key, or a property of an embedded object.
+            case key(String)
+        }
+
+        package var object: Object
+        package var property: String
+        /// Without the index of the operation itself.
+        package var elements: [Element]
+
+        package init(object: Object, property: String, elements: [Element] = []) {
+            (self.object, self.property, self.elements) = (object, property, elements)
+        }
+    }
+
+    /// The effect of a new value on a list at its place.
+    package enum Shape: Hashable, Sendable {
+        /// A list at the place, if any, is gone.
+        case value
+        /// A list at the place keeps its content; any other value becomes an empty list.
+        case list
+    }
+
+    case addTable(String)
+    case addColumn(table: String, name: String)
+    case eraseTable(String)
+    case eraseColumn(table: String, name: String)
+    case create(Object)
+    case erase(Object)
+    case update(Path, Shape)
+    case insert(Path, index: UInt32, size: UInt32)
+    case set(Path, index: UInt32)
+    case move(Path, from: UInt32, to: UInt32, size: UInt32)
+    case remove(Path, index: UInt32, size: UInt32)
+    case clear(Path)
+}
+
+/// A stream entry with the operations of its changeset.
+package struct OutgoingEntry: Hashable, Sendable {
+    package var entry: RealmStreamEntry
+    package var operations: [OutgoingOperation]
+
+    package init(entry: RealmStreamEntry, operations: [OutgoingOperation]) {
+        (self.entry, self.operations) = (entry, operations)
+    }
+}

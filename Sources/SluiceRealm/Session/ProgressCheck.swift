@@ -1,0 +1,89 @@
+package import SluiceCore
+package import SluicePorts
+
+/// The checks that a client makes on the progress of each DOWNLOAD. If one fails, the client stops syncing until its app restarts.
+package struct ProgressCheck: Hashable, Sendable {
+    /// The progress of the last message.
+    package private(set) var last: RealmProgress
+    /// The file ident of the client, which is never the origin of an entry.
+    package let file: UInt64
+    /// The number of entries of the bootstrap under way; nil between bootstraps.
+    package private(set) var bootstrapEntries: Int?
+    /// The query version of the last message.
+    package private(set) var queryVersion: UInt64
+    /// The highest version that the client is known to have made.
+    private var newestClientVersion: UInt64
+
+    /// The state after the client's IDENT.
+    package init(_ ident: RealmIdent, upload: RealmUploadProgress) {
+        file = ident.file.ident
+        queryVersion = ident.query.version
+        newestClientVersion = max(ident.download.clientVersion, upload.clientVersion)
+        last = RealmProgress(download: ident.download, latest: ident.latest, upload: RealmUploadProgress())
+    }
+
+    /// Records a version that the client has named in an UPLOAD.
+    package mutating func uploaded(_ clientVersion: UInt64) { newestClientVersion = max(newestClientVersion, clientVersion) }
+
+    /// Checks a DOWNLOAD as the client does, and records it.
+    /// - Throws: `internalError` with the number at fault.
+    package mutating func check(_ download: RealmDownload) throws(SluiceError) {
+        try checkProgress(download.progress)
+        try checkEntries(download)
+        switch download.batch {
+        case .steadyState:
+            guard bootstrapEntries == nil else { throw Self.defect("interrupts a bootstrap") }
+            guard download.queryVersion == queryVersion else { throw Self.defect("names query version \(download.queryVersion)") }
+        case .moreToCome, .lastInBatch:
+            guard download.queryVersion >= queryVersion else { throw Self.defect("returns to query version \(download.queryVersion)") }
+            // A newer query version discards the parts of an older one.
+            let before = download.queryVersion == queryVersion ? bootstrapEntries ?? 0 : 0
+            let entries = before + download.entries.count
+            // The client would never finish a bootstrap without an entry.
+            guard download.batch == .moreToCome || entries > 0 else { throw Self.defect("ends a bootstrap without an entry") }
+            queryVersion = download.queryVersion
+            bootstrapEntries = download.batch == .lastInBatch ? nil : entries
+        }
+        guard (0...1).contains(download.estimate) else { throw Self.defect("estimates a progress of \(download.estimate)") }
+        last = download.progress
+    }
+
+    private func checkProgress(_ next: RealmProgress) throws(SluiceError) {
+        let (download, upload) = (next.download, next.upload)
+        try Self.require(next.latest.version >= last.latest.version, "latest version \(next.latest.version) goes back")
+        try Self.require(download.serverVersion >= last.download.serverVersion, "server version \(download.serverVersion) goes back")
+        try Self.require(download.serverVersion <= next.latest.version, "server version \(download.serverVersion) beyond the latest")
+        try Self.require(download.clientVersion >= last.download.clientVersion, "client version \(download.clientVersion) goes back")
+        try Self.require(upload.clientVersion >= last.upload.clientVersion, "acknowledged version \(upload.clientVersion) goes back")
+        try Self.require(upload.clientVersion <= newestClientVersion, "acknowledged version \(upload.clientVersion) was never sent")
+        try Self.require(download.clientVersion <= upload.clientVersion, "client version \(download.clientVersion) beyond the upload")
+        try Self.require(upload.serverVersion >= last.upload.serverVersion, "confirmed version \(upload.serverVersion) goes back")
+        try Self.require(
+            download.serverVersion >= upload.serverVersion, "confirmed version \(upload.serverVersion) beyond the download")
+    }
+
+    private static func require(_ holds: Bool, _ problem: @autoclosure () -> String) throws(SluiceError) {
+        if !holds { throw defect("has wrong progress: \(problem())") }
+    }
+
+    private func checkEntries(_ download: RealmDownload) throws(SluiceError) {
+        let header = download.progress.download
+        var (server, client) = (UInt64(1), last.download.clientVersion)
+        for entry in download.entries {
+            guard entry.serverVersion >= server, entry.serverVersion <= header.serverVersion else {
+                throw Self.defect("has an entry of version \(entry.serverVersion) outside of \(server)...\(header.serverVersion)")
+            }
+            guard entry.clientVersion >= client, entry.clientVersion <= header.clientVersion else {
+                throw Self.defect("has an entry of client version \(entry.clientVersion) outside of \(client)...\(header.clientVersion)")
+            }
+            guard entry.origin > 0, entry.origin != file else { throw Self.defect("has an entry of origin \(entry.origin)") }
+            (server, client) = (entry.serverVersion, entry.clientVersion)
+        }
+    }
+
+    private static func defect(_ problem: String) -> SluiceError {
+        SluiceError(
+            .internalError, "A message for a client \(problem).",
+            fix: "Report this defect. The client replaces its file and continues.")
+    }
+}

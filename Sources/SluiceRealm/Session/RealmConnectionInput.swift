@@ -1,0 +1,140 @@
+package import SluiceCore
+package import SluicePorts
+
+/// A session of a connection. The generation tells it from an earlier session with the client's same number.
+package struct RealmSessionID: Hashable, Sendable {
+    package var session: UInt64
+    package var generation: UInt64
+
+    package init(session: UInt64, generation: UInt64) {
+        (self.session, self.generation) = (session, generation)
+    }
+}
+
+/// The state of a client file in memory. A session owns it from `opened` to `release`.
+package struct RealmClientState: Hashable, Sendable {
+    package var stream: ClientStream
+    package var model: ClientModel
+
+    package init(stream: ClientStream, model: ClientModel) {
+        (self.stream, self.model) = (stream, model)
+    }
+}
+
+/// One message of a bootstrap.
+package struct RealmBootstrapPart: Hashable, Sendable {
+    package var queryVersion: UInt64
+    /// The server version of the view, the same in all parts.
+    package var serverVersion: UInt64
+    /// The version of the client that had taken effect at that server version.
+    package var clientVersion: UInt64
+    package var entries: [OutgoingEntry]
+    /// The share of the bootstrap that the client has after this part.
+    package var estimate: Double
+    package var isLast: Bool
+
+    package init(
+        queryVersion: UInt64, serverVersion: UInt64, clientVersion: UInt64, entries: [OutgoingEntry], estimate: Double = 1,
+        isLast: Bool = true
+    ) {
+        (self.queryVersion, self.serverVersion, self.clientVersion) = (queryVersion, serverVersion, clientVersion)
+        (self.entries, self.estimate, self.isLast) = (entries, estimate, isLast)
+    }
+}
+
+/// The result of an upload.
+package struct RealmIntegratedUpload: Hashable, Sendable {
+    /// The progress version of the upload.
+    package var clientVersion: UInt64
+    /// The server version after it. The stream has every entry for the client up to it.
+    package var serverVersion: UInt64
+    /// The operations of the client that took effect.
+    package var operations: [OutgoingOperation]
+
+    package init(clientVersion: UInt64, serverVersion: UInt64, operations: [OutgoingOperation] = []) {
+        (self.clientVersion, self.serverVersion, self.operations) = (clientVersion, serverVersion, operations)
+    }
+}
+
+/// The events that the connection machine handles.
+package enum RealmConnectionInput: Hashable, Sendable {
+    case received(RealmClientMessage)
+    /// A message could not be decoded.
+    case malformed(SluiceError)
+    /// The answer to `allotFile`.
+    case allotted(RealmSessionID, RealmFileIdent)
+    /// The answer to `openFile`, with the newest version of the server.
+    case opened(RealmSessionID, RealmClientState, newest: UInt64)
+    /// Changesets for the client, in the order of their versions and stored already.
+    case append(RealmSessionID, [OutgoingEntry])
+    /// The stream has every entry for the client up to this version.
+    case advanced(RealmSessionID, UInt64)
+    /// The next part of the bootstrap that `buildView` asked for.
+    case bootstrap(RealmSessionID, RealmBootstrapPart)
+    /// A query of the set is not valid. It comes before any part of the bootstrap.
+    case queryFailed(RealmSessionID, queryVersion: UInt64, String)
+    /// The user's permissions changed: the view must be built again.
+    case permissionsChanged(RealmSessionID)
+    /// The answer to `integrate`, in the order of the actions.
+    case integrated(RealmSessionID, RealmIntegratedUpload)
+    /// The answer to `catchUp`.
+    case caughtUp(RealmSessionID, request: UInt64)
+    /// The session cannot continue.
+    case failed(RealmSessionID, SluiceError)
+    /// Another connection opened the session's file.
+    case replaced(RealmSessionID)
+    case tokenExpired
+    /// The user is disabled or deleted.
+    case userDisabled
+    case shutDown
+    case disconnected
+}
+
+/// A view to build.
+package struct RealmViewRequest: Hashable, Sendable {
+    package var query: RealmQuerySet
+    /// `true` if the bootstrap must erase everything that the file may hold; `false` if the difference to the last complete view suffices.
+    package var isFull: Bool
+    /// `true` if the bootstrap must begin with the schema, because the file may have none.
+    package var hasSchema: Bool
+
+    package init(query: RealmQuerySet, isFull: Bool, hasSchema: Bool) {
+        (self.query, self.isFull, self.hasSchema) = (query, isFull, hasSchema)
+    }
+}
+
+/// A change of a file's durable record.
+package enum RealmRecordChange: Hashable, Sendable {
+    case acknowledge(UInt64)
+    case beginBootstrap(queryVersion: UInt64)
+    case cancelBootstrap
+    case completeBootstrap(RealmClientRecord.View)
+    case lose
+}
+
+/// The effects that the caller performs, in order. A `send` waits until the `store` actions before it are durable.
+package enum RealmConnectionAction: Hashable, Sendable {
+    /// Registers a new file. Answered by `allotted`.
+    case allotFile(RealmSessionID)
+    /// Loads the state of a file. Answered by `opened`, or by `failed` for an unknown pair.
+    case openFile(RealmSessionID, RealmIdent)
+    case store(RealmSessionID, RealmRecordChange)
+    /// Builds a view. Answered by `bootstrap` or `queryFailed`. Entries for the last complete view continue until the first part.
+    case buildView(RealmSessionID, RealmViewRequest)
+    /// The bootstrap of this query version ends without its last part: it was superseded.
+    case superseded(RealmSessionID, queryVersion: UInt64)
+    /// Applies the changesets that are new and stores the progress, in one transaction. Answered by `integrated`, also without changesets.
+    case integrate(RealmSessionID, RealmUpload)
+    /// Asks for an answer once every change up to now has been appended. Answered by `caughtUp`.
+    case catchUp(RealmSessionID, request: UInt64)
+    case send(RealmServerMessage)
+    /// The client could not apply a message.
+    case report(RealmSessionID, RealmClientReport)
+    /// The server was about to send a message that would have stopped the client. It is counted.
+    case defect(RealmSessionID, SluiceError)
+    /// The session is over. The state is nil if it was not opened or is no longer usable.
+    case release(RealmSessionID, RealmClientState?)
+    case pauseReading
+    case resumeReading
+    case close(RealmCloseCode, String)
+}

@@ -1,0 +1,45 @@
+import SluiceCore
+import SluiceRealm
+import Testing
+
+@Suite struct `The sub-protocol` {
+    private static func refusal(_ offered: [String]) -> RealmUpgradeRefusal? {
+        do {
+            _ = try RealmProtocol.negotiate(offered)
+            return nil
+        } catch { return error }
+    }
+
+    @Test func `is the newest that both sides have`() throws {
+        let all = (2...14).reversed().map { "com.mongodb.realm-query-sync#\($0)" }
+        #expect(try RealmProtocol.negotiate(all) == RealmSubprotocol(version: 14, name: all[0]))
+        #expect(try RealmProtocol.negotiate(Array(all.suffix(3))).version == 4)
+        let mixed = ["chat", "com.mongodb.realm-query-sync#15", "com.mongodb.realm-query-sync#2", "com.mongodb.realm-sync#14"]
+        #expect(try RealmProtocol.negotiate(mixed).name == "com.mongodb.realm-query-sync#2")
+    }
+
+    @Test(arguments: ["#1", "#15", "#", "#+3", "#03", "#3 ", "#14#14", "#99999999999999999999", ""])
+    func `is refused with a status, not accepted, if it is another one`(suffix: String) {
+        let refusal = Self.refusal(["com.mongodb.realm-query-sync\(suffix)"])
+        #expect(refusal?.status == 400)
+        #expect(refusal?.error.code == .wrongProtocolVersion)
+    }
+
+    @Test func `of partition-based sync is refused by name`() throws {
+        let refusal = try #require(Self.refusal(["com.mongodb.realm-sync#14", "com.mongodb.realm-sync#13"]))
+        #expect(refusal.status == 400)
+        #expect(refusal.error.message.contains("partition-based"))
+        #expect(Self.refusal([])?.error.message.contains("partition-based") == false)
+    }
+
+    @Test func `is refused with the status that makes the client do the right thing`() {
+        let statuses: [(ErrorCode, Int)] = [
+            (.tokenExpired, 401), (.badAuthentication, 401), (.userDisabled, 403), (.tooManyConnections, 503), (.internalError, 503),
+        ]
+        for (code, status) in statuses { #expect(RealmUpgradeRefusal(SluiceError(code, "")).status == status, "\(code)") }
+    }
+
+    @Test func `closes with no code after which a client stays closed`() {
+        #expect(RealmCloseCode.allCases.map(\.rawValue) == [1009, 1011, 4001, 4002, 4003])
+    }
+}
