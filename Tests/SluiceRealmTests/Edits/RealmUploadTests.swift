@@ -83,9 +83,25 @@ import Testing
 
     private struct KnownTags: RealmListSource {
         let elements: [ElementRef]
+        var list = "tags"
         func elements(of object: ObjectKey, property: String, path: [EditStep]) -> [ElementRef]? {
-            property == "tags" && path.isEmpty ? elements : nil
+            property == list && path.isEmpty ? elements : nil
         }
+    }
+
+    @Test func `a mixed value that becomes another container has no known elements`() throws {
+        let source = KnownTags(elements: [.listed(0, ValueHash(.string("a")))], list: "any")
+        let found = try RealmUpload.changes(
+            of: [
+                .arrayInsert(path("any"), at: 1, .value(.int(1)), priorSize: 1), .update(path("any"), .container(.dictionary)),
+                .update(path("any"), .container(.list)), .arrayInsert(path("any"), at: 0, .value(.int(2)), priorSize: 0),
+            ], schema: RandomObject.schema, lists: source, version: 1)
+        #expect(
+            found == [
+                change(
+                    .set, Edit("any", .insert(.int(1), after: source.elements[0], tag: Self.tag)), Edit("any", .become(.dictionary)),
+                    Edit("any", .become(.list)), Edit("any", .insert(.int(2), after: nil, tag: Self.tag + 1), priorSize: 0))
+            ])
     }
 
     @Test func `a cleared list is known, and a created object's is not asked for`() throws {
