@@ -235,6 +235,38 @@ import Testing
         }
     }
 
+    @Test(arguments: seeds(20)) func `any instructions are changes that merge, or a named error`(seed: UInt64) throws {
+        let codes: Set<ErrorCode> = [.badChangeset, .unknownType, .unknownProperty, .wrongValueType]
+        var random = RandomInstruction(seed: seed)
+        random.names =
+            ["Task", "Task", "Task", "Person", "Place"] + RandomObject.task.properties.map(\.name) + ["x", "marks", "spot", "a"]
+        random.keys = [.int(1)]
+        random.indices = [0, 0, 1, 2, 3]
+        let known = KnownTags(elements: (0..<3).map { .listed($0, ValueHash(.int(0))) })
+        var merged = 0
+        for round in 0..<rounds(2_000, soak: 40_000) {
+            var state = ObjectState()
+            do {
+                let instructions = (0..<3).map { _ in random.next() }
+                // The source is asked only for lists of objects that the changeset does not create.
+                let changes =
+                    round.isMultiple(of: 2)
+                    ? try RealmUpload.changes(of: instructions, schema: RandomObject.schema, lists: known, version: .max)
+                    : try RealmUpload.changes(
+                        of: [.createObject(Self.key)] + instructions, schema: RandomObject.schema, lists: UnknownLists(), version: 1)
+                let context = WriteContext(
+                    stamp: WriteStamp(time: .zero, client: ClientID(rawValue: 7)), base: .zero, now: LSN(rawValue: 1))
+                for change in changes where change.object == Self.key {
+                    try Merge.apply(change, by: context, to: &state, type: RandomObject.task)
+                }
+                merged += 1
+            } catch {
+                #expect(codes.contains(error.code), "seed \(seed): \(error)")
+            }
+        }
+        #expect(merged > 0, "seed \(seed)")
+    }
+
     /// Moves elements of the model's tags, as instructions at the end.
     private func move(_ model: inout RealmModel, _ instructions: inout [RealmInstruction], _ random: inout SplitMix64) throws {
         guard case .list(let tags)? = model.objects[Self.key]?["tags"], tags.count > 1 else { return }
