@@ -109,7 +109,9 @@ enum ListDifference {
     /// The most cells of the table of common subsequences. Larger differences replace element by element.
     private static let mostCells = 1 << 18
 
-    /// Returns the steps. Where elements are removed and inserted at one place, they are replaced instead. O(n + m), and at most `mostCells`.
+    /// Returns the steps. Where elements are removed and inserted at one place, they are replaced instead.
+    ///
+    /// O(n + m), and at most `mostCells` comparisons of the parts that differ.
     static func steps(from old: [Value], to new: [Value]) -> [Step] {
         let shorter = min(old.count, new.count)
         let prefix = (0..<shorter).first { old[$0] != new[$0] } ?? shorter

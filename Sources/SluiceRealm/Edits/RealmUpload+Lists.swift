@@ -200,6 +200,7 @@ extension RealmUpload {
             edit(element, .set(value), priorSize: list.unchecked)
         case .container(let container):
             try check(container, element)
+            if element.place.isMixed { replace(element) }
             edit(element, .become(container), priorSize: list.unchecked)
             makeCollections(element)
         case .erased: throw SluiceError(.badChangeset, "A change removes element \(index) of '\(element.holder.name)' as a key.")

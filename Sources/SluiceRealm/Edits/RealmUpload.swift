@@ -147,6 +147,8 @@ package struct RealmUpload<Lists: RealmListSource> {
             change(target.object) { $0.set(value, target.property.name, isDefault: isDefault) }
         case .container(let container):
             try check(container, target)
+            // A mixed value of another kind loses its content. Which kind the client saw is not known here.
+            if target.place.isMixed { replace(target) }
             edit(target, .become(container))
             makeCollections(target)
         case .erased:

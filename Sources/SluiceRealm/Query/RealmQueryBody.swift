@@ -74,10 +74,8 @@ extension RealmQueryBody.Text {
     package func query() throws(SluiceError) -> Query {
         do throws(SluiceError) { return try Query.parse(text) } catch {
             guard let suffix = QuerySuffixSearch.first(in: text) else { throw error }
-            throw SluiceError(
-                suffix.code,
-                "Invalid query: unsupported query for table \"\(RealmQueryBody.excerpt(type))\": \(suffix.word) is not allowed in a subscription"
-            )
+            let table = "unsupported query for table \"\(RealmQueryBody.excerpt(type))\""
+            throw SluiceError(suffix.code, "Invalid query: \(table): \(suffix.word) is not allowed in a subscription")
         }
     }
 }

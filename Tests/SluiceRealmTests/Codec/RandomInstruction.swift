@@ -6,6 +6,11 @@ import TestSupport
 /// Instructions that follow from a seed, extremes included.
 struct RandomInstruction {
     var random: SplitMix64
+    /// Few names, so that strings are referred to more than once.
+    var names = ["", "a", "_id", "Task", "水", "e\u{301}", "é", "a\0"]
+    /// The keys of objects. Empty for any.
+    var keys: [Value] = []
+    var indices = [0, 1, 2, 63, 64, 300, Int(UInt32.max)]
 
     init(seed: UInt64) { random = SplitMix64(seed: seed) }
 
@@ -53,7 +58,8 @@ struct RandomInstruction {
     private mutating func object() -> ObjectKey { ObjectKey(type: name(), key: key()) }
 
     private mutating func key() -> Value {
-        switch random.below(5) {
+        if !keys.isEmpty { return random.pick(keys) }
+        return switch random.below(5) {
         case 0: .null
         case 1: .int(random.pick([.min, -64, -1, 0, 63, 64, .max]))
         case 2: .string(name())
@@ -78,7 +84,6 @@ struct RandomInstruction {
         }
     }
 
-    /// Few names, so that strings are referred to more than once.
-    private mutating func name() -> String { random.pick(["", "a", "_id", "Task", "水", "e\u{301}", "é", "a\0"]) }
-    private mutating func index() -> Int { random.pick([0, 1, 2, 63, 64, 300, Int(UInt32.max)]) }
+    private mutating func name() -> String { random.pick(names) }
+    private mutating func index() -> Int { random.pick(indices) }
 }

@@ -83,9 +83,25 @@ import Testing
 
     private struct KnownTags: RealmListSource {
         let elements: [ElementRef]
+        var list = "tags"
         func elements(of object: ObjectKey, property: String, path: [EditStep]) -> [ElementRef]? {
-            property == "tags" && path.isEmpty ? elements : nil
+            property == list && path.isEmpty ? elements : nil
         }
+    }
+
+    @Test func `a mixed value that becomes another container has no known elements`() throws {
+        let source = KnownTags(elements: [.listed(0, ValueHash(.string("a")))], list: "any")
+        let found = try RealmUpload.changes(
+            of: [
+                .arrayInsert(path("any"), at: 1, .value(.int(1)), priorSize: 1), .update(path("any"), .container(.dictionary)),
+                .update(path("any"), .container(.list)), .arrayInsert(path("any"), at: 0, .value(.int(2)), priorSize: 0),
+            ], schema: RandomObject.schema, lists: source, version: 1)
+        #expect(
+            found == [
+                change(
+                    .set, Edit("any", .insert(.int(1), after: source.elements[0], tag: Self.tag)), Edit("any", .become(.dictionary)),
+                    Edit("any", .become(.list)), Edit("any", .insert(.int(2), after: nil, tag: Self.tag + 1), priorSize: 0))
+            ])
     }
 
     @Test func `a cleared list is known, and a created object's is not asked for`() throws {
@@ -217,6 +233,38 @@ import Testing
                 instructions = try writer.update(Self.key, from: expected, to: random.changed(expected))
             }
         }
+    }
+
+    @Test(arguments: seeds(20)) func `any instructions are changes that merge, or a named error`(seed: UInt64) throws {
+        let codes: Set<ErrorCode> = [.badChangeset, .unknownType, .unknownProperty, .wrongValueType]
+        var random = RandomInstruction(seed: seed)
+        random.names =
+            ["Task", "Task", "Task", "Person", "Place"] + RandomObject.task.properties.map(\.name) + ["x", "marks", "spot", "a"]
+        random.keys = [.int(1)]
+        random.indices = [0, 0, 1, 2, 3]
+        let known = KnownTags(elements: (0..<3).map { .listed($0, ValueHash(.int(0))) })
+        var merged = 0
+        for round in 0..<rounds(2_000, soak: 40_000) {
+            var state = ObjectState()
+            do {
+                let instructions = (0..<3).map { _ in random.next() }
+                // The source is asked only for lists of objects that the changeset does not create.
+                let changes =
+                    round.isMultiple(of: 2)
+                    ? try RealmUpload.changes(of: instructions, schema: RandomObject.schema, lists: known, version: .max)
+                    : try RealmUpload.changes(
+                        of: [.createObject(Self.key)] + instructions, schema: RandomObject.schema, lists: UnknownLists(), version: 1)
+                let context = WriteContext(
+                    stamp: WriteStamp(time: .zero, client: ClientID(rawValue: 7)), base: .zero, now: LSN(rawValue: 1))
+                for change in changes where change.object == Self.key {
+                    try Merge.apply(change, by: context, to: &state, type: RandomObject.task)
+                }
+                merged += 1
+            } catch {
+                #expect(codes.contains(error.code), "seed \(seed): \(error)")
+            }
+        }
+        #expect(merged > 0, "seed \(seed)")
     }
 
     /// Moves elements of the model's tags, as instructions at the end.
