@@ -6,7 +6,7 @@ struct RealmListPlace: Hashable {
     var property: String
     var path: [EditStep]
 
-    init<Lists>(_ target: RealmUpload<Lists>.Target) {
+    init<Lists>(_ target: RealmEditTranslator<Lists>.Target) {
         object = target.object
         property = target.property.name
         path = target.path
@@ -64,7 +64,7 @@ struct RealmListNames {
     }
 }
 
-extension RealmUpload {
+extension RealmEditTranslator {
     /// Forgets the lists that a new value of the place removes.
     mutating func replace(_ target: Target) {
         let place = target.place

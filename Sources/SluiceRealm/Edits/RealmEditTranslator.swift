@@ -18,7 +18,7 @@ package struct UnknownLists: RealmListSource {
 ///
 /// Values are checked against the app's schema. Permissions, views and conflicts are not: they belong to the merge and the write check.
 /// `ObjectChange.seen` stays empty.
-package struct RealmUpload<Lists: RealmListSource> {
+package struct RealmEditTranslator<Lists: RealmListSource> {
     let typing: RealmTyping
     let lists: Lists
     /// The changes so far, in the order in which they began.
@@ -45,7 +45,7 @@ package struct RealmUpload<Lists: RealmListSource> {
     package static func changes(
         of instructions: some Sequence<RealmInstruction>, schema: Schema, lists: Lists, version: UInt64
     ) throws(SluiceError) -> [ObjectChange] {
-        var upload = RealmUpload(schema: schema, lists: lists, version: version)
+        var upload = RealmEditTranslator(schema: schema, lists: lists, version: version)
         for instruction in instructions { try upload.apply(instruction) }
         return upload.changes
     }

@@ -10,7 +10,7 @@ import Testing
     private func path(_ field: String, _ steps: RealmStep...) -> RealmPath { RealmPath(Self.key, field, steps) }
 
     private func changes(_ instructions: RealmInstruction..., version: UInt64 = 1) throws(SluiceError) -> [ObjectChange] {
-        try RealmUpload.changes(of: instructions, schema: RandomObject.schema, lists: UnknownLists(), version: version)
+        try RealmEditTranslator.changes(of: instructions, schema: RandomObject.schema, lists: UnknownLists(), version: version)
     }
 
     private func change(_ kind: ObjectChange.Kind, _ edits: Edit...) -> ObjectChange {
@@ -67,7 +67,7 @@ import Testing
     @Test func `the elements of a known list have their names`() throws {
         let (a, b) = (ElementRef.listed(0, ValueHash(.string("a"))), ElementRef.listed(1, ValueHash(.string("b"))))
         let x = ElementRef.own(Self.tag, index: 1, ValueHash(.string("x")))
-        let found = try RealmUpload.changes(
+        let found = try RealmEditTranslator.changes(
             of: [
                 .arrayInsert(path("tags"), at: 1, .value(.string("x")), priorSize: 2), .arrayErase(path("tags"), at: 0, priorSize: 3),
                 .arrayMove(path("tags"), from: 1, to: 0, priorSize: 2),
@@ -91,7 +91,7 @@ import Testing
 
     @Test func `a mixed value that becomes another container has no known elements`() throws {
         let source = KnownTags(elements: [.listed(0, ValueHash(.string("a")))], list: "any")
-        let found = try RealmUpload.changes(
+        let found = try RealmEditTranslator.changes(
             of: [
                 .arrayInsert(path("any"), at: 1, .value(.int(1)), priorSize: 1), .update(path("any"), .container(.dictionary)),
                 .update(path("any"), .container(.list)), .arrayInsert(path("any"), at: 0, .value(.int(2)), priorSize: 0),
@@ -107,7 +107,7 @@ import Testing
     @Test func `a cleared list is known, and a created object's is not asked for`() throws {
         let source = KnownTags(elements: [.listed(0, ValueHash(.string("a")))])
         func edits(_ instructions: RealmInstruction...) throws -> [Edit] {
-            try RealmUpload.changes(of: instructions, schema: RandomObject.schema, lists: source, version: 1).last?.edits ?? []
+            try RealmEditTranslator.changes(of: instructions, schema: RandomObject.schema, lists: source, version: 1).last?.edits ?? []
         }
         let x = ElementRef.own(Self.tag, index: 0, ValueHash(.string("x")))
         #expect(
@@ -198,7 +198,7 @@ import Testing
 
     @Test func `a known list of another size is a contradiction`() {
         let error = #expect(throws: SluiceError.self) {
-            try RealmUpload.changes(
+            try RealmEditTranslator.changes(
                 of: [.arrayErase(path("tags"), at: 0, priorSize: 3)], schema: RandomObject.schema, lists: KnownTags(elements: [.seen(0)]),
                 version: 1)
         }
@@ -219,7 +219,7 @@ import Testing
             for version in 1...4 as ClosedRange<UInt64> {
                 try model.apply(instructions)
                 try move(&model, &instructions, &random.random)
-                let changes = try RealmUpload.changes(
+                let changes = try RealmEditTranslator.changes(
                     of: instructions, schema: RandomObject.schema, lists: UnknownLists(), version: version)
                 let context = WriteContext(
                     stamp: WriteStamp(time: HybridTime(milliseconds: Int64(version)), client: ClientID(rawValue: 7)), base: .zero,
@@ -251,8 +251,8 @@ import Testing
                 // The source is asked only for lists of objects that the changeset does not create.
                 let changes =
                     round.isMultiple(of: 2)
-                    ? try RealmUpload.changes(of: instructions, schema: RandomObject.schema, lists: known, version: .max)
-                    : try RealmUpload.changes(
+                    ? try RealmEditTranslator.changes(of: instructions, schema: RandomObject.schema, lists: known, version: .max)
+                    : try RealmEditTranslator.changes(
                         of: [.createObject(Self.key)] + instructions, schema: RandomObject.schema, lists: UnknownLists(), version: 1)
                 let context = WriteContext(
                     stamp: WriteStamp(time: .zero, client: ClientID(rawValue: 7)), base: .zero, now: LSN(rawValue: 1))
