@@ -67,7 +67,7 @@ struct WalkClient {
         }
         sentChangeset = newest
         let progress = RealmUploadProgress(clientVersion: newest, serverVersion: stored.download.serverVersion)
-        return [.upload(RealmUpload(session: 1, progress: progress, entries: entries))]
+        return [.upload(RealmUploadMessage(session: 1, progress: progress, entries: entries))]
     }
 
     mutating func subscribe() -> [RealmClientMessage] {
