@@ -94,7 +94,7 @@ package struct RealmUploadEntry: Hashable, Sendable {
 }
 
 /// Changesets of a client and the progress of its uploads and downloads. An upload without changesets reports progress alone.
-package struct RealmUpload: Hashable, Sendable {
+package struct RealmUploadMessage: Hashable, Sendable {
     package var session: UInt64
     package var progress: RealmUploadProgress
     /// Unused by the server.
@@ -137,7 +137,7 @@ package enum RealmClientMessage: Hashable, Sendable {
     case bind(RealmBind)
     case ident(RealmIdent)
     case query(session: UInt64, RealmQuerySet)
-    case upload(RealmUpload)
+    case upload(RealmUploadMessage)
     case mark(session: UInt64, request: UInt64)
     case unbind(session: UInt64)
     /// Times in milliseconds: a monotonic clock, and the last round trip.

@@ -104,8 +104,8 @@ extension RealmCodec {
         return RealmQuerySet(version: version, queries: queries)
     }
 
-    private func upload(_ reader: inout TokenReader) throws(SluiceError) -> RealmUpload {
-        var upload = RealmUpload(session: try reader.number("session_ident"), progress: RealmUploadProgress())
+    private func upload(_ reader: inout TokenReader) throws(SluiceError) -> RealmUploadMessage {
+        var upload = RealmUploadMessage(session: try reader.number("session_ident"), progress: RealmUploadProgress())
         upload.entries = try entries(&reader) { (reader: inout TokenReader) throws(SluiceError) in
             RealmUploadEntry(
                 clientVersion: try reader.number("client_version"), serverVersion: try reader.number("server_version"),
@@ -173,7 +173,7 @@ extension RealmCodec {
         return TokenWriter("ident", fields, body: body).bytes
     }
 
-    private func encode(_ upload: RealmUpload) throws(SluiceError) -> [UInt8] {
+    private func encode(_ upload: RealmUploadMessage) throws(SluiceError) -> [UInt8] {
         var content = TokenWriter()
         for entry in upload.entries {
             let fields = [entry.clientVersion, entry.serverVersion, entry.timestamp, entry.origin, UInt64(entry.changeset.count)]

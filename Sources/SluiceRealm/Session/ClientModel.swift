@@ -8,7 +8,7 @@ package import SluiceCore
 /// The model describes the client at the end of its stream, with its own changesets up to the acknowledged one. An entry is checked once,
 /// when it enters the stream.
 ///
-/// Memory is about 32 bytes an object: a hash of 64 bits stands for class and key, and lengths are kept for lists that are not empty. Two
+/// Memory is about 50 bytes an object: a hash of 64 bits stands for class and key, and lengths are kept for lists that are not empty. Two
 /// objects with one hash hide a mistake and never cause one. Beyond `maximumObjects` the model forgets all objects and checks schema
 /// changes alone.
 ///

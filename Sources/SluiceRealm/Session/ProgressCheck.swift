@@ -7,12 +7,17 @@ package struct ProgressCheck: Hashable, Sendable {
     package private(set) var last: RealmProgress
     /// The file ident of the client, which is never the origin of an entry.
     package let file: UInt64
-    /// The number of entries of the bootstrap under way; nil between bootstraps.
-    package private(set) var bootstrapEntries: Int?
-    /// The query version of the last message.
+    /// The query version of the last complete view.
     package private(set) var queryVersion: UInt64
+    /// The parts of a bootstrap that the client has; nil between bootstraps.
+    private var parts: Parts?
     /// The highest version that the client is known to have made.
     private var newestClientVersion: UInt64
+
+    private struct Parts: Hashable, Sendable {
+        var queryVersion: UInt64
+        var entries: Int
+    }
 
     /// The state after the client's IDENT.
     package init(_ ident: RealmIdent, upload: RealmUploadProgress) {
@@ -32,17 +37,21 @@ package struct ProgressCheck: Hashable, Sendable {
         try checkEntries(download)
         switch download.batch {
         case .steadyState:
-            guard bootstrapEntries == nil else { throw Self.defect("interrupts a bootstrap") }
+            guard parts == nil else { throw Self.defect("interrupts a bootstrap") }
             guard download.queryVersion == queryVersion else { throw Self.defect("names query version \(download.queryVersion)") }
         case .moreToCome, .lastInBatch:
             guard download.queryVersion >= queryVersion else { throw Self.defect("returns to query version \(download.queryVersion)") }
-            // A newer query version discards the parts of an older one.
-            let before = download.queryVersion == queryVersion ? bootstrapEntries ?? 0 : 0
+            // Parts of another query version are discarded.
+            let before = parts?.queryVersion == download.queryVersion ? parts?.entries ?? 0 : 0
             let entries = before + download.entries.count
-            // The client would never finish a bootstrap without an entry.
-            guard download.batch == .moreToCome || entries > 0 else { throw Self.defect("ends a bootstrap without an entry") }
-            queryVersion = download.queryVersion
-            bootstrapEntries = download.batch == .lastInBatch ? nil : entries
+            if download.batch == .moreToCome {
+                parts = Parts(queryVersion: download.queryVersion, entries: entries)
+            } else {
+                // The client would never finish a bootstrap without an entry.
+                guard entries > 0 else { throw Self.defect("ends a bootstrap without an entry") }
+                queryVersion = download.queryVersion
+                parts = nil
+            }
         }
         guard (0...1).contains(download.estimate) else { throw Self.defect("estimates a progress of \(download.estimate)") }
         last = download.progress

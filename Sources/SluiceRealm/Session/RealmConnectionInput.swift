@@ -124,7 +124,7 @@ package enum RealmConnectionAction: Hashable, Sendable {
     /// The bootstrap of this query version ends without its last part: it was superseded.
     case superseded(RealmSessionID, queryVersion: UInt64)
     /// Applies the changesets that are new and stores the progress, in one transaction. Answered by `integrated`, also without changesets.
-    case integrate(RealmSessionID, RealmUpload)
+    case integrate(RealmSessionID, RealmUploadMessage)
     /// Asks for an answer once every change up to now has been appended. Answered by `caughtUp`.
     case catchUp(RealmSessionID, request: UInt64)
     case send(RealmServerMessage)

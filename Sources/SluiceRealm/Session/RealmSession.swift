@@ -205,7 +205,7 @@ struct RealmSession: Sendable {
 
     // MARK: Uploads
 
-    private mutating func receive(_ upload: RealmUpload) -> [RealmConnectionAction] {
+    private mutating func receive(_ upload: RealmUploadMessage) -> [RealmConnectionAction] {
         let progress = upload.progress
         guard progress.serverVersion <= sent, progress.serverVersion >= uploaded.serverVersion else {
             return reset(.badServerVersion, "The client confirms version \(progress.serverVersion), and received \(sent).")

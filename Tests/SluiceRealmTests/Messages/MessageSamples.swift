@@ -56,8 +56,8 @@ struct MessageSamples {
         return RealmQuerySet(version: number(), queries: queries)
     }
 
-    private mutating func upload(_ session: UInt64) -> RealmUpload {
-        var upload = RealmUpload(
+    private mutating func upload(_ session: UInt64) -> RealmUploadMessage {
+        var upload = RealmUploadMessage(
             session: session, progress: RealmUploadProgress(clientVersion: number(), serverVersion: number()),
             lockedServerVersion: number())
         for _ in 0..<random.below(4) {

@@ -58,7 +58,7 @@ import Testing
         ]
         let entry = Array("27 5 375569288673 0 22 ".utf8) + changeset
         let bytes = Self.bytes("upload 1 0 45 0 27 5 5", entry)
-        let upload = RealmUpload(
+        let upload = RealmUploadMessage(
             session: 1, progress: RealmUploadProgress(clientVersion: 27, serverVersion: 5), lockedServerVersion: 5,
             entries: [
                 RealmUploadEntry(clientVersion: 27, serverVersion: 5, timestamp: 375_569_288_673, origin: 0, changeset: changeset)
@@ -66,7 +66,8 @@ import Testing
         #expect(entry.count == 45)
         #expect(try Self.codec.decodeClient(bytes) == .upload(upload))
         #expect(try Self.codec.encode(.upload(upload)) == bytes)
-        let empty = RealmUpload(session: 1, progress: RealmUploadProgress(clientVersion: 12, serverVersion: 3), lockedServerVersion: 3)
+        let empty = RealmUploadMessage(
+            session: 1, progress: RealmUploadProgress(clientVersion: 12, serverVersion: 3), lockedServerVersion: 3)
         #expect(try Self.codec.decodeClient(Self.bytes("upload 1 0 0 0 12 3 3")) == .upload(empty))
     }
 
@@ -195,7 +196,7 @@ import Testing
     }
 
     @Test func `is compressed only if that makes it smaller`() throws {
-        var upload = RealmUpload(session: 1, progress: RealmUploadProgress())
+        var upload = RealmUploadMessage(session: 1, progress: RealmUploadProgress())
         upload.entries = [
             RealmUploadEntry(
                 clientVersion: 1, serverVersion: 0, timestamp: 0, origin: 0, changeset: [UInt8](repeating: 3, count: 2_000))

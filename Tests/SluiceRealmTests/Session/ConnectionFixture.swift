@@ -108,7 +108,7 @@ struct ConnectionFixture {
                 clientVersion: $0, serverVersion: base, timestamp: 0, origin: 0, changeset: [UInt8](repeating: 1, count: bytes))
         }
         return .upload(
-            RealmUpload(
+            RealmUploadMessage(
                 session: 1, progress: RealmUploadProgress(clientVersion: progress, serverVersion: server), entries: entries))
     }
 

@@ -136,7 +136,7 @@ private typealias Fixture = ConnectionFixture
         #expect(fixture.feed(Fixture.upload([], progress: 20, server: 8)) == ["error 210 ClientReset", "release"])
         var (other, _) = Fixture.resumed(at: 8)
         let foreign = RealmUploadEntry(clientVersion: 21, serverVersion: 8, timestamp: 0, origin: 3, changeset: [])
-        let upload = RealmUpload(
+        let upload = RealmUploadMessage(
             session: 1, progress: RealmUploadProgress(clientVersion: 21, serverVersion: 8), entries: [foreign])
         #expect(other.feed(.upload(upload)) == ["error 216 ClientReset", "release"])
     }

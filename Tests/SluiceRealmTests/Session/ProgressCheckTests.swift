@@ -109,6 +109,13 @@ import Testing
         }
     }
 
+    @Test func `returns to an older set if the newer one was not complete`() throws {
+        var check = Self.check()
+        try check.check(Self.download { ($0.batch, $0.queryVersion) = (.moreToCome, 2) })
+        try check.check(Self.download { ($0.batch, $0.queryVersion, $0.entries) = (.lastInBatch, 1, [Self.entry(13, 6)]) })
+        try check.check(Self.download { $0.entries = [] })
+    }
+
     @Test func `lets no change interrupt a bootstrap`() throws {
         var check = Self.check()
         try check.check(Self.download { $0.batch = .moreToCome })

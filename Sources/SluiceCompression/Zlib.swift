@@ -1,0 +1,55 @@
+import CZlib
+package import SluiceCore
+
+/// Compresses and decompresses whole bodies in the zlib format (RFC 1950), as Realm's protocol uses it.
+package struct Zlib: Sendable {
+    /// The maximum growth factor of the format. A stream that claims more is refused before memory is used.
+    private static let ratio = 1_032
+
+    package init() {}
+
+    /// Returns the compressed form of a body.
+    ///
+    /// - Throws: `internalError` if it cannot allocate memory.
+    package func compress(_ bytes: [UInt8]) throws(SluiceError) -> [UInt8] {
+        var status = Z_OK
+        let room = Int(compressBound(uLong(bytes.count)))
+        let result = unsafe [UInt8](unsafeUninitializedCapacity: room) { output, count in
+            var length = uLong(room)
+            unsafe bytes.withUnsafeBufferPointer { input in
+                status = unsafe compress2(output.baseAddress, &length, input.baseAddress, uLong(input.count), Z_DEFAULT_COMPRESSION)
+            }
+            count = status == Z_OK ? Int(length) : 0
+        }
+        guard status == Z_OK else { throw Gzip.noMemory }
+        return result
+    }
+
+    /// Returns the body of a compressed form. It allocates at most `count` bytes for the body.
+    ///
+    /// - Throws: `badCompression` unless the bytes are one complete stream of exactly `count` bytes; `internalError` if it cannot allocate
+    ///   memory.
+    package func decompress(_ bytes: [UInt8], count: Int) throws(SluiceError) -> [UInt8] {
+        guard count >= 0, count / Self.ratio <= bytes.count else { throw Self.malformed(count) }
+        var status = Z_OK
+        var consumed = 0
+        // zlib needs a place to write to, even if the body is empty.
+        let result = unsafe [UInt8](unsafeUninitializedCapacity: max(count, 1)) { output, written in
+            var length = uLong(count)
+            var input = uLong(bytes.count)
+            unsafe bytes.withUnsafeBufferPointer { source in
+                status = unsafe uncompress2(output.baseAddress, &length, source.baseAddress, &input)
+            }
+            consumed = Int(input)
+            written = status == Z_OK ? Int(length) : 0
+        }
+        if status == Z_MEM_ERROR { throw Gzip.noMemory }
+        guard status == Z_OK, result.count == count, consumed == bytes.count else { throw Self.malformed(count) }
+        return result
+    }
+
+    private static func malformed(_ count: Int) -> SluiceError {
+        SluiceError(
+            .badCompression, "A body is not one zlib stream of \(count) bytes.", fix: "Check the program that compressed the body.")
+    }
+}
