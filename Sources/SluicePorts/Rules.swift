@@ -38,6 +38,19 @@ package struct UserContext: Hashable, Sendable {
     }
 }
 
+/// The fields of a class that a session may read and write.
+package struct FieldRights: Hashable, Sendable {
+    /// The readable fields; nil permits all.
+    package var readable: Set<String>?
+    /// The writable fields; nil permits all.
+    package var writable: Set<String>?
+
+    package init(readable: Set<String>? = nil, writable: Set<String>? = nil) {
+        self.readable = readable
+        self.writable = writable
+    }
+}
+
 /// A session's permissions for one class. Predicates are query text, so that they can be ANDed into subscriptions and pushed into the index
 /// and into SQL. No plugin is called per change.
 package struct TypePlan: Hashable, Sendable {
@@ -45,10 +58,7 @@ package struct TypePlan: Hashable, Sendable {
     package var write: String
     package var insert: Bool
     package var delete: Bool
-    /// The readable fields; nil permits all.
-    package var readableFields: Set<String>?
-    /// The writable fields; nil permits all.
-    package var writableFields: Set<String>?
+    package var fields: FieldRights
     /// The role that applied, for explanations.
     package var role: String
     /// `true` if the plugin checks every write before it commits.
@@ -57,15 +67,14 @@ package struct TypePlan: Hashable, Sendable {
     package var grants: Bool
 
     package init(
-        read: String, write: String, insert: Bool = true, delete: Bool = true, readableFields: Set<String>? = nil,
-        writableFields: Set<String>? = nil, role: String, checkWrite: Bool = false, grants: Bool = true
+        read: String, write: String, insert: Bool = true, delete: Bool = true, fields: FieldRights = FieldRights(), role: String,
+        checkWrite: Bool = false, grants: Bool = true
     ) {
         self.read = read
         self.write = write
         self.insert = insert
         self.delete = delete
-        self.readableFields = readableFields
-        self.writableFields = writableFields
+        self.fields = fields
         self.role = role
         self.checkWrite = checkWrite
         self.grants = grants
@@ -74,14 +83,14 @@ package struct TypePlan: Hashable, Sendable {
     /// `true` if both plans permit the same. Predicates compare by bytes, because texts that differ in normal form select other objects.
     package static func == (lhs: TypePlan, rhs: TypePlan) -> Bool {
         lhs.read.hasSameBytes(as: rhs.read) && lhs.write.hasSameBytes(as: rhs.write) && lhs.insert == rhs.insert
-            && lhs.delete == rhs.delete && lhs.readableFields == rhs.readableFields && lhs.writableFields == rhs.writableFields
-            && lhs.role == rhs.role && lhs.checkWrite == rhs.checkWrite && lhs.grants == rhs.grants
+            && lhs.delete == rhs.delete && lhs.fields == rhs.fields && lhs.role == rhs.role && lhs.checkWrite == rhs.checkWrite
+            && lhs.grants == rhs.grants
     }
 
     /// Returns the indices of the properties that the user must not read. The primary key is never among them.
     package func hidden(of type: ObjectType) -> Set<Int> {
-        guard let readableFields else { return [] }
-        return Set(type.properties.indices.filter { $0 != type.primaryKey && !readableFields.contains(bytesOf: type.properties[$0].name) })
+        guard let readable = fields.readable else { return [] }
+        return Set(type.properties.indices.filter { $0 != type.primaryKey && !readable.contains(bytesOf: type.properties[$0].name) })
     }
 
     /// Permits nothing: the plan after a missing rule, a failing plugin or an unknown key.

@@ -71,14 +71,11 @@ package struct ClientFile: Sendable {
     package var time: HybridTime
     /// The number of sessions opened for the replica. Writes of a session with an older number are rejected.
     package var session: UInt64
-    /// `true` if the database is known to contain the history that the replica has seen, up to its position and up to its bootstrap's
-    /// point.
-    package var isPositionProven: Bool
-    package var isPointProven: Bool
+    package var proven: ProvenHistory
 
     package init(
         id: ClientID, secret: [UInt8], changeset: UInt64, ingest: UInt64, refusedIngest: UInt64? = nil, time: HybridTime = .zero,
-        session: UInt64, isPositionProven: Bool = false, isPointProven: Bool = false
+        session: UInt64, proven: ProvenHistory = ProvenHistory()
     ) {
         self.id = id
         self.secret = secret
@@ -87,12 +84,24 @@ package struct ClientFile: Sendable {
         self.refusedIngest = refusedIngest
         self.time = time
         self.session = session
-        self.isPositionProven = isPositionProven
-        self.isPointProven = isPointProven
+        self.proven = proven
     }
 
     /// The last batch whose acknowledgement the client no longer needs. The client resends a batch whose rejections it may have missed.
     package var toldIngest: UInt64 { refusedIngest.map { min($0 - 1, ingest) } ?? ingest }
+}
+
+/// The parts of the history that a replica has seen which the database is known to contain.
+package struct ProvenHistory: Hashable, Sendable {
+    /// `true` up to the replica's position.
+    package var position: Bool
+    /// `true` up to the point of the replica's last bootstrap.
+    package var point: Bool
+
+    package init(position: Bool = false, point: Bool = false) {
+        self.position = position
+        self.point = point
+    }
 }
 
 /// The part of the database's history that a replica has seen.

@@ -18,7 +18,8 @@ enum OTLPMessage {
         }
         members += [
             JSON.Member("name", .string(span.name)), JSON.Member("kind", .int(Int64(span.kind.rawValue))),
-            JSON.Member("startTimeUnixNano", .string("\(span.begin)")), JSON.Member("endTimeUnixNano", .string("\(span.end)")),
+            JSON.Member("startTimeUnixNano", .string("\(span.time.lowerBound)")),
+            JSON.Member("endTimeUnixNano", .string("\(span.time.upperBound)")),
             JSON.Member("attributes", .array(span.attributes.sorted { $0.key < $1.key }.map { attribute($0.key, $0.value) })),
             JSON.Member("droppedAttributesCount", .int(Int64(span.left))), JSON.Member("status", span.isError ? ["code": 2] : .object([])),
         ]

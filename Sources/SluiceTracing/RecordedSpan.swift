@@ -88,8 +88,8 @@ package final class RecordedSpan: Span {
             }
         }
         return FinishedSpan(
-            name: String(state.name.prefix(Self.characters)), identity: identity, parent: parent, kind: kind, begin: begin,
-            end: max(begin, end), attributes: kept, left: left, isError: state.isError)
+            name: String(state.name.prefix(Self.characters)), identity: identity, parent: parent, kind: kind,
+            time: begin...max(begin, end), attributes: kept, left: left, isError: state.isError)
     }
 
     /// Runs `body` in the context of the span, and ends the span. An error of `body` is recorded.

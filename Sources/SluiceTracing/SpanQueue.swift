@@ -17,9 +17,8 @@ package struct FinishedSpan: Hashable, Sendable {
     /// The span in which this one began; nil for the first of a trace.
     package var parent: UInt64?
     package var kind: Kind
-    /// Nanoseconds since 1970.
-    package var begin: UInt64
-    package var end: UInt64
+    /// Its begin and end, in nanoseconds since 1970.
+    package var time: ClosedRange<UInt64>
     package var attributes: [String: Attribute]
     /// The number of attributes, events and links that are not kept.
     package var left: Int

@@ -125,9 +125,7 @@ package struct ChangeRecordCodec: Sendable {
             throw .malformed("a change record lacks its position, its operation or its primary key")
         }
         return ChangeRecordView(
-            position: position, previous: head.previous, xid: head.xid, commitTime: head.commitTime, origin: head.origin,
-            type: types.index(ofName: reader.slice(head.type)), typeName: head.type, primaryKey: key, operation: operation,
-            passage: head.passage, before: head.before, after: head.after, times: head.times)
+            head, position: position, operation: operation, primaryKey: key, type: types.index(ofName: reader.slice(head.type)))
     }
 
     /// Decodes an image of a record and appends it to `rows`.
@@ -140,6 +138,25 @@ package struct ChangeRecordCodec: Sendable {
     /// Returns the primary key of a record as an owning value.
     package func primaryKey(_ view: ChangeRecordView, in bytes: UnsafeRawBufferPointer) throws(SluiceError) -> Value {
         try ValueCodec.decode(UnsafeRawBufferPointer(rebasing: bytes[view.primaryKey]))
+    }
+}
+
+extension ChangeRecordView {
+    /// Creates the view from a record's fields, and from those that every record must have.
+    fileprivate init(_ head: Head, position: Position, operation: ChangeOperation, primaryKey: Range<Int>, type: Int?) {
+        self.position = position
+        previous = head.previous
+        xid = head.xid
+        commitTime = head.commitTime
+        origin = head.origin
+        self.type = type
+        typeName = head.type
+        self.primaryKey = primaryKey
+        self.operation = operation
+        passage = head.passage
+        before = head.before
+        after = head.after
+        times = head.times
     }
 }
 

@@ -113,7 +113,10 @@ import Testing
         let plan = try await task(
             #""read": true, "write": false"#, filters: #"{"read": {"team": "red"}, "write": {"owner_id": "%%user.id"}}"#)
         #expect(
-            plan == TypePlan(read: #"team == "red""#, write: "FALSEPREDICATE", insert: false, delete: false, writableFields: [], role: "r"))
+            plan
+                == TypePlan(
+                    read: #"team == "red""#, write: "FALSEPREDICATE", insert: false, delete: false, fields: FieldRights(writable: []),
+                    role: "r"))
     }
 
     @Test func `no insert and no delete where it says so`() async throws {
@@ -123,8 +126,8 @@ import Testing
 
     @Test func `single fields, with the key, and what may be written may be read`() async throws {
         let plan = try await task(#""fields": {"title": {"read": true}, "open": {"write": true}, "size": {"read": false}}"#)
-        #expect(plan.readableFields == ["_id", "title", "open"])
-        #expect(plan.writableFields == ["_id", "open"])
+        #expect(plan.fields.readable == ["_id", "title", "open"])
+        #expect(plan.fields.writable == ["_id", "open"])
         #expect(plan.insert && !plan.delete)
     }
 
@@ -132,14 +135,14 @@ import Testing
         let plan = try await task(
             #""fields": {"title": {"read": false, "write": false}}, "additional_fields": {"read": true, "write": true}"#)
         let all = Set(App.schema["Task"]?.properties.map(\.name) ?? [])
-        #expect(plan.readableFields == all.subtracting(["title"]))
-        #expect(plan.writableFields == all.subtracting(["title"]))
+        #expect(plan.fields.readable == all.subtracting(["title"]))
+        #expect(plan.fields.writable == all.subtracting(["title"]))
     }
 
     @Test func `permission for the whole overrides that of fields`() async throws {
         let plan = try await task(#""read": true, "fields": {"title": {"read": false, "write": true}}"#)
-        #expect(plan.readableFields == nil)
-        #expect(plan.writableFields == ["_id", "title"])
+        #expect(plan.fields.readable == nil)
+        #expect(plan.fields.writable == ["_id", "title"])
     }
 
     @Test func `writing but never reading, for asymmetric types`() async throws {

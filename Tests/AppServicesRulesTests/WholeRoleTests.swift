@@ -92,18 +92,18 @@ import Testing
 
     @Test func `permissions for all of an embedded object are permissions for it`() async throws {
         let plan = try await Self.place(#""fields": {"city": {"read": true, "write": true}}"#).task(for: user("ann"))
-        #expect(plan.readableFields == ["_id", "place", "title"] && plan.writableFields == ["_id", "place"] && !plan.checkWrite)
+        #expect(plan.fields.readable == ["_id", "place", "title"] && plan.fields.writable == ["_id", "place"] && !plan.checkWrite)
         let others = try await Self.place(#""additional_fields": {"read": true}"#).task(for: user("ann"))
-        #expect(others.readableFields == ["_id", "place", "title"] && others.writableFields == [])
+        #expect(others.fields.readable == ["_id", "place", "title"] && others.fields.writable == [])
         let hidden = try await Self.place(#""fields": {"city": {}}"#).task(for: user("ann"))
-        #expect(hidden.readableFields == ["_id", "title"])
+        #expect(hidden.fields.readable == ["_id", "title"])
     }
 
     @Test func `a permission of the embedded object itself overrides those inside, of its kind`() async throws {
         let plan = try await Self.place(#""read": true, "fields": {"city": {"read": false, "write": true}}"#).task(for: user("ann"))
-        #expect(plan.readableFields == ["_id", "place", "title"] && plan.writableFields == ["_id", "place"])
+        #expect(plan.fields.readable == ["_id", "place", "title"] && plan.fields.writable == ["_id", "place"])
         let closed = try await Self.place(#""write": false, "fields": {"city": {"read": true, "write": true}}"#).task(for: user("ann"))
-        #expect(closed.readableFields == ["_id", "place", "title"] && closed.writableFields == [])
+        #expect(closed.fields.readable == ["_id", "place", "title"] && closed.fields.writable == [])
     }
 
     @Test func `parts of an embedded object may be written, and others not`() async throws {
@@ -115,7 +115,7 @@ import Testing
                 """#))]
                 """)
         let plan = try await app.task(for: user("ann"))
-        #expect(plan.readableFields == nil && plan.writableFields == nil && plan.checkWrite)
+        #expect(plan.fields.readable == nil && plan.fields.writable == nil && plan.checkWrite)
         #expect(!plan.delete, "deleting takes permission for all of it")
         func row(_ city: String, _ zip: Value, x: Int64, y: Int64) -> [String: Value] {
             let spot: Value = .dictionary(["x": .int(x), "y": .int(y)])
@@ -146,8 +146,8 @@ import Testing
         ).inDevelopment
         let plan = try await app.task(for: user("ann"))
         let names = Set(App.schema["Task"]?.properties.map(\.name) ?? [])
-        #expect(plan.readableFields == names.subtracting(["address", "title", "place"]))
-        #expect(plan.writableFields == names.subtracting(["address", "title", "place", "places"]) && !plan.checkWrite)
+        #expect(plan.fields.readable == names.subtracting(["address", "title", "place"]))
+        #expect(plan.fields.writable == names.subtracting(["address", "title", "place", "places"]) && !plan.checkWrite)
         let warnings = try await app.warnings
         for text in [
             "address may be read in part only", "places may be written in part only", "title is no embedded object",

@@ -109,10 +109,10 @@ private func failure(_ body: () async throws -> Void) async -> SluiceError? {
     @Test func `hides fields from reading and writing, save from those who may see them`() async throws {
         try await Shipped.with("FieldRedaction", Self.config) { chain in
             let plan = try #require(try await chain.openSession(user: Shipped.user("ann"), types: Shipped.types))
-            #expect(plan["Patient"].readableFields == ["_id", "name"] && plan["Patient"].writableFields == ["_id", "name"])
-            #expect(plan["Visit"].readableFields == nil)
+            #expect(plan["Patient"].fields.readable == ["_id", "name"] && plan["Patient"].fields.writable == ["_id", "name"])
+            #expect(plan["Visit"].fields.readable == nil)
             let doctor = try await chain.openSession(user: Shipped.user("eve", ["isDoctor": true]), types: Shipped.types)
-            #expect(doctor?["Patient"].readableFields == nil)
+            #expect(doctor?["Patient"].fields.readable == nil)
         }
     }
 

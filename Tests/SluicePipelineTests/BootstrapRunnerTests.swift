@@ -23,7 +23,9 @@ import Testing
         let snapshots = EmptyTables(blind: blind)
         let runner = BootstrapRunner(
             authority: OrderAuthority(), snapshots: snapshots, fanout: fanout, frames: frames, environment: time, channel: channel,
-            client: .server, user: "ann", sealer: NoSealer(), progress: BootstrapProgress(), pending: PendingObjects(), taken: { 0 })
+            sealer: NoSealer(),
+            client: BootstrapRunner.Client(
+                id: .server, user: "ann", progress: BootstrapProgress(), pending: PendingObjects(), taken: { 0 }))
         let (id, held, _) = try await runner.run(OrderAuthority.view, replacing: nil, held: nil)
         #expect(held.point == SnapshotPoint(cluster: "c", transaction: 100))
         #expect(channel.messages.count == 2)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct `The hand-over from snapshot to stream` {
     private func change(_ xid: UInt32, _ key: Int64, row: [UInt8]? = [1]) -> StagedChanges.Change {
-        StagedChanges.Change(xid: xid, type: 0, key: .int(key), row: row)
+        StagedChanges.Change(transaction: .init(xid: xid), type: 0, key: .int(key), row: row)
     }
 
     private let snapshot = TransactionSnapshot(xmin: 100, xmax: 110, running: [103])

@@ -25,9 +25,9 @@ import Testing
         try await withThrowingTaskGroup(of: Void.self) { group in
             for sink in 0..<2 {
                 let sink = IngestSink(
-                    type: "Event", topic: Self.topic, partitions: 5, log: log, store: IngestShare(tables: tables, sink: sink),
-                    rules: rules ?? IngestJudge(isSilent: true), authority: EventSchema(), environment: QuickTime(),
-                    logger: quiet, observer: NobodyWatches())
+                    topic: IngestSink.Topic(of: "Event", name: Self.topic, partitions: 5), log: log,
+                    store: IngestShare(tables: tables, sink: sink), rules: rules ?? IngestJudge(isSilent: true), authority: EventSchema(),
+                    environment: QuickTime(), logger: quiet, observer: NobodyWatches())
                 group.addTask { await sink.run() }
             }
             var written = 0

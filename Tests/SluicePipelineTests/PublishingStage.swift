@@ -66,8 +66,9 @@ struct PublishingStage: Sendable {
         let authority = OrderAuthority()
         let layout = Partitioning(schema: authority.current(), topics: Topics(app: "app"), partitions: ["Order": 3])
         return Publisher(
-            source: slot, deletions: Memory(book: book), log: log, authority: authority, layouts: FixedLayout(layout: layout),
-            topics: Topics(app: "app"), environment: time, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            ports: Publisher.Ports(source: slot, deletions: Memory(book: book), log: log), authority: authority,
+            layouts: FixedLayout(layout: layout), topics: Topics(app: "app"), environment: time,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
             catchUp: { _ in },
             report: { [book] report in
                 guard case .refused(let rows, _) = report else { return }

@@ -46,8 +46,8 @@ struct OneFile: ClientRegistry {
 
     private var file: ClientFile {
         ClientFile(
-            id: ClientID(rawValue: 7), secret: [1], changeset: changeset, ingest: 0, session: 1, isPositionProven: isProven,
-            isPointProven: isProven)
+            id: ClientID(rawValue: 7), secret: [1], changeset: changeset, ingest: 0, session: 1,
+            proven: ProvenHistory(position: isProven, point: isProven))
     }
 
     func allot(user: String) async throws -> ClientFile { file }

@@ -65,7 +65,7 @@ import Testing
         #expect(
             try rule(.update, Self.row("north"), Self.row("north", size: 50)) == "role clerk, write, not met: size < 10")
         #expect(try rule(.insert, nil, Self.row("north")) == "role clerk, insert")
-        let fields = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", writableFields: ["size"], role: "clerk")
+        let fields = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", fields: FieldRights(writable: ["size"]), role: "clerk")
         #expect(
             try rule(.update, Self.row("north"), Self.row("north", title: "new"), fields) == "role clerk, writable fields without title")
         #expect(try rule(.insert, nil, Self.row("south"), Self.all) == "the view, not met: store == \"north\"")
@@ -101,7 +101,7 @@ import Testing
         let denied = "Not allowed to write Order \"k\"; the write was undone."
         #expect(try Self.reason(.update, Self.row("north", size: 50), Self.row("north", size: 5), plan: filtered) == denied)
         #expect(try Self.reason(.delete, Self.row("north", size: 50), nil, plan: filtered) == denied)
-        let fields = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", writableFields: ["size"], role: "clerk")
+        let fields = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", fields: FieldRights(writable: ["size"]), role: "clerk")
         #expect(
             try Self.reason(.update, Self.row("north"), Self.row("north", title: "new"), plan: fields)
                 == "Not allowed to write field title of Order \"k\"; the write was undone.")
@@ -117,21 +117,21 @@ import Testing
 
     @Test func `CW-4 of a field that the role does not see, whatever it holds`() throws {
         var blind = TypePlan(
-            read: "TRUEPREDICATE", write: "TRUEPREDICATE", readableFields: ["store", "size"], writableFields: ["store", "size"],
+            read: "TRUEPREDICATE", write: "TRUEPREDICATE", fields: FieldRights(readable: ["store", "size"], writable: ["store", "size"]),
             role: "clerk")
         func cause(_ title: String, _ plan: TypePlan) throws -> RejectionCause? {
             try Self.refusal(.update, Self.row("north", title: "t"), Self.row("north", title: title), plan: plan, named: ["title"])?.cause
         }
         #expect(try cause("guess", blind) == .fields && cause("t", blind) == .fields)
         // What is seen is no secret: nothing changes, nobody minds.
-        blind.readableFields = nil
+        blind.fields.readable = nil
         #expect(try cause("guess", blind) == .fields && cause("t", blind) == nil)
     }
 
     @Test func `CW-3 with the same words whatever rules and values are`() throws {
         let plans = [
             Self.all, TypePlan(read: "TRUEPREDICATE", write: "size > 5", insert: false, delete: false, role: "clerk"),
-            TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", writableFields: [], role: "clerk"),
+            TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", fields: FieldRights(writable: []), role: "clerk"),
         ]
         let reasons = try plans.flatMap { plan in
             try [Self.row("east", size: 9), Self.row("south", title: "x")].map { row in

@@ -17,7 +17,7 @@ import Testing
     func `openSession brings back every part of a plan`(mode: PluginSpec.Mode) async throws {
         let plan = try await withChain([faulty(mode)]) { try await $0.openSession(user: user("somebody"), types: ["Store", "Other"]) }
         let expected = TypePlan(
-            read: "size > 1", write: "TRUEPREDICATE", insert: true, delete: false, readableFields: ["_id", "name"],
+            read: "size > 1", write: "TRUEPREDICATE", insert: true, delete: false, fields: FieldRights(readable: ["_id", "name"]),
             role: "configured 0", checkWrite: true)
         #expect(plan == SessionPlan(types: ["Store": expected]))
         #expect(plan?["Other"] == .denied)

@@ -17,7 +17,7 @@ import Testing
         let type = ObjectType(
             name: "T",
             properties: ["_id", "K", "\u{212A}"].enumerated().map { Property(id: UInt32($0 + 1), name: $1, type: .string) })
-        let plan = TypePlan(read: "TRUEPREDICATE", write: "FALSEPREDICATE", readableFields: ["_id", "K"], role: "a")
+        let plan = TypePlan(read: "TRUEPREDICATE", write: "FALSEPREDICATE", fields: FieldRights(readable: ["_id", "K"]), role: "a")
         #expect(plan.hidden(of: type) == [2])
     }
 }

@@ -141,7 +141,7 @@ import Testing
                 (nil, nil, (false, false)),
             ] {
                 let opened = try await open(position, point)
-                #expect((opened.isPositionProven, opened.isPointProven) == found)
+                #expect((opened.proven.position, opened.proven.point) == found)
             }
             for position in [another, future] {
                 let error = await #expect(throws: SluiceError.self) { try await open(position, seen) }

@@ -122,7 +122,7 @@ struct BindingTests {
 
     @Test(arguments: [
         ("number == 1 + 1", "number == 2"), ("scores[*] == 3", "ANY scores == 3"), ("$K0 == 3", "number == 3"),
-        ("number BETWEEN {$1, 3}", "number >= 1 and number <= 3"), ("NONE scores.@count == 2", "scores.@count == 2"),
+        ("number BETWEEN {$1, 3}", "number >= 1 and number <= 3"), ("ANY scores.@count == 2", "scores.@count == 2"),
         ("ALL scores.@count == 2", "scores.@count == 2"), ("number == blend", "number == blend"),
         ("number CONTAINS blend", "number CONTAINS blend"),
     ])

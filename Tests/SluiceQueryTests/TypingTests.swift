@@ -77,6 +77,8 @@ struct TypingTests {
         ("books.@avg.out == 1", "Operation '@avg' is not supported on 'books.out' of type 'date'", .queryTypeMismatch),
         ("books.@min._id == 'a'", "Operation '@min' is not supported on 'books._id' of type 'string'", .queryTypeMismatch),
         ("books.@max.marks == 1", "Operation '@max' is not supported on 'books.marks' of type 'list'", .queryTypeMismatch),
+        ("NONE books.@count == 1", "'NONE' needs several values, and 'books.@count' is one number", .queryTypeMismatch),
+        ("1 < NONE prices.@size", "'NONE' needs several values", .queryTypeMismatch),
         ("_id.@count == 1", "Operation '@count' is not supported on '_id' of type 'int'", .queryTypeMismatch),
         (
             "SUBQUERY(prices, $x, TRUEPREDICATE).@count > 0",

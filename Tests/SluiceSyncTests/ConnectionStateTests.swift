@@ -309,7 +309,7 @@ import Testing
         let error = SluiceError(.badClientFile, "unknown")
         for before in 0...4 as ClosedRange<UInt64> {
             var harness = MachineHarness(reset: .recoverOrDiscard)
-            harness.open(LocalState(resets: before))
+            harness.open(LocalState(resets: ResetProgress(begun: before)))
             harness.pending([set(0, [])])
             harness.receive(.error(error, .clientReset, fatal: true, backoffMilliseconds: 0))
             #expect(harness.forgotten == (before < 3 ? .recover : nil))

@@ -177,7 +177,7 @@ struct SimulatedFile {
     var local: LocalState {
         let waiting = pending.first { $0.acknowledged == nil }?.changeset
         return LocalState(
-            identity: identity, applied: applied, held: held, checkpoint: checkpoint, compensation: compensation,
+            identity: identity, applied: applied, records: ServerRecords(held: held, checkpoint: checkpoint), compensation: compensation,
             firstUnacknowledged: waiting?.number, oldestBase: min(waiting?.base ?? applied.lsn, applied.lsn))
     }
 

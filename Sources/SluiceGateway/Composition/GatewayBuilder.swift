@@ -191,8 +191,8 @@ struct GatewayBuilder {
             conninfo: configuration.postgres, names: outside.names,
             tables: { TableCatalog(schema: $0, places: tables.places).tables }, bounds: tables.bounds, pool: pool, logger: logger)
         let publisher = Publisher(
-            source: source, deletions: PostgresExternalDeletes(pool: pool), log: log, authority: schema, layouts: schema, topics: topics,
-            environment: environment, logger: logger, catchUp: schemaWatch.catchUp, report: watch.report)
+            ports: Publisher.Ports(source: source, deletions: PostgresExternalDeletes(pool: pool), log: log), authority: schema,
+            layouts: schema, topics: topics, environment: environment, logger: logger, catchUp: schemaWatch.catchUp, report: watch.report)
         return Publishing(publisher: publisher, schemaWatch: schemaWatch, recordBounds: recordBounds, watch: watch)
     }
 }

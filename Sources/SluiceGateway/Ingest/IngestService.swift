@@ -43,8 +43,8 @@ struct IngestService: Service {
 
     private func sink(for type: String, partitions: Int32) -> IngestSink {
         IngestSink(
-            type: type, topic: topics.ingest(of: type), partitions: partitions, log: log, store: store, rules: rules, authority: schema,
-            environment: environment, logger: logger, observer: watch)
+            topic: IngestSink.Topic(of: type, name: topics.ingest(of: type), partitions: partitions), log: log, store: store, rules: rules,
+            authority: schema, environment: environment, logger: logger, observer: watch)
     }
 }
 

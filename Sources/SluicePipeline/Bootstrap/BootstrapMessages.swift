@@ -2,6 +2,17 @@ import SluiceCore
 import SluiceWire
 import SwiftProtobuf
 
+/// The content of a bootstrap's last message.
+struct BootstrapEnd {
+    /// The number of rows sent.
+    var rows: UInt64
+    /// The classes of the view, which the bootstrap replaced; nil if the client had the view and resumed from the log.
+    var types: [String]?
+    var held: PBHeld
+    /// The number up to which the rows contain the client's changesets.
+    var taken: UInt64
+}
+
 /// Encodes the messages of a bootstrap.
 enum BootstrapMessages {
     /// Encodes the begin.
@@ -17,21 +28,17 @@ enum BootstrapMessages {
     }
 
     /// Encodes the end.
-    /// - Parameters:
-    ///   - types: The classes of the view, which the bootstrap replaced; nil if the client had the view and resumed from the log.
-    ///   - writeTime: The latest time of a client's write up to `lsn`.
-    static func end(
-        version: UInt64, lsn: LSN, rows: UInt64, types: [String]?, held: PBHeld, taken: UInt64, writeTime: HybridTime
-    ) -> [UInt8] {
+    /// - Parameter writeTime: The latest time of a client's write up to `lsn`.
+    static func end(_ end: BootstrapEnd, version: UInt64, lsn: LSN, writeTime: HybridTime) -> [UInt8] {
         encode {
             $0.bootstrapEnd = .with {
                 $0.version = version
                 $0.lsn = lsn.rawValue
-                $0.rows = rows
-                $0.types = types ?? []
-                $0.resumed = types == nil
-                $0.held = held
-                $0.changeset = taken
+                $0.rows = end.rows
+                $0.types = end.types ?? []
+                $0.resumed = end.types == nil
+                $0.held = end.held
+                $0.changeset = end.taken
                 $0.writeTime = writeTime.rawValue
             }
         }
@@ -51,7 +58,7 @@ enum BootstrapMessages {
                 for change in piece where change.row != nil { change.row?.withUnsafeBytes { writer.add($0) } }
                 for change in piece where change.row == nil { writer.addGone(change.key, change.leaving) }
                 for change in piece where change.row != nil && pending.contains(change.key, of: schema.types[type].name) {
-                    writer.addTimes(change.key, change.times, commitTime: change.commitTime)
+                    writer.addTimes(change.key, change.times, commitTime: change.transaction.commitTime)
                 }
                 messages.append((bytes: writer.finish(), rows: UInt64(piece.count)))
             }

@@ -14,16 +14,22 @@ struct BootstrapRunner {
     let frames: any FrameMaker
     let environment: any Environment
     let channel: any SessionChannel
-    let client: ClientID
-    /// The user of the session, and the sealer of the data that the client keeps.
-    let user: String
+    /// The sealer of the data that the client keeps.
     let sealer: any Sealer
-    /// The client's staged rows, from which a bootstrap continues.
-    let progress: BootstrapProgress
-    /// The objects whose write times the client requested.
-    let pending: PendingObjects
-    /// Returns the number up to which the client's changesets are committed and the client knows their compensating writes.
-    let taken: @Sendable () async -> UInt64
+    let client: Client
+
+    /// The client of a bootstrap.
+    struct Client {
+        let id: ClientID
+        /// The user of the session.
+        let user: String
+        /// The client's staged rows, from which a bootstrap continues.
+        let progress: BootstrapProgress
+        /// The objects whose write times the client requested.
+        let pending: PendingObjects
+        /// Returns the number up to which the client's changesets are committed and the client knows their compensating writes.
+        let taken: @Sendable () async -> UInt64
+    }
 
     /// The number of attempts if more than `Limits.stagedBytes` of changes pass the bootstrap each time.
     static let attempts = 5
@@ -44,7 +50,7 @@ struct BootstrapRunner {
     ) {
         for _ in 0..<Self.attempts {
             // Subscribe before the snapshot: a change committed in between is staged and not lost.
-            let id = await fanout.add(channel, view: view, staged: true, client: client)
+            let id = await fanout.add(channel, view: view, staged: true, client: client.id)
             let mark = await fanout.mark
             let outbox = BootstrapOutbox(channel: channel, frames: frames)
             do {
@@ -57,10 +63,10 @@ struct BootstrapRunner {
                 await ending()
                 if await fanout.activate(
                     id, replacing: old, after: outbox.take(), snapshot: start.snapshot, rows: rows,
-                    held: holding.message(user: user, sealer), taken: taken, pending: pending)
+                    held: holding.message(user: client.user, sealer), taken: taken, pending: client.pending)
                 {
                     // It fails if the staged changes exceeded their bound or include a truncation that the snapshot misses: start over.
-                    progress.clear()
+                    client.progress.clear()
                     return (id, holding, rows)
                 }
                 await fanout.remove(id)
@@ -81,9 +87,9 @@ struct BootstrapRunner {
         _ view: View, replacing old: Fanout.Handle?, held: ClientViewRecord, after lsn: LSN, _ resume: LogResume, ending: () async -> Void
     ) async throws -> Fanout.Handle? {
         // Subscribe before the log is read: changes behind its end are staged.
-        let id = await fanout.add(channel, view: view, staged: true, client: client)
+        let id = await fanout.add(channel, view: view, staged: true, client: client.id)
         do {
-            let tail = try await resume.tail(of: view, after: lsn, client: client, schema: authority.current().schema)
+            let tail = try await resume.tail(of: view, after: lsn, client: client.id, schema: authority.current().schema)
             try Task.checkCancellation()
             guard let tail else {
                 await fanout.remove(id)
@@ -94,9 +100,9 @@ struct BootstrapRunner {
             let begin = frames.frame(BootstrapMessages.begin(version: view.version, rows: UInt64(tail.words.count)))
             await ending()
             if await fanout.activate(
-                id, replacing: old, after: [begin], tail: tail, held: held.message(user: user, sealer), pending: pending)
+                id, replacing: old, after: [begin], tail: tail, held: held.message(user: client.user, sealer), pending: client.pending)
             {
-                progress.clear()
+                client.progress.clear()
                 return id
             }
             await fanout.remove(id)
@@ -112,7 +118,7 @@ struct BootstrapRunner {
         _ view: View, _ held: ClientViewRecord?, _ before: View?, _ mark: DeliveredTransactions.Mark, _ outbox: BootstrapOutbox
     ) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64) {
         let schema = authority.current().schema
-        let queries = zip(view.types, progress.staged(of: view, held: held)).map { type, staged in
+        let queries = zip(view.types, client.progress.staged(of: view, held: held)).map { type, staged in
             SnapshotQuery(
                 type: schema.types[type.type], predicate: type.predicate, known: held?.known(of: type), staged: staged,
                 lost: before.map { $0.displaced(by: type) } ?? held?.lost(of: type))
@@ -131,7 +137,7 @@ struct BootstrapRunner {
     ) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64)? {
         let codecs = queries.map { RowCodec($0.type) }
         // Ask before the snapshot begins, so that it sees all of these changesets.
-        let taken = await taken()
+        let taken = await client.taken()
         let sink = BootstrapSink(runner: self, view: view, held: held, codecs: codecs, reason: reason, mark: mark, outbox: outbox)
         guard let start = try await snapshots.read(queries, into: sink) else { return nil }
         for (query, codec) in zip(view.types, codecs) { try await sendTimes(query, codec, start, outbox) }
@@ -141,7 +147,7 @@ struct BootstrapRunner {
     /// Sends the write times of the rows of pending objects.
     /// They are read after the snapshot. A row written since then is skipped, because its own change follows the snapshot with its times.
     private func sendTimes(_ view: TypeView, _ codec: RowCodec, _ start: SnapshotStart, _ outbox: BootstrapOutbox) async throws {
-        let keys = pending[codec.type.name]
+        let keys = client.pending[codec.type.name]
         guard !keys.isEmpty else { return }
         var writer = BootstrapRowsWriter(codec)
         for (key, object) in try await snapshots.stored(codec.type, keys: keys) {

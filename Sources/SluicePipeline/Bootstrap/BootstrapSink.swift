@@ -44,7 +44,7 @@ final class BootstrapSink: SnapshotSink {
     var needsEstimate: Bool { true }
 
     func expect(_ rows: UInt64) async throws {
-        let checkpoint = start.map { runner.progress.begin(view, held: held, at: $0) }
+        let checkpoint = start.map { runner.client.progress.begin(view, held: held, at: $0) }
         outbox.send(BootstrapMessages.begin(version: view.version, rows: rows, checkpoint: checkpoint ?? PBCheckpoint()))
     }
 
@@ -56,7 +56,7 @@ final class BootstrapSink: SnapshotSink {
             buffer.withView(rows[number]) { writer.add($0, mask: mask) }
         } reached: {
             guard let last, let point = start?.point else { return [] }
-            return runner.progress.reached(last, of: query, view, held: held, at: point)
+            return runner.client.progress.reached(last, of: query, view, held: held, at: point)
         }
         add(rows.count)
     }

@@ -163,7 +163,7 @@ struct WriteCheck {
                 return denied(.writeRule, "write", "write, not met: \(Self.failing(bound.write, image))")
             }
         }
-        if let fields = bound.rights.writableFields, write.operation != .delete {
+        if let fields = bound.rights.fields.writable, write.operation != .delete {
             // A named hidden field counts as changed: otherwise silence would confirm a guessed value.
             let unseen = write.operation == .update ? write.named.intersection(bound.rights.hidden(of: write.type)) : []
             let names = write.changed.union(unseen).map { write.type.properties[$0].name }.filter { !fields.contains(bytesOf: $0) }.sorted()

@@ -144,12 +144,11 @@ package actor Fanout {
     ) -> Bool {
         guard let id = number(of: handle), let subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
         guard !staged.requiresAnother(than: snapshot) else { return false }
-        // The view record is valid at the current watermark, where staging ends.
-        let held = marked(held)
         activate(
-            id, subscriber, replacing: old, after: beginning, staged.unseen(by: snapshot), rows: rows,
-            types: subscriber.view.types.map { schema.schema.types[$0.type].name }, held: held, taken: max(taken, staged.changeset),
-            pending)
+            id, subscriber, replacing: old, after: beginning, staged.unseen(by: snapshot),
+            BootstrapEnd(
+                rows: rows, types: subscriber.view.types.map { schema.schema.types[$0.type].name }, held: held,
+                taken: max(taken, staged.changeset)), pending)
         return true
     }
 
@@ -162,37 +161,25 @@ package actor Fanout {
     ) -> Bool {
         guard let id = number(of: handle), let subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
         guard watermark >= tail.reached, let words = staged.words(after: tail) else { return false }
-        // The end carries the current watermark: every change up to it is in the tail or was staged.
-        let held = marked(held)
         activate(
-            id, subscriber, replacing: old, after: beginning, words, rows: 0, types: nil, held: held,
-            taken: max(tail.changeset, staged.changeset), pending)
+            id, subscriber, replacing: old, after: beginning, words,
+            BootstrapEnd(rows: 0, types: nil, held: held, taken: max(tail.changeset, staged.changeset)), pending)
         return true
-    }
-
-    private func marked(_ held: PBHeld) -> PBHeld {
-        var held = held
-        held.lsn = watermark.rawValue
-        held.position = witness
-        return held
     }
 
     private func activate(
         _ id: SubscriberID, _ subscriber: Subscriber, replacing old: Handle?, after beginning: [Frame], _ late: [StagedChanges.Change],
-        rows: UInt64, types: [String]?, held: PBHeld, taken: UInt64, _ pending: PendingObjects
+        _ end: BootstrapEnd, _ pending: PendingObjects
     ) {
-        var subscriber = subscriber
-        var messages = beginning
-        var total = rows
+        var (subscriber, end, messages) = (subscriber, end, beginning)
         for message in BootstrapMessages.late(late, schema: schema.schema, pending) {
             messages.append(frames.frame(message.bytes))
-            total += message.rows
+            end.rows += message.rows
         }
-        messages.append(
-            frames.frame(
-                BootstrapMessages.end(
-                    version: subscriber.view.version, lsn: watermark, rows: total, types: types, held: held, taken: taken,
-                    writeTime: writeTime)))
+        // The end and the view record carry the current watermark: every change up to it was read, is in the tail or was staged.
+        end.held.lsn = watermark.rawValue
+        end.held.position = witness
+        messages.append(frames.frame(BootstrapMessages.end(end, version: subscriber.view.version, lsn: watermark, writeTime: writeTime)))
         subscriber.staged = nil
         // The new subscriber inherits the position that the old one still had to report.
         let replaced = old.flatMap(number)
@@ -313,9 +300,9 @@ package actor Fanout {
         let changeset = subscribers[Int(id)]?.changeset(of: change) ?? 0
         subscribers[Int(id)]?.staged?.append(
             .init(
-                xid: record.xid, type: change.type, key: decoder.key(of: change), row: row, changeset: changeset,
-                position: record.position, leaving: event.hasRow ? nil : event,
-                times: event.hasRow ? decoder.times(of: change, in: record.bytes, type) : [], commitTime: change.commitMilliseconds))
+                transaction: .init(xid: record.xid, changeset: changeset, commitTime: change.commitMilliseconds), type: change.type,
+                key: decoder.key(of: change), row: row, position: record.position, leaving: event.hasRow ? nil : event,
+                times: event.hasRow ? decoder.times(of: change, in: record.bytes, type) : []))
     }
 
     /// Handles a truncation. Live sessions with the class return by difference bootstrap, because the gateway does not track the objects

@@ -3,21 +3,26 @@ import SluiceWire
 
 /// The changes that pass a session during its bootstrap, held until the snapshot shows which of them it contains.
 struct StagedChanges {
-    struct Change {
+    /// The transaction of a change.
+    struct Transaction {
         var xid: UInt32
+        /// The client's own changeset number of the transaction; 0 for none.
+        var changeset: UInt64 = 0
+        /// The commit time, in milliseconds since 1970.
+        var commitTime: Int64 = 0
+    }
+
+    struct Change {
+        var transaction: Transaction
         var type: Int
         var key: Value
         /// The encoded row, masked for the session; nil if the object left the view.
         var row: [UInt8]?
-        /// The client's own changeset number of the transaction; 0 for none.
-        var changeset: UInt64 = 0
         var position = Position.zero
         /// The reason for leaving; nil while the object is in the view.
         var leaving: ViewEvent?
         /// The encoded write times of the row for the session; empty for SQL.
         var times: [UInt8] = []
-        /// The commit time, in milliseconds since 1970.
-        var commitTime: Int64 = 0
     }
 
     private(set) var changes: [Change] = []
@@ -55,7 +60,7 @@ struct StagedChanges {
     mutating func append(_ change: Change) {
         guard hold(bytes: (change.row?.count ?? 0) + change.times.count) else { return }
         changes.append(change)
-        changeset = max(changeset, change.changeset)
+        changeset = max(changeset, change.transaction.changeset)
     }
 
     /// Returns the last change of each object after the log's part, in commit order; nil if the bootstrap must start again.
@@ -71,7 +76,7 @@ struct StagedChanges {
     func unseen(by snapshot: TransactionSnapshot) -> [Change] {
         var order: [Change] = []
         var index: [ObjectIndex: Int] = [:]
-        for change in changes where !snapshot.sees(xid: change.xid) {
+        for change in changes where !snapshot.sees(xid: change.transaction.xid) {
             let object = ObjectIndex(type: change.type, key: change.key)
             if let at = index[object] {
                 order[at] = change.following(order[at])

@@ -36,7 +36,7 @@ package struct IngestRights: Sendable {
             unusable = Rejection(unasked: error, about: "role \(plan.role), write predicate \(plan.write): ", type: type.name)
         }
         forbidden =
-            plan.writableFields.map { fields in
+            plan.fields.writable.map { fields in
                 type.properties.indices.filter { $0 != type.primaryKey && !fields.contains(bytesOf: type.properties[$0].name) }
             } ?? []
     }

@@ -29,13 +29,26 @@ package final class IngestSink: Sendable {
     /// The claimed partitions, each with the offset after its stored records.
     private let places = Mutex<[LogPartition: Int64]>([:])
 
+    /// The topic of an asymmetric class.
+    package struct Topic: Sendable {
+        package var type: String
+        package var name: String
+        package var partitions: Int32
+
+        package init(of type: String, name: String, partitions: Int32) {
+            self.type = type
+            self.name = name
+            self.partitions = partitions
+        }
+    }
+
     package init(
-        type: String, topic: String, partitions: Int32, log: any MessageLog, store: any IngestStore, rules: any Rules,
-        authority: any SchemaAuthority, environment: any Environment, logger: Logger, observer: any IngestObserver
+        topic: Topic, log: any MessageLog, store: any IngestStore, rules: any Rules, authority: any SchemaAuthority,
+        environment: any Environment, logger: Logger, observer: any IngestObserver
     ) {
-        self.type = type
-        self.topic = topic
-        self.partitions = partitions
+        type = topic.type
+        self.topic = topic.name
+        partitions = topic.partitions
         self.log = log
         self.store = store
         decider = IngestDecider(rules: rules, authority: authority)

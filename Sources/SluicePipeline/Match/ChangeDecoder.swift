@@ -45,7 +45,7 @@ struct ChangeDecoder {
             guard let view = try? codec.decode(buffer), let type = view.type, needed(type) else { return nil }
             var change = DecodedChange(
                 index: changes.count, type: type, operation: view.operation, commitTime: view.commitTime, origin: view.origin,
-                primaryKey: view.primaryKey, before: nil, after: nil, row: view.after, times: view.times)
+                primaryKey: view.primaryKey, row: view.after, times: view.times)
             do {
                 if let before = view.before { change.before = try codec.row(before, of: type, in: buffer, into: &rows) }
                 if let after = view.after { change.after = try codec.row(after, of: type, in: buffer, into: &rows) }

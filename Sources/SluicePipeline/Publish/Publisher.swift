@@ -19,19 +19,31 @@ package final class Publisher: Sendable {
     private let catchUp: @Sendable (_ announced: [String]) async throws -> Void
     private let report: @Sendable (PublisherReport) -> Void
 
+    /// The ports between which the publisher moves changes.
+    package struct Ports: Sendable {
+        package var source: any ChangeSource
+        package var deletions: any ExternalDeleteStore
+        package var log: any MessageLog
+
+        package init(source: any ChangeSource, deletions: any ExternalDeleteStore, log: any MessageLog) {
+            self.source = source
+            self.deletions = deletions
+            self.log = log
+        }
+    }
+
     /// - Parameters:
     ///   - catchUp: Adopts announced or recorded schema changes. If that fails, it logs the failure and rows are read as before.
     ///   - report: Receives each step, for metrics and the quarantine.
     package init(
-        source: any ChangeSource, deletions: any ExternalDeleteStore, log: any MessageLog, authority: any SchemaAuthority,
-        layouts: any LayoutProvider,
-        topics: Topics, environment: any Environment, logger: Logger,
+        ports: Ports, authority: any SchemaAuthority, layouts: any LayoutProvider, topics: Topics, environment: any Environment,
+        logger: Logger,
         catchUp: @escaping @Sendable (_ announced: [String]) async throws -> Void,
         report: @escaping @Sendable (PublisherReport) -> Void
     ) {
-        self.source = source
-        self.deletions = deletions
-        self.log = log
+        source = ports.source
+        deletions = ports.deletions
+        log = ports.log
         self.authority = authority
         self.layouts = layouts
         self.topics = topics

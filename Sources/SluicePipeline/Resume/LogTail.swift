@@ -187,10 +187,10 @@ struct LogTailReader {
         guard let event = event(of: change, type, decoder) else { return true }
         tail.add(
             StagedChanges.Change(
-                xid: record.xid, type: change.type, key: decoder.key(of: change),
-                row: event.hasRow ? decoder.row(of: change, mask: type.mask) : nil, changeset: own, position: record.position,
-                leaving: event.hasRow ? nil : event, times: event.hasRow ? decoder.times(of: change, in: record.bytes, type) : [],
-                commitTime: change.commitMilliseconds))
+                transaction: .init(xid: record.xid, changeset: own, commitTime: change.commitMilliseconds), type: change.type,
+                key: decoder.key(of: change), row: event.hasRow ? decoder.row(of: change, mask: type.mask) : nil,
+                position: record.position, leaving: event.hasRow ? nil : event,
+                times: event.hasRow ? decoder.times(of: change, in: record.bytes, type) : []))
         return true
     }
 

@@ -153,9 +153,10 @@ extension Session {
     private func subscribe(to view: View, _ number: UInt64) async throws -> Fanout.Handle {
         let runner = BootstrapRunner(
             authority: services.authority, snapshots: services.snapshots, fanout: services.fanout, frames: services.frames,
-            environment: services.environment, channel: channel, client: file?.id ?? .server,
-            user: user?.user.id ?? "", sealer: services.sealer, progress: replica.progress,
-            pending: machine.views.subscriptions.pending, taken: { await self.machine.uploads.told })
+            environment: services.environment, channel: channel, sealer: services.sealer,
+            client: BootstrapRunner.Client(
+                id: file?.id ?? .server, user: user?.user.id ?? "", progress: replica.progress,
+                pending: machine.views.subscriptions.pending, taken: { await self.machine.uploads.told }))
         if let id = try await resume(view, number, runner) { return id }
         services.observer.bootstrapBegan()
         let begin = services.environment.monotonicNanoseconds()

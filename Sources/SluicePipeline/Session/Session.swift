@@ -159,10 +159,10 @@ package actor Session {
         let schema = try await SchemaCheck.accept(types, authority: services.authority)
         clientTypes = types
         // Records of another history of the database are meaningless in this one.
-        if file.isPointProven {
+        if file.proven.point {
             replica.held = ClientViewRecord(hello.held, user: user.user.id, services.sealer, schema.schema)
             replica.seen = ClientViewHistory(hello.held)
-            if replica.held != nil, file.isPositionProven, let anchor = hello.history.position {
+            if replica.held != nil, file.proven.position, let anchor = hello.history.position {
                 replica.offer = ResumeOffer(held: hello.held, applied: LSN(rawValue: hello.appliedLsn), anchor: anchor)
             }
         }

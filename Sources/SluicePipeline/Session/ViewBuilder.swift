@@ -84,7 +84,7 @@ struct ViewBuilder {
     private func typeView(_ index: Int, _ type: ObjectType, _ predicate: Predicate, wanted: Predicate) throws -> TypeView {
         let allowed = permissions[type.name]
         let readable = Predicate.and(predicate, try permissions.read(type))
-        let mask = allowed.readableFields.map { _ in
+        let mask = allowed.fields.readable.map { _ in
             let hidden = allowed.hidden(of: type)
             return type.properties.indices.map { !hidden.contains($0) }
         }

@@ -7,9 +7,10 @@ extension TypePlan {
     package func intersected(with other: TypePlan, isQuery: (String) -> Bool) -> TypePlan {
         TypePlan(
             read: Self.both(read, other.read, isQuery), write: Self.both(write, other.write, isQuery), insert: insert && other.insert,
-            delete: delete && other.delete, readableFields: Self.both(readableFields, other.readableFields),
-            writableFields: Self.both(writableFields, other.writableFields), role: "\(role) & \(other.role)",
-            checkWrite: checkWrite || other.checkWrite, grants: grants || other.grants)
+            delete: delete && other.delete,
+            fields: FieldRights(
+                readable: Self.both(fields.readable, other.fields.readable), writable: Self.both(fields.writable, other.fields.writable)),
+            role: "\(role) & \(other.role)", checkWrite: checkWrite || other.checkWrite, grants: grants || other.grants)
     }
 
     /// Joins two predicates with AND.

@@ -47,8 +47,9 @@ enum HookCoding {
             read: try answer.text(json, "read", at: place), write: try answer.text(json, "write", at: place),
             insert: try answer.bool(json["insert"], at: "\(place).insert"),
             delete: try answer.bool(json["delete"], at: "\(place).delete"),
-            readableFields: try fields(answer, json["readable_fields"], at: "\(place).readable_fields"),
-            writableFields: try fields(answer, json["writable_fields"], at: "\(place).writable_fields"),
+            fields: FieldRights(
+                readable: try fields(answer, json["readable_fields"], at: "\(place).readable_fields"),
+                writable: try fields(answer, json["writable_fields"], at: "\(place).writable_fields")),
             role: json["role"]?.string ?? answer.plugin, checkWrite: checkWrite ?? false,
             grants: grants ?? true)
     }

@@ -84,8 +84,9 @@ package struct ClientStore: Sendable {
                 id: id, secret: secret, changeset: UInt64(clamping: opened.int(0, 0) ?? 0),
                 ingest: UInt64(clamping: opened.int(0, 1) ?? 0), refusedIngest: opened.int(0, 6).map { UInt64(clamping: max($0, 1)) },
                 time: HybridTime(rawValue: UInt64(bitPattern: opened.int(0, 5) ?? 0)),
-                session: UInt64(clamping: opened.int(0, 2) ?? 0), isPositionProven: History.Finding(opened.int(0, 3)) == .seen,
-                isPointProven: History.Finding(opened.int(0, 4)) == .seen)
+                session: UInt64(clamping: opened.int(0, 2) ?? 0),
+                proven: ProvenHistory(
+                    position: History.Finding(opened.int(0, 3)) == .seen, point: History.Finding(opened.int(0, 4)) == .seen))
         }
     }
 

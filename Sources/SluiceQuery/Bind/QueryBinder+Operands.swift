@@ -25,7 +25,13 @@ extension QueryBinder {
             return .constants(constants, quantifier)
         case .path(let path):
             let bound = try self.path(path)
-            // As in Realm, a quantifier before `list.@count` has no effect: the count is one value.
+            // A count is one value, for which ANY and ALL have no effect. Realm ignores NONE as well, and so selects the opposite of the
+            // text. It is refused here, because a rule or a subscription may rely on it.
+            if !bound.isMany, path.quantifier == Quantifier.none {
+                throw diagnostic.error(
+                    .queryTypeMismatch, "'NONE' needs several values, and '\(written(path))' is one number", at: path.position,
+                    fix: "Write NOT before the comparison.")
+            }
             let quantifier = bound.isMany ? path.quantifier ?? .any : .any
             return .bound(
                 BoundSide(

@@ -88,7 +88,8 @@ final class ReplicaDatabase: @unchecked Sendable {
             // Inside the transaction: from here on no other process can commit.
             try catchUp()
         } catch {
-            rollback()
+            // Not `rollback()`: `metaBefore` is still that of the previous transaction, whose changes are committed.
+            try? connection.execute("ROLLBACK")
             throw error
         }
         metaBefore = meta

@@ -107,35 +107,56 @@ struct SyncLoop {
     /// Performs an action on the replica, in one transaction or several. A commit is durable if it gives out a number or an identity that
     /// must not be given twice, or drops writes.
     private func perform(_ action: SyncAction) async throws(SluiceError) {
-        let replica = engine.replica
         switch action {
         case .load(let id):
-            let state = try await replica.read { parts throws(SluiceError) in try parts.localState() }
+            let state = try await engine.replica.read { parts throws(SluiceError) in try parts.localState() }
             engine.mailbox.post(.loaded(id, state))
         case .read(let id, let query): engine.mailbox.post(.pending(id, try await pending(query)))
         case .setIdentity(let identity):
-            try await replica.commit(isDurable: true) { parts throws(SluiceError) in parts.server.setIdentity(identity) }
+            try await commit(isDurable: true) { parts throws(SluiceError) in parts.server.setIdentity(identity) }
         case .renumber(let number, let time):
-            try await replica.commit(isDurable: false) { parts throws(SluiceError) in
-                try parts.local.renumber(after: number, time: time)
-            }
+            try await commit { parts throws(SluiceError) in try parts.local.renumber(after: number, time: time) }
         case .acknowledgeUpload(let number, let lsn, let futile):
-            try await replica.commit(isDurable: false) { parts throws(SluiceError) in
-                try parts.local.acknowledge(upTo: number, lsn: lsn, futile: futile)
+            try await commit { parts throws(SluiceError) in try parts.local.acknowledge(upTo: number, lsn: lsn, futile: futile) }
+        case .acknowledgeIngest(let number, let refused):
+            try await undo { parts throws(SluiceError) in try parts.ingest.acknowledge(upTo: number, refused: refused) }
+        case .compensate(let id, let writes):
+            try await undo { parts throws(SluiceError) in try parts.local.compensations.apply(id: id, writes: writes) }
+        case .setAside(let number, let error):
+            try await undo(isDurable: true) { parts throws(SluiceError) in
+                try parts.local.compensations.setAside(changeset: number, error)
             }
-        case .acknowledgeIngest, .compensate, .setAside, .shortenIngest:
-            if let report = try await undo(action) { try await engine.tell(report) }
-        case .beginBootstrap, .stage, .endBootstrap: try await bootstrap(action)
-        case .observe(let milliseconds):
-            try await replica.commit(isDurable: false) { parts throws(SluiceError) in parts.server.observe(milliseconds) }
-        case .apply(let batch):
-            try await replica.commit(isDurable: false) { parts throws(SluiceError) in try parts.server.apply(batch) }
-        case .refuseSet(let version, let error):
-            try await replica.commit(isDurable: false) { parts throws(SluiceError) in
-                try parts.subscriptions.setState(version: version, .error(code: error.code.rawValue, message: error.message))
+        case .shortenIngest(let cut): try await undo(isDurable: true) { parts throws(SluiceError) in try parts.ingest.shorten(cut) }
+        case .beginBootstrap(let version, let checkpoint): try await beginBootstrap(version, checkpoint)
+        case .stage(let rows): try await stage(rows)
+        case .endBootstrap(let version, let lsn, let types, let held, let taken):
+            try await endBootstrap { parts throws(SluiceError) in
+                try parts.server.endBootstrap(version: version, lsn: lsn, types: types, held: held, taken: taken)
             }
+        case .observe(let milliseconds): try await commit { parts throws(SluiceError) in parts.server.observe(milliseconds) }
+        case .apply(let batch): try await commit { parts throws(SluiceError) in try parts.server.apply(batch) }
+        case .refuseSet(let version, let error): try await refuseSet(version, error)
         case .forgetServer(let reset): try await forgetServer(reset)
         case .connect, .close, .send, .ping, .refreshToken, .report, .finish: break
+        }
+    }
+
+    private func commit(
+        isDurable: Bool = false, _ body: @escaping @Sendable (ReplicaParts) throws(SluiceError) -> Void
+    ) async throws(SluiceError) {
+        try await engine.replica.commit(isDurable: isDurable, body)
+    }
+
+    /// Runs a transaction that removes writes which the gateway has rejected, or will. Then sends its report to the app.
+    private func undo(
+        isDurable: Bool = false, _ body: @escaping @Sendable (ReplicaParts) throws(SluiceError) -> CompensationReport?
+    ) async throws(SluiceError) {
+        if let report = try await engine.replica.commit(isDurable: isDurable, body) { try await engine.tell(report) }
+    }
+
+    private func refuseSet(_ version: UInt64, _ error: SluiceError) async throws(SluiceError) {
+        try await commit { parts throws(SluiceError) in
+            try parts.subscriptions.setState(version: version, .error(code: error.code.rawValue, message: error.message))
         }
     }
 
@@ -150,47 +171,15 @@ struct SyncLoop {
         return pending
     }
 
-    /// Performs an action that removes writes which the gateway has rejected, or will.
-    /// - Returns: the report for the app.
-    private func undo(_ action: SyncAction) async throws(SluiceError) -> CompensationReport? {
-        let replica = engine.replica
-        switch action {
-        case .acknowledgeIngest(let number, let refused):
-            return try await replica.commit(isDurable: false) { parts throws(SluiceError) in
-                try parts.ingest.acknowledge(upTo: number, refused: refused)
-            }
-        case .compensate(let id, let writes):
-            return try await replica.commit(isDurable: false) { parts throws(SluiceError) in
-                try parts.local.compensations.apply(id: id, writes: writes)
-            }
-        case .setAside(let number, let error):
-            return try await replica.commit(isDurable: true) { parts throws(SluiceError) in
-                try parts.local.compensations.setAside(changeset: number, error)
-            }
-        case .shortenIngest(let cut):
-            return try await replica.commit(isDurable: true) { parts throws(SluiceError) in try parts.ingest.shorten(cut) }
-        default: return nil
+    private func beginBootstrap(_ version: UInt64, _ checkpoint: ServerMessage.Checkpoint?) async throws(SluiceError) {
+        try await commit { parts throws(SluiceError) in
+            try parts.server.beginBootstrap(version: version, keeping: checkpoint?.types ?? [], checkpoint: checkpoint?.content ?? [])
         }
     }
 
-    private func bootstrap(_ action: SyncAction) async throws(SluiceError) {
-        let replica = engine.replica
-        switch action {
-        case .beginBootstrap(let version, let checkpoint):
-            try await replica.commit(isDurable: false) { parts throws(SluiceError) in
-                try parts.server.beginBootstrap(
-                    version: version, keeping: checkpoint?.types ?? [], checkpoint: checkpoint?.content ?? [])
-            }
-        case .stage(let rows): try await stage(rows)
-        case .endBootstrap(let version, let lsn, let types, let held, let taken):
-            let isReset = try await replica.read { parts throws(SluiceError) in parts.server.reset.underWay.reset != nil }
-            try await resetting(isReset) { () async throws(SluiceError) in
-                try await replica.commit(isDurable: false) { parts throws(SluiceError) in
-                    try parts.server.endBootstrap(version: version, lsn: lsn, types: types, held: held, taken: taken)
-                }
-            }
-        default: break
-        }
+    private func endBootstrap(_ body: @escaping @Sendable (ReplicaParts) throws(SluiceError) -> Void) async throws(SluiceError) {
+        let isReset = try await engine.replica.read { parts throws(SluiceError) in parts.server.reset.underWay.reset != nil }
+        try await resetting(isReset) { () async throws(SluiceError) in try await commit(body) }
     }
 
     private func forgetServer(_ reset: ReplicaReset) async throws(SluiceError) {
@@ -216,26 +205,23 @@ struct SyncLoop {
     }
 
     private func stage(_ staged: StagedRows) async throws(SluiceError) {
-        let replica = engine.replica
         // Rows first: the write times and removals of a message apply after its rows.
         if !staged.rows.isEmpty {
-            try await replica.commit(isDurable: false) { parts throws(SluiceError) in
+            try await commit { parts throws(SluiceError) in
                 try parts.server.staging.stage(
                     type: staged.type, rows: staged.rows, of: staged.buffer, checkpoint: staged.checkpoint)
             }
         }
         if !staged.times.isEmpty {
-            try await replica.commit(isDurable: false) { parts throws(SluiceError) in
+            try await commit { parts throws(SluiceError) in
                 try parts.server.staging.stageTimes(type: staged.type, staged.times, numbers: staged.numbers)
             }
         }
         if !staged.kept.isEmpty {
-            try await replica.commit(isDurable: false) { parts throws(SluiceError) in
-                try parts.server.staging.stageKept(type: staged.type, keys: staged.kept)
-            }
+            try await commit { parts throws(SluiceError) in try parts.server.staging.stageKept(type: staged.type, keys: staged.kept) }
         }
         if !staged.removed.isEmpty {
-            try await replica.commit(isDurable: false) { parts throws(SluiceError) in
+            try await commit { parts throws(SluiceError) in
                 try parts.server.staging.stageRemoval(type: staged.type, keys: staged.removed, reasons: staged.reasons)
             }
         }

@@ -26,14 +26,14 @@ extension Replica: SyncReplica {}
 extension ReplicaParts {
     /// Returns the state that a session begins with.
     func localState() throws(SluiceError) -> LocalState {
-        let (reset, resets) = server.reset.underWay
+        let (reset, begun) = server.reset.underWay
         // Before the first pending changeset is read: if another process writes one in between, its base is not older than this position.
         let applied = server.applied
         let first = try local.unacknowledged(after: 0, maximumBytes: 1).first
         return LocalState(
-            identity: server.identity, applied: applied, held: server.held, checkpoint: server.checkpoint,
-            compensation: local.compensations.last,
-            firstUnacknowledged: first?.number, oldestBase: min(first?.base ?? applied.lsn, applied.lsn), reset: reset, resets: resets,
+            identity: server.identity, applied: applied, records: ServerRecords(held: server.held, checkpoint: server.checkpoint),
+            compensation: local.compensations.last, firstUnacknowledged: first?.number,
+            oldestBase: min(first?.base ?? applied.lsn, applied.lsn), resets: ResetProgress(underWay: reset, begun: begun),
             isForeign: server.isForeign)
     }
 

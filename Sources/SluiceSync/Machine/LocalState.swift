@@ -12,36 +12,54 @@ import SluiceWire
 package struct LocalState: Hashable, Sendable {
     package var identity: ReplicaIdentity?
     package var applied: AppliedPosition
-    /// The client view record: the gateway's last `PBHeld`, encoded. Empty if there is none.
-    package var held: [UInt8]
-    /// The resume offer: the gateway's last `PBCheckpoint`, encoded. Empty if there is none.
-    package var checkpoint: [UInt8]
+    package var records: ServerRecords
     package var compensation: UInt64
     /// The lowest changeset that is not acknowledged. `nil` if there is none.
     package var firstUnacknowledged: UInt64?
     /// A lower bound of the base positions of all changesets still to send.
     package var oldestBase: LSN
-    /// The client reset under way, and the number of resets begun since the last that ended.
-    package var reset: ReplicaReset?
-    package var resets: UInt64
+    package var resets: ResetProgress
     /// `true` if the replica belongs to another user.
     package var isForeign: Bool
 
     package init(
         identity: ReplicaIdentity? = nil, applied: AppliedPosition = AppliedPosition(lsn: .zero, version: 0),
-        held: [UInt8] = [], checkpoint: [UInt8] = [], compensation: UInt64 = 0, firstUnacknowledged: UInt64? = nil, oldestBase: LSN = .zero,
-        reset: ReplicaReset? = nil, resets: UInt64 = 0, isForeign: Bool = false
+        records: ServerRecords = ServerRecords(), compensation: UInt64 = 0, firstUnacknowledged: UInt64? = nil,
+        oldestBase: LSN = .zero, resets: ResetProgress = ResetProgress(), isForeign: Bool = false
     ) {
         self.isForeign = isForeign
         self.identity = identity
         self.applied = applied
-        self.held = held
-        self.checkpoint = checkpoint
+        self.records = records
         self.compensation = compensation
         self.firstUnacknowledged = firstUnacknowledged
         self.oldestBase = oldestBase
-        self.reset = reset
         self.resets = resets
+    }
+}
+
+/// The gateway's records that the client replica keeps unchanged for the next `Hello`.
+package struct ServerRecords: Hashable, Sendable {
+    /// The client view record: the gateway's last `PBHeld`, encoded. Empty if there is none.
+    package var held: [UInt8]
+    /// The resume offer: the gateway's last `PBCheckpoint`, encoded. Empty if there is none.
+    package var checkpoint: [UInt8]
+
+    package init(held: [UInt8] = [], checkpoint: [UInt8] = []) {
+        self.held = held
+        self.checkpoint = checkpoint
+    }
+}
+
+/// The client resets of a replica.
+package struct ResetProgress: Hashable, Sendable {
+    package var underWay: ReplicaReset?
+    /// The number of resets begun since the last that ended.
+    package var begun: UInt64
+
+    package init(underWay: ReplicaReset? = nil, begun: UInt64 = 0) {
+        self.underWay = underWay
+        self.begun = begun
     }
 }
 
@@ -73,7 +91,10 @@ extension PBHello {
         witness = Data(state.applied.witness)
         oldestBase = state.oldestBase.rawValue
         // An unreadable record counts as none: the gateway then sends everything.
-        if !state.held.isEmpty, let known = try? WireProtocol.decode(PBHeld.self, from: state.held) { held = known }
-        if !state.checkpoint.isEmpty, let known = try? WireProtocol.decode(PBCheckpoint.self, from: state.checkpoint) { checkpoint = known }
+        let records = state.records
+        if !records.held.isEmpty, let known = try? WireProtocol.decode(PBHeld.self, from: records.held) { held = known }
+        if !records.checkpoint.isEmpty, let known = try? WireProtocol.decode(PBCheckpoint.self, from: records.checkpoint) {
+            checkpoint = known
+        }
     }
 }

@@ -125,8 +125,8 @@ extension SyncStateMachine {
         session?.settled = version
         session?.local.applied = AppliedPosition(lsn: lsn, version: version)
         // The end of the bootstrap has dropped the changesets that were read, or given them the position of recovered writes.
-        if session?.local.reset != nil { session?.rereadChangesets() }
-        session?.local.reset = nil
+        if session?.local.resets.underWay != nil { session?.rereadChangesets() }
+        session?.local.resets.underWay = nil
         // Older sets are superseded and get no answer.
         session?.unanswered.removeAll { $0 <= version }
         pump()
@@ -216,7 +216,7 @@ extension SyncStateMachine {
             let manual = SluiceError(error.code, reason, fix: error.fix)
             return end(manual, .clientReset(manual))
         }
-        let before = session?.local.resets ?? 0
+        let before = session?.local.resets.begun ?? 0
         guard before < Self.resetAttempts else {
             let cycle = SluiceError(
                 error.code,

@@ -6,33 +6,23 @@ package import SluiceWire
 package struct StagedRows: Sendable {
     /// The index in the replica's schema.
     package var type: Int
-    package var buffer: RowBuffer
-    package var rows: [RowRef]
+    package var buffer = RowBuffer()
+    package var rows: [RowRef] = []
     /// The keys that left the view. They apply after `rows`.
-    package var removed: [Value]
+    package var removed: [Value] = []
     /// The reasons of `removed`, in its order. Empty if unknown.
-    package var reasons: [LeftObject.Reason]
+    package var reasons: [LeftObject.Reason] = []
     /// The keys of objects that stay as the replica has them.
-    package var kept: [Value]
+    package var kept: [Value] = []
     /// The resume offer that covers these rows, for the next `Hello`. Empty if the message had none.
-    package var checkpoint: [UInt8]
+    package var checkpoint: [UInt8] = []
     /// Write times of rows named as pending, and the property numbers that they use.
-    package var times: [StagedTimes]
+    package var times: [StagedTimes] = []
     package var numbers: [UInt32]
 
-    package init(
-        type: Int, buffer: RowBuffer = RowBuffer(), rows: [RowRef] = [], removed: [Value] = [], reasons: [LeftObject.Reason] = [],
-        kept: [Value] = [], checkpoint: [UInt8] = [], times: [StagedTimes] = [], numbers: [UInt32] = []
-    ) {
-        self.times = times
-        self.numbers = numbers
+    package init(type: Int, numbers: [UInt32] = []) {
         self.type = type
-        self.buffer = buffer
-        self.rows = rows
-        self.removed = removed
-        self.reasons = reasons
-        self.kept = kept
-        self.checkpoint = checkpoint
+        self.numbers = numbers
     }
 }
 
