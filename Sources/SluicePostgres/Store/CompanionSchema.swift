@@ -38,6 +38,7 @@ package enum CompanionSchema {
 
     private static let tables = [
         core, users, ingest, appSchema, userChange, timePartitions, ingestRequest, deadLetterTurn, publishedTable, ingestAnswer, adminAudit,
+        realmFile,
     ].joined()
 
     /// Clients, clocks, property numbers and write rejections.
@@ -231,6 +232,33 @@ package enum CompanionSchema {
         CREATE TABLE sluice.admin_audit (
             id bigserial PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), actor text NOT NULL, address text NOT NULL,
             action text NOT NULL, subject text NOT NULL, before jsonb, after jsonb
+        );
+
+        """
+
+    /// The client files of Realm's protocol, and the changesets that their clients have not confirmed.
+    ///
+    /// - The numbers of files begin at 2: in the protocol, 1 is the server.
+    /// - `realm_file.session`: the number of times that the file has been opened. A session with a smaller number may write nothing.
+    /// - `realm_file.last_server`, `last_client`: the versions of the last entry, also of a removed one.
+    /// - `realm_file.entries`, `bytes`: the number and cost of the entries without `is_covered`.
+    /// - `realm_entry.is_covered`: a bootstrap replaced the entry, and only its compensating write remains to be reported.
+    /// - `realm_entry.origin`, `stamp`: numbers of 64 bits without sign. `created` is in milliseconds since 1970.
+    private static let realmFile = """
+        CREATE TABLE sluice.realm_file (
+            id bigint GENERATED ALWAYS AS IDENTITY (START WITH 2) PRIMARY KEY, salt bigint NOT NULL, user_id text COLLATE "C" NOT NULL,
+            session bigint NOT NULL DEFAULT 0, upload_client bigint NOT NULL DEFAULT 0, upload_server bigint NOT NULL DEFAULT 0,
+            acknowledged bigint NOT NULL DEFAULT 0, view_query bigint, view_server bigint, building bigint,
+            is_lost boolean NOT NULL DEFAULT false,
+            last_server bigint NOT NULL DEFAULT 0, last_client bigint NOT NULL DEFAULT 0,
+            entries bigint NOT NULL DEFAULT 0, bytes bigint NOT NULL DEFAULT 0,
+            created_at timestamptz NOT NULL DEFAULT now(), seen_at timestamptz NOT NULL DEFAULT now()
+        );
+        CREATE TABLE sluice.realm_entry (
+            file bigint NOT NULL REFERENCES sluice.realm_file ON DELETE CASCADE, server_version bigint NOT NULL,
+            client_version bigint NOT NULL, origin bigint NOT NULL, stamp bigint NOT NULL, created bigint NOT NULL, cost bigint NOT NULL,
+            changeset bytea NOT NULL, compensation bytea, is_covered boolean NOT NULL DEFAULT false,
+            PRIMARY KEY (file, server_version)
         );
 
         """

@@ -1,0 +1,111 @@
+import SluiceCore
+package import SluicePorts
+
+/// The client files of Realm's protocol (`sluice.realm_file`, `sluice.realm_entry`).
+///
+/// Each call for a session is one transaction that locks the row of the file first, see `RealmFileTransaction`.
+package struct PostgresRealmClients: RealmClientStore {
+    /// The maximum number of files that one call of `forget` deletes.
+    private static let forgotten = 1_000
+
+    private let pool: PostgresPool
+    private let bounds: ClientStreamBounds
+
+    package init(pool: PostgresPool, bounds: ClientStreamBounds = ClientStreamBounds()) {
+        (self.pool, self.bounds) = (pool, bounds)
+    }
+
+    package func allot(user: String) async throws -> RealmFileIdent {
+        let salt = UInt64.random(in: 1...UInt64(Int64.max))
+        let result = try await pool.share(
+            PostgresStatement(
+                "INSERT INTO sluice.realm_file (salt, user_id) VALUES ($1, $2) RETURNING id", [.int(salt), .text(user)]))
+        guard let id = result.int(0, 0) else { throw SluiceError(.internalError, "PostgreSQL numbered no new client file.") }
+        return RealmFileIdent(ident: UInt64(clamping: id), salt: salt)
+    }
+
+    package func open(_ file: RealmFileIdent, user: String) async throws -> StoredRealmClient {
+        // The numbers come from a client.
+        guard let id = Int64(exactly: file.ident), let salt = Int64(exactly: file.salt) else { throw Self.unknown(file) }
+        return try await pool.perform { session in
+            // Waits for a running write of the previous session, which holds the row. The entries are read behind that lock.
+            let begin = PostgresStatement(Self.begin, [.int(id), .int(salt), .text(user)])
+            return try session.inTransaction(.readCommitted, first: begin) { opened in
+                guard !opened.isEmpty else { throw try Self.refusal(file, salt: salt, user: user, session) }
+                let entries = try session.query(RealmFileRow.entries, [.int(id)], cached: true)
+                return try RealmFileRow.client(file, opened, entries)
+            }
+        }
+    }
+
+    private static let begin = """
+        UPDATE sluice.realm_file SET session = session + 1, seen_at = now() WHERE id = $1 AND salt = $2 AND user_id = $3
+        RETURNING \(RealmFileRow.columns)
+        """
+
+    private static func unknown(_ file: RealmFileIdent) -> SluiceError {
+        SluiceError(.badClientFile, "Client file \(file.ident) does not exist, or has another salt.")
+    }
+
+    /// Returns the reason why a file was not opened. The pair must be right before the error reveals that the file exists.
+    private static func refusal(_ file: RealmFileIdent, salt: Int64, user: String, _ session: PostgresSession) throws -> SluiceError {
+        let found = try session.query(
+            "SELECT FROM sluice.realm_file WHERE id = $1 AND salt = $2", [.int(file.ident), .int(salt)], cached: true)
+        if found.isEmpty { return unknown(file) }
+        return SluiceError(.userMismatch, "Client file \(file.ident) belongs to another user than \(user).")
+    }
+
+    package func append(_ entries: [RealmStreamEntry], to session: RealmFileSession) async throws {
+        try await change(session) { try $0.append(entries) }
+    }
+
+    package func record(_ progress: RealmUploadProgress, of session: RealmFileSession) async throws {
+        try await change(session) { try $0.record(progress) }
+    }
+
+    package func acknowledge(upTo serverVersion: UInt64, of session: RealmFileSession) async throws {
+        try await change(session) { try $0.acknowledge(upTo: serverVersion) }
+    }
+
+    package func beginBootstrap(queryVersion: UInt64, of session: RealmFileSession) async throws {
+        try await change(session) { try $0.setBuilding(queryVersion) }
+    }
+
+    package func completeBootstrap(_ view: RealmClientRecord.View, of session: RealmFileSession) async throws {
+        try await change(session) { try $0.completeBootstrap(view) }
+    }
+
+    package func cancelBootstrap(of session: RealmFileSession) async throws {
+        try await change(session) { try $0.setBuilding(nil) }
+    }
+
+    package func lose(_ session: RealmFileSession) async throws {
+        try await change(session) { try $0.lose() }
+    }
+
+    private func change(_ file: RealmFileSession, _ body: @escaping @Sendable (RealmFileTransaction) throws -> Void) async throws {
+        let bounds = bounds
+        try await pool.perform { session in
+            let lock = try RealmFileTransaction.lock(file)
+            try session.inTransaction(.readCommitted, first: lock) { locked in
+                try body(RealmFileTransaction(file, locked, bounds, session))
+            }
+        }
+    }
+
+    /// Deletes files that no session has opened or changed for so many days, with their entries. Their clients are reset if they return.
+    /// Up to 1,000 in one call; a file that is in use at the moment stays.
+    ///
+    /// - Returns: The number of deleted files. The caller repeats the call while it is 1,000.
+    @discardableResult
+    package func forget(unusedFor days: Int = Limits.clientMemoryDays) async throws -> Int {
+        try await pool.perform { session in
+            try session.execute(
+                """
+                DELETE FROM sluice.realm_file WHERE id = ANY(ARRAY(
+                    SELECT id FROM sluice.realm_file WHERE seen_at < now() - make_interval(days => $1)
+                    ORDER BY seen_at LIMIT \(Self.forgotten) FOR UPDATE SKIP LOCKED))
+                """, [.int(Int64(min(max(days, 0), 36_500)))])
+        }
+    }
+}
