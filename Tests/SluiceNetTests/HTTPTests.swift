@@ -36,6 +36,12 @@ import Testing
         }
     }
 
+    /// The failures of a server for which App Services' clients have a type.
+    @Test func `a failure of the gateway or of its database has a name that clients know`() {
+        for code in [ErrorCode.postgresStatement, .internalError] { #expect(code.appServicesName == "InternalServerError") }
+        #expect(ErrorCode.postgresUnreachable.appServicesName == "MaintenanceInProgress")
+    }
+
     @Test(arguments: [ErrorCode.badRequest, .invalidSession, .internalError])
     func `an error has a name, a link and the plain type`(code: ErrorCode) {
         let error = SluiceError(code, "No.")

@@ -125,7 +125,7 @@ import Testing
     }
 
     /// 401, 403 and redirects of a refresh log the user out.
-    @Test(arguments: [ErrorCode.postgresUnreachable, .postgresStatement, .internalError, .timeout, .shuttingDown])
+    @Test(arguments: [ErrorCode.postgresUnreachable, .internalError, .timeout, .shuttingDown])
     func `stay logged in while the gateway cannot refresh a token`(code: ErrorCode) async throws {
         let fixture = try await AuthFixture()
         let login = try await Self.anonymous(fixture)
@@ -227,7 +227,7 @@ import Testing
         let codes: [ErrorCode] = [
             .invalidPassword, .badAuthentication, .tokenExpired, .invalidSession, .userNotFound, .userDisabled, .nameInUse,
             .providerDisabled, .apiKeyNotFound, .badRequest, .badJSON, .bodyTooLarge, .invalidEmail, .limitsExceeded, .requestTimeout,
-            .crossSiteRequest, .internalError, .timeout, .shuttingDown, .postgresUnreachable, .postgresStatement,
+            .crossSiteRequest, .internalError, .timeout, .shuttingDown, .postgresUnreachable,
         ]
         for code in codes { #expect(Self.names.contains(code.appServicesName), "\(code) has the name \(code.appServicesName)") }
         let fixture = try await AuthFixture()
