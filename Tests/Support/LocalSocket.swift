@@ -85,6 +85,14 @@ package final class LocalSocket: Sendable {
         }
     }
 
+    /// Runs blocking calls on a thread of their own. A gateway of the tests runs on the threads of this process, and two tests that block
+    /// them both would wait for it until their deadline.
+    package static func onThread<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }
+        }
+    }
+
     /// A port of 127.0.0.1; 0 for one that is free.
     package static func address(_ port: Int) -> sockaddr_in {
         var address = sockaddr_in()

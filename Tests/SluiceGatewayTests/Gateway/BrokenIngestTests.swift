@@ -139,7 +139,7 @@ private final class SlowBody: Sendable {
     private init(_ socket: LocalSocket) { self.socket = socket }
 
     static func begin(_ port: Int, token: String) async throws -> SlowBody {
-        try await onThread {
+        try await LocalSocket.onThread {
             let body = SlowBody(try LocalSocket(port: port, patience: 60))
             let head =
                 "POST /v1/ingest/Reading HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(token)\r\nTransfer-Encoding: chunked\r\n"
@@ -151,13 +151,13 @@ private final class SlowBody: Sendable {
 
     func send(_ bytes: [UInt8]) async throws {
         let chunk = Array((String(bytes.count + 1, radix: 16) + "\r\n").utf8) + bytes + Array("\n\r\n".utf8)
-        try await Self.onThread { try self.socket.write(chunk) }
+        try await LocalSocket.onThread { try self.socket.write(chunk) }
     }
 
     /// Its closing line.
     func answer() async throws -> JSON {
         defer { end.store(true, ordering: .relaxed) }
-        return try await Self.onThread {
+        return try await LocalSocket.onThread {
             var line: [UInt8] = []
             while true {
                 line += try self.socket.read(1)
@@ -165,12 +165,6 @@ private final class SlowBody: Sendable {
                 if line.starts(with: Array(#"{"summary""#.utf8)) { return try JSON.parse(line)["summary"] ?? .null }
                 line = []
             }
-        }
-    }
-
-    private static func onThread<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
-        try await withCheckedThrowingContinuation { continuation in
-            Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }
         }
     }
 }

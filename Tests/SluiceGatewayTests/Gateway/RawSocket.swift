@@ -14,7 +14,7 @@ final class RawSocket: Sendable {
         _ url: String, speaking name: String = WireProtocol.name, host: String = "test", _ headers: String = ""
     ) async throws -> RawSocket {
         let port = Int(url.split(separator: ":").last ?? "") ?? 0
-        return try await onThread {
+        return try await LocalSocket.onThread {
             let result = RawSocket(try LocalSocket(port: port, patience: 20))
             let head =
                 "GET \(WireProtocol.path(app: "shop")) HTTP/1.1\r\nHost: \(host)\r\n\(headers)Connection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -30,7 +30,7 @@ final class RawSocket: Sendable {
         }
     }
 
-    func send(_ bytes: [UInt8]) async throws { try await Self.onThread { try self.socket.write(bytes) } }
+    func send(_ bytes: [UInt8]) async throws { try await LocalSocket.onThread { try self.socket.write(bytes) } }
 
     /// A whole message in one frame, masked with zeros.
     func send(_ kind: PBClientMessage.OneOf_Kind) async throws {
@@ -40,13 +40,13 @@ final class RawSocket: Sendable {
 
     /// The next binary message; nil when the gateway says goodbye instead.
     func message() async throws -> [UInt8]? {
-        let frame = try await Self.onThread { try self.frame() }
+        let frame = try await LocalSocket.onThread { try self.frame() }
         return frame.opcode == 2 ? frame.payload : nil
     }
 
     /// The code of the gateway's goodbye; messages before it are passed over.
     func closeCode() async throws -> Int? {
-        try await Self.onThread {
+        try await LocalSocket.onThread {
             while true {
                 let frame = try self.frame()
                 if frame.opcode == 8 { return frame.payload.count >= 2 ? Int(frame.payload[0]) << 8 | Int(frame.payload[1]) : nil }
@@ -62,11 +62,5 @@ final class RawSocket: Sendable {
         var length = Int(head[1] & 0x7F)
         if length >= 126 { length = try socket.read(length == 126 ? 2 : 8).reduce(0) { $0 << 8 | Int($1) } }
         return (head[0] & 0x0F, length == 0 ? [] : try socket.read(length))
-    }
-
-    private static func onThread<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
-        try await withCheckedThrowingContinuation { continuation in
-            Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }
-        }
     }
 }
