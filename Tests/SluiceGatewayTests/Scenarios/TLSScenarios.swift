@@ -115,13 +115,17 @@ import Testing
             #expect(try await gateway.eventually("SELECT count(*) FROM registers WHERE value = 0", is: 0))
             // It writes no more from here on, so that what the table gets stays there.
             try control("upload")
-            var said = ""
-            while !said.contains("uploaded"), case let next = output.fileHandleForReading.availableData, !next.isEmpty {
-                said += String(decoding: next, as: UTF8.self)
+            let reader = output.fileHandleForReading
+            var said = try await LocalSocket.onThread {
+                var said = ""
+                while !said.contains("uploaded"), case let next = reader.availableData, !next.isEmpty {
+                    said += String(decoding: next, as: UTF8.self)
+                }
+                return said
             }
             try await gateway.sql("UPDATE registers SET value = -7 WHERE _id = 3")
             try control("download")
-            said += String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+            said += try await LocalSocket.onThread { String(decoding: reader.readDataToEndOfFile(), as: UTF8.self) }
             device.waitUntilExit()
             #expect(device.terminationStatus == 0)
             let state = try #require(said.split(separator: "\n").last { $0.hasPrefix("state ") }, "\(said)")
