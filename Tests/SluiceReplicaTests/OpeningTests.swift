@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import SluiceReplica
