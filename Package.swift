@@ -172,7 +172,7 @@ let package = Package(
             name: "SluiceNet",
             dependencies: [
                 "SluiceValues", "SluiceCore",
-                nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOFoundationCompat"),
+                nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 gatewayLibrary("NIOHTTPTypesHTTP1", of: "swift-nio-extras"),
                 gatewayLibrary("HTTPTypes", of: "swift-http-types"),
@@ -234,7 +234,6 @@ let package = Package(
                 nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: common
         ),
@@ -243,7 +242,7 @@ let package = Package(
         .target(
             name: "SluiceGateway",
             dependencies: [
-                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceWire", "SluicePorts",
                 "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost",
                 "SluiceNet", "SluiceCompression", "SluiceTracing",
                 gatewayLibrary("Hummingbird", of: "hummingbird"),
@@ -326,7 +325,10 @@ let package = Package(
         // Tests, one target per room
         .target(
             name: "TestSupport",
-            dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "CSQLite", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1")],
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceReplica", "CSQLite",
+                nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
+            ],
             path: "Tests/Support", swiftSettings: common),
         tests("SluiceCore", dependencies: ["SluiceValues", "SluiceCore"]),
         tests("SluiceQuery", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery"]),
@@ -339,7 +341,6 @@ let package = Package(
             "SluicePostgres",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceDevServer", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluicePostgres",
-                .product(name: "Logging", package: "swift-log"),
             ]),
         tests("SluiceDevServer", dependencies: ["SluiceCore", "SluiceDevServer", "SluicePostgres"]),
         tests(
@@ -362,8 +363,7 @@ let package = Package(
         tests(
             "SluiceTracing",
             dependencies: [
-                "SluiceCore", "SluiceTracing", "SluiceValues", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
-                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"),
+                "SluiceCore", "SluiceTracing", "SluiceValues",
                 gatewayLibrary("Tracing", of: "swift-distributed-tracing"), .product(name: "Logging", package: "swift-log"),
             ]),
         tests("SluiceCompression", dependencies: ["SluiceCore", "SluiceCompression"]),
@@ -387,7 +387,7 @@ let package = Package(
         tests(
             "SluiceNet",
             dependencies: [
-                "SluiceValues", "SluiceCore", "SluiceNet", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
+                "SluiceValues", "SluiceCore", "SluiceNet", nio("NIOCore"), nio("NIOPosix"),
                 gatewayLibrary("Hummingbird", of: "hummingbird"), gatewayLibrary("HTTPTypes", of: "swift-http-types"),
                 gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"),
                 .product(name: "Logging", package: "swift-log"),
@@ -411,10 +411,8 @@ let package = Package(
         tests(
             "SluiceSync",
             dependencies: [
-                "SluiceValues", "SluiceCore", "SluiceMerge", "SluicePipeline", "SluicePorts", "SluiceReplica", "SluiceSync", "SluiceWire",
-                nio("NIOCore"),
-                nio("NIOEmbedded"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
-                .product(name: "Logging", package: "swift-log"),
+                "SluiceValues", "SluiceCore", "SluiceMerge", "SluicePipeline", "SluiceReplica", "SluiceSync", "SluiceWire",
+                nio("NIOCore"), nio("NIOEmbedded"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
             ]),
         // An app's calls at the top level of its program.
         .executableTarget(
@@ -438,14 +436,13 @@ let package = Package(
                 "SluiceReplica", "SluiceSync", "SluiceWire",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 gatewayLibrary("Hummingbird", of: "hummingbird"), gatewayLibrary("HTTPTypes", of: "swift-http-types"),
-                gatewayLibrary("JWTKit", of: "jwt-kit"), .product(name: "Logging", package: "swift-log"), nio("NIOCore"),
-                nio("NIOPosix"),
+                .product(name: "Logging", package: "swift-log"), nio("NIOCore"), nio("NIOPosix"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"), gatewayLibrary("Crypto", of: "swift-crypto"),
-                gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"), gatewayLibrary("CoreMetrics", of: "swift-metrics"),
+                gatewayLibrary("CoreMetrics", of: "swift-metrics"),
                 "SluiceSDK", "SluiceTools",
                 "register-client",
             ]),
-        tests("SluiceTools", dependencies: ["SluiceValues", "SluiceCore", "SluiceGateway", "SluiceQuery", "SluiceTools"]),
+        tests("SluiceTools", dependencies: ["SluiceValues", "SluiceCore", "SluiceGateway", "SluiceTools"]),
         tests(
             "EndToEnd",
             dependencies: [

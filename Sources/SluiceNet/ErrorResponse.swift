@@ -7,19 +7,19 @@ package import SluiceValues
 
 /// An error as an HTTP response: App Services' fields (`error`, `error_code`, `link`) and Sluice's own (`code`, `fix`).
 ///
-/// Clients receive the texts of `ClientError`, operators those of the error itself.
+/// A response to clients has the texts of `ClientError`. One to operators has those of the error itself, with its cause.
 package struct ErrorResponse: SluiceErrorConvertible, HTTPResponseError, Sendable {
     package var error: SluiceError
     package var asSluiceError: SluiceError { error }
     package var status: HTTPResponse.Status
     /// The name in `error_code`.
     package var name: String
-    /// The seconds until a retry makes sense.
+    /// The value of `Retry-After`, in seconds; nil sends no such header.
     package var retryAfter: Int?
 
     /// - Parameters:
-    ///   - status: `nil` for the status of the error's code.
-    ///   - name: App Services' name of the error, if it has one for this request only. `nil` for the name of the error's code.
+    ///   - status: The status; nil takes that of the error's code.
+    ///   - name: App Services' name of the error, if it has one for this request only; nil takes that of the error's code.
     package init(_ error: SluiceError, status: HTTPResponse.Status? = nil, name: String? = nil, retryAfter: Int? = nil) {
         self.error = error
         self.status = status ?? error.code.httpStatus
@@ -30,22 +30,25 @@ package struct ErrorResponse: SluiceErrorConvertible, HTTPResponseError, Sendabl
     /// The readers of a response.
     package enum Audience: Sendable { case clients, operators }
 
+    /// The body for clients.
     package var json: JSON { json(for: .clients) }
 
     private func json(for audience: Audience) -> JSON {
-        let told = ClientError(error)
-        let isTold = audience == .operators
+        let forClients = ClientError(error)
+        let isWhole = audience == .operators
         return .object([
-            .init("error", .string(isTold ? error.operatorText : told.message)),
+            .init("error", .string(isWhole ? error.operatorText : forClients.message)),
             .init("error_code", .string(name)),
             .init("link", .string("docs/errors.md#\(error.code.name)")),
             .init("code", .int(Int64(error.code.rawValue))),
-            .init("fix", .string(isTold ? error.fix ?? error.code.fix : told.fix)),
+            .init("fix", .string(isWhole ? error.fix ?? error.code.fix : forClients.fix)),
         ])
     }
 
+    /// The response for clients.
     package var response: Response { response(for: .clients) }
 
+    /// Returns the response, with a challenge if the status is 401.
     package func response(for audience: Audience) -> Response {
         var response = JSONResponse(json(for: audience), status: status).response
         if let retryAfter { response.headers[.retryAfter] = String(retryAfter) }
@@ -56,7 +59,7 @@ package struct ErrorResponse: SluiceErrorConvertible, HTTPResponseError, Sendabl
     package func response(from request: Request, context: some RequestContext) throws -> Response { response }
 }
 
-/// A JSON response.
+/// A JSON response, which no cache stores.
 package struct JSONResponse: ResponseGenerator, Sendable {
     package var json: JSON
     package var status: HTTPResponse.Status
@@ -129,6 +132,7 @@ package struct ErrorMiddleware<Context: RequestContext>: RouterMiddleware {
         return error.response(for: audience)
     }
 
+    /// Returns Sluice's error for one of Hummingbird, with the request's method and path.
     private static func named(_ error: HTTPError, _ request: Request) -> ErrorResponse {
         switch error.status {
         case .notFound:

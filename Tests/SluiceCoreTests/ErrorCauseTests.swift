@@ -21,6 +21,9 @@ import Testing
             SluiceError(.logTopic, "No topic.", cause: .kafka(code: -188, text: "unknown")).operatorText.hasSuffix(
                 "Kafka: unknown (error -188)"))
         #expect(
+            SluiceError(.timeout, "Late.", cause: .sqlite(code: 5, text: "database is locked")).operatorText
+                == "Late. Cause: SQLite: database is locked (error 5)")
+        #expect(
             SluiceError(.pluginUnavailable, "no thread", cause: .system(errno: 11, text: "busy")).operatorText
                 == "no thread. Cause: busy (errno 11)")
         #expect(SluiceError(.pluginCrashed, "p ended", cause: .plugin("signal 11")).operatorText == "p ended. Cause: signal 11")

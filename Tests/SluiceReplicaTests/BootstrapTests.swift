@@ -1,6 +1,7 @@
 import SluiceCore
 import SluiceReplica
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite struct BootstrapTests {

@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import SluiceReplica
@@ -65,6 +66,18 @@ import Testing
             try open(ReplicaOptions(isReadOnly: true), schema: Schema([wider, readingType]))
         }
         #expect(mismatch?.code == .invalidSchemaChange)
+    }
+
+    @Test func `the words of SQLite about a file that it cannot open are the cause`() throws {
+        let path = folder.path + "/missing/replica.sqlite"
+        let thrown = #expect(throws: SluiceError.self) { try Replica(path: path, schema: testSchema, isSynced: false) }
+        let error = try #require(thrown)
+        #expect(error.code == .replicaCorrupt && error.message == "The local file \(path) cannot be opened.")
+        guard case .sqlite(let code, let text)? = error.cause else {
+            Issue.record("another cause: \(error)")
+            return
+        }
+        #expect(code & 0xFF == 14 && !text.isEmpty && error.description.contains(text))
     }
 
     @Test func `a file that is not there cannot be opened for reading only`() throws {

@@ -1,6 +1,7 @@
 import SluiceCore
 import SluiceReplica
 import SluiceValues
+import TestSupport
 import Testing
 
 @Suite struct PendingTests {

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceReplica
+import TestSupport
 import Testing
 
 /// A file whose server side begins anew.

@@ -2,6 +2,7 @@ import Foundation
 import SluiceCore
 import SluiceReplica
 import SluiceValues
+import TestSupport
 import Synchronization
 
 /// A clock that tests set.

@@ -2,6 +2,7 @@ import Foundation
 import SluiceCore
 import SluiceReplica
 import SluiceSDK
+import TestSupport
 import Testing
 
 /// It has a part of its own and tells of an object that is stored.

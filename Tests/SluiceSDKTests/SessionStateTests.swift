@@ -3,6 +3,7 @@ import SluiceCore
 import SluiceReplica
 import SluiceSync
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import SluiceSDK

@@ -1,6 +1,7 @@
 import Foundation
 import SluiceReplica
 import SluiceSDK
+import TestSupport
 import Testing
 
 /// What may be written to a synced Realm, by what it is subscribed to.

@@ -2,6 +2,7 @@ import Foundation
 import SluiceReplica
 import SluiceSDK
 import Synchronization
+import TestSupport
 import Testing
 
 /// The rules by which a set is built, with RealmSwift's peculiarities.

@@ -3,6 +3,7 @@ import SluiceCore
 import SluiceReplica
 import SluiceSDK
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite struct SubscriptionTests {

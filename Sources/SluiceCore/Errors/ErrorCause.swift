@@ -9,6 +9,8 @@ package indirect enum ErrorCause: Hashable, Sendable {
     case postgres(sqlState: String?, text: String)
     /// An error of a broker or of librdkafka, with librdkafka's number.
     case kafka(code: Int32, text: String)
+    /// An error of SQLite, with its extended result code.
+    case sqlite(code: Int32, text: String)
     /// The failure of a system call.
     case system(errno: Int32, text: String)
     /// The end of a plugin's process, or the reason that a plugin gives.
@@ -27,6 +29,7 @@ package indirect enum ErrorCause: Hashable, Sendable {
         case .error(let error): ["\(error.code.name) (\(error.code.rawValue)): \(error.messageWithValue)"] + (error.cause?.chain ?? [])
         case .postgres(let state, let text): ["PostgreSQL: \(text)" + (state.map { " (SQLSTATE \($0))" } ?? "")]
         case .kafka(let code, let text): ["Kafka: \(text) (error \(code))"]
+        case .sqlite(let code, let text): ["SQLite: \(text) (error \(code))"]
         case .system(let errno, let text): ["\(text) (errno \(errno))"]
         case .plugin(let text), .text(let text): [text]
         }

@@ -74,6 +74,9 @@ extension ErrorCode {
     /// `true` if the same work may succeed later: the condition ends by itself, or after a repair that is not the caller's.
     package var isRetriable: Bool { recovery == .wait || recovery == .repair }
 
+    /// `true` if the error fails one version of the subscription set, and the session stays open.
+    package var isQueryError: Bool { (300..<400).contains(rawValue) }
+
     /// `true` if a plugin gave no answer and may give one later.
     package var isPluginFailure: Bool { isTemporary && (500..<600).contains(rawValue) }
 

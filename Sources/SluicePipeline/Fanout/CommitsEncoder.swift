@@ -34,6 +34,7 @@ struct CommitsEncoder {
                 open = record.position.lsn
             } else if writer.byteCount > Limits.bootstrapBytes * 8 {
                 writer.endCommit()
+                // The commit goes on in the next frame, under the same LSN.
                 pieces.append(frames.frame(writer.finish(batch.watermark, more: true)))
                 writer = CommitsWriter()
                 begin(change, at: record.position.lsn, for: subscriber, bound, &writer)
@@ -72,6 +73,7 @@ struct CommitsEncoder {
                 return
             }
             let content = UnsafeRawBufferPointer(rebasing: bytes[row])
+            // Without a mask, the bytes of the record are forwarded without decoding them.
             guard let view, let mask = view.mask else {
                 writer.addChange(type, token.event, content, times: times)
                 return

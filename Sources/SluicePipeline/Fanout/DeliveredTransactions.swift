@@ -24,9 +24,11 @@ struct DeliveredTransactions {
     var mark: Mark { Mark(count: count, newest: newest) }
 
     mutating func insert(_ xid: UInt32) {
+        // The records of a transaction follow each other, so most calls end here.
         guard members[xid] == nil else { return }
         let place = Int(count % UInt64(Self.capacity))
         if place < ring.count {
+            // The ring is full: the oldest transaction makes room.
             members[ring[place]] = nil
             ring[place] = xid
         } else {

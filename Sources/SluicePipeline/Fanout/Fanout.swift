@@ -93,6 +93,7 @@ package actor Fanout {
         } else {
             subscribers[Int(id)] = subscriber
         }
+        // A staged subscriber is matched like a live one: its changes are staged from here on.
         for type in view.types {
             let entries = type.predicate.indexForm(indexedProperty: schema.fields.indexedProperty(of: schema.schema.types[type.type]))
             index.add(subscriber: id, type: type.type, entries: entries)
@@ -227,6 +228,7 @@ package actor Fanout {
 
     private func sendPosition(_ id: SubscriberID) {
         guard let subscriber = subscribers[Int(id)] else { return }
+        // Cleared at once, so that the position is reported once.
         subscribers[Int(id)]?.wanted = nil
         var writer = CommitsWriter()
         subscriber.channel.send([frames.frame(writer.finish(watermark, witness: witness))])
@@ -253,6 +255,7 @@ package actor Fanout {
     }
 
     private func match(_ batch: ReleasedBatch) {
+        // The buffers serve one batch. Tokens refer to them until `send` has encoded the frames.
         decoder.removeAll()
         touched.removeAll(keepingCapacity: true)
         for (recordIndex, record) in batch.records.enumerated() {
@@ -282,6 +285,7 @@ package actor Fanout {
             stage(id, event, change, record)
             return
         }
+        // Once a batch: the first token of a subscriber.
         if subscribers[Int(id)]?.tokens.isEmpty == true { touched.append(id) }
         subscribers[Int(id)]?.tokens.append(Token(record: recordIndex, event: event, change: change.index))
         if subscribers[Int(id)]?.changeset(of: change) ?? 0 > 0 { subscribers[Int(id)]?.hasOwn = true }
@@ -331,6 +335,7 @@ package actor Fanout {
     }
 
     private func drop(_ id: SubscriberID, _ error: SluiceError) {
+        // Removed first, so that the rest of this step sends it nothing.
         let channel = subscribers[Int(id)]?.channel
         remove(id)
         // A client that reads nothing would not read the error either.
@@ -379,6 +384,7 @@ package actor Fanout {
         let before = wanting
         wanting.removeAll(keepingCapacity: true)
         for id in before {
+            // A frame of this step may have served as the notification, or the subscriber is gone.
             guard let wanted = subscribers[Int(id)]?.wanted else { continue }
             if wanted <= watermark { sendPosition(id) } else { wanting.append(id) }
         }

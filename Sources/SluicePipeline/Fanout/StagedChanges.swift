@@ -68,6 +68,7 @@ struct StagedChanges {
         // A truncation names no objects, so the log cannot show which ones left the view.
         guard !hasOverflowed, truncations.isEmpty else { return nil }
         var tail = tail
+        // The two overlap. The later change of each object wins, by its position.
         for change in changes { tail.add(change) }
         return tail.words.values.sorted { $0.position < $1.position }
     }
@@ -79,6 +80,7 @@ struct StagedChanges {
         for change in changes where !snapshot.sees(xid: change.transaction.xid) {
             let object = ObjectIndex(type: change.type, key: change.key)
             if let at = index[object] {
+                // The later change replaces the earlier one, and takes over its write times.
                 order[at] = change.following(order[at])
             } else {
                 index[object] = order.count

@@ -47,6 +47,7 @@ package final class WALHeartbeatWriter: Sendable {
     package func passed(_ watermark: LSN) {
         let now = environment.monotonicNanoseconds()
         let isDue = state.withLock { state in
+            // The heartbeat has returned, or a commit has overtaken it.
             if let mark = state.underWay, watermark >= mark.lsn { state.underWay = nil }
             return state.wanted > watermark && state.begin(now)
         }
@@ -58,6 +59,7 @@ package final class WALHeartbeatWriter: Sendable {
             do {
                 try await marker.mark()
             } catch {
+                // A database that refuses one refuses the next as well, and the waiters have the keepalive.
                 let now = environment.monotonicNanoseconds()
                 state.withLock { $0.restsUntil = now + Self.rest }
                 logger.info(

@@ -150,8 +150,10 @@ struct FeedState {
         _ partition: LogPartition, offset: Int64, position: Position, previous: Position?, xid: UInt32,
         bytes: ArraySlice<UInt8>
     ) {
+        // Taken out of the dictionary: with a second reference, each append would copy the waiting records.
         guard var state = partitions.removeValue(forKey: partition) else { return }
         defer { partitions[partition] = state }
+        // Also for duplicates and discarded records: the watermark waits for what is read, not for what is kept.
         state.consumed = max(state.consumed, offset + 1)
         if let last = state.last {
             // A repeated position, appended before and after a takeover.
@@ -223,6 +225,7 @@ struct FeedState {
             cut(partition)
             partitions[partition]?.begin = end
             partitions[partition]?.consumed = end
+            // The records at these offsets are others now, so the chain starts anew.
             partitions[partition]?.last = nil
             // One record earlier, which anchors the chain.
             rewound[partition] = max(end - 1, 0)
@@ -235,6 +238,7 @@ struct FeedState {
         // Several steps become one batch.
         while let next = progress.first, isRead(next) {
             reached = next.lsn
+            // A step without transactions keeps the witness of the step before.
             witness = next.witness ?? witness
             writeTime = max(writeTime, next.writeTime)
             _ = progress.popFirst()
@@ -248,6 +252,7 @@ struct FeedState {
         record.grown.allSatisfy { partition, end in
             // The watermark ignores partitions that are not read, but waits for those that are about to be.
             guard let state = partitions[partition] else { return !expected.contains(partition) }
+            // A broken partition delays nothing: lost records never arrive, and its sessions start again.
             return state.consumed >= end || state.isBroken
         }
     }
@@ -288,6 +293,7 @@ struct FeedState {
     private func dropTwins(_ records: inout [PendingRecord]) {
         guard records.count > 1 else { return }
         var kept = 1
+        // The records are sorted, so twins are adjacent.
         for index in 1..<records.count where records[index].position != records[kept - 1].position {
             records[kept] = records[index]
             kept += 1

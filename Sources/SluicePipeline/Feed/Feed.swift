@@ -64,6 +64,7 @@ package actor Feed {
             group.addTask { try await self.leaveIdle() }
             group.addTask { try await self.watchStalls() }
             defer { group.cancelAll() }
+            // None of the three ends by itself, so the first result is an error or the cancellation.
             try await group.next()
         }
     }
@@ -73,6 +74,7 @@ package actor Feed {
     private func read(_ reader: any LogReader) async throws {
         // As one of `changes`: no session may assign partitions before the reader is ready.
         try await changes.run { try await self.begin(reader) }
+        // A session must not assign partitions to a reader that has ended.
         defer { self.reader = nil }
         var fetch = LogFetch()
         while !Task.isCancelled {
@@ -221,12 +223,14 @@ package actor Feed {
     package func require(_ partitions: [LogPartition]) async throws {
         // A partition with a lease is read already, so this needs no suspension.
         if partitions.allSatisfy({ leases[$0] != nil }) { return hold(partitions) }
+        // Before the wait for `changes`: a failure after this time is an answer to this request, too.
         let asked = environment.monotonicNanoseconds()
         try await changes.run { try await self.assign(partitions, asked: asked) }
     }
 
     /// Releases one lease of each partition. The last release starts the `linger` time.
     package func release(_ partitions: [LogPartition]) async {
+        // Other leases remain, so the assignment does not change and the call need not queue.
         if partitions.allSatisfy({ leases[$0, default: 0] > 1 }) {
             for partition in partitions { leases[partition, default: 1] -= 1 }
             return
@@ -266,6 +270,7 @@ package actor Feed {
         let places = try await places(of: partitions)
         assign(places, promised)
         do {
+            // Without a reader, the next one begins with the partitions of the state.
             try await reader?.assign(places.mapValues(\.start))
         } catch {
             // The assignment may be partial, so none of the partitions counts as read.
@@ -301,6 +306,7 @@ package actor Feed {
     }
 
     private func stop(_ partitions: [LogPartition]) async {
+        // The state first: it ignores what the reader still delivers. If the reader keeps a partition, that costs reading only.
         for partition in partitions { state.unassign(partition) }
         try? await reader?.unassign(partitions)
     }

@@ -56,6 +56,7 @@ struct LogPromise: Sendable {
                     guard let record = try? fetch.arena[entry.value].withUnsafeBytes({ try ProgressCodec.decode($0) }) else { continue }
                     promise.add(record)
                 }
+                // The end as it was at the start: a busy publisher must not prolong the read.
                 if let entry = fetch.entries.last, entry.offset + 1 >= range.upperBound { return promise }
             }
             throw SluiceError(.logUnreachable, "The newest progress records could not be read in \(patience / 1_000) s.")

@@ -20,6 +20,7 @@ struct RecentRecords {
             var bytes = 0
             while let oldest = records.first, oldest.position <= last {
                 _ = records.popFirst()
+                // What is evicted is missing from here on.
                 floor = oldest.position.lsn
                 bytes += oldest.bytes.count
             }
@@ -67,6 +68,7 @@ struct RecentRecords {
         partitions[partition]?.add(records)
         for record in records { bytes += record.bytes.count }
         remembered.append(Step(partition: partition, last: last.position))
+        // By steps, so that the order of eviction needs one entry for many records.
         while bytes > bound, let step = remembered.popFirst() { bytes -= partitions[step.partition]?.drop(through: step.last) ?? 0 }
     }
 
@@ -75,6 +77,7 @@ struct RecentRecords {
     func records(of wanted: [LogPartition], after lsn: LSN) -> [[PendingRecord]]? {
         var found: [[PendingRecord]] = []
         for partition in wanted {
+            // Below the floor records may be missing. The caller reads the log then.
             guard let known = partitions[partition], let floor = known.floor, floor <= lsn else { return nil }
             var (low, high) = (0, known.records.count)
             while low < high {

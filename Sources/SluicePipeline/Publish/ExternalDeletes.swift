@@ -7,6 +7,7 @@ extension CaptureBatch {
         var objects: [String: [Value: ExternalDelete]] = [:]
         var classes: [ExternalDelete] = []
         var misfits: Set<Position>?
+        // Deletes of clients have an origin, and are recorded with their changesets.
         for transaction in transactions where transaction.origin == nil {
             for change in changes[transaction.changes] {
                 let type = types[Int(change.type)]
@@ -15,6 +16,7 @@ extension CaptureBatch {
                 case .insert, .update: continue
                 case .truncate: classes.append(deletion)
                 case .delete:
+                    // At the first delete only: most batches have none.
                     let those = misfits ?? Set(unfit.lazy.filter { $0.reason != nil }.map(\.position))
                     misfits = those
                     guard !those.contains(change.position), let before = change.before, let property = type.primaryKey,

@@ -20,6 +20,7 @@ package enum PartitionKey {
     /// Returns the canonical text of a value, as bytes.
     package static func text(of value: Value) -> [UInt8] {
         switch value {
+        // Collections and links are no indexed queryable fields.
         case .null, .list, .dictionary, .link: null
         case .bool(let v): Array((v ? "true" : "false").utf8)
         case .int(let v): Array(String(v).utf8)
@@ -69,8 +70,10 @@ package struct Partitioning: Sendable {
     /// Returns the partitions that hold rows of a class with these keys. Nil keys return all.
     package func partitions(of type: Int, keys: Set<Value>?) -> [LogPartition] {
         guard let layout = layouts[type] else { return [] }
+        // Unless the keys are those of the indexed queryable field, a row may be in any partition.
         guard layout.isIndexed, let keys else { return (0..<layout.partitions).map { LogPartition(layout.topic, $0) } }
         let numbers = Set(keys.map { PartitionKey.partition(of: $0, partitions: layout.partitions) })
+        // In order, so that equal sets give equal lists.
         return numbers.sorted().map { LogPartition(layout.topic, $0) }
     }
 }

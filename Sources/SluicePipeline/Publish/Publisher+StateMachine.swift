@@ -86,6 +86,7 @@ struct PublisherState {
     /// - Returns: the partitions that lost records.
     @discardableResult
     mutating func appended(_ new: [LogPartition: Int64]) -> [LogPartition] {
+        // The log assigned an offset twice, so it has lost records that it had acknowledged.
         let lost = new.filter { partition, end in end > 0 && end <= ends[partition] ?? 0 }.map(\.key)
         if !lost.isEmpty { isCut = true }
         grown.merge(new) { max($0, $1) }
@@ -98,6 +99,7 @@ struct PublisherState {
     /// Records of a partition are in position order. If one is missing before the last, the chain shows that to readers, which would skip
     /// a later copy.
     mutating func isStored(_ slot: Int, _ position: Position) -> Bool {
+        // The common case: no record of an earlier publisher is ahead.
         guard let known = stored[slot] else { return false }
         guard position <= known.position else {
             // Publishing has passed the stored records of this partition.
@@ -118,6 +120,7 @@ struct PublisherState {
     /// - Parameter transaction: The transaction that ended there, if any.
     mutating func passed(_ lsn: LSN, _ transaction: HistoryAnchor? = nil) {
         reached = max(reached, lsn)
+        // A position between transactions keeps the last transaction as the witness.
         guard let transaction else { return }
         commitTime = transaction.commitTime
         witness = transaction

@@ -71,8 +71,10 @@ package final class Publisher: Sendable {
             } catch {
                 await source.close()
                 let failure = SluiceError(error, otherwise: .internalError, "Publishing failed.")
+                // The log and the database have different histories. Only an operator can decide which one is right.
                 if failure.code == .logAhead { throw error }
                 if failure.code == .slotBusy {
+                    // The normal state of every gateway but one, so no error is logged.
                     report(.waiting)
                     logger.debug("Another gateway publishes.")
                     try? await environment.sleep(nanoseconds: PublishPause.busyMilliseconds * 1_000_000)
@@ -89,6 +91,7 @@ package final class Publisher: Sendable {
 
     /// Publishes until the schema changes.
     private func publish(_ schema: AppSchema, from start: LSN, pause: inout PublishPause) async throws {
+        // `catchUp` may have adopted a newer schema. The caller starts again with it.
         guard !isOutdated(schema) else { return }
         let layout = try await layouts.layout(of: schema)
         var state = try await stateOfLog(layout, start: start)
@@ -107,10 +110,12 @@ package final class Publisher: Sendable {
             batch.removeAll()
             encode(capture, with: &encoder, state: &state, into: &batch)
             if !batch.isEmpty { try await append(batch, of: capture, &encoder, &state) }
+            // After the append: the receivers of reports count what readers can see.
             report(.appended(capture.transactions))
             report(.batch(changes: capture.changes.count, bytes: batch.arena.count, unfit: capture.unfit))
             if let progress = state.takeProgress() {
                 try await announce(progress)
+                // Only progress resets the back-off, so a source that opens and then fails is not retried in a tight loop.
                 pause.progressed()
             }
         }
@@ -119,6 +124,7 @@ package final class Publisher: Sendable {
     /// Returns the state to continue from: earlier announcements and the end of each partition.
     private func stateOfLog(_ layout: Partitioning, start: LSN) async throws -> PublisherState {
         let promise = try await LogPromise.read(from: log, progress: LogPartition(topics.progress, 0), environment)
+        // Before anything else: nothing may be appended to the log of another history.
         if let witness = promise.last?.witness { try await compare(witness) }
         // After the announcements: ends only grow, so an end below its announcement proves a loss.
         let ends = try await log.ends(of: layout.layouts.indices.flatMap { layout.partitions(of: $0, keys: nil) })
@@ -196,6 +202,7 @@ package final class Publisher: Sendable {
         let headers = ChangeHeaderReader()
         var found: [LogPartition: Position] = [:]
         var fetch = LogFetch()
+        // One record before the end: the last one of each partition.
         try await reader.assign(ends.mapValues { $0 - 1 })
         let deadline = environment.monotonicNanoseconds() + 10_000_000_000
         while found.count < ends.count {

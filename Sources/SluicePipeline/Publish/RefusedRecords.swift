@@ -18,6 +18,7 @@ struct RefusedRecords {
         standIns = LogBatch(topics: batch.topics)
         let ends = Dictionary(
             batch.entries.enumerated().map { (LogPartition(batch.topics[Int($1.topic)], $1.partition), $0) }, uniquingKeysWith: max)
+        // The batch has bytes only; the position leads back to the change.
         let changes = Self.changes(of: capture)
         for (index, error) in refused.sorted(by: { $0.key < $1.key }) {
             let entry = batch.entries[index]

@@ -240,11 +240,6 @@ package actor Session {
     }
 }
 
-extension ErrorCode {
-    /// `true` for errors that fail one subscription version and leave the session open.
-    var isQueryError: Bool { (300..<400).contains(rawValue) }
-}
-
 extension PBClientMessage.OneOf_Kind {
     fileprivate var name: ClientMessageKind {
         switch self {

@@ -29,10 +29,12 @@ package final class SyncClaim: Sendable {
         let file = file(of: path)
         let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
-            let code: ErrorCode = [ENOSPC, EDQUOT].contains(errno) ? .deviceFull : .internalError
+            // Read at once: any later call may set it.
+            let number = errno
             throw SluiceError(
-                code, "\(file) cannot be created: \(String(cString: strerror(errno))).",
-                fix: "Check that the folder exists, that this user may write to it, and that the disk has room.")
+                [ENOSPC, EDQUOT].contains(number) ? .deviceFull : .internalError, "\(file) cannot be created.",
+                fix: "Check that the folder exists, that this user may write to it, and that the disk has room.",
+                cause: .system(errno: number, text: String(cString: strerror(number))))
         }
         let claim = SyncClaim(descriptor: descriptor)
         var left = milliseconds

@@ -56,7 +56,8 @@ package final class Connection {
     private static func open(_ path: String, _ flags: Int32) throws(SluiceError) -> Connection {
         let registered = sluice_vfs_register()
         guard registered == SQLITE_OK else {
-            throw SluiceError(.internalError, "SQLite has no file layer (\(registered)).", fix: "Report it with the text above.")
+            throw SluiceError(
+                .internalError, "SQLite has no file layer.", fix: "Report it with the text above.", cause: cause(registered))
         }
         var handle: OpaquePointer?
         let code = sqlite3_open_v2(path, &handle, flags | SQLITE_OPEN_NOMUTEX, SLUICE_VFS_NAME)
@@ -66,8 +67,9 @@ package final class Connection {
             sqlite3_close_v2(handle)
             if isDamage(extended) { throw damage(extended, "opening it") }
             throw SluiceError(
-                .replicaCorrupt, "The local file \(path) cannot be opened: \(message).",
-                fix: "Check that the folder exists and that this user may read and write it.")
+                .replicaCorrupt, "The local file \(path) cannot be opened.",
+                fix: "Check that the folder exists and that this user may read and write it.",
+                cause: .sqlite(code: extended, text: message))
         }
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, 10_000)
@@ -143,8 +145,8 @@ package final class Connection {
         let code = methods.pointee.xSync(log, SQLITE_SYNC_NORMAL)
         if code != SQLITE_OK {
             throw SluiceError(
-                .internalError, "The log of the local file cannot be written to the disk (\(code)).",
-                fix: "Check that the disk has room and no faults.")
+                .internalError, "The log of the local file cannot be written to the disk.",
+                fix: "Check that the disk has room and no faults.", cause: Connection.cause(code))
         }
     }
 
@@ -175,14 +177,19 @@ package final class Connection {
     func error(_ doing: String) -> SluiceError {
         let code = sqlite3_extended_errcode(handle)
         if Connection.isDamage(code) { return Connection.damage(code, doing) }
-        let text = "SQLite failed while \(doing): \(String(cString: sqlite3_errmsg(handle))) (\(code))."
+        let text = "SQLite failed while \(doing)."
+        let cause = ErrorCause.sqlite(code: code, text: String(cString: sqlite3_errmsg(handle)))
         switch code & 0xFF {
-        case SQLITE_CORRUPT, SQLITE_NOTADB: return SluiceError(.replicaCorrupt, text)
-        case SQLITE_FULL: return SluiceError(.deviceFull, text)
-        case SQLITE_BUSY, SQLITE_LOCKED: return SluiceError(.timeout, text, fix: "Close other programs that use the local file.")
-        default: return SluiceError(.internalError, text, fix: "Report it with the text above.")
+        case SQLITE_CORRUPT, SQLITE_NOTADB: return SluiceError(.replicaCorrupt, text, cause: cause)
+        case SQLITE_FULL: return SluiceError(.deviceFull, text, cause: cause)
+        case SQLITE_BUSY, SQLITE_LOCKED:
+            return SluiceError(.timeout, text, fix: "Close other programs that use the local file.", cause: cause)
+        default: return SluiceError(.internalError, text, fix: "Report it with the text above.", cause: cause)
         }
     }
+
+    /// Returns the cause for a result code without a handle.
+    private static func cause(_ code: Int32) -> ErrorCause { .sqlite(code: code, text: String(cString: sqlite3_errstr(code))) }
 
     private static func isDamage(_ code: Int32) -> Bool { code == SLUICE_VFS_DAMAGED || code == SLUICE_VFS_FOREIGN }
 

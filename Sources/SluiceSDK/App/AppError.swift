@@ -73,13 +73,16 @@ public struct AppError: Error, Equatable, CustomNSError, LocalizedError, CustomS
     }
 
     /// Returns the `notCallable` error of a RealmSwift call that this server does not offer.
-    /// The arguments are the subject of the message's first sentence, and its second sentence with the alternative.
-    static func notOffered(_ what: String, _ instead: String) -> AppError {
-        AppError(.notCallable, "\(what) is not offered by the server. \(instead)")
+    /// - Parameters:
+    ///   - call: The subject of the message's first sentence.
+    ///   - alternative: The second sentence of the message.
+    static func notOffered(_ call: String, _ alternative: String) -> AppError {
+        AppError(.notCallable, "\(call) is not offered by the server. \(alternative)")
     }
 
     /// Creates the error of an answer with a status outside 200 to 299.
-    /// An unknown `error_code` gives `internalServerError` from 500, `badRequest` for 400, else `unknown`.
+    ///
+    /// If the `error_code` is unknown, the status decides: `internalServerError` from 500, `badRequest` for 400, `unknown` for any other.
     init(status: Int, body: [UInt8]) {
         let json = try? JSON.parse(body)
         message = json?["error"]?.string ?? "The server answered with status \(status)."

@@ -29,7 +29,7 @@ extension Realm {
         }
 
         public let code: Code
-        /// The cause, the value at fault and the fix.
+        /// The event, the value at fault, the cause and the fix.
         public let message: String
         /// The file that could not be opened; nil for other errors.
         public internal(set) var fileURL: URL?

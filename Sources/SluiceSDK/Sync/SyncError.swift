@@ -28,7 +28,7 @@ public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, Custom
     }
 
     public let code: Code
-    /// The cause, the value at fault and the fix.
+    /// The event, the value at fault, the cause and the fix.
     public let message: String
     /// The compensating writes; nil for other errors.
     public let compensatingWriteInfo: [CompensatingWriteInfo]?
@@ -68,17 +68,18 @@ public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, Custom
         SyncError(.clientUserError, "The user \(user.id) is logged out; log in to sync.")
     }
 
-    /// The path of the backup and the action of a client reset that is left to the app; nil for other errors.
-    /// `SyncSession.immediatelyHandleError` moves the file there now. Otherwise it is moved when the Realm is opened next.
+    /// Returns the path of the backup and the action of a client reset that is left to the app; nil for other errors.
+    ///
+    /// `SyncSession.immediatelyHandleError` moves the file there at once. Without that call, the next opening of the Realm moves it.
     public func clientResetInfo() -> (String, ActionToken)? {
         guard code == .clientResetError, let action else { return nil }
         return (action.backup, action)
     }
 
-    /// Always nil: local files are moved, never deleted; see `clientResetInfo()`.
+    /// Returns nil: local files are moved, never deleted. See `clientResetInfo()`.
     public func deleteRealmUserInfo() -> ActionToken? { nil }
 
-    /// Always nil: the server does not expose its log. The message names the cause.
+    /// Nil, because the server does not expose its log. The message names the cause.
     public var serverLogURL: URL? { nil }
 
     public static let clientSessionError = Code.clientSessionError
@@ -114,5 +115,5 @@ public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, Custom
 /// Matches an error by its code: `catch SyncError.writeRejected`.
 public func ~= (code: SyncError.Code, error: any Error) -> Bool { (error as? SyncError)?.code == code }
 
-/// The app's form of an internal error.
+/// Returns the app's form of an error.
 package func _syncError(_ error: SluiceError) -> SyncError { SyncError(error) }
