@@ -326,7 +326,9 @@ let package = Package(
         // Tests, one target per room
         .target(
             name: "TestSupport",
-            dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "CSQLite", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1")],
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluicePorts", "CSQLite", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
+            ],
             path: "Tests/Support", swiftSettings: common),
         tests("SluiceCore", dependencies: ["SluiceValues", "SluiceCore"]),
         tests("SluiceQuery", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery"]),
