@@ -326,7 +326,7 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: [
-                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceReplica", "CSQLite",
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluicePorts", "SluiceReplica", "CSQLite",
                 nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
             ],
             path: "Tests/Support", swiftSettings: common),

@@ -27,14 +27,14 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     private enum State {
         case waiting
         /// The head was read and accepted. The request's end is due.
-        case accepted(HTTPHeaders)
+        case accepted(HTTPHeaders, WebSocketLimits)
         /// The HTTP handlers are being removed. Data that arrives meanwhile is kept in order.
         case switching([NIOAny])
         /// Negotiated, or answered with a refusal.
         case done
     }
 
-    private let endpoint: WebSocketEndpoint?
+    private let endpoints: [WebSocketEndpoint]
     private let configuration: NetServer.Configuration
     private let ticket: ConnectionTicket
     private let accepted = NIODeadline.now()
@@ -48,12 +48,12 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     private var deadline: Scheduled<Void>?
 
     init(
-        endpoint: WebSocketEndpoint?, configuration: NetServer.Configuration, ticket: ConnectionTicket,
+        endpoints: [WebSocketEndpoint], configuration: NetServer.Configuration, ticket: ConnectionTicket,
         decoder: ByteToMessageHandler<HTTPRequestDecoder>,
         encoder: HTTPResponseEncoder, negotiated: EventLoopPromise<NegotiatedConnection>,
         becomeHTTP: @escaping (any Channel) throws -> NegotiatedConnection
     ) {
-        self.endpoint = endpoint
+        self.endpoints = endpoints
         self.configuration = configuration
         self.ticket = ticket
         self.decoder = decoder
@@ -83,9 +83,9 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         switch state {
         case .waiting:
             if case .head(let head) = unwrapInboundIn(data) { decide(head, context) }
-        case .accepted(let headers):
+        case .accepted(let headers, let limits):
             switch unwrapInboundIn(data) {
-            case .end: upgrade(headers, context)
+            case .end: upgrade(headers, limits, context)
             default: refuse(ErrorResponse(SluiceError(.badRequest, "An upgrade request may not have a body.")), context)
             }
         case .switching(var kept):
@@ -118,21 +118,25 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
 
     private func decide(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
         let peer = NetworkAddress(context.channel.remoteAddress)
-        let request = UpgradeRequest(
+        var request = UpgradeRequest(
             target: head.uri, headers: head.headers.map { ($0.name, $0.value) },
             client: peer.map { configuration.trustedProxies.client(peer: $0, head.headers) })
         let wanted = request.list("Upgrade").map { $0.lowercased() }
-        guard let endpoint, endpoint.matches(request.path) else { return passOn(head, hasUpgrade: !wanted.isEmpty, context) }
-        guard wanted.contains("websocket") else { return passOn(head, hasUpgrade: !wanted.isEmpty, context) }
+        guard wanted.contains("websocket"), let endpoint = endpoints.first(where: { $0.matches(request.path) }) else {
+            return passOn(head, hasUpgrade: !wanted.isEmpty, context)
+        }
         do throws(ErrorResponse) {
-            let headers = try handshake(head, context)
+            var headers = try handshake(head, context)
             // Counted here, as the middleware that counts plain requests never sees an upgrade.
             if let refusal = tooMany(request.client) { throw refusal }
-            switch endpoint.decide(request) {
+            request.subprotocol = try endpoint.subprotocols.name(for: request.list("Sec-WebSocket-Protocol"))
+            headers.replaceOrAdd(name: "Sec-WebSocket-Protocol", value: request.subprotocol)
+            switch endpoint.accept(request) {
             case .accept(let accepted):
                 owner = accepted
-                state = .accepted(headers)
+                state = .accepted(headers, endpoint.limits)
             case .refuse(let error): throw ErrorResponse(error)
+            case .refuseWith(let response): throw response
             }
         } catch {
             refuse(error, context)
@@ -149,11 +153,10 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         return ErrorResponse(SluiceError(.tooManyConnections, "The client's address has too many connections open."))
     }
 
-    /// Returns the response headers that complete the handshake (RFC 6455, 4.2.2).
+    /// Returns the response headers that complete the handshake (RFC 6455, 4.2.2), without the subprotocol.
     private func handshake(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) throws(ErrorResponse) -> HTTPHeaders {
         let upgrader = NIOWebSocketServerUpgrader(
-            shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture(["Sec-WebSocket-Protocol": WebSocketEndpoint.subprotocol])
-            },
+            shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture([:]) },
             upgradePipelineHandler: { channel, _ in channel.eventLoop.makeSucceededVoidFuture() })
         // The future is complete when it is returned, as both closures return completed futures.
         var answer: Result<HTTPHeaders, any Error>?
@@ -200,8 +203,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         context.close(mode: .output, promise: nil)
     }
 
-    private func upgrade(_ headers: HTTPHeaders, _ context: ChannelHandlerContext) {
-        guard let endpoint else { return }
+    private func upgrade(_ headers: HTTPHeaders, _ limits: WebSocketLimits, _ context: ChannelHandlerContext) {
         state = .switching([])
         let head = HTTPResponseHead(version: .http1_1, status: .switchingProtocols, headers: headers)
         context.write(wrapOutboundOut(.head(head)), promise: nil)
@@ -210,7 +212,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         // Removing the decoder forwards its leftover bytes, which `switching` keeps in order.
         pipeline.removeHandler(decoder).assumeIsolated()
             .flatMap { pipeline.removeHandler(self.encoder) }
-            .whenComplete { self.becomeWebSocket(endpoint.limits, $0, context) }
+            .whenComplete { self.becomeWebSocket(limits, $0, context) }
     }
 
     private func becomeWebSocket(

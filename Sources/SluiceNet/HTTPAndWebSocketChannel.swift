@@ -18,7 +18,7 @@ struct HTTPAndWebSocketChannel: ServerChildChannel, HTTPChannelHandler {
 
     var responder: HTTPChannelHandler.Responder
     let configuration: NetServer.Configuration
-    let endpoint: WebSocketEndpoint?
+    let endpoints: [WebSocketEndpoint]
     let tls: NIOSSLContext?
     let connections: OpenConnections
 
@@ -31,7 +31,7 @@ struct HTTPAndWebSocketChannel: ServerChildChannel, HTTPChannelHandler {
             let decoder = ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes))
             let negotiated = channel.eventLoop.makePromise(of: NegotiatedConnection.self)
             let first = FirstRequest(
-                endpoint: endpoint, configuration: configuration, ticket: ticket, decoder: decoder, encoder: encoder,
+                endpoints: endpoints, configuration: configuration, ticket: ticket, decoder: decoder, encoder: encoder,
                 negotiated: negotiated,
                 becomeHTTP: { try becomeHTTP($0, ticket, logger: logger) })
             try pipeline.addHandlers([encoder, decoder, first])
@@ -61,24 +61,24 @@ struct HTTPAndWebSocketChannel: ServerChildChannel, HTTPChannelHandler {
         }
     }
 
-    /// The responder, except that plain requests to the WebSocket endpoint are answered with what was wrong with them.
+    /// The responder, except that plain requests to a WebSocket endpoint are answered with what was wrong with them.
     private var guarded: HTTPChannelHandler.Responder {
-        guard let endpoint else { return responder }
-        return { [responder] request, writer, channel in
-            guard endpoint.matches(request.uri.path) else {
+        guard !endpoints.isEmpty else { return responder }
+        return { [responder, endpoints] request, writer, channel in
+            guard let endpoint = endpoints.first(where: { $0.matches(request.uri.path) }) else {
                 try await responder(request, writer, channel)
                 return
             }
-            let response = Self.upgradeRequired(request)
+            let response = Self.upgradeRequired(request, endpoint.subprotocols.advised)
             try await writer.write(response: response.head, body: response.body)
         }
     }
 
-    private static func upgradeRequired(_ request: Request) -> Response {
+    private static func upgradeRequired(_ request: Request, _ subprotocol: String) -> Response {
         let error = SluiceError(
             .badRequest, "\(request.uri.path) takes WebSocket connections only, and only as a connection's first request.",
             fix:
-                "Send Upgrade: websocket with Sec-WebSocket-Version: 13, a Sec-WebSocket-Key and Sec-WebSocket-Protocol: \(WebSocketEndpoint.subprotocol)."
+                "Send Upgrade: websocket with Sec-WebSocket-Version: 13, a Sec-WebSocket-Key and Sec-WebSocket-Protocol: \(subprotocol)."
         )
         var response = ErrorResponse(error, status: .upgradeRequired).response
         response.headers[.upgrade] = "websocket"

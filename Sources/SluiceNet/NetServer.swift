@@ -7,7 +7,7 @@ import NIOSSL
 import ServiceLifecycle
 import SluiceCore
 
-/// HTTP routes and one WebSocket endpoint on one port.
+/// HTTP routes and WebSocket endpoints on one port.
 ///
 /// `run()` serves until graceful shutdown or cancellation. A shutdown accepts no new connections, lets requests finish and notifies
 /// WebSocket owners (`SocketOwner.shuttingDown`). It closes connections that are still open after `Configuration.shutdownDeadline`.
@@ -23,10 +23,10 @@ package final class NetServer: Service {
 
     /// - Parameters:
     ///   - router: the HTTP routes. Add `ErrorMiddleware` first, so that every error is JSON.
-    ///   - webSocket: `nil` serves HTTP only.
+    ///   - webSockets: The endpoints; the first that matches a path serves it. None serves HTTP only.
     ///   - onListening: called with the port once it is bound. `port` returns only after it.
     package init<Context: RequestContext>(
-        configuration: Configuration, router: Router<Context>, webSocket: WebSocketEndpoint? = nil,
+        configuration: Configuration, router: Router<Context>, webSockets: [WebSocketEndpoint] = [],
         eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, logger: Logger,
         onListening: @escaping @Sendable (Int) async -> Void = { _ in }
     ) where Context: InitializableFromSource<ApplicationRequestContextSource> {
@@ -44,7 +44,7 @@ package final class NetServer: Service {
                 responder: responder,
                 server: HTTPServerBuilder { responder in
                     HTTPAndWebSocketChannel(
-                        responder: responder, configuration: configuration, endpoint: webSocket, tls: tls, connections: connections)
+                        responder: responder, configuration: configuration, endpoints: webSockets, tls: tls, connections: connections)
                 },
                 configuration: configuration.application,
                 onServerRunning: onRunning,

@@ -52,6 +52,8 @@ package final class ServerSocket: Sendable {
     }
 
     /// Sends a close frame after all earlier frames, then closes. The peer has `WebSocketLimits.closeGrace` to answer.
+    ///
+    /// - Parameter reason: Cut to the 123 bytes that the frame holds.
     package func close(_ code: SocketCloseCode, reason: String = "") {
         eventLoop.execute { self.handler.value.close(code, reason: reason, because: .local(code: code.rawValue)) }
     }

@@ -56,7 +56,10 @@ extension SharedFrame {
     /// Encodes a close frame. Cuts the reason to the 123 bytes that fit, at a character boundary.
     static func close(_ code: UInt16, reason: String) -> SharedFrame {
         var text = ""
-        for character in reason where text.utf8.count + character.utf8.count <= 123 { text.append(character) }
+        for character in reason {
+            guard text.utf8.count + character.utf8.count <= 123 else { break }
+            text.append(character)
+        }
         var buffer = header(.close, payloadLength: 2 + text.utf8.count)
         buffer.writeInteger(code)
         buffer.writeString(text)

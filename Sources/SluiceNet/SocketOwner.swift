@@ -58,7 +58,7 @@ package enum SocketCloseReason: Hashable, Sendable {
     case shutdown
 }
 
-/// The WebSocket close codes that the gateway sends (RFC 6455, 7.4.1).
+/// The WebSocket close codes that the gateway sends (RFC 6455, 7.4.1), and those of Realm's protocol, from 4001.
 package enum SocketCloseCode: UInt16, Sendable {
     case normal = 1000
     case goingAway = 1001
@@ -68,4 +68,10 @@ package enum SocketCloseCode: UInt16, Sendable {
     case messageTooBig = 1009
     case internalError = 1011
     case tryAgainLater = 1013
+    /// The client's token has expired. The client refreshes it and reconnects.
+    case unauthorized = 4001
+    /// The client logs its user out.
+    case forbidden = 4002
+    /// The client asks for the server's location again and reconnects.
+    case moved = 4003
 }

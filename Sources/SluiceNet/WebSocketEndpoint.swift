@@ -47,6 +47,8 @@ package struct UpgradeRequest: Sendable {
     package var client: NetworkAddress?
     /// In the order received, with names as written.
     package var headers: [(name: String, value: String)]
+    /// The subprotocol that the endpoint chose. Empty before the choice.
+    package internal(set) var subprotocol = ""
 
     package init(target: String, headers: [(name: String, value: String)] = [], client: NetworkAddress? = nil) {
         let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
@@ -69,12 +71,47 @@ package struct UpgradeRequest: Sendable {
             .flatMap { $0.value.split(separator: ",") }
             .map { String($0.drop { $0 == " " }.prefix { $0 != " " }) }
     }
+
+    /// Returns the first value of a query parameter, percent-decoded. Nil if it is missing or damaged.
+    package func parameter(_ name: String) -> String? {
+        for pair in query.utf8.split(separator: UInt8(ascii: "&")) {
+            let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            if Self.decoded(parts[0]) == name { return parts.count > 1 ? Self.decoded(parts[1]) : "" }
+        }
+        return nil
+    }
+
+    /// Returns nil for half an escape, and for bytes that are not UTF-8.
+    private static func decoded(_ text: some Collection<UInt8>) -> String? {
+        var bytes: [UInt8] = []
+        var rest = text[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst().flatMap({ digit($0) }), let low = rest.popFirst().flatMap({ digit($0) }) else { return nil }
+            bytes.append(high << 4 | low)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
 }
 
 package enum UpgradeDecision: Sendable {
     case accept(any SocketOwner)
     /// Answered with the error as JSON, under the HTTP status of its code (`ErrorCode.httpStatus`).
     case refuse(SluiceError)
+    /// Answered with this response, for a client that acts on the status.
+    case refuseWith(ErrorResponse)
 }
 
 /// The endpoint of WebSocket connections.
@@ -83,29 +120,19 @@ package struct WebSocketEndpoint: Sendable {
 
     /// Returns `true` if a path (without query) is this endpoint's.
     package var matches: @Sendable (String) -> Bool
-    /// Decides on a valid upgrade request for `sluice.v1`. Called on an event loop; it must not block.
+    package var subprotocols: SubprotocolChoice
+    /// Decides on a valid upgrade request with a chosen subprotocol. Called on an event loop; it must not block.
     package var accept: @Sendable (UpgradeRequest) -> UpgradeDecision
     package var limits: WebSocketLimits
 
     package init(
-        limits: WebSocketLimits = WebSocketLimits(), matches: @escaping @Sendable (String) -> Bool,
+        limits: WebSocketLimits = WebSocketLimits(), subprotocols: SubprotocolChoice = .only(WebSocketEndpoint.subprotocol),
+        matches: @escaping @Sendable (String) -> Bool,
         accept: @escaping @Sendable (UpgradeRequest) -> UpgradeDecision
     ) {
         self.limits = limits
+        self.subprotocols = subprotocols
         self.matches = matches
         self.accept = accept
-    }
-
-    /// Decides on any upgrade request for one of this endpoint's paths.
-    func decide(_ request: UpgradeRequest) -> UpgradeDecision {
-        guard request.list("Sec-WebSocket-Protocol").contains(Self.subprotocol) else {
-            let offered = request.list("Sec-WebSocket-Protocol").joined(separator: ", ")
-            return .refuse(
-                SluiceError(
-                    .wrongProtocolVersion,
-                    "The subprotocols offered (\(offered.isEmpty ? "none" : offered)) do not include \(Self.subprotocol).",
-                    fix: "Send the header Sec-WebSocket-Protocol: \(Self.subprotocol)."))
-        }
-        return accept(request)
     }
 }

@@ -59,11 +59,16 @@ final class RawClient {
     /// Sends an upgrade request; the answer's head.
     func upgrade(path: String = "/sync", subprotocols: String? = "sluice.v1", extra: String = "", body: String = "") async throws -> String
     {
+        try await sendUpgrade(path: path, subprotocols: subprotocols, extra: extra, body: body)
+        return try await readHead()
+    }
+
+    /// Sends an upgrade request.
+    func sendUpgrade(path: String, subprotocols: String?, extra: String = "", body: String = "") async throws {
         let line = subprotocols.map { "Sec-WebSocket-Protocol: \($0)\r\n" } ?? ""
         try await send(
             text: "GET \(path) HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
                 + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\(line)\(extra)\r\n\(body)")
-        return try await readHead()
     }
 
     func send(text: String) async throws { try await send(Array(text.utf8)) }

@@ -8,7 +8,7 @@ import SluiceNet
 import SluiceValues
 import Synchronization
 
-/// A server for one test, with a socket endpoint at /sync whose owners are recorded.
+/// A server for one test, with a socket endpoint at /sync whose owners are recorded, and others.
 struct TestServer: Sendable {
     let port: Int
     let server: NetServer
@@ -25,6 +25,7 @@ struct TestServer: Sendable {
 
 func withServer<Result: Sendable>(
     _ configuration: NetServer.Configuration = .init(), limits: WebSocketLimits = .init(), authenticates: Bool = true,
+    others: (@escaping @Sendable (Recorder) -> Void) -> [WebSocketEndpoint] = { _ in [] },
     _ body: @Sendable (TestServer) async throws -> Result
 ) async throws -> Result {
     let (owners, continuation) = AsyncStream<Recorder>.makeStream(bufferingPolicy: .bufferingOldest(10_000))
@@ -34,7 +35,9 @@ func withServer<Result: Sendable>(
         continuation.yield(owner)
         return .accept(owner)
     }
-    let server = NetServer(configuration: configuration, router: routes(configuration), webSocket: endpoint, logger: quiet)
+    let server = NetServer(
+        configuration: configuration, router: routes(configuration), webSockets: [endpoint] + others { continuation.yield($0) },
+        logger: quiet)
     let group = ServiceGroup(configuration: .init(services: [server], logger: quiet))
     return try await withThrowingTaskGroup(of: Void.self) { tasks in
         tasks.addTask { try await group.run() }

@@ -59,9 +59,11 @@ struct GatewayServers: Sendable {
         return NetServer(
             configuration: server,
             router: clientRouter(parts, configuration, requests, server.onRefusal, site, logger: logger),
-            webSocket: WebSocketEndpoint(
-                matches: { $0 == path },
-                accept: { request in site?.problem(request).map { UpgradeDecision.refuse($0) } ?? sessions.accept(request) }),
+            webSockets: [
+                WebSocketEndpoint(
+                    matches: { $0 == path },
+                    accept: { request in site?.problem(request).map { UpgradeDecision.refuse($0) } ?? sessions.accept(request) })
+            ],
             logger: serverLogger)
     }
 
