@@ -104,40 +104,78 @@ package struct RealmClientRecord: Hashable, Sendable {
     package init(file: RealmFileIdent) { self.file = file }
 }
 
+/// The bounds of a client's unconfirmed entries. Beyond one of the first three, the client is reset when it returns, and recovers its own
+/// changes.
+package struct ClientStreamBounds: Hashable, Sendable {
+    package var entries: Int
+    package var bytes: Int
+    /// The age of the oldest entry, in milliseconds.
+    package var age: Int64
+    /// Compensating writes that a store keeps without their entry. Beyond: the oldest are not reported to the client.
+    package var compensations: Int
+
+    package init(entries: Int = 100_000, bytes: Int = 64 << 20, age: Int64 = 30 * 86_400_000, compensations: Int = 1_000) {
+        (self.entries, self.bytes, self.age, self.compensations) = (entries, bytes, age, compensations)
+    }
+}
+
+/// A session of a client file. A later session of the file supersedes it.
+package struct RealmFileSession: Hashable, Sendable {
+    package var file: UInt64
+    /// The number of times that the file had been opened, this one included.
+    package var number: UInt64
+
+    package init(file: UInt64, number: UInt64) {
+        (self.file, self.number) = (file, number)
+    }
+}
+
 /// The stored state of a client file.
 package struct StoredRealmClient: Hashable, Sendable {
     package var record: RealmClientRecord
     /// In the order of their versions.
     package var entries: [RealmStreamEntry]
+    /// The number of the session that `open` began; 0 if the state comes from no store.
+    package var sessionNumber: UInt64
 
-    package init(record: RealmClientRecord, entries: [RealmStreamEntry] = []) {
-        (self.record, self.entries) = (record, entries)
+    package init(record: RealmClientRecord, entries: [RealmStreamEntry] = [], sessionNumber: UInt64 = 0) {
+        (self.record, self.entries, self.sessionNumber) = (record, entries, sessionNumber)
     }
+
+    /// The session that `open` began.
+    package var session: RealmFileSession { RealmFileSession(file: record.file.ident, number: sessionNumber) }
 }
 
 /// The store of client files that speak Realm's protocol.
 ///
 /// Every call commits before it returns. A message to the client that depends on a call is sent only afterwards.
+///
+/// A call for a session throws `resync` if the file has been opened again since, and `badClientFile` if the file is gone. It then stores
+/// nothing. Versions that exceed 63 bits throw `internalError`.
 package protocol RealmClientStore: Sendable {
     /// Registers a new file for a user.
     func allot(user: String) async throws -> RealmFileIdent
-    /// Returns the state of a file. Sessions of the file that were opened earlier may store nothing more.
+    /// Returns the state of a file, and begins a session. Sessions of the file that were opened earlier may store nothing more.
     /// - Throws: `badClientFile` for an unknown pair, `userMismatch` for the file of another user.
     func open(_ file: RealmFileIdent, user: String) async throws -> StoredRealmClient
     /// Appends entries to a file's stream, in the transaction that gives the change its server version.
-    /// - Throws: `badClientFile` for a file that is gone.
-    func append(_ entries: [RealmStreamEntry], to file: UInt64) async throws
+    ///
+    /// If a bound of `ClientStreamBounds` is exceeded, the stream is lost instead. The age is that of the oldest entry at the making of the
+    /// newest. A lost stream takes no entries.
+    /// - Throws: `internalError` for a version that does not follow the stream's last one. No entry is then stored.
+    func append(_ entries: [RealmStreamEntry], to session: RealmFileSession) async throws
     /// Stores the progress of uploads, in the transaction that applies their changesets, and removes the entries that it confirms. Smaller
     /// numbers than those stored change nothing.
-    func record(_ progress: RealmUploadProgress, of file: UInt64) async throws
-    /// Removes the entries up to a version that the client has confirmed.
-    func acknowledge(upTo serverVersion: UInt64, of file: UInt64) async throws
+    func record(_ progress: RealmUploadProgress, of session: RealmFileSession) async throws
+    /// Removes the entries up to a version that the client has confirmed, and their compensating writes.
+    func acknowledge(upTo serverVersion: UInt64, of session: RealmFileSession) async throws
     /// Records that a bootstrap is under way, before any change for its view is appended.
-    func beginBootstrap(queryVersion: UInt64, of file: UInt64) async throws
-    /// Records that the last message of a bootstrap may reach the client, and removes the entries that the bootstrap covers.
-    func completeBootstrap(_ view: RealmClientRecord.View, of file: UInt64) async throws
+    func beginBootstrap(queryVersion: UInt64, of session: RealmFileSession) async throws
+    /// Records that the last message of a bootstrap may reach the client, and removes the entries that the bootstrap covers. Their
+    /// compensating writes remain in the record until the client confirms their versions.
+    func completeBootstrap(_ view: RealmClientRecord.View, of session: RealmFileSession) async throws
     /// Records that the bootstrap under way was given up before any of its messages was sent.
-    func cancelBootstrap(of file: UInt64) async throws
+    func cancelBootstrap(of session: RealmFileSession) async throws
     /// Removes a file's entries. Its client is reset when it returns.
-    func lose(_ file: UInt64) async throws
+    func lose(_ session: RealmFileSession) async throws
 }

@@ -1,18 +1,6 @@
 package import SluiceCore
 package import SluicePorts
 
-/// The bounds of a client's unconfirmed entries. Beyond one the client is reset when it returns, and recovers its own changes.
-package struct ClientStreamBounds: Hashable, Sendable {
-    package var entries: Int
-    package var bytes: Int
-    /// The age of the oldest entry, in milliseconds.
-    package var age: Int64
-
-    package init(entries: Int = 100_000, bytes: Int = 64 << 20, age: Int64 = 30 * 86_400_000) {
-        (self.entries, self.bytes, self.age) = (entries, bytes, age)
-    }
-}
-
 /// The durable stream of changesets to one client file, and the progress of its uploads.
 ///
 /// An entry stays until an IDENT or UPLOAD of the client confirms its version. It keeps the client version of its making, so a resent
