@@ -1,0 +1,285 @@
+import Logging
+import SluiceCore
+import SluicePorts
+
+// The files, views, uploads and marks of the sessions.
+extension RealmConnection {
+    /// A session in which a file is allotted or opened.
+    struct FileSession {
+        /// Present from the opening on.
+        var file: RealmFileSession?
+        var view: (any RealmClientView)?
+        /// Counts the server version up to which the machine has every entry.
+        let reached: AsyncEvent
+        /// Counts the client version up to which the machine knows that uploads took effect.
+        let acknowledged: AsyncEvent
+        /// Uploads to apply. The machine bounds their bytes.
+        var uploads: [RealmUploadMessage] = []
+        var isIntegrating = false
+        /// The newest mark. The client needs no answer to older ones.
+        var mark: UInt64?
+        var isCatchingUp = false
+        /// The number of the view's events.
+        var events: UInt64 = 0
+        /// The query version of a view whose next part is awaited.
+        var building: UInt64?
+        /// The task that ends the session unless the part comes.
+        var deadline: UInt64?
+
+        init(environment: any Environment) {
+            (reached, acknowledged) = (AsyncEvent(environment: environment), AsyncEvent(environment: environment))
+        }
+    }
+
+    // MARK: Waits
+
+    /// Returns the result of `body`, or throws `timeout` after the time. `body` must end soon after its task is cancelled.
+    func within<Result: Sendable>(
+        _ milliseconds: Int, _ step: String, _ body: @escaping @Sendable () async throws -> Result
+    ) async throws -> Result {
+        let environment = services.environment
+        return try await withThrowingTaskGroup(of: Result?.self) { group in
+            group.addTask { try await body() }
+            group.addTask {
+                try await environment.sleep(nanoseconds: UInt64(max(milliseconds, 0)) * 1_000_000)
+                return nil
+            }
+            defer { group.cancelAll() }
+            guard let first = try await group.next(), let result = first else { throw Self.timeout(step, milliseconds) }
+            return result
+        }
+    }
+
+    private static func timeout(_ step: String, _ milliseconds: Int) -> SluiceError {
+        SluiceError(.timeout, "\(step) took longer than \(milliseconds) ms.", fix: "Check the load of the database and of the gateway.")
+    }
+
+    /// Waits until a count of a session reaches `value`.
+    /// - Throws: `timeout` if it does not and the view yields no event for the time.
+    private func wait(
+        for event: AsyncEvent, until value: UInt64, of id: RealmSessionID, _ milliseconds: Int, _ step: String
+    ) async throws {
+        while event.count < value {
+            let seen = sessions[id]?.events
+            await event.wait(until: value, milliseconds: milliseconds)
+            try Task.checkCancellation()
+            guard event.count < value else { return }
+            // A long bootstrap is no stall: each of its parts begins the time again.
+            guard let seen, let now = sessions[id]?.events, seen != now else { throw Self.timeout(step, milliseconds) }
+        }
+    }
+
+    /// Ends a session because of an error.
+    func fail(_ id: RealmSessionID, _ error: any Error) async {
+        // The tasks of a session that is over end with any error.
+        guard sessions[id] != nil, !machine.isClosed else { return }
+        await submit(failure(of: id, error))
+    }
+
+    /// The input for an error of a port.
+    func failure(of id: RealmSessionID, _ error: any Error) -> RealmConnectionInput {
+        let known =
+            switch error {
+            case let error as SluiceError: error
+            case is CancellationError: SluiceError(.shuttingDown, "The gateway is stopping.")
+            default: SluiceError(.internalError, "A session could not continue.", cause: ErrorCause(error))
+            }
+        // The code would reset the client, which has done nothing wrong: another connection has its file.
+        if known.code == .resync { return .replaced(id) }
+        logger.log(
+            level: known.isWithheld ? .warning : .info, "A session ends with an error.",
+            metadata: ["code": "\(known.code.rawValue)", "reason": "\(known.operatorText)"])
+        return .failed(id, known)
+    }
+
+    // MARK: Files
+
+    func allot(_ id: RealmSessionID) async {
+        let (store, user) = (services.store, user)
+        do {
+            let file = try await within(services.waits.allot, "Registering a file") { try await store.allot(user: user) }
+            await submit(.allotted(id, file))
+        } catch {
+            await fail(id, error)
+        }
+    }
+
+    /// Opens a file and hands the events of its views to the machine, until the session is over.
+    func open(_ id: RealmSessionID, _ ident: RealmIdent) async {
+        do {
+            let (state, newest) = try await within(services.waits.open, "Opening file \(ident.file.ident)") {
+                try await self.load(id, ident)
+            }
+            await submit(.opened(id, state, newest: newest))
+            while let event = try await nextEvent(id) { try await take(event, id) }
+        } catch {
+            await fail(id, error)
+        }
+    }
+
+    private func load(_ id: RealmSessionID, _ ident: RealmIdent) async throws -> (RealmClientState, UInt64) {
+        let stored = try await services.store.open(ident.file, user: user)
+        try Task.checkCancellation()
+        let view = try await services.views.open(RealmViewClient(user: user, stored: stored))
+        let stream = ClientStream(stored, bounds: services.bounds)
+        // Registered at once: if the time is over, the end of the session closes it.
+        guard sessions[id] != nil else {
+            view.close()
+            throw CancellationError()
+        }
+        sessions[id]?.file = stored.session
+        sessions[id]?.view = view
+        services.observer.sessions(1)
+        sessions[id]?.reached.reach(stream.lastVersion)
+        sessions[id]?.acknowledged.reach(stored.record.upload.clientVersion)
+        if let model = services.models.take(stored) { return (RealmClientState(stream: stream, model: model), view.newest) }
+        var model = ClientModel()
+        if stored.record.view != nil {
+            for object in try await view.heldObjects() { model.restore(object) }
+        }
+        return (RealmClientState(stream: stream, model: model), view.newest)
+    }
+
+    // MARK: Views
+
+    func build(_ request: RealmViewRequest, for id: RealmSessionID) {
+        guard let view = sessions[id]?.view else { return }
+        view.build(request)
+        awaitPart(of: request.query.version, id)
+    }
+
+    /// Begins the deadline of the next part.
+    private func awaitPart(of version: UInt64, _ id: RealmSessionID) {
+        cancel(sessions[id]?.deadline)
+        guard sessions[id] != nil else { return }
+        let (environment, wait) = (services.environment, services.waits.view)
+        sessions[id]?.building = version
+        sessions[id]?.deadline = start(id) {
+            guard (try? await environment.sleep(nanoseconds: UInt64(max(wait, 0)) * 1_000_000)) != nil, !Task.isCancelled else { return }
+            await self.fail(id, Self.timeout("Building the view of query version \(version)", wait))
+        }
+    }
+
+    /// Ends the deadline of the part that has come.
+    private func endDeadline(of version: UInt64, _ id: RealmSessionID) {
+        guard sessions[id]?.building == version else { return }
+        cancel(sessions[id]?.deadline)
+        sessions[id]?.building = nil
+    }
+
+    /// Returns the next event of the views; nil if the session is over.
+    private func nextEvent(_ id: RealmSessionID) async throws -> RealmViewEvent? {
+        guard let view = sessions[id]?.view else { return nil }
+        let event = try await view.next()
+        guard sessions[id] != nil, !machine.isClosed else { return nil }
+        guard let event else { throw SluiceError(.shuttingDown, "The views of a file have ended.") }
+        sessions[id]?.events &+= 1
+        switch event {
+        case .part(let part): endDeadline(of: part.queryVersion, id)
+        case .refused(let version, _): endDeadline(of: version, id)
+        case .changes, .advanced, .permissionsChanged: break
+        }
+        // A client that does not read stops its views. The socket limits the time.
+        await sink.drained(below: Limits.outboxBytes)
+        return event
+    }
+
+    private func take(_ event: RealmViewEvent, _ id: RealmSessionID) async throws {
+        guard let session = sessions[id] else { return }
+        switch event {
+        case .part(let part):
+            // The part covers all entries up to its version, so uploads up to it need no other entry.
+            session.reached.reach(part.serverVersion)
+            try await untilAcknowledged(part.clientVersion, id)
+            await submit(.bootstrap(id, part))
+            if !part.isLast, let session = sessions[id], session.building == nil { awaitPart(of: part.queryVersion, id) }
+        case .refused(let version, let message): await submit(.queryFailed(id, queryVersion: version, message))
+        case .changes(let entries): try await append(entries, id)
+        case .advanced(let version):
+            await submit(.advanced(id, version))
+            session.reached.reach(version)
+        case .permissionsChanged: await submit(.permissionsChanged(id))
+        }
+    }
+
+    /// Stores entries and hands them to the machine, before the uploads that follow them and behind those that they follow.
+    private func append(_ entries: [OutgoingEntry], _ id: RealmSessionID) async throws {
+        var rest = entries[...]
+        while let first = rest.first, let session = sessions[id], let file = session.file {
+            let before = first.entry.serverVersion
+            session.reached.reach(before - min(before, 1))
+            try await untilAcknowledged(first.entry.clientVersion, id)
+            let known = session.acknowledged.count
+            let batch = Array(rest.prefix { $0.entry.clientVersion <= known })
+            rest = rest.dropFirst(batch.count)
+            let store = services.store
+            try await within(services.waits.store, "Storing changes for file \(file.file)") {
+                try await store.append(batch.map(\.entry), to: file)
+            }
+            await submit(.append(id, batch))
+            if let last = batch.last { session.reached.reach(last.entry.serverVersion) }
+        }
+    }
+
+    private func untilAcknowledged(_ version: UInt64, _ id: RealmSessionID) async throws {
+        guard let session = sessions[id] else { return }
+        try await wait(
+            for: session.acknowledged, until: version, of: id, services.waits.integrate, "The upload of version \(version) before a change")
+    }
+
+    // MARK: Uploads and marks
+
+    func integrate(_ upload: RealmUploadMessage, for id: RealmSessionID) {
+        guard sessions[id]?.file != nil else { return }
+        sessions[id]?.uploads.append(upload)
+        guard sessions[id]?.isIntegrating == false else { return }
+        sessions[id]?.isIntegrating = true
+        start(id) { await self.integrateAll(id) }
+    }
+
+    /// Applies the uploads of a session, one at a time and in order.
+    private func integrateAll(_ id: RealmSessionID) async {
+        let (writes, user) = (services.writes, user)
+        do {
+            while let session = sessions[id], let file = session.file, let upload = session.uploads.first {
+                sessions[id]?.uploads.removeFirst()
+                let result = try await within(services.waits.integrate, "The upload of version \(upload.progress.clientVersion)") {
+                    try await writes.integrate(upload, of: file, user: user)
+                }
+                services.observer.integrated(rejected: result.rejected.count)
+                let (server, client) = (result.integrated.serverVersion, result.integrated.clientVersion)
+                try await wait(for: session.reached, until: server, of: id, services.waits.view, "The change of version \(server)")
+                await submit(.integrated(id, result.integrated))
+                // Entries made after the upload may follow now.
+                session.acknowledged.reach(client)
+            }
+            sessions[id]?.isIntegrating = false
+        } catch {
+            await fail(id, error)
+        }
+    }
+
+    func catchUp(_ request: UInt64, for id: RealmSessionID) {
+        guard sessions[id]?.view != nil else { return }
+        sessions[id]?.mark = request
+        guard sessions[id]?.isCatchingUp == false else { return }
+        sessions[id]?.isCatchingUp = true
+        start(id) { await self.answerMarks(id) }
+    }
+
+    private func answerMarks(_ id: RealmSessionID) async {
+        do {
+            while let session = sessions[id], let view = session.view, let request = session.mark {
+                sessions[id]?.mark = nil
+                let newest = try await within(services.waits.view, "The newest version for mark \(request)") {
+                    try await view.newestVersion()
+                }
+                try await wait(for: session.reached, until: newest, of: id, services.waits.view, "The change of version \(newest)")
+                await submit(.caughtUp(id, request: request))
+            }
+            sessions[id]?.isCatchingUp = false
+        } catch {
+            await fail(id, error)
+        }
+    }
+}

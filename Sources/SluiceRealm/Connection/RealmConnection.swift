@@ -1,0 +1,322 @@
+import Logging
+import SluiceCore
+import SluicePorts
+
+/// An end of a connection from outside of its messages.
+package enum RealmConnectionEnd: Hashable, Sendable {
+    case tokenExpired
+    /// The user is disabled or deleted.
+    case userDisabled
+    case shutDown
+    /// The socket is closed.
+    case disconnected
+
+    fileprivate var input: RealmConnectionInput {
+        switch self {
+        case .tokenExpired: .tokenExpired
+        case .userDisabled: .userDisabled
+        case .shutDown: .shutDown
+        case .disconnected: .disconnected
+        }
+    }
+}
+
+/// One client's connection of Realm's protocol, from the upgrade to the close.
+///
+/// The actor owns a `RealmConnectionMachine` and performs its actions in order. Each source of inputs waits until its actions are performed:
+/// the client's messages, the views, the uploads and the marks of each session. The queue of actions is bounded by that.
+///
+/// The end, from any side, discards the actions that wait and cancels all tasks. Answers that come later are ignored.
+package actor RealmConnection {
+    let services: RealmConnectionServices
+    let sink: any RealmFrameSink
+    let user: String
+    let logger: Logger
+    private(set) var machine: RealmConnectionMachine
+    var sessions: [RealmSessionID: FileSession] = [:]
+    private let mailbox: RealmMailbox
+    private let wakes: AsyncStream<Void>
+    private let waker: AsyncStream<Void>.Continuation
+    private let ends: AsyncStream<RealmConnectionInput>
+    private let ender: AsyncStream<RealmConnectionInput>.Continuation
+    /// Actions that were not performed, in order.
+    private var queue: [RealmConnectionAction] = []
+    /// The task that performs actions; nil while there are none.
+    private var performing: Task<Void, Never>?
+    /// The sources whose actions are in the queue.
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+    private var tasks: [UInt64: (owner: RealmSessionID?, task: Task<Void, Never>)] = [:]
+    private var lastTask: UInt64 = 0
+    /// The task that waits for the token's expiry.
+    private var expiry: UInt64?
+
+    /// - Parameter user: The user of the token that the upgrade had.
+    package init(_ settings: RealmConnectionSettings, user: String, services: RealmConnectionServices, sink: any RealmFrameSink) {
+        (self.services, self.sink, self.user) = (services, sink, user)
+        var logger = services.logger
+        logger[metadataKey: "user"] = "\(user)"
+        self.logger = logger
+        machine = RealmConnectionMachine(settings)
+        mailbox = RealmMailbox(services.mailbox, sink)
+        (wakes, waker) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        // Every end is final, so the first one suffices.
+        (ends, ender) = AsyncStream.makeStream(of: RealmConnectionInput.self, bufferingPolicy: .bufferingOldest(1))
+    }
+
+    /// The number of running tasks; 0 after `run`.
+    package var taskCount: Int { tasks.count + (performing == nil ? 0 : 1) }
+
+    // MARK: The owner
+
+    /// Serves the connection until its end. All tasks have ended when it returns. Cancelling the caller's task shuts the connection down.
+    package func run() async {
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.handleMessages() }
+            group.addTask { await self.awaitEnd() }
+        }
+        await finish()
+    }
+
+    /// Adds a message of the client to the mailbox. Never blocks.
+    ///
+    /// A message beyond a bound of the mailbox closes the connection, and the client retries.
+    package nonisolated func received(_ message: [UInt8]) {
+        guard mailbox.put(message) else {
+            let reason = "More than \(services.mailbox.messages) messages or \(4 * services.mailbox.bytes) bytes wait to be handled."
+            ender.yield(.malformed(SluiceError(.tooManyRequests, reason, fix: "Send fewer, larger messages.")))
+            return
+        }
+        waker.yield()
+    }
+
+    /// Ends the connection. Only the first end counts.
+    package nonisolated func end(_ reason: RealmConnectionEnd) { ender.yield(reason.input) }
+
+    /// Closes the connection with 4001 at a time, unless a later call sets another one.
+    ///
+    /// - Parameter milliseconds: The expiry of the token, since 1970.
+    package func expires(at milliseconds: Int64) {
+        cancel(expiry)
+        guard !machine.isClosed else { return }
+        let (environment, ender) = (services.environment, ender)
+        // 34 years at most, so that the nanoseconds fit.
+        let wait = min(max(max(milliseconds, 0) - environment.wallMilliseconds(), 0), 1 << 40)
+        expiry = start(nil) {
+            guard (try? await environment.sleep(nanoseconds: UInt64(wait) * 1_000_000)) != nil, !Task.isCancelled else { return }
+            ender.yield(.tokenExpired)
+        }
+    }
+
+    private func handleMessages() async {
+        for await _ in wakes {
+            while !machine.isClosed, let message = mailbox.take() {
+                // Each message may cause an answer, so a client that does not read must read first.
+                await sink.drained(below: Limits.outboxBytes)
+                await handle(message)
+                mailbox.handled(message.count)
+            }
+        }
+    }
+
+    private func handle(_ message: [UInt8]) async {
+        guard !machine.isClosed else { return }
+        services.observer.received(bytes: message.count)
+        let input: RealmConnectionInput
+        do throws(SluiceError) {
+            input = .received(try services.coding.decodeClient(message))
+        } catch {
+            input = .malformed(error)
+        }
+        await submit(input)
+    }
+
+    private func awaitEnd() async {
+        for await input in ends { advance(input) }
+        // The stream also ends if the owner's task is cancelled.
+        advance(.shutDown)
+    }
+
+    /// Ends the streams, and with them `run`.
+    private func stop() {
+        mailbox.close()
+        waker.finish()
+        ender.finish()
+    }
+
+    /// Releases everything. The machine is closed, so no task begins any more.
+    private func finish() async {
+        while let performing { await performing.value }
+        for id in Array(sessions.keys) { release(id, nil) }
+        for (_, task) in tasks.values { task.cancel() }
+        while let (number, entry) = tasks.first {
+            await entry.task.value
+            tasks[number] = nil
+        }
+    }
+
+    // MARK: Inputs
+
+    /// Hands an input to the machine and waits until its actions are performed.
+    func submit(_ input: RealmConnectionInput) async {
+        advance(input)
+        guard performing != nil else { return }
+        await withCheckedContinuation { waiting.append($0) }
+    }
+
+    /// Hands an input to the machine. The actions are performed later.
+    private func advance(_ input: RealmConnectionInput) {
+        guard !machine.isClosed else { return }
+        let actions = machine.handle(input, now: services.environment.wallMilliseconds())
+        if machine.isClosed {
+            // The end does not wait for a slow store, and nothing after it depends on one.
+            queue = []
+            performing?.cancel()
+        }
+        queue += actions
+        guard performing == nil else { return }
+        if !queue.isEmpty {
+            // Unstructured because: the source of an input may be cancelled, and its actions must not be. `run` awaits it.
+            performing = Task { await self.performAll() }
+        } else if machine.isClosed {
+            stop()
+        }
+    }
+
+    private func performAll() async {
+        while !queue.isEmpty { await perform(queue.removeFirst()) }
+        performing = nil
+        if machine.isClosed { stop() }
+        let sources = waiting
+        waiting = []
+        for source in sources { source.resume() }
+    }
+
+    /// Starts a task of a session, or of the connection for nil.
+    /// - Returns: The number of the task, for `cancel`.
+    @discardableResult
+    func start(_ owner: RealmSessionID?, _ body: @escaping @Sendable () async -> Void) -> UInt64 {
+        lastTask += 1
+        let number = lastTask
+        // Unstructured because: later actions need not wait for it. It is cancelled with its session, and `run` awaits it.
+        let task = Task {
+            await body()
+            self.tasks[number] = nil
+        }
+        tasks[number] = (owner, task)
+        return number
+    }
+
+    /// Cancels a task. Does nothing if it has ended.
+    func cancel(_ number: UInt64?) {
+        if let number { tasks[number]?.task.cancel() }
+    }
+
+    // MARK: Actions
+
+    private func perform(_ action: RealmConnectionAction) async {
+        switch action {
+        case .allotFile(let id): begin(id) { await $0.allot(id) }
+        case .openFile(let id, let ident): begin(id) { await $0.open(id, ident) }
+        case .store(let id, let change): await store(change, for: id)
+        case .buildView(let id, let request): build(request, for: id)
+        case .superseded(let id, let version): sessions[id]?.view?.supersede(queryVersion: version)
+        case .integrate(let id, let upload): integrate(upload, for: id)
+        case .catchUp(let id, let request): catchUp(request, for: id)
+        case .send(let message): send(message)
+        case .report(_, let report):
+            services.observer.clientFailed()
+            logger.warning("A client could not apply a message.", metadata: ["code": "\(report.code)", "reason": "\(report.message)"])
+        case .defect(_, let error): note(defect: error)
+        case .release(let id, let state): release(id, state)
+        case .pauseReading: mailbox.hold(true)
+        case .resumeReading: mailbox.hold(false)
+        case .close(let code, let reason):
+            services.observer.closed(code)
+            sink.close(code, reason: reason)
+        }
+    }
+
+    private func begin(_ id: RealmSessionID, _ body: @escaping @Sendable (RealmConnection) async -> Void) {
+        if sessions[id] == nil { sessions[id] = FileSession(environment: services.environment) }
+        start(id) { await body(self) }
+    }
+
+    private func note(defect error: SluiceError) {
+        services.observer.defect()
+        logger.error("A message that would have stopped a client was withheld.", metadata: ["reason": "\(error.operatorText)"])
+    }
+
+    private func send(_ message: RealmServerMessage) {
+        do throws(SluiceError) {
+            let bytes = try services.coding.encode(message)
+            if case .error(let error) = message { services.observer.failed(error.code) }
+            services.observer.sent(bytes: bytes.count)
+            sink.send(bytes)
+        } catch {
+            note(defect: error)
+            // Without the message the client's progress would be wrong. It connects again.
+            advance(.malformed(SluiceError(.internalError, ClientError(error).message)))
+        }
+    }
+
+    private func store(_ change: RealmRecordChange, for id: RealmSessionID) async {
+        guard let file = sessions[id]?.file else { return }
+        let store = services.store
+        do {
+            try await within(services.waits.store, "Storing the state of file \(file.file)") { try await store.apply(change, to: file) }
+        } catch {
+            guard !machine.isClosed else { return }
+            drop(id)
+            advance(failure(of: id, error))
+        }
+    }
+
+    /// Drops the actions that depend on a store that failed. The end of the session remains.
+    private func drop(_ id: RealmSessionID) {
+        var isOver = false
+        var kept: [RealmConnectionAction] = []
+        for action in queue {
+            if case .release(id, _) = action { isOver = true }
+            // Behind the release, the number may belong to the next session.
+            if isOver || !action.depends(on: id) { kept.append(action) }
+        }
+        queue = kept
+    }
+
+    private func release(_ id: RealmSessionID, _ state: RealmClientState?) {
+        guard let session = sessions.removeValue(forKey: id) else { return }
+        for (owner, task) in tasks.values where owner == id { task.cancel() }
+        session.view?.close()
+        guard let file = session.file else { return }
+        services.observer.sessions(-1)
+        if let state { services.models.keep(state, of: file) }
+    }
+}
+
+extension RealmConnectionAction {
+    /// `true` if the action must not follow a failed store of the session.
+    fileprivate func depends(on session: RealmSessionID) -> Bool {
+        switch self {
+        case .allotFile(let id), .openFile(let id, _), .store(let id, _), .buildView(let id, _), .superseded(let id, _),
+            .integrate(let id, _), .catchUp(let id, _):
+            id == session
+        case .send(.unbound): false
+        case .send(.error(let error)): error.session == session.session && error.code == .compensatingWrite
+        case .send(let message): message.session == session.session
+        case .report, .defect, .release, .pauseReading, .resumeReading, .close: false
+        }
+    }
+}
+
+extension RealmClientStore {
+    /// Performs one change of a file's record.
+    fileprivate func apply(_ change: RealmRecordChange, to session: RealmFileSession) async throws {
+        switch change {
+        case .acknowledge(let version): try await acknowledge(upTo: version, of: session)
+        case .beginBootstrap(let version): try await beginBootstrap(queryVersion: version, of: session)
+        case .cancelBootstrap: try await cancelBootstrap(of: session)
+        case .completeBootstrap(let view): try await completeBootstrap(view, of: session)
+        case .lose: try await lose(session)
+        }
+    }
+}

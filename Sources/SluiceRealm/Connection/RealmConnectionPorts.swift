@@ -1,0 +1,133 @@
+package import SluiceCore
+package import SluicePorts
+
+/// An event of a client file's views.
+package enum RealmViewEvent: Hashable, Sendable {
+    /// The next part of the view that was built last. It covers every entry up to its server version.
+    case part(RealmBootstrapPart)
+    /// A query of the set is not valid. The event precedes every part of the view.
+    case refused(queryVersion: UInt64, String)
+    /// Entries for the client, not stored yet, in the order of their versions. One event has at most `Limits.stagedBytes`.
+    case changes([OutgoingEntry])
+    /// All entries up to this version have been yielded.
+    case advanced(UInt64)
+    /// The user's permissions changed.
+    case permissionsChanged
+}
+
+/// The session for which views are opened.
+package struct RealmViewClient: Hashable, Sendable {
+    package var user: String
+    /// The session, the last complete view, and the last version of the stream.
+    package var stored: StoredRealmClient
+
+    package init(user: String, stored: StoredRealmClient) {
+        (self.user, self.stored) = (user, stored)
+    }
+}
+
+/// Builds the views of client files. A call ends soon after its task is cancelled.
+package protocol RealmViews: Sendable {
+    /// Opens the views of a file. Entries of the last complete view follow those that are stored.
+    func open(_ client: RealmViewClient) async throws -> any RealmClientView
+}
+
+/// The views of one client file, from the opening to `close`.
+///
+/// One consumer calls `next`. An event waits until it is asked for, so a slow client stops its views.
+package protocol RealmClientView: Sendable {
+    /// The newest version of the server at the opening.
+    var newest: UInt64 { get }
+    /// Returns the objects that the client holds at the end of its stored stream.
+    func heldObjects() async throws -> [OutgoingOperation.Object]
+    /// Begins a view and returns at once.
+    ///
+    /// Entries of the last complete view continue up to the server version of the first part, and precede it. Those above it belong to the
+    /// new view, and follow its last part. If the view is superseded or refused before a part, those of the complete view continue.
+    func build(_ request: RealmViewRequest)
+    /// Ends the building of a view and returns at once.
+    func supersede(queryVersion: UInt64)
+    /// Returns the next event; nil after `close`.
+    func next() async throws -> RealmViewEvent?
+    /// Returns the newest version of the server. `next` reaches it soon.
+    func newestVersion() async throws -> UInt64
+    /// Releases everything and returns at once. A pending `next` returns nil.
+    func close()
+}
+
+/// The result of an upload's changesets.
+package struct RealmWriteResult: Hashable, Sendable {
+    package var integrated: RealmIntegratedUpload
+    /// The updates that the views put back.
+    package var rejected: [RealmRejectedUpdate]
+
+    package init(integrated: RealmIntegratedUpload, rejected: [RealmRejectedUpdate] = []) {
+        (self.integrated, self.rejected) = (integrated, rejected)
+    }
+}
+
+/// Applies the uploads of client files. A call ends soon after its task is cancelled.
+package protocol RealmWrites: Sendable {
+    /// Applies the changesets of an upload, and stores its progress in the same transaction.
+    ///
+    /// A changeset that took effect before is not applied again. The views yield the entries that put rejected updates back, with server
+    /// versions above that of the result.
+    /// - Throws: `resync` if the file has been opened again.
+    func integrate(_ upload: RealmUploadMessage, of session: RealmFileSession, user: String) async throws -> RealmWriteResult
+}
+
+/// The outgoing side of a connection's socket.
+package protocol RealmFrameSink: Sendable {
+    /// Queues a message behind earlier ones. Never blocks. Does nothing on a closed socket.
+    func send(_ message: [UInt8])
+    /// The number of bytes queued and not yet written to the socket.
+    var bufferedBytes: Int { get }
+    /// Waits until fewer bytes are queued, the socket is closed, or the task is cancelled.
+    /// The sink closes the socket if the client reads nothing for `Limits.unreadSeconds`.
+    func drained(below bytes: Int) async
+    func pauseReading()
+    func resumeReading()
+    /// Closes the socket after the queued messages.
+    func close(_ code: RealmCloseCode, reason: String)
+}
+
+/// Receives metrics of connections. Many connections call it concurrently, so each call must return at once.
+package protocol RealmConnectionObserver: Sendable {
+    /// Reports a change of the number of sessions with a file. A negative number means fewer.
+    func sessions(_ change: Int)
+    /// Reports one message of the client.
+    func received(bytes: Int)
+    /// Reports one message to the client.
+    func sent(bytes: Int)
+    /// Reports an error sent to the client, compensating writes included.
+    func failed(_ code: RealmErrorCode)
+    func closed(_ code: RealmCloseCode)
+    /// Reports an upload that took effect.
+    /// - Parameter rejected: The number of its updates that the client must undo.
+    func integrated(rejected: Int)
+    /// Reports a message that was withheld because it would have stopped the client.
+    func defect()
+    /// Reports that a client could not apply a message.
+    func clientFailed()
+}
+
+/// An observer that ignores every event.
+package struct NoRealmConnectionObserver: RealmConnectionObserver {
+    package init() {}
+    package func sessions(_ change: Int) {}
+    package func received(bytes: Int) {}
+    package func sent(bytes: Int) {}
+    package func failed(_ code: RealmErrorCode) {}
+    package func closed(_ code: RealmCloseCode) {}
+    package func integrated(rejected: Int) {}
+    package func defect() {}
+    package func clientFailed() {}
+}
+
+/// The encoding of messages, without the type of its compression.
+package protocol RealmMessageCoding: Sendable {
+    func decodeClient(_ bytes: [UInt8]) throws(SluiceError) -> RealmClientMessage
+    func encode(_ message: RealmServerMessage) throws(SluiceError) -> [UInt8]
+}
+
+extension RealmCodec: RealmMessageCoding {}
