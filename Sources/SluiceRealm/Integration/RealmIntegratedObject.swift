@@ -40,12 +40,12 @@ package struct RealmIntegratedObject: Hashable, Sendable {
         }
     }
 
-    /// Returns the oldest base that a writer of the property may have.
-    func floor(of property: String) -> UInt64 {
+    /// Returns `true` if the history of the property reaches back to the file's base.
+    func admits(_ file: UInt64, base: UInt64, to property: String) -> Bool {
         switch fields[property] {
-        case .value(let register)?: register.floor
-        case .list(let list)?: list.floor
-        case .keyed?, nil: 0
+        case .value(let register)?: register.forgotten.admits(file, base: base)
+        case .list(let list)?: list.forgotten.admits(file, base: base)
+        case .keyed?, nil: true
         }
     }
 

@@ -35,7 +35,9 @@ package struct RealmIntegration: Sendable {
     /// Forgets a file. Its history no longer needs memory.
     package mutating func remove(_ file: UInt64) { files[file] = nil }
 
-    /// Records the server version that a file confirms and its last changeset, which may be empty.
+    /// Records the progress of an UPLOAD: the server version that it confirms, and the last client version, which may have no changeset.
+    ///
+    /// The cursor of an IDENT must not be passed: changesets that are still pending have older bases.
     package mutating func confirm(_ file: UInt64, clientVersion: UInt64, base: UInt64) {
         files[file]?.advance(clientVersion, base: min(base, version))
     }
@@ -96,7 +98,7 @@ package struct RealmIntegration: Sendable {
         }
         for instruction in upload.instructions {
             guard let path = instruction.path, let object = objects[path.object] else { continue }
-            if upload.base < object.floor(of: path.field) {
+            if !object.admits(upload.file, base: upload.base, to: path.field) {
                 throw Self.reset("has not seen the remembered history of '\(path.object.type).\(path.field)'")
             }
         }

@@ -5,8 +5,8 @@ package import SluiceCore
 /// A writer's index is read in the writer's own list: the list at its base, plus its own edits that the base lacks. Without concurrent edits
 /// that is the server's list, and recipients apply the writer's instruction. Otherwise all holders receive the whole list.
 ///
-/// Memory: the order at `floor` and the edits since then, at most `RealmIntegrationBounds.listEdits`. Beyond the bound, `floor` rises: an
-/// upload with an older base needs a reset of its file.
+/// Memory: the order at `floor` and the edits since then, at most `RealmIntegrationBounds.listEdits`. Beyond the bound, the
+/// oldest are forgotten: a file that has not seen them needs a reset.
 package struct RealmListHistory: Hashable, Sendable {
     struct Element: Hashable, Sendable {
         let name: UInt64
@@ -61,8 +61,8 @@ package struct RealmListHistory: Hashable, Sendable {
     }
 
     private(set) var elements: [Element] = []
-    /// The oldest base that an upload may have.
-    package private(set) var floor: UInt64 = 0
+    package private(set) var forgotten = RealmForgottenHistory()
+    private var floor: UInt64 = 0
     private var oldest: [UInt64] = []
     private var steps: [LoggedStep] = []
     private var changes: [Change] = []
@@ -214,6 +214,7 @@ package struct RealmListHistory: Hashable, Sendable {
     /// Drops the history that every file has seen, and the oldest beyond the bound.
     mutating func prune(seenByAll horizon: UInt64, _ bounds: RealmIntegrationBounds) {
         forget(upTo: horizon)
+        forgotten.prune(seenByAll: horizon)
         while cost > bounds.listEdits, let version = oldestVersion { forget(upTo: max(version, floor + 1)) }
     }
 
@@ -226,6 +227,7 @@ package struct RealmListHistory: Hashable, Sendable {
         floor = version
         oldest = names(at: version)
         steps.removeAll { $0.version <= version }
+        for change in changes where change.version <= version { forgotten.add(change.version, by: change.file) }
         changes.removeAll { $0.version <= version }
         clears.removeAll { $0.version <= version }
         edits.removeAll { $0.writer.version <= version }

@@ -5,8 +5,8 @@ package import SluiceCore
 /// Stamps are compared between concurrent writes alone. A writer that has seen a value replaces it, whatever the clocks say.
 ///
 /// Memory: an older write is dropped once no file can lose against it alone, so usually two remain. Additions are kept up to
-/// `RealmIntegrationBounds.additions`, and only while a file may not have seen them. Beyond the bound, `floor` rises: an upload with an
-/// older base needs a reset of its file.
+/// `RealmIntegrationBounds.additions`, and only while a file may not have seen them. Beyond the bound, the oldest
+/// are forgotten: a file that has not seen them needs a reset.
 package struct RealmRegister: Hashable, Sendable {
     private struct Write: Hashable, Sendable {
         var version: UInt64
@@ -25,8 +25,7 @@ package struct RealmRegister: Hashable, Sendable {
 
     /// Nil for a key or member that is absent.
     package private(set) var value: Value?
-    /// The oldest base that an upload of an integer may have.
-    package private(set) var floor: UInt64 = 0
+    package private(set) var forgotten = RealmForgottenHistory()
     /// The accepted writes that can still win, in the order of their versions.
     private var writes: [Write] = []
     private var additions: [Addition] = []
@@ -88,11 +87,12 @@ package struct RealmRegister: Hashable, Sendable {
 
     /// Drops the history that every file has seen.
     mutating func prune(seenByAll horizon: UInt64, _ bounds: RealmIntegrationBounds) {
+        forgotten.prune(seenByAll: horizon)
         writes.removeAll { $0.version <= horizon }
         additions.removeAll { $0.version <= horizon }
         let excess = additions.count - bounds.additions
         if excess > 0 {
-            floor = max(floor, additions[excess - 1].version)
+            for addition in additions[..<excess] { forgotten.add(addition.version, by: addition.stamp.file) }
             additions.removeFirst(excess)
         }
     }
