@@ -5,7 +5,7 @@ package import SluiceCore
 /// Memory: a key for each object of the view, which `ClientModel` has as well, and the barriers that its base has not passed. With
 /// more than `RealmIntegrationBounds.barriers` barriers, the file is reset.
 package struct RealmFileMemory: Hashable, Sendable {
-    /// An erasure in the file's stream.
+    /// An erasure barrier: an erasure in the file's stream.
     struct Barrier: Hashable, Sendable {
         var version: UInt64
         var stamp: RealmStamp

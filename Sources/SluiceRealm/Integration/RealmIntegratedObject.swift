@@ -3,8 +3,9 @@ package import SluiceCore
 /// The values of one object with the history that conflicts need.
 ///
 /// One life of an object: a deletion ends it with its history, since "erase wins" voids everything that was written to it. In the
-/// gateway's store, a register is a property's value in its row with its `PropertyClock`, a list is a row's list with its `ListClock`, and
-/// a deletion is the `Deletion` of `ObjectClocks`. The translator of instructions gives the edits for both.
+/// gateway's store, a register is a property's value in its row with its `PropertyClock`. A list is a row's list with its `ListClock`. A
+/// deletion is the `Deletion` of `ObjectClocks`. `RealmEditTranslator` gives the edits for them. The versions here are positions in the
+/// change log there, and stamps are those of `WriteStamp` with the file as the client.
 package struct RealmIntegratedObject: Hashable, Sendable {
     package enum Field: Hashable, Sendable {
         case value(RealmRegister)

@@ -24,10 +24,7 @@ extension RealmIntegration {
             case (true, true):
                 memory.view.insert(key)
                 instructions += changes(state, key, file, stamp, isWriter, &memory)
-            case (false, true):
-                memory.setBarrier(key, version, stamp)
-                memory.view.insert(key)
-                instructions += objects[key]?.entering(key) ?? []
+            case (false, true): instructions += enter(key, &memory, stamp)
             case (true, false):
                 memory.view.remove(key)
                 // The writer has deleted it by itself.
@@ -38,6 +35,13 @@ extension RealmIntegration {
             }
         }
         return instructions
+    }
+
+    /// Returns the instructions for an object that enters a file's view.
+    private func enter(_ key: ObjectKey, _ memory: inout RealmFileMemory, _ stamp: RealmStamp) -> [RealmInstruction] {
+        memory.setBarrier(key, version, stamp)
+        memory.view.insert(key)
+        return objects[key]?.entering(key) ?? []
     }
 
     /// Returns the instructions that undo the rejected changes of an object.
@@ -74,10 +78,10 @@ extension RealmIntegration {
 
     /// Brings a file to its current queries.
     ///
-    /// - Parameter isResend: `true` if the file may lack parts of the last bootstrap: it then receives its whole view, and erasures of all
+    /// - Parameter isResend: `true` if the file may lack parts of the last bootstrap. It then receives its whole view, and erasures of all
     ///   that it may hold. Entries of its stream that precede the bootstrap must be dropped.
-    /// - Returns: The entry, perhaps without instructions, since a bootstrap needs an entry. Nil for an unknown file, or for one that exceeds
-    ///   a bound: it must be reset.
+    /// - Returns: The entry, perhaps without instructions, since a bootstrap needs an entry. Nil for a file that is unknown or exceeds a
+    ///   bound: it must be reset.
     package mutating func bootstrap(
         _ file: UInt64, rules: some RealmViewRules, now: UInt64, isResend: Bool
     ) -> RealmDelivery? {

@@ -2,11 +2,12 @@ package import SluiceCore
 
 /// The integration of uploaded changesets without operational transform, and the entries that follow for each file.
 ///
-/// The server decides every conflict in one order, that of its versions. Clients transform an entry over their pending changes. So the rules
-/// answer as that transform does, and where it could end differently, all holders receive the content anew:
+/// The server decides every conflict in one order, that of its versions. Clients transform an entry over their pending changes. So the
+/// rules answer as that transform does, and where it could end differently, all holders receive the content anew:
 ///
 /// - A write is concurrent with another file's if its base is older. Only then do stamps decide.
-/// - An erasure in a file's stream is a barrier: the file's changes with an older base are void, as "erase wins" voids them on the client.
+/// - An erasure in a file's stream is an erasure barrier. The file's changes with an older base are void. "Erase wins" voids them on the
+///   client too.
 /// - A list with concurrent edits is sent as a whole.
 /// - A write that is not allowed is undone: the writer receives the object as it is, behind a barrier.
 ///
@@ -56,8 +57,8 @@ package struct RealmIntegration: Sendable {
     ///
     /// - Parameter now: Milliseconds since 2015-01-01, by the server's clock.
     /// - Returns: The effects. Nil for a changeset that has taken effect already.
-    /// - Throws: `badClientFile` if the file is unknown or the history for its base is gone, `badChangeset` for a base that goes back or that
-    ///   the server has not reached. The integration is then unchanged.
+    /// - Throws: `badClientFile` if the file is unknown or the history for its base is gone. `badChangeset` for a base that goes back, or
+    ///   that the server has not reached. The integration is then unchanged.
     package mutating func integrate(
         _ upload: RealmUploadedChangeset, rules: some RealmViewRules, now: UInt64
     ) throws(SluiceError) -> RealmIntegrationResult? {

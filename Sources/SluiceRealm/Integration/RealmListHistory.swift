@@ -2,8 +2,8 @@ package import SluiceCore
 
 /// A list whose elements have names, and the edits that some file may not have seen.
 ///
-/// A writer's index is read in the writer's own list: the list at its base, plus its own edits that the base lacks. Without concurrent edits
-/// that is the server's list, and recipients apply the writer's instruction. Otherwise all holders receive the whole list.
+/// A writer's index is read in the writer's own list: the list at its base, plus its own edits that the base lacks. Without concurrent
+/// edits that is the server's list, and recipients apply the writer's instruction. Otherwise all holders receive the whole list.
 ///
 /// Memory: the order at `floor` and the edits since then, at most `RealmIntegrationBounds.listEdits`. Beyond the bound, the
 /// oldest are forgotten: a file that has not seen them needs a reset.

@@ -196,6 +196,35 @@ import Testing
         try Self.expectEqual(play)
     }
 
+    @Test func `reads an index with the edits after a Clear that beat the received list`() throws {
+        var play = try Self.play(3)
+        try play.commit(0, [Self.insert(10, at: 0, of: 3)], at: 100)
+        try play.commit(1, [Self.insert(20, at: 0, of: 3)], at: 110)
+        try play.commit(2, [Self.insert(30, at: 0, of: 3)], at: 90)
+        try play.commit(2, [.clear(Self.path("items"), .list)], at: 500)
+        try play.commit(2, [Self.insert(40, at: 0, of: 0)], at: 510)
+        try play.upload(0)
+        try play.upload(1)
+        try play.receive(2)
+        try play.receive(2)
+        #expect(Self.value(play, "items", client: 2) == Self.list(40))
+        try play.commit(2, [Self.insert(50, at: 1, of: 1)], at: 520)
+        try play.settle()
+        #expect(Self.value(play, "items") == Self.list(40, 50))
+        try Self.expectEqual(play)
+    }
+
+    @Test func `puts the later of a move and an insertion first at one target, in the model of a client`() {
+        let move = RealmInstruction.arrayMove(Self.path("items"), from: 0, to: 2, priorSize: 4)
+        let insert = Self.insert(9, at: 3, of: 4)
+        let (lateMove, earlyInsert) = PendingTransform.pair(move, insert, isLater: true)
+        #expect(lateMove == .arrayMove(Self.path("items"), from: 0, to: 2, priorSize: 5))
+        #expect(earlyInsert == insert)
+        let (earlyMove, lateInsert) = PendingTransform.pair(move, insert, isLater: false)
+        #expect(earlyMove == .arrayMove(Self.path("items"), from: 0, to: 3, priorSize: 5))
+        #expect(lateInsert == Self.insert(9, at: 2, of: 4))
+    }
+
     // MARK: Views and rejections
 
     @Test func `sends an object anew when it enters a view, and an erasure when it leaves`() throws {

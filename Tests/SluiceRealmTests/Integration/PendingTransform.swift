@@ -8,6 +8,9 @@ struct StampedInstruction {
 }
 
 /// The transform of a Realm client: an incoming changeset over pending ones. Both sides change, and either may lose an instruction.
+///
+/// Of a move and an insertion at one target, the later one comes first, as in real clients. Their wrong order of a move and an edit inside
+/// the moved element is not modelled: the integration refuses edits inside elements and sends none.
 enum PendingTransform {
     typealias Pair = (RealmInstruction?, RealmInstruction?)
 
