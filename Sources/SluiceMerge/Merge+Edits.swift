@@ -75,7 +75,8 @@ struct EditMerge {
     func descend(
         _ rest: ArraySlice<EditStep>, into reference: ElementRef, _ list: OpenList
     ) throws(SluiceError) -> Merge.Outcome {
-        if rest.isEmpty, let size = edit.priorSize { try list.checkSize(size) }
+        // The size is that of the edit's own list. An insertion at this place concerns the list inside of the element.
+        if rest.isEmpty, !edit.action.isInsertion, let size = edit.priorSize { try list.checkSize(size) }
         guard let found = try list.find(reference) else { return .lost }
         if rest.isEmpty, case .remove = edit.action { return list.remove(found.first) }
         if rest.isEmpty, case .move(let after, let tag) = edit.action { return try list.move(found.first, behind: after, tag) }
@@ -217,6 +218,10 @@ extension PropertyClock {
         if case .list(let list)? = contents, list.elements.count == count { return list }
         return ListClock(count: count)
     }
+}
+
+extension Edit.Action {
+    fileprivate var isInsertion: Bool { if case .insert = self { true } else { false } }
 }
 
 extension Edit.Container {

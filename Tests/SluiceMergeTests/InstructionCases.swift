@@ -140,6 +140,10 @@ struct Instruction: Sendable, CustomTestStringConvertible {
                 edit(
                     Edit("children", [at(1), .key("tags")], .insert("z", after: before(0), tag: 1), priorSize: 0),
                     outcome: ["children": .list([.dictionary(["n": 0, "tags": ["y"]]), .dictionary(["n": 1, "tags": ["z"]])])]),
+                // Into a list in a list: the size is that of the inner one.
+                edit(
+                    Edit("any", [at(1)], .become(.list)), Edit("any", [at(1)], .insert("z", after: before(0), tag: 1), priorSize: 0),
+                    outcome: ["any": .list([1, .list(["z"])])]),
             ]),
         Instruction(
             tag: 9, name: "ArrayMove",
