@@ -33,9 +33,10 @@ package struct Zlib: Sendable {
         guard count >= 0, count / Self.ratio <= bytes.count else { throw Self.malformed(count) }
         var status = Z_OK
         var consumed = 0
-        // zlib needs a place to write to, even if the body is empty.
-        let result = unsafe [UInt8](unsafeUninitializedCapacity: max(count, 1)) { output, written in
-            var length = uLong(count)
+        // Without room, zlib takes a body of one byte for an empty one.
+        let room = max(count, 1)
+        let result = unsafe [UInt8](unsafeUninitializedCapacity: room) { output, written in
+            var length = uLong(room)
             var input = uLong(bytes.count)
             unsafe bytes.withUnsafeBufferPointer { source in
                 status = unsafe uncompress2(output.baseAddress, &length, source.baseAddress, &input)
