@@ -87,7 +87,7 @@ func run(_ text: String, _ clock: inout Clock) {
     require(again == query && again.hashValue == query.hashValue, "the canonical text is another query: \(printed)")
     require(again.canonicalText.utf8.elementsEqual(printed.utf8), "the canonical text of the canonical text is another one: \(printed)")
     do {
-        let predicate = try clock.time(.bind) { try query.bind(to: sample, arguments: arguments) }
+        let predicate = try clock.time(.bind) { try query.predicate(on: sample, in: schema, arguments: arguments) }
         let entries = clock.time(.index) { predicate.indexForm(indexedProperty: 10) }
         require(Set(entries).count == entries.count, "an entry stands twice")
     } catch { require(isRefusal(error), "an error of the binder: \(error)") }
@@ -96,7 +96,9 @@ func run(_ text: String, _ clock: inout Clock) {
         require((try? Query.parse(bound.canonicalText)) != nil, "what is bound does not print as a query: \(bound.canonicalText)")
     } catch { require(isRefusal(error), "an error of the whole language's binder: \(error)") }
     do {
-        _ = try clock.time(.check) { try Subscription.check(type: sample, query: query, arguments: arguments, fields: fields) }
+        _ = try clock.time(.check) {
+            try Subscription.check(type: sample, query: query, arguments: arguments, in: schema, fields: fields)
+        }
     } catch { require(isRefusal(error), "an error of the subscription check: \(error)") }
 }
 
