@@ -18,8 +18,15 @@ package struct ClientContext: ForwardedContext, ProvableContext {
     package var coreContext: CoreRequestContextStorage
     /// The client's address: the other end of the connection, or the address behind it that `ClientAddressMiddleware` found.
     package private(set) var remoteAddress: SocketAddress?
-    package private(set) var forwardedOrigin = ForwardedOrigin.none
     private let ticket: ConnectionTicket?
+    /// The request's headers and the proxy that sent them. Nil if the other end of the connection is no trusted proxy.
+    private var proxied: Proxied?
+
+    private struct Proxied {
+        let peer: NetworkAddress
+        let headers: HTTPFields
+        let proxies: TrustedProxies
+    }
 
     package init(source: ApplicationRequestContextSource) {
         coreContext = .init(source: source)
@@ -35,12 +42,20 @@ package struct ClientContext: ForwardedContext, ProvableContext {
     /// The client's address without its port. `nil` on a Unix socket.
     package var clientAddress: NetworkAddress? { NetworkAddress(remoteAddress) }
 
-    /// Replaces a trusted proxy's address by the client's, and stores the origin that the client used.
+    /// The origin that the client used, read from the headers at each access: few requests need it.
+    package var forwardedOrigin: ForwardedOrigin {
+        proxied.map { $0.proxies.origin(peer: $0.peer, Self.pairs($0.headers)) } ?? .none
+    }
+
+    private static func pairs(_ headers: HTTPFields) -> some Sequence<(name: String, value: String)> {
+        headers.lazy.map { (name: $0.name.canonicalName, value: $0.value) }
+    }
+
+    /// Replaces a trusted proxy's address by the client's.
     package mutating func resolveAddress(_ headers: HTTPFields, behind proxies: TrustedProxies) {
         guard let peer = clientAddress, proxies.trust(peer) else { return }
-        let headers = headers.lazy.map { (name: $0.name.canonicalName, value: $0.value) }
-        forwardedOrigin = proxies.origin(peer: peer, headers)
-        let client = proxies.client(peer: peer, headers)
+        proxied = Proxied(peer: peer, headers: headers, proxies: proxies)
+        let client = proxies.client(peer: peer, Self.pairs(headers))
         // The port is the proxy's own.
         if client != peer { remoteAddress = client.socketAddress(port: 0) }
     }

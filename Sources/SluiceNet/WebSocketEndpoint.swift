@@ -1,5 +1,6 @@
 package import NIOCore
 package import SluiceCore
+import SluiceValues
 
 /// Bounds of one WebSocket connection.
 package struct WebSocketLimits: Sendable {
@@ -90,19 +91,12 @@ package struct UpgradeRequest: Sendable {
                 bytes.append(byte)
                 continue
             }
-            guard let high = rest.popFirst().flatMap({ digit($0) }), let low = rest.popFirst().flatMap({ digit($0) }) else { return nil }
+            guard let high = rest.popFirst(), let low = rest.popFirst(), let high = Hex.nibble(high), let low = Hex.nibble(low) else {
+                return nil
+            }
             bytes.append(high << 4 | low)
         }
         return String(validating: bytes, as: UTF8.self)
-    }
-
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
     }
 }
 

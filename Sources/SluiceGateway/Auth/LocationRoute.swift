@@ -1,7 +1,7 @@
-import Hummingbird
 import HTTPTypes
-import SluiceNet
+import Hummingbird
 import SluiceCore
+import SluiceNet
 import SluiceValues
 
 /// The gateway's addresses for clients, which Realm's SDKs request before their first other request.
