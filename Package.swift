@@ -218,7 +218,9 @@ let package = Package(
         .target(
             name: "SluiceRealm",
             dependencies: [
-                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", .product(name: "Logging", package: "swift-log"),
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts",
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: common + server
         ),

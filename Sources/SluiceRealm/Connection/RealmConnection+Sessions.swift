@@ -1,3 +1,4 @@
+import DequeModule
 import Logging
 import SluiceCore
 import SluicePorts
@@ -14,7 +15,7 @@ extension RealmConnection {
         /// Counts the client version up to which the machine knows that uploads took effect.
         let acknowledged: AsyncEvent
         /// Uploads to apply. The machine bounds their bytes.
-        var uploads: [RealmUploadMessage] = []
+        var uploads: Deque<RealmUploadMessage> = []
         var isIntegrating = false
         /// The newest mark. The client needs no answer to older ones.
         var mark: UInt64?

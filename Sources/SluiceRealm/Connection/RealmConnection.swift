@@ -1,3 +1,4 @@
+import DequeModule
 import Logging
 import SluiceCore
 import SluicePorts
@@ -40,7 +41,7 @@ package actor RealmConnection {
     private let ends: AsyncStream<RealmConnectionInput>
     private let ender: AsyncStream<RealmConnectionInput>.Continuation
     /// Actions that were not performed, in order.
-    private var queue: [RealmConnectionAction] = []
+    private var queue: Deque<RealmConnectionAction> = []
     /// The task that performs actions; nil while there are none.
     private var performing: Task<Void, Never>?
     /// The sources whose actions are in the queue.
@@ -183,7 +184,7 @@ package actor RealmConnection {
     }
 
     private func performAll() async {
-        while !queue.isEmpty { await perform(queue.removeFirst()) }
+        while let action = queue.popFirst() { await perform(action) }
         performing = nil
         if machine.isClosed { stop() }
         let sources = waiting
@@ -274,7 +275,7 @@ package actor RealmConnection {
     /// Drops the actions that depend on a store that failed. The end of the session remains.
     private func drop(_ id: RealmSessionID) {
         var isOver = false
-        var kept: [RealmConnectionAction] = []
+        var kept: Deque<RealmConnectionAction> = []
         for action in queue {
             if case .release(id, _) = action { isOver = true }
             // Behind the release, the number may belong to the next session.

@@ -1,3 +1,4 @@
+import DequeModule
 import Synchronization
 
 /// The received messages of a connection, and the two reasons for which reading pauses.
@@ -5,9 +6,8 @@ import Synchronization
 /// A message counts until it has been handled.
 final class RealmMailbox: Sendable {
     private struct State {
-        var letters: [[UInt8]] = []
-        /// The index of the first letter that was not taken.
-        var first = 0
+        var waiting: Deque<[UInt8]> = []
+        /// The number of messages that wait or are handled.
         var messages = 0
         var bytes = 0
         var isClosed = false
@@ -18,7 +18,7 @@ final class RealmMailbox: Sendable {
         /// The last request to the sink.
         var isPaused = false
         /// A caller is about to call the sink.
-        var isTelling = false
+        var isCallingSink = false
 
         var shouldPause: Bool { isFull || isHeld }
     }
@@ -43,7 +43,7 @@ final class RealmMailbox: Sendable {
             }
             state.messages += 1
             state.bytes += message.count
-            state.letters.append(message)
+            state.waiting.append(message)
             if state.bytes > bounds.bytes { state.isFull = true }
             return true
         }
@@ -53,16 +53,7 @@ final class RealmMailbox: Sendable {
 
     /// Returns the next message; nil if there is none.
     func take() -> [UInt8]? {
-        state.withLock { state in
-            guard state.first < state.letters.count else { return nil }
-            let message = state.letters[state.first]
-            state.first += 1
-            if state.first == state.letters.count || state.first >= 256 {
-                state.letters.removeFirst(state.first)
-                state.first = 0
-            }
-            return message
-        }
+        state.withLock { $0.waiting.popFirst() }
     }
 
     /// Ends the count of a message.
@@ -85,8 +76,7 @@ final class RealmMailbox: Sendable {
     func close() {
         state.withLock { state in
             state.isClosed = true
-            state.letters = []
-            state.first = 0
+            state.waiting = []
         }
     }
 
@@ -94,14 +84,14 @@ final class RealmMailbox: Sendable {
     private func regulate() {
         while let pauses = nextRequest() {
             if pauses { sink.pauseReading() } else { sink.resumeReading() }
-            state.withLock { $0.isTelling = false }
+            state.withLock { $0.isCallingSink = false }
         }
     }
 
     private func nextRequest() -> Bool? {
         state.withLock { state in
-            guard !state.isTelling, !state.isClosed, state.shouldPause != state.isPaused else { return nil }
-            state.isTelling = true
+            guard !state.isCallingSink, !state.isClosed, state.shouldPause != state.isPaused else { return nil }
+            state.isCallingSink = true
             state.isPaused = state.shouldPause
             return state.isPaused
         }

@@ -1,3 +1,4 @@
+import DequeModule
 import SluiceCore
 import SluicePorts
 
@@ -68,7 +69,7 @@ struct RealmSession: Sendable {
     var needsAcknowledgement = false
 
     // Uploads
-    private var uploads: [(progress: RealmUploadProgress, cost: Int)] = []
+    private var uploads: Deque<(progress: RealmUploadProgress, cost: Int)> = []
     /// The progress of the last UPLOAD, and the version of the last changeset in this session.
     private var uploaded = RealmUploadProgress()
     private var lastChangeset: UInt64 = 0
