@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 import SluiceSDK
 import TestSupport
 import Testing
@@ -222,6 +223,35 @@ class Hound: Object {
             try realm.write { kennel.guardDog = realm.create(Hound.self, value: ["_id": 4, "name": "Ed"]) }
             #expect(await told.next(isolation: #isolation) == ["nil"])
         }
+        token.invalidate()
+    }
+
+    @Test func `the old value is what the observer could read last, even if the target is deleted before the notification`() async throws {
+        let kennel = try kennel()
+        let (olds, old) = AsyncStream<String>.makeStream(bufferingPolicy: .bufferingOldest(8))
+        let token = kennel.observe(keyPaths: ["guardDog"]) { (change: ObjectChange<Kennel>) in
+            guard case .change(_, let properties) = change else { return }
+            for property in properties { old.yield((property.oldValue as? Hound)?.name ?? "nil") }
+        }
+        // Nothing is delivered in between, since the actor is not released.
+        func deleteHound() throws {
+            try realm.write { kennel.guardDog?.name = "Max" }
+            let configuration = configuration
+            let isDone = DispatchSemaphore(value: 0)
+            Thread.detachNewThread {
+                defer { isDone.signal() }
+                do {
+                    let realm = try Realm(configuration: configuration)
+                    try realm.write { realm.delete(realm.objects(Hound.self)) }
+                } catch {
+                    Issue.record(error)
+                }
+            }
+            isDone.wait()
+        }
+        try deleteHound()
+        var told = olds.makeAsyncIterator()
+        #expect(await told.next(isolation: #isolation) == "Max")
         token.invalidate()
     }
 

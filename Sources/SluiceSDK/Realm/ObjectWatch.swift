@@ -77,9 +77,13 @@ final class ObjectWatch {
         for slot in slots where object.model.properties[slot].kind.collection == .none { writtenInTransaction.insert(slot) }
     }
 
-    /// Keeps the slots of a committed transaction for the next report; discards those of a rollback.
+    /// Keeps the slots of a transaction about to be committed for the next report; discards those of a rollback.
     func transactionEnded(isStored: Bool) {
-        if isStored { written.formUnion(writtenInTransaction) }
+        if isStored {
+            written.formUnion(writtenInTransaction)
+            // Another Realm may delete a target before the next report. Its last state then includes this transaction.
+            for target in targets.values { _ = target.isGone }
+        }
         writtenInTransaction = []
     }
 
