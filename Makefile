@@ -11,7 +11,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fetch soak hostile asan bench fuzz lint format image
+.PHONY: help setup demo test checks build soak hostile asan bench fuzz lint format image
 
 sources := $(wildcard Sources Plugins Tests Benchmarks/Sources Examples Fuzz) Package.swift
 ## Targets with property tests, which draw more with SLUICE_SOAK.
@@ -27,13 +27,20 @@ setup:
 demo: setup
 	exec env KEEP=$(KEEP) setpriv --pdeathsig=TERM dev/demo
 
+## The checks calculate while packages are fetched, and later in the time that the build leaves.
 test: setup
-	$(MAKE) --jobs=2 lint fetch
-	dev/check-compose
-	dev/check-context
-	dev/check-servers
-	dev/check-groups
-	dev/run-tests $(if $(FILTER),--filter '$(FILTER)')
+	$(MAKE) --jobs=2 checks build
+	dev/run-tests --skip-build $(if $(FILTER),--filter '$(FILTER)')
+
+checks:
+	nice -n 19 $(MAKE) lint
+	nice -n 19 dev/check-compose
+	nice -n 19 dev/check-context
+	nice -n 19 dev/check-servers
+	nice -n 19 dev/check-groups
+
+build:
+	dev/run-tests --build-only
 
 soak: setup
 	SLUICE_SOAK=1 SLUICE_TEST_PROCESSES=1 dev/run-tests --filter 'OracleTests|GoingOnScenarios' --filter '$(with_seeds)'
@@ -53,10 +60,6 @@ bench: setup
 
 fuzz:
 	dev/fuzz $(SECONDS)
-
-## The network, while the lints calculate.
-fetch:
-	swift package resolve
 
 lint:
 	dev/check-layers
