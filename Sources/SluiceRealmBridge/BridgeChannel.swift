@@ -1,6 +1,7 @@
 import DequeModule
 import SluiceCore
 import SluicePorts
+import SluiceRealm
 import SluiceWire
 import Synchronization
 
@@ -13,8 +14,8 @@ final class BridgeChannel: SessionChannel {
         var bytes = 0
         var isClosed = false
         var error: SluiceError?
-        /// The number of rejected writes, by changeset.
-        var rejected: [UInt64: Int] = [:]
+        /// The rejected writes, by changeset.
+        var rejected: [UInt64: [RealmRejectedUpdate]] = [:]
     }
 
     private let state = Mutex(State())
@@ -23,10 +24,12 @@ final class BridgeChannel: SessionChannel {
     private let taken: AsyncEvent
     /// Counts up to the last changeset that is acknowledged.
     let acknowledged: AsyncEvent
+    /// Counts up to the last subscription set that is live or refused.
+    let answered: AsyncEvent
 
     init(environment: any Environment) {
         (arrived, taken) = (AsyncEvent(environment: environment), AsyncEvent(environment: environment))
-        acknowledged = AsyncEvent(environment: environment)
+        (acknowledged, answered) = (AsyncEvent(environment: environment), AsyncEvent(environment: environment))
     }
 
     var isLocal: Bool { true }
@@ -36,13 +39,16 @@ final class BridgeChannel: SessionChannel {
     var error: SluiceError? { state.withLock { $0.error } }
 
     func send(_ frames: [Frame]) {
-        var acknowledged: UInt64 = 0
+        var (acknowledged, answered) = (UInt64(0), UInt64(0))
         state.withLock { state in
             guard !state.isClosed else { return }
             for message in frames.compactMap({ MessageFrames.message(of: $0) }) {
                 switch BridgeMessage.answer(message) {
                 case .uploadAck(let number, _): acknowledged = max(acknowledged, number)
-                case .compensation(_, let writes): for write in writes { state.rejected[write.changeset, default: 0] += 1 }
+                case .compensation(_, let writes):
+                    for write in writes { state.rejected[write.changeset, default: []].append(RealmRejectedUpdate(write)) }
+                case .bootstrapEnd(let end): answered = max(answered, end.version)
+                case .queryError(let version, _): answered = max(answered, version)
                 default: break
                 }
                 state.messages.append(message)
@@ -50,6 +56,7 @@ final class BridgeChannel: SessionChannel {
             }
         }
         if acknowledged > 0 { self.acknowledged.reach(acknowledged) }
+        if answered > 0 { self.answered.reach(answered) }
         arrived.fire()
     }
 
@@ -64,12 +71,12 @@ final class BridgeChannel: SessionChannel {
         return message
     }
 
-    /// Removes and returns the number of rejected writes of the changesets up to a number.
-    func takeRejected(upTo number: UInt64) -> Int {
+    /// Removes and returns the rejected writes of the changesets up to a number.
+    func takeRejected(upTo number: UInt64) -> [RealmRejectedUpdate] {
         state.withLock { state in
-            let count = state.rejected.reduce(0) { $1.key <= number ? $0 + $1.value : $0 }
+            let rejected = state.rejected.filter { $0.key <= number }.sorted { $0.key < $1.key }.flatMap(\.value)
             state.rejected = state.rejected.filter { $0.key > number }
-            return count
+            return rejected
         }
     }
 
@@ -87,8 +94,17 @@ final class BridgeChannel: SessionChannel {
             (state.messages, state.bytes) = ([], 0)
         }
         acknowledged.reach(.max)
+        answered.reach(.max)
         taken.fire()
         arrived.fire()
+    }
+}
+
+extension RealmRejectedUpdate {
+    /// A key that no changeset can name is left out. No client wrote it.
+    init(_ write: RejectedWriteReport) {
+        let key = try? OutgoingOperation.Object(write.object).key
+        self.init(reason: write.error.message, table: write.object.type, key: key ?? [])
     }
 }
 

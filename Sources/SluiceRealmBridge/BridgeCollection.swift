@@ -48,6 +48,8 @@ struct BridgeCollection {
         case difference
         /// The changes since the content's position. Unnamed objects stay.
         case changes
+        /// The same, to a content that is older than the client's. The client may hold the objects or not, so every row enters.
+        case restoration
     }
 
     /// Returns the instructions of each object, in an order that is the same for equal rows, and updates the content.
@@ -59,7 +61,7 @@ struct BridgeCollection {
         for object in Self.sorted(Set(rows.keys)) {
             guard let row = rows[object] else { continue }
             switch form {
-            case .full: groups.append(try content.enter(object, row, place))
+            case .full, .restoration: groups.append(try content.enter(object, row, place))
             case .difference, .changes: groups.append(try content.replace(object, row, nil, place))
             }
         }
@@ -71,7 +73,7 @@ struct BridgeCollection {
         case .full: return content.memory.held.subtracting(rows.keys)
         case .difference: return content.memory.view.subtracting(rows.keys).subtracting(kept.subtracting(removed)).union(removed)
         // The client may hold an object that the content lacks, if its position is older than the stream.
-        case .changes: return removed
+        case .changes, .restoration: return removed
         }
     }
 

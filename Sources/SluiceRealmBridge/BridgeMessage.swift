@@ -63,10 +63,12 @@ enum BridgeMessage {
         return try plain(try WireProtocol.decode(from: bytes))
     }
 
-    /// Decodes an acknowledgement or a compensating write; `other` for every other message.
+    /// Decodes an acknowledgement, a compensating write, or the answer to a subscription set; `other` for every other message.
     static func answer(_ bytes: [UInt8]) -> BridgeMessage {
-        // The keys of fields 6 and 7 of ServerMessage.
-        guard bytes.first == 0x32 || bytes.first == 0x3A, let message: PBServerMessage = try? WireProtocol.decode(from: bytes) else {
+        // Fields of ServerMessage, length-delimited. They are below 16, so each key is one byte.
+        let fields: [UInt8] = [4, 6, 7, 10]
+        guard let first = bytes.first, fields.contains(first >> 3), let message: PBServerMessage = try? WireProtocol.decode(from: bytes)
+        else {
             return .other
         }
         return (try? plain(message)) ?? .other

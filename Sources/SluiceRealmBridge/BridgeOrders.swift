@@ -8,6 +8,8 @@ final class BridgeOrders: Sendable {
     enum Order: Sendable {
         /// A message for the session.
         case message([UInt8])
+        /// The next upload of the connection.
+        case upload
         case build(BridgeStream.Request)
         case subscribe(BridgeStream.Subscription)
         case mark
@@ -34,12 +36,12 @@ final class BridgeOrders: Sendable {
     /// The query versions that the connection gave up since its last request.
     var superseded: Set<UInt64> { state.withLock { $0.superseded } }
 
-    /// Adds a request. It replaces one that waits.
+    /// Adds a request. It replaces one that waits, unless an upload waits for that one's view.
     func build(_ view: RealmViewRequest) {
         state.withLock { state in
             state.wanted += 1
             state.superseded = []
-            state.orders.removeAll { if case .build = $0 { true } else { false } }
+            if case .build? = state.orders.last { state.orders.removeLast() }
             state.orders.append(.build(BridgeStream.Request(number: state.wanted, view: view)))
         }
         waker.yield()
@@ -47,7 +49,7 @@ final class BridgeOrders: Sendable {
 
     func supersede(_ queryVersion: UInt64) { state.withLock { _ = $0.superseded.insert(queryVersion) } }
 
-    /// Adds an order. Equal ones are joined, and one upload at a time is sent, so few orders wait.
+    /// Adds an order. Equal ones are joined. The connection bounds the bytes of the uploads that wait.
     func put(_ order: Order) {
         state.withLock { state in
             guard !state.isClosed else { return }
@@ -56,7 +58,7 @@ final class BridgeOrders: Sendable {
             case .reconsider(let user):
                 // An order for all users includes each.
                 state.orders.removeAll { if case .reconsider(let other) = $0 { user == nil || other == user } else { false } }
-            case .message, .build, .subscribe: break
+            case .message, .upload, .build, .subscribe: break
             }
             state.orders.append(order)
         }

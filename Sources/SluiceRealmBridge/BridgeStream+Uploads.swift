@@ -158,8 +158,7 @@ extension BridgeStream {
         var (instructions, rejected) = ([RealmInstruction](), [RealmRejectedUpdate]())
         var done: Set<ObjectKey> = []
         for write in compensation.writes {
-            let key = try OutgoingOperation.Object(write.object).key
-            rejected.append(RealmRejectedUpdate(reason: write.error.message, table: write.object.type, key: key))
+            rejected.append(RealmRejectedUpdate(write))
             guard done.insert(write.object).inserted else { continue }
             instructions += try repair(write.object, rows[write.object], nil, place)
         }

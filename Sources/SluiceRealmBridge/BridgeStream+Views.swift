@@ -34,14 +34,20 @@ extension BridgeStream {
             needed = Subscription(query: subscription.query, request: request, forgets: true)
             return fallBehind()
         }
-        let form: BridgeCollection.Form = request.view.isFull ? .full : end.resumed ? .changes : .difference
-        if form != .changes { try requireContent() }
+        let form: BridgeCollection.Form = request.view.isFull ? .full : changes(end)
+        if form == .full || form == .difference { try requireContent() }
         fallback = Fallback(content: content, replica: replica, queryVersion: request.view.query.version)
         let place = BridgeContent.Place(version: max(end.lsn, content.last), time: now)
         let declared = content.declarations(always: request.view.hasSchema)
         let groups = try collected.instructions(form, &content, place)
         take(end, place, request.view.query)
         return try parts(([declared] + groups).pieces(maximum: Self.entryBytes), place, request.view.query.version)
+    }
+
+    /// The form of a bootstrap that need not erase everything.
+    private func changes(_ end: PBBootstrapEnd) -> BridgeCollection.Form {
+        guard end.resumed else { return .difference }
+        return isOlder ? .restoration : .changes
     }
 
     private func parts(
@@ -112,11 +118,12 @@ extension BridgeStream {
             needed = Subscription(query: subscription.query, request: nil, forgets: true)
             return fallBehind()
         }
-        if !end.resumed { try requireContent() }
+        let form = changes(end)
+        if form == .difference { try requireContent() }
         let before = content
         let place = BridgeContent.Place(version: max(end.lsn, content.last + 1), time: now)
         let declared = content.declarations()
-        let groups = try collected.instructions(end.resumed ? .changes : .difference, &content, place)
+        let groups = try collected.instructions(form, &content, place)
         let pieces = ([declared] + groups).pieces(maximum: Self.entryBytes)
         guard pieces.count == 1, let instructions = pieces.first, !collected.isTooLarge else {
             // Too large for one entry: the connection asks for the view again, as a bootstrap.

@@ -58,7 +58,8 @@ struct BridgeStream {
     /// `true` if the session's view record names rows that the client does not have.
     var isRecordStale = false
     var subscriptions: [UInt64: Subscription] = [:]
-    private var newest: UInt64 = 0
+    /// The version of the last hidden set.
+    private(set) var newest: UInt64 = 0
     var collection: BridgeCollection?
     /// The content before the last view that was yielded. It returns if the client does not take the view.
     var fallback: Fallback?
@@ -121,8 +122,8 @@ struct BridgeStream {
         return state
     }
 
-    /// `true` if the state can be stored: the client has everything that was yielded.
-    var isStorable: Bool { fallback == nil && !isBehind }
+    /// `true` if the state can be stored: nothing is under way that a later session could not find in the log.
+    var isStorable: Bool { fallback == nil && !isBehind && own.isEmpty && repairs.isEmpty }
 
     /// Records the answer to Hello.
     /// - Parameter progress: The stored version of the client up to which its changesets took effect.

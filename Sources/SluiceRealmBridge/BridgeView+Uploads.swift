@@ -14,22 +14,34 @@ extension BridgeView {
 
     /// Applies an upload, and returns once its changesets are durable and the stream has passed them.
     func integrate(_ upload: RealmUploadMessage) async throws -> RealmWriteResult {
-        let confirmed = stream.confirm(upload.progress.serverVersion)
+        let client = upload.progress.clientVersion
+        let (last, operations) = try await hand(upload)
+        let version: UInt64
+        if let last { version = try await settled(last) } else { version = stream.progress(to: client) }
+        return RealmWriteResult(
+            integrated: RealmIntegratedUpload(clientVersion: client, serverVersion: version, operations: operations),
+            rejected: channel.takeRejected(upTo: client))
+    }
+
+    /// Translates an upload for its turn in the orders.
+    /// - Returns: The number of its last changeset, and the operations that the client keeps.
+    private func hand(_ upload: RealmUploadMessage) async throws -> (last: UInt64?, operations: [OutgoingOperation]) {
+        var messages: [[UInt8]] = []
+        defer {
+            // Also of an upload that failed, so that the next one meets its own turn.
+            uploads.append(messages)
+            handed.fire()
+        }
         var entries: [(entry: RealmUploadEntry, instructions: [RealmInstruction])] = []
-        for entry in upload.entries where entry.clientVersion > stream.content.client || stream.own[entry.clientVersion] != nil {
+        for entry in upload.entries where entry.clientVersion > stream.content.client {
             let instructions = try RealmChangesetReader.instructions(of: entry.changeset)
             try await declare(instructions)
             entries.append((entry, instructions))
         }
+        let confirmed = stream.confirm(upload.progress.serverVersion)
         let (changesets, operations) = try translate(entries, progress: upload.progress.clientVersion)
-        try send(changesets, confirmed: confirmed)
-        let (client, last) = (upload.progress.clientVersion, changesets.last?.number)
-        let version: UInt64
-        if let last { version = try await settled(last) } else { version = stream.progress(to: client) }
-        let rejected = channel.takeRejected(upTo: client)
-        return RealmWriteResult(
-            integrated: RealmIntegratedUpload(clientVersion: client, serverVersion: version, operations: operations),
-            rejected: Array(repeating: RealmRejectedUpdate(reason: "", table: "", key: []), count: rejected))
+        messages = try self.messages(changesets, confirmed: confirmed)
+        return (changesets.last?.number, operations)
     }
 
     /// Adopts the declared classes in development mode, and checks the declarations against the app's schema.
@@ -60,8 +72,7 @@ extension BridgeView {
         for (entry, instructions) in entries {
             let permitted = stream.permitted(instructions, of: entry)
             for instruction in permitted { operations.append(try OutgoingOperation(instruction)) }
-            let objects = try RealmEditTranslator.changes(
-                of: permitted, schema: schema, lists: UnknownLists(), version: entry.clientVersion)
+            let objects = try objectChanges(permitted, schema, version: entry.clientVersion)
             if !objects.isEmpty { changes.append((entry, objects)) }
         }
         var changesets: [Changeset] = []
@@ -72,22 +83,36 @@ extension BridgeView {
         return (changesets, operations)
     }
 
-    private func send(_ changesets: [Changeset], confirmed: UInt64) throws(SluiceError) {
+    /// - Throws: `badChangeset` for every error of the content: repeating the upload cannot help, and the client is reset.
+    private func objectChanges(
+        _ instructions: [RealmInstruction], _ schema: Schema, version: UInt64
+    ) throws(SluiceError) -> [ObjectChange] {
+        do throws(SluiceError) {
+            return try RealmEditTranslator.changes(of: instructions, schema: schema, lists: UnknownLists(), version: version)
+        } catch {
+            throw SluiceError(.badChangeset, error.message, fix: error.fix, cause: .error(error))
+        }
+    }
+
+    /// Returns the messages of changesets, cut to a size.
+    /// - Parameter confirmed: The number of the last compensating write that the client has; 0 for none.
+    private func messages(_ changesets: [Changeset], confirmed: UInt64) throws(SluiceError) -> [[UInt8]] {
         let schema = services.authority.current().schema
+        var messages: [[UInt8]] = []
         var (upload, bytes) = (PBUpload(), 0)
         upload.compensation = confirmed
         for changeset in changesets {
             let message = try PBChangeset(changeset, schema: schema)
             let size = try WireProtocol.encode(message).count
             if bytes > 0, bytes + size > Self.messageBytes {
-                orders.put(.message(try WireProtocol.encode(PBClientMessage(.upload(upload)))))
+                messages.append(try WireProtocol.encode(PBClientMessage(.upload(upload))))
                 (upload, bytes) = (PBUpload(), 0)
             }
             upload.changesets.append(message)
             bytes += size
         }
-        guard confirmed > 0 || !upload.changesets.isEmpty else { return }
-        orders.put(.message(try WireProtocol.encode(PBClientMessage(.upload(upload)))))
+        guard confirmed > 0 || !upload.changesets.isEmpty else { return messages }
+        return messages + [try WireProtocol.encode(PBClientMessage(.upload(upload)))]
     }
 
     /// Waits until a changeset is durable and the stream has passed it.

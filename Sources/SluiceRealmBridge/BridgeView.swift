@@ -42,6 +42,11 @@ actor BridgeView: RealmClientView {
     private var marks: UInt64 = 0
     /// Counts up to the last changeset that the stream has passed.
     let passed: AsyncEvent
+    /// The messages of uploads whose turn in the orders has not come.
+    var uploads: Deque<[[UInt8]]> = []
+    /// Counts the uploads that were added.
+    let handed: AsyncEvent
+    private var sentUploads: UInt64 = 0
 
     /// - Parameters:
     ///   - services: Those of the gateway.
@@ -63,8 +68,10 @@ actor BridgeView: RealmClientView {
         session = Session(services: self.services, channel: channel, numbering: .increasing)
         stream = try BridgeStream(client.stored, replica ?? BridgeReplica(client: 0, secret: []), schema, services.environment)
         classes = Set(schema.schema.types.map(\.name))
-        passed = AsyncEvent(environment: services.environment)
-        (self.client, self.logger, self.newest, self.keep, self.onClose) = (client, logger, newest, keep, onClose)
+        (passed, handed) = (AsyncEvent(environment: services.environment), AsyncEvent(environment: services.environment))
+        // The client may know versions a few bytes beyond the end of an idle log.
+        self.newest = max(newest, stream.content.last)
+        (self.client, self.logger, self.keep, self.onClose) = (client, logger, keep, onClose)
     }
 
     nonisolated var clientVersion: UInt64 { openedAt.load(ordering: .acquiring) }
@@ -138,6 +145,8 @@ actor BridgeView: RealmClientView {
 
     nonisolated func build(_ request: RealmViewRequest) { orders.build(request) }
 
+    nonisolated func expectUpload() { orders.put(.upload) }
+
     nonisolated func supersede(queryVersion: UInt64) { orders.supersede(queryVersion) }
 
     func newestVersion() async throws -> UInt64 {
@@ -151,6 +160,7 @@ actor BridgeView: RealmClientView {
         guard orders.close() else { return }
         channel.close(nil)
         passed.reach(.max)
+        handed.reach(.max)
         onClose(self)
         // Unstructured because: the connection does not wait for it; the state has a deadline, and the session ends at once.
         Task { await self.end() }
@@ -181,6 +191,7 @@ actor BridgeView: RealmClientView {
         await channel.drained(below: Limits.outboxBytes)
         switch order {
         case .message(let bytes): await session.handle(bytes)
+        case .upload: await sendUpload()
         case .build(let request):
             guard !(isResuming && stream.isOlder) else {
                 held = request
@@ -226,6 +237,16 @@ actor BridgeView: RealmClientView {
         } catch {
             channel.close(error)
         }
+    }
+
+    /// Sends the next upload, once the view in which its changes were made is live.
+    private func sendUpload() async {
+        sentUploads += 1
+        for (event, value) in [(handed, sentUploads), (channel.answered, stream.newest)] {
+            while event.count < value, !orders.isClosed { await event.wait(until: value, milliseconds: Self.wait) }
+        }
+        guard !orders.isClosed, let messages = uploads.popFirst() else { return }
+        for message in messages { await session.handle(message) }
     }
 
     private func send(_ kind: PBClientMessage.OneOf_Kind) async {

@@ -238,6 +238,7 @@ extension RealmConnection {
 
     func integrate(_ upload: RealmUploadMessage, for id: RealmSessionID) {
         guard sessions[id]?.file != nil else { return }
+        sessions[id]?.view?.expectUpload()
         sessions[id]?.uploads.append(upload)
         guard sessions[id]?.isIntegrating == false else { return }
         sessions[id]?.isIntegrating = true

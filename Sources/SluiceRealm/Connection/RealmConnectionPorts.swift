@@ -53,6 +53,10 @@ package protocol RealmClientView: Sendable {
     func build(_ request: RealmViewRequest)
     /// Ends the building of a view and returns at once.
     func supersede(queryVersion: UInt64)
+    /// Announces an upload and returns at once. The call of `RealmWrites.integrate` for it follows.
+    ///
+    /// An upload takes effect in the view before it, and before the views that are built after it.
+    func expectUpload()
     /// Returns the next event; nil after `close`.
     func next() async throws -> RealmViewEvent?
     /// Returns the newest version of the server. `next` reaches it soon.

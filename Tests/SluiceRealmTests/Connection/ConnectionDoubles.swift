@@ -269,6 +269,8 @@ final class JournalView: RealmClientView {
         journal.add("build \(request.query.version)\(request.isFull ? " full" : "")\(request.hasSchema ? " schema" : "")")
     }
 
+    func expectUpload() {}
+
     func supersede(queryVersion: UInt64) { journal.add("supersede \(queryVersion)") }
 
     func next() async throws -> RealmViewEvent? {
