@@ -118,7 +118,9 @@ extension BridgeStream {
     /// - Parameter rows: The rows of those in the view.
     mutating func repair(_ rows: [ObjectKey: Row]) throws(SluiceError) -> [RealmViewEvent] {
         var entries: [OutgoingEntry] = []
-        let (objects, compensated) = (repairs, ready)
+        let compensated = ready
+        let undone = Set(compensated.flatMap { $0.writes.map(\.object) })
+        let objects = repairs.filter { !undone.contains($0.key) }
         repairs = [:]
         compensations.removeAll { own[$0.changeset] == nil }
         if !objects.isEmpty {

@@ -75,19 +75,53 @@ final class StageClient: Sendable {
 
     func send(_ message: RealmClientMessage) throws { connection.received(try codec.encode(message)) }
 
-    /// Waits for a message that `pick` accepts. Earlier ones are dropped.
-    func message<R>(_ pick: (RealmServerMessage) -> R?) async -> R? {
-        while let message = await sink.next() { if let found = pick(message) { return found } }
-        Issue.record("The connection ended before the message.")
-        return nil
+    /// A message to wait for.
+    enum Wanted: Hashable {
+        case file
+        /// The last part of a bootstrap.
+        case view(UInt64)
+        /// Changes with entries.
+        case changes
+        case acknowledgement(UInt64)
+        case error
+        case queryError
+        case mark(UInt64)
+
+        func accepts(_ message: RealmServerMessage) -> Bool {
+            switch (self, message) {
+            case (.file, .ident), (.error, .error), (.queryError, .queryError): true
+            case (.view(let version), .download(let download)): download.batch == .lastInBatch && download.queryVersion == version
+            case (.changes, .download(let download)): !download.entries.isEmpty
+            case (.acknowledgement(let version), .download(let download)): download.progress.upload.clientVersion == version
+            case (.mark(let mark), .mark(_, let request)): mark == request
+            default: false
+            }
+        }
     }
 
-    func download(_ isIt: (RealmDownload) -> Bool = { _ in true }) async -> RealmDownload? {
-        await message { if case .download(let download) = $0, isIt(download) { download } else { nil } }
+    /// Waits for a message, and returns it behind the ones before it.
+    func messages(through wanted: Wanted) async -> [RealmServerMessage] {
+        var messages: [RealmServerMessage] = []
+        while let message = await sink.next() {
+            messages.append(message)
+            if wanted.accepts(message) { return messages }
+        }
+        Issue.record("The connection ended before \(wanted).")
+        return messages
+    }
+
+    func message(_ wanted: Wanted) async -> RealmServerMessage? { await messages(through: wanted).last }
+
+    func download(_ wanted: Wanted) async -> RealmDownload? {
+        if case .download(let download)? = await message(wanted) { download } else { nil }
+    }
+
+    func error() async -> RealmServerError? {
+        if case .error(let error)? = await message(.error) { error } else { nil }
     }
 
     /// The next download with entries, as texts of their instructions.
-    func changes() async throws -> [String] { try Self.texts(await download { !$0.entries.isEmpty }) }
+    func changes() async throws -> [String] { try Self.texts(await download(.changes)) }
 
     static func texts(_ download: RealmDownload?) throws -> [String] {
         var texts: [String] = []
@@ -98,9 +132,9 @@ final class StageClient: Sendable {
     /// Binds a new file, and takes the empty view.
     func begin() async throws -> RealmFileIdent {
         try send(.bind(RealmBind(session: 1, needsFileIdent: true)))
-        let file = try #require(await message { if case .ident(_, let file) = $0 { file } else { nil } })
+        guard case .ident(_, let file)? = await message(.file) else { throw SluiceError(.internalError, "No file was allotted.") }
         try send(.ident(RealmIdent(session: 1, file: file, download: .init(), latest: .init(), query: .init(version: 0, queries: [:]))))
-        let first = try #require(await download { $0.batch == .lastInBatch })
+        let first = try #require(await download(.view(0)))
         #expect(first.queryVersion == 0)
         #expect(try Self.texts(first).first == "table Item")
         return file
@@ -109,7 +143,7 @@ final class StageClient: Sendable {
     /// Subscribes and takes the view.
     func subscribe(_ version: UInt64, _ query: String = "TRUEPREDICATE") async throws -> RealmDownload {
         try send(.query(session: 1, RealmQuerySet(version: version, queries: ["Item": query])))
-        return try #require(await download { $0.batch == .lastInBatch && $0.queryVersion == version })
+        return try #require(await download(.view(version)))
     }
 
     func upload(_ version: UInt64, base: UInt64, time: UInt64 = 1, _ instructions: [RealmInstruction]) throws {
@@ -127,13 +161,7 @@ final class StageClient: Sendable {
     /// Waits for everything that was committed before the call.
     func catchUp(_ mark: UInt64) async throws -> [RealmServerMessage] {
         try send(.mark(session: 1, request: mark))
-        var messages: [RealmServerMessage] = []
-        while let message = await sink.next() {
-            if case .mark(_, mark) = message { return messages }
-            messages.append(message)
-        }
-        Issue.record("The connection ended before the mark.")
-        return messages
+        return await messages(through: .mark(mark))
     }
 }
 
