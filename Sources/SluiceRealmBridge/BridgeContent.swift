@@ -26,6 +26,9 @@ struct BridgeContent {
     var last: UInt64 = 0
     /// The version of the client up to which the stream has its changesets.
     var client: UInt64 = 0
+    /// The objects that entries since the last confirmation gave or took, with `true` if the client had them before.
+    private var unconfirmed: [ObjectKey: Bool] = [:]
+    private var confirmedSchema: UInt64
     /// The last version that changed each object.
     private var touched: [ObjectKey: UInt64] = [:]
     /// The version up to which changes are forgotten.
@@ -35,7 +38,7 @@ struct BridgeContent {
     init(_ file: UInt64, _ schema: AppSchema, sentSchema: UInt64, forgotten: UInt64) throws(SluiceError) {
         self.file = file
         self.schema = schema
-        self.sentSchema = sentSchema
+        (self.sentSchema, confirmedSchema) = (sentSchema, sentSchema)
         self.forgotten = forgotten
         writer = RealmObjectWriter(schema.schema)
         schemaHash = try Self.hash(schema.schema)
@@ -114,6 +117,7 @@ struct BridgeContent {
     /// Gives the client an object anew. Its pending changes of the object are void.
     mutating func enter(_ object: ObjectKey, _ row: Row, _ place: Place) throws(SluiceError) -> [RealmInstruction] {
         let instructions = try writer.enter(object, values(row, of: object.type))
+        note(object)
         memory.view.insert(object)
         memory.setBarrier(object, place.version, place.stamp)
         touch(object, place.version)
@@ -122,6 +126,7 @@ struct BridgeContent {
 
     /// Takes an object from the client. Its pending changes of the object are void.
     mutating func leave(_ object: ObjectKey, _ place: Place) -> [RealmInstruction] {
+        note(object)
         memory.view.remove(object)
         memory.setBarrier(object, place.version, place.stamp)
         touch(object, place.version)
@@ -156,6 +161,32 @@ struct BridgeContent {
     mutating func confirm(_ base: UInt64) {
         memory.advance(client, base: base)
         touched = touched.filter { $0.value > base }
+    }
+
+    private mutating func note(_ object: ObjectKey) {
+        if unconfirmed[object] == nil { unconfirmed[object] = memory.view.contains(object) }
+    }
+
+    /// Records that the client has all entries so far.
+    mutating func confirmEntries() {
+        unconfirmed = [:]
+        confirmedSchema = sentSchema
+    }
+
+    /// Takes the entries since the last confirmation back: a bootstrap replaces them.
+    mutating func revertEntries() {
+        for (object, wasHeld) in unconfirmed {
+            if wasHeld { memory.view.insert(object) } else { memory.view.remove(object) }
+        }
+        unconfirmed = [:]
+        sentSchema = confirmedSchema
+    }
+
+    /// Returns `true` if the client has discarded its changes of an object, because of an erasure in its stream.
+    mutating func discards(_ object: ObjectKey, _ own: OwnChangeset.Object, _ writer: RealmWriter) -> Bool {
+        guard memory.isBarred(object, writer) else { return false }
+        // Its own later erasure stays, and so does everything behind it.
+        return !(own.isErased && memory.pass(object, writer))
     }
 
     // MARK: Changes

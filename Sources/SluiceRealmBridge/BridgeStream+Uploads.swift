@@ -8,27 +8,35 @@ extension BridgeStream {
     // MARK: Changesets
 
     /// Registers a changeset before it is sent.
-    /// - Parameter progress: The progress of the upload if the changeset is its last one, otherwise the changeset's number.
+    /// - Parameters:
+    ///   - progress: The progress of the upload if the changeset is its last one, otherwise the changeset's number.
+    ///   - operations: The operations up to the changeset; nil for the last one.
     /// - Returns: The changeset for the pipeline, with a time later than all that its writer had seen.
-    mutating func upload(_ entry: RealmUploadEntry, _ changes: [ObjectChange], progress: UInt64) -> Changeset {
+    mutating func upload(
+        _ entry: RealmUploadEntry, _ changes: [ObjectChange], progress: UInt64, operations: [OutgoingOperation]?
+    ) -> Changeset {
         let seen = max(steps.time(at: entry.serverVersion), uploadTime)
         let next = HybridTime(rawValue: seen.rawValue == .max ? .max : seen.rawValue + 1)
         uploadTime = max(RealmTime.hybrid(entry.timestamp), next)
-        own[entry.clientVersion] = OwnChangeset(base: entry.serverVersion, progress: progress, changes: changes)
+        own[entry.clientVersion] = OwnChangeset(
+            writer(of: entry), progress: progress, operations: operations, changes: changes)
         return Changeset(
             number: entry.clientVersion, time: uploadTime, base: steps.base(of: entry.serverVersion), changes: changes)
     }
 
     /// Returns the instructions that the client has not discarded: those of objects without a later erasure in the stream.
     mutating func permitted(_ instructions: [RealmInstruction], of entry: RealmUploadEntry) -> [RealmInstruction] {
-        let stamp = RealmStamp(entry.timestamp, content.file)
-        let writer = RealmWriter(stamp: stamp, base: entry.serverVersion, version: 0)
+        let writer = writer(of: entry)
         return instructions.filter { instruction in
             guard let object = instruction.object, content.memory.isBarred(object, writer) else { return true }
             guard case .eraseObject = instruction else { return false }
             // The client's own later erasure beats the one that it receives.
             return content.memory.pass(object, writer)
         }
+    }
+
+    private func writer(of entry: RealmUploadEntry) -> RealmWriter {
+        RealmWriter(stamp: RealmStamp(entry.timestamp, content.file), base: entry.serverVersion, version: 0)
     }
 
     /// Records an upload without changesets for the pipeline: entries from here on follow its progress.
@@ -70,20 +78,32 @@ extension BridgeStream {
             guard let changeset = own.removeValue(forKey: key) else { continue }
             boundaries[key] = content.last
             content.client = max(content.client, changeset.progress)
+            if let operations = changeset.operations {
+                passed.append(
+                    .integrated(RealmIntegratedUpload(clientVersion: key, serverVersion: content.last, operations: operations)))
+            }
             if key == number { found = changeset } else { settle(changeset) }
         }
         return found
     }
 
-    /// Finds the objects of a changeset without an echo of which the client may have another state than the server.
+    /// Records the objects that the client has made or erased, unless an echo has done so. Finds those of which the client may have another
+    /// state than the server.
     mutating func settle(_ changeset: OwnChangeset) {
-        for (object, own) in changeset.objects where !own.isEchoed {
+        for (object, own) in changeset.objects where isBehind || !own.isEchoed {
+            // The client has the server's object: it has discarded its change.
+            if content.discards(object, own, changeset.writer) { continue }
             if own.isDeleted {
                 content.memory.view.remove(object)
             } else if own.isCreated {
-                // The object existed with these values, so the client may lack others.
+                content.memory.view.insert(object)
+            }
+            // The bootstrap that follows has the row of an echo.
+            guard !own.isEchoed else { continue }
+            if own.isDeleted || own.isCreated {
+                // An object that the client erased may have a new life. One that it created may have other values already.
                 repairs[object] = .some(nil)
-            } else if isBehind || content.isTouched(object, after: changeset.base), !own.written.isEmpty {
+            } else if isBehind || content.isTouched(object, after: changeset.writer.base), !own.written.isEmpty {
                 guard let known = repairs[object] else {
                     repairs[object] = own.written
                     continue
@@ -110,7 +130,7 @@ extension BridgeStream {
 
     /// The objects whose current rows `repair` needs; empty for none.
     var unresolved: Set<ObjectKey> {
-        guard !isBehind, fallback == nil else { return [] }
+        guard !isBehind, !isBuilding, fallback == nil else { return [] }
         return Set(repairs.keys).union(ready.flatMap { $0.writes.map(\.object) })
     }
 
@@ -122,6 +142,8 @@ extension BridgeStream {
         let undone = Set(compensated.flatMap { $0.writes.map(\.object) })
         let objects = repairs.filter { !undone.contains($0.key) }
         repairs = [:]
+        repaired.formUnion(undone)
+        repaired.formUnion(objects.keys)
         compensations.removeAll { own[$0.changeset] == nil }
         if !objects.isEmpty {
             let place = nextPlace
@@ -130,7 +152,7 @@ extension BridgeStream {
             if !instructions.isEmpty { entries.append(try append(instructions, place)) }
         }
         for compensation in compensated { entries.append(try undo(compensation, rows)) }
-        return entries.isEmpty ? [] : [.changes(entries)]
+        return (entries.isEmpty ? [] : [.changes(entries)]) + advanced(to: replica.lsn)
     }
 
     private var nextPlace: BridgeContent.Place {

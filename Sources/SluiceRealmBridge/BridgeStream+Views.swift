@@ -12,9 +12,12 @@ extension BridgeStream {
         }
         for number in own.keys.sorted() where number <= end.changeset { if let changeset = pass(upTo: number) { settle(changeset) } }
         content.client = max(content.client, end.changeset)
+        let before = takePassed()
         subscriptions[end.version]?.isComplete = true
-        if let request = subscription.request, !subscription.isComplete { return try finish(request, subscription, collected, end) }
-        return try refresh(subscription, collected, end)
+        if let request = subscription.request, !subscription.isComplete {
+            return before + (try finish(request, subscription, collected, end))
+        }
+        return before + (try refresh(subscription, collected, end))
     }
 
     // MARK: Requested views
@@ -25,17 +28,24 @@ extension BridgeStream {
     ) throws(SluiceError) -> [RealmViewEvent] {
         // The session has sent a view that the client does not get.
         guard request.number == wanted else { return fallBehind() }
+        if hasRefreshed { isRecordStale = true }
         guard !collected.isTooLarge else {
+            finished = request.number
             let text = "Invalid query: the subscriptions select more than \(BridgeCollection.mostBytes) bytes of objects"
             needed = Subscription(query: replica.query, request: nil, forgets: true)
             return fallBehind() + [.refused(queryVersion: request.view.query.version, text)]
         }
-        guard !(request.view.isFull || isRecordStale) || (subscription.forgets && collected.kept.isEmpty) else {
+        let isFull = request.view.isFull || isUncertain
+        guard !(isFull || isRecordStale) || (subscription.forgets && collected.kept.isEmpty) else {
             needed = Subscription(query: subscription.query, request: request, forgets: true)
             return fallBehind()
         }
-        let form: BridgeCollection.Form = request.view.isFull ? .full : changes(end)
+        let form: BridgeCollection.Form = isFull ? .full : changes(end)
         if form == .full || form == .difference { try requireContent() }
+        finished = request.number
+        content.revertEntries()
+        for object in repaired { repairs[object] = .some(nil) }
+        repaired = []
         fallback = Fallback(content: content, replica: replica, queryVersion: request.view.query.version)
         let place = BridgeContent.Place(version: max(end.lsn, content.last), time: now)
         let declared = content.declarations(always: request.view.hasSchema)
@@ -76,7 +86,7 @@ extension BridgeStream {
         // Encoding fails only beyond 2 GiB. Without a record, the next session begins with a bootstrap.
         replica.held = (try? WireProtocol.encode(end.held)) ?? []
         replica.query = query
-        (isBehind, isRecordStale, isOlder) = (false, false, false)
+        (isBehind, isRecordStale, isOlder, isUncertain) = (false, false, false, false)
     }
 
     /// Checks that the objects of the client are known, so that those outside of a view can be erased.
@@ -96,14 +106,23 @@ extension BridgeStream {
     /// Ends the wait for the answer to the last view.
     /// - Parameter superseded: The query versions of views that the client did not take.
     mutating func settleView(superseded: Set<UInt64>) {
-        guard let before = fallback else { return }
+        guard let before = fallback else {
+            if !isBuilding { confirmEntries() }
+            return
+        }
         fallback = nil
-        guard superseded.contains(before.queryVersion) else { return }
+        guard superseded.contains(before.queryVersion) else { return confirmEntries() }
         // Versions and the progress of uploads never go back.
         let (last, client) = (content.last, content.client)
         (content, replica) = (before.content, before.replica)
         (content.last, content.client) = (last, client)
         _ = fallBehind()
+    }
+
+    /// Records that the client has all entries so far. While it waits for a view, it may have dropped them.
+    private mutating func confirmEntries() {
+        content.confirmEntries()
+        (repaired, hasRefreshed, isUncertain) = ([], false, false)
     }
 
     // MARK: Other views
@@ -114,12 +133,16 @@ extension BridgeStream {
     ) throws(SluiceError) -> [RealmViewEvent] {
         // The client does not have the view whose change this is.
         if subscription.isComplete, isBehind { return [] }
+        // The connection would drop the changes, and the view record of the session names them from here on.
+        // After an older state they are needed all the same: they tell what the client may hold.
+        if isBuilding, !isOlder { return fallBehind() }
         guard !isRecordStale || (subscription.forgets && collected.kept.isEmpty) else {
             needed = Subscription(query: subscription.query, request: nil, forgets: true)
             return fallBehind()
         }
         let form = changes(end)
         if form == .difference { try requireContent() }
+        hasRefreshed = true
         let before = content
         let place = BridgeContent.Place(version: max(end.lsn, content.last + 1), time: now)
         let declared = content.declarations()
@@ -136,6 +159,7 @@ extension BridgeStream {
             content.last = place.version
         }
         take(end, BridgeContent.Place(version: max(content.last, end.lsn), time: place.time), replica.query)
+        isUncertain = form == .restoration
         return events + [.advanced(content.last)]
     }
 
@@ -147,6 +171,7 @@ extension BridgeStream {
                 .badClientFile, "A subscription of client file \(content.file) is no longer valid: \(error.message)", cause: .error(error))
         }
         guard request.number == wanted else { return [] }
+        finished = request.number
         // The client goes back to its view, which the session may have left.
         if isBehind { needed = Subscription(query: replica.query, request: nil, forgets: true) }
         return [.refused(queryVersion: request.view.query.version, RealmQueryBody.queryErrorText(error))]

@@ -67,14 +67,24 @@ struct BridgeStream {
     /// The version of the stream before each changeset of the file took effect in it.
     var boundaries: [UInt64: UInt64] = [:]
     /// The objects that the client must receive again, with the properties; nil for the whole object.
+    /// The events of changesets that the stream has just passed.
+    var passed: [RealmViewEvent] = []
     var repairs: [ObjectKey: Set<String>?] = [:]
     var compensations: [Compensation] = []
     /// The changesets whose compensating writes are in the stored stream.
     let reported: [UInt64: UInt64]
+    /// The objects that were put right since the last confirmation.
+    var repaired: Set<ObjectKey> = []
+    /// `true` if the session's view record has changed with an entry since the last confirmation.
+    var hasRefreshed = false
+    /// The number of the last request of the connection that was answered.
+    var finished: UInt64 = 0
     /// The time of the last changeset of the file.
     var uploadTime: HybridTime
     /// The number of the last request of the connection.
     var wanted: UInt64 = 0
+    /// `true` while the connection waits for a view. It drops the entries that come meanwhile, because the view covers them.
+    var isBuilding: Bool { wanted > finished }
     /// The set that the bridge must subscribe to; nil for none.
     var needed: Subscription?
 
@@ -102,6 +112,8 @@ struct BridgeStream {
         if ClientStream(stored).lastVersion > replica.version { isOlder = true }
     }
 
+    /// `true` if the content came from an older state, and the client may not have the entry that makes up for the difference.
+    var isUncertain = false
     /// `true` if the content may lack changes that the stream had.
     var isOlder = false
 
@@ -123,7 +135,7 @@ struct BridgeStream {
     }
 
     /// `true` if the state can be stored: nothing is under way that a later session could not find in the log.
-    var isStorable: Bool { fallback == nil && !isBehind && own.isEmpty && repairs.isEmpty }
+    var isStorable: Bool { fallback == nil && !isBehind && own.isEmpty && repairs.isEmpty && !isUncertain }
 
     /// Records the answer to Hello.
     /// - Parameter progress: The stored version of the client up to which its changesets took effect.
@@ -164,13 +176,21 @@ struct BridgeStream {
         case .rows(let rows): if let rows { collection?.add(rows, of: codec[rows.type].type) }
         case .bootstrapEnd(let end): return try self.end(end)
         case .commits(let commits, let lsn, let witness, let more): return try take(commits, lsn, witness, more: more)
-        case .uploadAck(let number, let lsn): acknowledge(number, lsn)
+        case .uploadAck(let number, let lsn):
+            acknowledge(number, lsn)
+            return takePassed()
         case .compensation(let number, let writes): compensate(number, writes)
         case .queryError(let version, let error): return try refuse(version, error)
         case .error(let error): throw error
         case .welcome, .other: break
         }
         return []
+    }
+
+    /// Removes and returns the events of the changesets that were passed. They precede the entries after them.
+    mutating func takePassed() -> [RealmViewEvent] {
+        defer { passed = [] }
+        return passed
     }
 
     var now: Int64 { environment.wallMilliseconds() }
@@ -180,9 +200,13 @@ struct BridgeStream {
     private mutating func take(
         _ commits: [BridgeCommit], _ lsn: LSN, _ witness: [UInt8], more: Bool
     ) throws(SluiceError) -> [RealmViewEvent] {
-        var entries: [OutgoingEntry] = []
+        var (events, entries) = ([RealmViewEvent](), [OutgoingEntry]())
         for commit in commits where commit.lsn > replica.lsn {
             var changeset = commit.changeset > 0 ? pass(upTo: commit.changeset) : nil
+            if !passed.isEmpty {
+                events += Self.events(entries) + takePassed()
+                entries = []
+            }
             // One commit is one entry. Only a commit over several messages needs more, with versions behind its own.
             let place = BridgeContent.Place(version: max(commit.lsn.rawValue, content.last + 1), time: commit.time / 1_000)
             var instructions = isBehind ? [] : content.declarations()
@@ -197,8 +221,8 @@ struct BridgeStream {
             }
             steps.add(max(content.last, commit.lsn.rawValue), commit.lsn, time: commit.writeTime)
         }
-        let changes = Self.events(entries)
-        return more ? changes : changes + advance(to: lsn, witness)
+        events += Self.events(entries)
+        return more ? events : events + advance(to: lsn, witness)
     }
 
     func entry(
@@ -212,7 +236,9 @@ struct BridgeStream {
         _ change: BridgeCommit.Change, _ changeset: OwnChangeset?, _ place: BridgeContent.Place
     ) throws(SluiceError) -> [RealmInstruction] {
         guard let changeset, let own = changeset.objects[change.object] else { return try content.take(change, place) }
-        let isConflict = content.isTouched(change.object, after: changeset.base)
+        // An erasure that the client received meanwhile has voided its own change.
+        if content.discards(change.object, own, changeset.writer) { return try content.take(change, place) }
+        let isConflict = content.isTouched(change.object, after: changeset.writer.base)
         return try content.takeOwn(change, own, isConflict: isConflict, place)
     }
 
@@ -237,7 +263,15 @@ struct BridgeStream {
             guard let acknowledged = own[number]?.acknowledged, acknowledged <= lsn else { break }
             if let changeset = pass(upTo: number) { settle(changeset) }
         }
-        guard !isBehind, lsn.rawValue >= content.last else { return [] }
+        let before = takePassed()
+        guard !isBehind, lsn.rawValue >= content.last else { return before }
+        // The entries that put objects right have this version or the next, so that a mark waits for them.
+        guard unresolved.isEmpty else { return before }
+        return before + advanced(to: lsn)
+    }
+
+    /// Yields a position that has no entry of its own.
+    mutating func advanced(to lsn: LSN) -> [RealmViewEvent] {
         if lsn.rawValue > content.last {
             content.last = lsn.rawValue
             steps.add(content.last, lsn, time: .zero)

@@ -30,7 +30,8 @@ extension BridgeView {
         defer {
             // Also of an upload that failed, so that the next one meets its own turn.
             uploads.append(messages)
-            handed.fire()
+            handedUploads += 1
+            handed.reach(handedUploads)
         }
         var entries: [(entry: RealmUploadEntry, instructions: [RealmInstruction])] = []
         for entry in upload.entries where entry.clientVersion > stream.content.client {
@@ -63,24 +64,29 @@ extension BridgeView {
     }
 
     /// Translates changesets and registers them in the stream.
+    /// - Returns: The changesets, and the operations of the last one and those behind it.
     private func translate(
         _ entries: [(entry: RealmUploadEntry, instructions: [RealmInstruction])], progress: UInt64
     ) throws(SluiceError) -> (changesets: [Changeset], operations: [OutgoingOperation]) {
-        var changes: [(entry: RealmUploadEntry, changes: [ObjectChange])] = []
+        var parts: [(entry: RealmUploadEntry, changes: [ObjectChange], operations: [OutgoingOperation])] = []
         var operations: [OutgoingOperation] = []
         let schema = services.authority.current().schema
         for (entry, instructions) in entries {
             let permitted = stream.permitted(instructions, of: entry)
             for instruction in permitted { operations.append(try OutgoingOperation(instruction)) }
-            let objects = try objectChanges(permitted, schema, version: entry.clientVersion)
-            if !objects.isEmpty { changes.append((entry, objects)) }
+            let changes = try objectChanges(permitted, schema, version: entry.clientVersion)
+            guard !changes.isEmpty else { continue }
+            parts.append((entry, changes, operations))
+            operations = []
         }
         var changesets: [Changeset] = []
-        for (index, (entry, objects)) in changes.enumerated() {
-            let isLast = index == changes.count - 1
-            changesets.append(stream.upload(entry, objects, progress: isLast ? progress : entry.clientVersion))
+        for (index, (entry, changes, operations)) in parts.enumerated() {
+            let isLast = index == parts.count - 1
+            changesets.append(
+                stream.upload(
+                    entry, changes, progress: isLast ? progress : entry.clientVersion, operations: isLast ? nil : operations))
         }
-        return (changesets, operations)
+        return (changesets, (parts.last?.operations ?? []) + operations)
     }
 
     /// - Throws: `badChangeset` for every error of the content: repeating the upload cannot help, and the client is reset.

@@ -39,6 +39,7 @@ actor BridgeView: RealmClientView {
     /// A request that waits until the session has resumed: the resumption tells what the client holds.
     private var held: BridgeStream.Request?
     private var isResuming = false
+    private var worker: Task<Void, Never>?
     private var marks: UInt64 = 0
     /// Counts up to the last changeset that the stream has passed.
     let passed: AsyncEvent
@@ -46,6 +47,7 @@ actor BridgeView: RealmClientView {
     var uploads: Deque<[[UInt8]]> = []
     /// Counts the uploads that were added.
     let handed: AsyncEvent
+    var handedUploads: UInt64 = 0
     private var sentUploads: UInt64 = 0
 
     /// - Parameters:
@@ -81,13 +83,15 @@ actor BridgeView: RealmClientView {
     /// Begins the session.
     func start() async throws {
         // Unstructured because: orders outlive the calls that give them; the task ends at the close, which follows every opening.
-        Task { await self.work() }
+        worker = Task { await self.work() }
         let (record, replica) = (client.stored.record, stream.replica)
         let canResume = record.view != nil && record.building == nil && record.view?.queryVersion == replica.query.version
         orders.put(.message(try WireProtocol.encode(PBClientMessage(.hello(try hello(replica, canResume: canResume))))))
         let welcome = try await welcome()
         stream.take(welcome, progress: record.upload.clientVersion)
         openedAt.store(stream.content.client, ordering: .releasing)
+        // The stored state may be newer than the last entry. Uploads wait for versions that were yielded.
+        if stream.content.last > 0 { events.append(.advanced(stream.content.last)) }
         if replica.client == 0 {
             // Changesets are counted by this identity, so it must be durable before the first one.
             try await keep(stream.state.bytes)
@@ -167,7 +171,7 @@ actor BridgeView: RealmClientView {
     }
 
     private func end() async {
-        if stream.isStorable, events.isEmpty, !isUnconfirmed {
+        if stream.isStorable, !isUnconfirmed, !events.contains(where: \.hasEntries) {
             let (keep, state, environment) = (keep, stream.state.bytes, services.environment)
             await withTaskGroup(of: Void.self) { group in
                 // It fails if the file has been opened again. The state that is stored is older, and suffices.
@@ -177,6 +181,8 @@ actor BridgeView: RealmClientView {
                 group.cancelAll()
             }
         }
+        // The last message may register the session, so the close comes behind it.
+        await worker?.value
         await session.closed()
     }
 
@@ -261,6 +267,7 @@ actor BridgeView: RealmClientView {
 
     func next() async throws -> RealmViewEvent? {
         isUnconfirmed = false
+        stream.wanted = orders.wanted
         if events.isEmpty {
             stream.settleView(superseded: orders.superseded)
             try await storeState()
@@ -268,7 +275,8 @@ actor BridgeView: RealmClientView {
         while !orders.isClosed {
             try await repair()
             if let event = events.popFirst() {
-                isUnconfirmed = true
+                isUnconfirmed = event.hasEntries
+                if case .integrated(let changeset) = event { await durable(changeset.clientVersion) }
                 if case .changes(let entries) = event { entriesSinceState += entries.count }
                 return event
             }
@@ -283,6 +291,13 @@ actor BridgeView: RealmClientView {
         }
         if orders.isClosed { return nil }
         throw channel.error ?? SluiceError(.shuttingDown, "The session of a client file was closed.")
+    }
+
+    /// Waits until a changeset that the stream has passed is durable. Its acknowledgement is on its way.
+    private func durable(_ changeset: UInt64) async {
+        while channel.acknowledged.count < changeset, !Task.isCancelled {
+            await channel.acknowledged.wait(until: changeset, milliseconds: Self.wait)
+        }
     }
 
     private func handle(_ message: [UInt8]) throws(SluiceError) {
@@ -314,5 +329,15 @@ actor BridgeView: RealmClientView {
         guard entriesSinceState >= Self.entriesBetweenStates, stream.isStorable else { return }
         entriesSinceState = 0
         try await keep(stream.state.bytes)
+    }
+}
+
+extension RealmViewEvent {
+    /// `true` if the connection stores a part of the event.
+    fileprivate var hasEntries: Bool {
+        switch self {
+        case .part, .changes: true
+        case .refused, .advanced, .integrated, .permissionsChanged: false
+        }
     }
 }

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceRealm
 
 /// A changeset of the file on its way through the pipeline, until the stream has passed its commit.
 struct OwnChangeset: Hashable {
@@ -12,20 +13,24 @@ struct OwnChangeset: Hashable {
         var written: Set<String> = []
         /// The values that it sets as a whole. Additions and edits have none.
         var values: [String: Value] = [:]
+        /// `true` if the changeset erases the object, perhaps before it creates it again.
+        var isErased = false
         /// `true` once its commit has named the object.
         var isEchoed = false
     }
 
-    /// The version of the stream that the client had integrated.
-    let base: UInt64
+    /// The time of the changeset, and the version of the stream that the client had integrated.
+    let writer: RealmWriter
     /// The progress of the upload, for its last changeset; otherwise the version of the changeset.
     var progress: UInt64
+    /// The operations of the client up to this changeset, since the one before it; nil for the last of the upload.
+    var operations: [OutgoingOperation]?
     /// A position at or after the commit; nil before the acknowledgement.
     var acknowledged: LSN?
     var objects: [ObjectKey: Object] = [:]
 
-    init(base: UInt64, progress: UInt64, changes: [ObjectChange]) {
-        (self.base, self.progress) = (base, progress)
+    init(_ writer: RealmWriter, progress: UInt64, operations: [OutgoingOperation]?, changes: [ObjectChange]) {
+        (self.writer, self.progress, self.operations) = (writer, progress, operations)
         for change in changes { objects[change.object, default: Object()].add(change) }
     }
 }
@@ -34,7 +39,7 @@ extension OwnChangeset.Object {
     fileprivate mutating func add(_ change: ObjectChange) {
         switch change.kind {
         case .delete:
-            self = Self(isDeleted: true)
+            self = Self(isDeleted: true, isErased: true)
             return
         case .create: (isCreated, isDeleted) = (true, false)
         case .set: break

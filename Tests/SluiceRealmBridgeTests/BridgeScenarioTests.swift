@@ -42,7 +42,10 @@ import Testing
             #expect(try await client.changes() == ["erase b"])
             // The rows that were written since the last bootstrap come again.
             let difference = try StageClient.texts(await client.subscribe(2, "size < 5 OR size > 6"))
-            #expect(difference == ["a.title = small", "a.size = 7", "a.tags cleared", "erase b", "create b", "b.title = large", "b.size = 2"])
+            #expect(
+                difference == [
+                    "a.title = small", "a.size = 7", "a.tags cleared", "erase b", "create b", "b.title = large", "b.size = 2",
+                ])
             #expect(try StageClient.texts(await client.subscribe(3, "size < 5")) == ["erase a"])
         }
     }

@@ -105,6 +105,8 @@ final class StageClient: Sendable {
         while let message = await sink.next() {
             messages.append(message)
             if wanted.accepts(message) { return messages }
+            // Nothing follows the end of the session.
+            if case .error(let error) = message, error.action != .warning { return messages }
         }
         Issue.record("The connection ended before \(wanted).")
         return messages

@@ -184,7 +184,7 @@ extension RealmConnection {
         switch event {
         case .part(let part): endDeadline(of: part.queryVersion, id)
         case .refused(let version, _): endDeadline(of: version, id)
-        case .changes, .advanced, .permissionsChanged: break
+        case .changes, .advanced, .integrated, .permissionsChanged: break
         }
         // A client that does not read stops its views. The socket limits the time.
         await sink.drained(below: Limits.outboxBytes)
@@ -205,6 +205,9 @@ extension RealmConnection {
         case .advanced(let version):
             await submit(.advanced(id, version))
             session.reached.reach(version)
+        case .integrated(let changeset):
+            await submit(.changesetIntegrated(id, changeset))
+            session.acknowledged.reach(changeset.clientVersion)
         case .permissionsChanged: await submit(.permissionsChanged(id))
         }
     }

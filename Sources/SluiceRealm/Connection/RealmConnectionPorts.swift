@@ -11,6 +11,8 @@ package enum RealmViewEvent: Hashable, Sendable {
     case changes([OutgoingEntry])
     /// All entries up to this version have been yielded.
     case advanced(UInt64)
+    /// A changeset of an upload has taken effect, ahead of the upload's last one. Entries that were made after it may follow.
+    case integrated(RealmIntegratedUpload)
     /// The user's permissions changed.
     case permissionsChanged
 }

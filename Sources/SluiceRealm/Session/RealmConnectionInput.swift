@@ -79,6 +79,8 @@ package enum RealmConnectionInput: Hashable, Sendable {
     case permissionsChanged(RealmSessionID)
     /// The answer to `integrate`, in the order of the actions.
     case integrated(RealmSessionID, RealmIntegratedUpload)
+    /// A changeset of an upload under way has taken effect.
+    case changesetIntegrated(RealmSessionID, RealmIntegratedUpload)
     /// The answer to `catchUp`.
     case caughtUp(RealmSessionID, request: UInt64)
     /// The session cannot continue.
