@@ -111,7 +111,8 @@ struct PlayingApp {
             let own = pending[index].entry
             let isLater = (own.timestamp, file) > (entry.timestamp, entry.origin)
             if let erasure = pending[index].changes.firstIndex(where: { $0.object == object && $0.isErasure }), isLater {
-                pending[index].changes.removeAll { [changes = pending[index].changes[..<erasure]] in changes.contains($0) && $0.object == object }
+                let later = pending[index].changes[erasure...]
+                pending[index].changes = pending[index].changes[..<erasure].filter { $0.object != object } + later
                 return
             }
             pending[index].changes.removeAll { $0.object == object }
