@@ -22,12 +22,12 @@ import Testing
             await stage.sql(Self.rows(&random))
         }
         for index in players.indices {
-            // A client that is reset begins again. A change may follow the last mark.
+            // A client that is reset begins again. An entry that puts an object right may follow a mark, so there are several.
             var rounds = 0
             repeat {
                 try await stage.connect { client in players[index] = try await players[index].session(client, [], stage) }
                 rounds += 1
-            } while rounds < 2 || (players[index].isReset && rounds < 5)
+            } while rounds < 3 || (players[index].isReset && rounds < 6)
             let shown = players[index].app.objects
             var wanted: [ObjectKey: [String: Value]] = [:]
             for key in Self.keys {
@@ -116,6 +116,7 @@ private struct Player: Sendable {
             for step in steps { try await player.perform(step, client, stage) }
             // Half of the sessions end with changes that were not sent.
             if steps.count % 2 == 0 { try await player.settle(client) }
+            if steps.isEmpty { for _ in 0..<3 { try await player.settle(client) } }
         } catch is Reset {
             // The stage has no log to continue from after a session that ended with an upload under way.
             player = player.anew()
