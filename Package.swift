@@ -241,6 +241,17 @@ let package = Package(
         ),
 
         // Layer 7
+        // Client files of Realm's protocol, served by sessions of the pipeline.
+        .target(
+            name: "SluiceRealmBridge",
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePorts", "SluicePipeline", "SluiceRealm",
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: common + server
+        ),
         .target(
             name: "SluiceGateway",
             dependencies: [
@@ -403,6 +414,12 @@ let package = Package(
         tests(
             "SluiceRealm",
             dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluiceRealm"]),
+        tests(
+            "SluiceRealmBridge",
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePorts", "SluicePipeline", "SluiceRealm",
+                "SluiceRealmBridge", .product(name: "Logging", package: "swift-log"),
+            ]),
         // The other process in tests of files that several share, and the one that is killed.
         .executableTarget(
             name: "replica-writer", dependencies: ["SluiceCore", "SluiceReplica"], path: "Tests/Programs/ReplicaWriter",

@@ -82,9 +82,11 @@ package struct RealmClientRecord: Hashable, Sendable {
         package var queryVersion: UInt64
         /// The server version of the bootstrap.
         package var serverVersion: UInt64
+        /// The state to store with the view; nil keeps the stored one, and the result of `open` has nil.
+        package var replica: [UInt8]?
 
-        package init(queryVersion: UInt64, serverVersion: UInt64) {
-            (self.queryVersion, self.serverVersion) = (queryVersion, serverVersion)
+        package init(queryVersion: UInt64, serverVersion: UInt64, replica: [UInt8]? = nil) {
+            (self.queryVersion, self.serverVersion, self.replica) = (queryVersion, serverVersion, replica)
         }
     }
 
@@ -100,6 +102,8 @@ package struct RealmClientRecord: Hashable, Sendable {
     package var isLost = false
     /// Compensating writes whose entry was replaced by a bootstrap before the client confirmed it.
     package var compensations: [RealmCompensation] = []
+    /// The state from which the views of the file continue, opaque. It may be older than the stream. Empty before the first.
+    package var replica: [UInt8] = []
 
     package init(file: RealmFileIdent) { self.file = file }
 }
@@ -172,10 +176,12 @@ package protocol RealmClientStore: Sendable {
     /// Records that a bootstrap is under way, before any change for its view is appended.
     func beginBootstrap(queryVersion: UInt64, of session: RealmFileSession) async throws
     /// Records that the last message of a bootstrap may reach the client, and removes the entries that the bootstrap covers. Their
-    /// compensating writes remain in the record until the client confirms their versions.
+    /// compensating writes remain in the record until the client confirms their versions. Stores `view.replica` as well.
     func completeBootstrap(_ view: RealmClientRecord.View, of session: RealmFileSession) async throws
     /// Records that the bootstrap under way was given up before any of its messages was sent.
     func cancelBootstrap(of session: RealmFileSession) async throws
+    /// Stores the state from which the views of the file continue.
+    func keep(replica: [UInt8], of session: RealmFileSession) async throws
     /// Removes a file's entries. Its client is reset when it returns.
     func lose(_ session: RealmFileSession) async throws
 }

@@ -19,6 +19,8 @@ package protocol SessionChannel: AnyObject, Sendable {
     var bufferedBytes: Int { get }
     /// `true` if the connection is closed.
     var isClosed: Bool { get }
+    /// `true` for a reader in this process. Its frames are `MessageFrames`, and its commits name the changed properties.
+    var isLocal: Bool { get }
     /// Waits until fewer than `bytes` are queued or the channel is closed.
     /// The channel closes if the client reads nothing for `Limits.unreadSeconds`.
     func drained(below bytes: Int) async
@@ -29,6 +31,7 @@ package protocol SessionChannel: AnyObject, Sendable {
 }
 
 extension SessionChannel {
+    package var isLocal: Bool { false }
     package func belongs(to user: String) {}
 }
 

@@ -49,12 +49,15 @@ package struct CommitsWriter: Sendable {
     /// - Parameters:
     ///   - content: the `Row` message if the event has a row, otherwise the key's `Value`.
     ///   - times: the encoded write times. Empty for SQL.
+    ///   - changed: the numbers of the changed properties of a row that existed; nil to leave them out.
     package mutating func addChange(
-        _ type: String, _ event: ViewEvent, _ content: UnsafeRawBufferPointer, times: UnsafeRawBufferPointer? = nil
+        _ type: String, _ event: ViewEvent, _ content: UnsafeRawBufferPointer, times: UnsafeRawBufferPointer? = nil,
+        changed: [UInt32]? = nil
     ) {
         let change = open(type, event)
         writer.field(event.hasRow ? 3 : 4, bytes: content)
         if let times, !times.isEmpty { writer.field(5, bytes: times) }
+        add(changed: changed)
         writer.close(change)
         changeCount += 1
     }
@@ -64,10 +67,12 @@ package struct CommitsWriter: Sendable {
     }
 
     /// Adds a change with those fields of an encoded row that the mask allows.
-    /// - Parameter times: the encoded write times of these fields.
+    /// - Parameters:
+    ///   - times: the encoded write times of these fields.
+    ///   - changed: the numbers of the changed properties of a row that existed; nil to leave them out.
     /// - Throws: `badSyntax`. The change is then not in the message.
     package mutating func addChange(
-        _ event: ViewEvent, _ row: UnsafeRawBufferPointer, codec: RowCodec, mask: [Bool], times: [UInt8] = []
+        _ event: ViewEvent, _ row: UnsafeRawBufferPointer, codec: RowCodec, mask: [Bool], times: [UInt8] = [], changed: [UInt32]? = nil
     ) throws(SluiceError) {
         let start = writer.count
         let change = open(codec.type.name, event)
@@ -80,8 +85,17 @@ package struct CommitsWriter: Sendable {
         }
         writer.close(content)
         if !times.isEmpty { times.withUnsafeBytes { writer.field(5, bytes: $0) } }
+        add(changed: changed)
         writer.close(change)
         changeCount += 1
+    }
+
+    /// Writes the field even if it is empty: an existing row may have no visible change.
+    private mutating func add(changed: [UInt32]?) {
+        guard let changed else { return }
+        let content = writer.open(6)
+        for number in changed { writer.varint(UInt64(number)) }
+        writer.close(content)
     }
 
     private mutating func open(_ type: String, _ event: ViewEvent) -> Int {

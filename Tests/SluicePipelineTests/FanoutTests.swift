@@ -2,8 +2,10 @@ import Logging
 import Foundation
 import SluiceCore
 import SluiceMerge
+import SluicePorts
 import SluiceQuery
 import SluiceWire
+import Synchronization
 import Testing
 
 @testable import SluicePipeline
@@ -122,6 +124,23 @@ import Testing
         #expect(channel.messages.flatMap(\.commits.commits).map(\.writeTime) == [0, latest.rawValue, 0])
     }
 
+    @Test func `which properties changed, if it is in the gateway's process, and nothing of those that it may not read`() async throws {
+        let (local, masked) = (LocalMessages(), LocalMessages())
+        _ = await fanout.add(channel, view: OrderAuthority.view, staged: false)
+        _ = await fanout.add(local, view: OrderAuthority.view, staged: false)
+        let type = TypeView(type: 0, predicate: .true(OrderAuthority.type), mask: [true, false])
+        _ = await fanout.add(masked, view: View(version: 1, types: [type], partitions: []), staged: false)
+        let records = [
+            OrderAuthority.inserted("a", at: LSN(rawValue: 100)), OrderAuthority.inserted("b", size: 3, from: 1, at: LSN(rawValue: 200)),
+            OrderAuthority.inserted("c", size: 3, from: 3, at: LSN(rawValue: 300)),
+        ]
+        await deliver(records, upTo: 300)
+        #expect(local.changed == [[], [2], []])
+        #expect(masked.changed == [[], [], []])
+        // The frames of other channels have no such field.
+        #expect(channel.messages.flatMap(\.commits.commits).flatMap(\.changes).map(\.changed) == [[], [], []])
+    }
+
     /// The times of both properties but the key, at a millisecond.
     private func times(_ millisecond: Int64, _ numbers: [UInt32] = [1, 2]) -> WriteTimes {
         let clock = PropertyClock(stamp: WriteStamp(time: HybridTime(milliseconds: millisecond), client: ClientID(rawValue: 6)))
@@ -184,4 +203,26 @@ import Testing
         let error = #expect(throws: SluiceError.self) { try PendingObjects(set) }
         #expect(error?.code == .limitsExceeded)
     }
+}
+
+/// The end of a reader in the gateway's process.
+private final class LocalMessages: SessionChannel {
+    private let kept = Mutex<[PBServerMessage]>([])
+
+    var isLocal: Bool { true }
+    var bufferedBytes: Int { 0 }
+    var isClosed: Bool { false }
+    /// The changed properties of each change.
+    var changed: [[UInt32]] { kept.withLock { $0.flatMap(\.commits.commits).flatMap(\.changes).map(\.changed) } }
+
+    func send(_ frames: [Frame]) {
+        let messages = frames.compactMap { MessageFrames.message(of: $0) }.compactMap {
+            try? WireProtocol.decode(PBServerMessage.self, from: $0)
+        }
+        #expect(messages.count == frames.count)
+        kept.withLock { $0 += messages }
+    }
+
+    func drained(below bytes: Int) async {}
+    func close(_ error: SluiceError?) {}
 }

@@ -283,6 +283,10 @@ private struct Row: Sendable {
         #expect(!again)
         #expect(next)
         #expect(performing: { try machine.take(changeset: 8) }, throws: { ($0 as? SluiceError)?.code == .badClientFile })
+        var increasing = UploadState(.increasing)
+        increasing.begin(changeset: 5)
+        let taken = try [8, 8, 7, 30].map { try increasing.take(changeset: $0) }
+        #expect(taken == [true, false, false, true])
     }
 
     @Test func `let the client drop no changeset whose compensating write is unsent`() {

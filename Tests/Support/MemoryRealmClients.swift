@@ -128,10 +128,15 @@ package final class MemoryRealmClients: RealmClientStore {
             try Self.check(view.queryVersion, view.serverVersion)
             let covered = file.client.entries.filter { $0.serverVersion <= view.serverVersion }.compactMap(\.compensation)
             file.client.record.building = nil
-            file.client.record.view = view
+            file.client.record.view = RealmClientRecord.View(queryVersion: view.queryVersion, serverVersion: view.serverVersion)
+            if let replica = view.replica { file.client.record.replica = replica }
             file.client.record.compensations = (file.client.record.compensations + covered).suffix(bounds.compensations)
             file.client.entries.removeAll { $0.serverVersion <= view.serverVersion }
         }
+    }
+
+    package func keep(replica: [UInt8], of session: RealmFileSession) async throws {
+        try change(session) { $0.client.record.replica = replica }
     }
 
     private static func check(_ versions: UInt64...) throws {

@@ -38,6 +38,7 @@ package struct RealmStoreScenario: Sendable, CustomStringConvertible {
         RealmStoreScenario(description: "confirmed entries", play: confirmed),
         RealmStoreScenario(description: "entries out of order", play: outOfOrder),
         RealmStoreScenario(description: "a bootstrap", play: bootstrap),
+        RealmStoreScenario(description: "the state of views", play: replica),
         RealmStoreScenario(description: "compensating writes beyond the bound", play: manyCompensations),
         RealmStoreScenario(description: "a stream beyond its bounds", play: beyondBounds),
         RealmStoreScenario(description: "a stream at its bounds", play: atBounds),
@@ -224,6 +225,24 @@ package struct RealmStoreScenario: Sendable, CustomStringConvertible {
         findings.expect(kept.building == nil && kept.view == view && kept.compensations.count == 1, "\(kept)")
         try await store.acknowledge(upTo: 2, of: RealmFileSession(file: file.ident, number: done.sessionNumber + 1))
         findings.expect(try await store.open(file, user: "ann").record.compensations.isEmpty, "a confirmed compensating write is kept")
+    }
+
+    @Sendable private static func replica(_ store: any RealmClientStore, _ findings: inout Findings) async throws {
+        let (file, session) = try await opened(store)
+        try await store.keep(replica: [0, 255, 1], of: session)
+        let kept = try await store.open(file, user: "ann")
+        findings.expect(kept.record.replica == [0, 255, 1], "\(kept.record.replica)")
+        await findings.expect(.resync, "keep") { try await store.keep(replica: [2], of: session) }
+        // A view without a state keeps the one before.
+        for (version, replica) in [(1, [7, 7]), (2, nil)] as [(UInt64, [UInt8]?)] {
+            let view = RealmClientRecord.View(queryVersion: version, serverVersion: version, replica: replica)
+            try await store.completeBootstrap(view, of: kept.session)
+        }
+        let done = try await store.open(file, user: "ann").record
+        findings.expect(done.replica == [7, 7] && done.view == .init(queryVersion: 2, serverVersion: 2), "\(done)")
+        await findings.expect(.badClientFile, "keep in no file") {
+            try await store.keep(replica: [1], of: RealmFileSession(file: file.ident + 1_000_000, number: 1))
+        }
     }
 
     @Sendable private static func manyCompensations(_ store: any RealmClientStore, _ findings: inout Findings) async throws {

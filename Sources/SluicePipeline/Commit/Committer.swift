@@ -36,6 +36,7 @@ package struct Committer: Sendable {
         /// The last compensation that the client has applied.
         package var compensation: UInt64
         package var seen: ClientViewHistory
+        package var numbering = ChangesetNumbering.contiguous
 
         var schema: AppSchema { permissions.schema }
     }
@@ -133,7 +134,7 @@ package struct Committer: Sendable {
         let (changeset, writer) = (work.changeset, work.writer)
         // The store has locked the client's record, so two sends of a changeset cannot both pass.
         guard changeset.number > basis.changeset else { return nil }
-        guard changeset.number == basis.changeset + 1 else {
+        guard writer.numbering == .increasing || changeset.number == basis.changeset + 1 else {
             throw SluiceError(.badChangeset, "Changeset \(changeset.number) of client \(writer.client) arrived after \(basis.changeset).")
         }
         var plan = try merge(work, basis)

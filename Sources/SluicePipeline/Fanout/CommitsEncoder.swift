@@ -39,7 +39,7 @@ struct CommitsEncoder {
                 writer = CommitsWriter()
                 begin(change, at: record.position.lsn, for: subscriber, bound, &writer)
             }
-            add(token, change, record, of: subscriber.view.type(change.type), to: &writer)
+            add(token, change, record, of: subscriber, to: &writer)
         }
         if open != nil { writer.endCommit() }
         pieces.append(frames.frame(writer.finish(batch.watermark, witness: witness)))
@@ -62,8 +62,12 @@ struct CommitsEncoder {
             writeTime: max(change.origin?.time ?? .zero, bound))
     }
 
-    private func add(_ token: Token, _ change: DecodedChange, _ record: PendingRecord, of view: TypeView?, to writer: inout CommitsWriter) {
+    private func add(
+        _ token: Token, _ change: DecodedChange, _ record: PendingRecord, of subscriber: Subscriber, to writer: inout CommitsWriter
+    ) {
         let type = schema.types[change.type].name
+        let view = subscriber.view.type(change.type)
+        let changed = subscriber.channel.isLocal && change.operation != .insert ? self.changed(change, view) : nil
         record.bytes.withUnsafeBytes { bytes in
             let times = UnsafeRawBufferPointer(rebasing: bytes[change.times])
             guard token.event.hasRow, let row = change.row else {
@@ -75,12 +79,34 @@ struct CommitsEncoder {
             let content = UnsafeRawBufferPointer(rebasing: bytes[row])
             // Without a mask, the bytes of the record are forwarded without decoding them.
             guard let view, let mask = view.mask else {
-                writer.addChange(type, token.event, content, times: times)
+                writer.addChange(type, token.event, content, times: times, changed: changed)
                 return
             }
             // The record was decoded before, so this cannot fail. If it did, the change would be dropped, never sent unmasked.
             let visible = decoder.times(of: change, in: record.bytes, view)
-            try? writer.addChange(token.event, content, codec: decoder.rowCodec(of: change.type), mask: mask, times: visible)
+            let codec = decoder.rowCodec(of: change.type)
+            try? writer.addChange(token.event, content, codec: codec, mask: mask, times: visible, changed: changed)
         }
+    }
+
+    /// Returns the numbers of the visible properties that a change of an existing row may have changed, ascending.
+    ///
+    /// A property that the old image lacks counts as changed.
+    private func changed(_ change: DecodedChange, _ view: TypeView?) -> [UInt32] {
+        let properties = schema.types[change.type].properties
+        return decoder.withRows(change) { before, after in
+            guard let before, let after else { return properties.map(\.id) }
+            return properties.indices.filter { view?.mask?[$0] != false && !before.hasSame($0, as: after) }.map { properties[$0].id }
+        }.sorted()
+    }
+}
+
+extension RowView {
+    /// Returns `true` if two rows have the same value of a property. A value that either row lacks is not the same.
+    fileprivate func hasSame(_ property: Int, as other: RowView) -> Bool {
+        let (mine, theirs) = (self[property], other[property])
+        guard mine.tag == theirs.tag, mine.tag != .absent else { return false }
+        guard mine.tag.isInArena else { return mine.length == theirs.length && mine.bits == theirs.bits }
+        return bytes(of: mine).elementsEqual(other.bytes(of: theirs))
     }
 }

@@ -173,6 +173,7 @@ package actor Fanout {
         _ end: BootstrapEnd, _ pending: PendingObjects
     ) {
         var (subscriber, end, messages) = (subscriber, end, beginning)
+        let frames = frames(of: subscriber)
         for message in BootstrapMessages.late(late, schema: schema.schema, pending) {
             messages.append(frames.frame(message.bytes))
             end.rows += message.rows
@@ -226,12 +227,14 @@ package actor Fanout {
         }
     }
 
+    private func frames(of subscriber: Subscriber) -> any FrameMaker { subscriber.channel.isLocal ? MessageFrames() : frames }
+
     private func sendPosition(_ id: SubscriberID) {
         guard let subscriber = subscribers[Int(id)] else { return }
         // Cleared at once, so that the position is reported once.
         subscribers[Int(id)]?.wanted = nil
         var writer = CommitsWriter()
-        subscriber.channel.send([frames.frame(writer.finish(watermark, witness: witness))])
+        subscriber.channel.send([frames(of: subscriber).frame(writer.finish(watermark, witness: witness))])
     }
 
     // MARK: Commits
@@ -336,17 +339,16 @@ package actor Fanout {
 
     private func drop(_ id: SubscriberID, _ error: SluiceError) {
         // Removed first, so that the rest of this step sends it nothing.
-        let channel = subscribers[Int(id)]?.channel
+        guard let subscriber = subscribers[Int(id)] else { return }
         remove(id)
         // A client that reads nothing would not read the error either.
-        if error.code != .slowClient { channel?.send([frames.frame(SessionMessages.error(error))]) }
-        channel?.close(error)
+        if error.code != .slowClient { subscriber.channel.send([frames(of: subscriber).frame(SessionMessages.error(error))]) }
+        subscriber.channel.close(error)
     }
 
     /// Sends the queued changes. Sessions with equal tokens share one frame.
     private func send(_ batch: ReleasedBatch) {
         if touched.isEmpty { return }
-        let encoder = CommitsEncoder(batch: batch, decoder: decoder, schema: schema.schema, frames: frames, witness: witness)
         var shared: [SharedKey: [Frame]] = [:]
         var (changes, oldest) = (0, Int64.max)
         for id in touched {
@@ -354,11 +356,13 @@ package actor Fanout {
             guard let subscriber = subscribers[Int(id)] else { continue }
             // Masked rows and a client's own changeset numbers differ by session, so those frames are not shared.
             let isOwn = subscriber.hasOwn || subscriber.view.types.contains { $0.mask != nil }
-            let key = SharedKey(tokens: subscriber.tokens, alone: isOwn ? id : nil)
+            let key = SharedKey(tokens: subscriber.tokens, alone: isOwn ? id : nil, isLocal: subscriber.channel.isLocal)
             changes += subscriber.tokens.count
             if let first = subscriber.tokens.first { oldest = min(oldest, decoder.change(first.change).commitTime) }
             var messages = shared[key]
             if messages == nil {
+                let encoder = CommitsEncoder(
+                    batch: batch, decoder: decoder, schema: schema.schema, frames: frames(of: subscriber), witness: witness)
                 messages = encoder.encode(subscriber)
                 shared[key] = messages
             }

@@ -20,6 +20,8 @@ struct SharedKey: Hashable {
     var tokens: [Token]
     /// The subscriber whose messages are not shared; nil if they are.
     var alone: UInt32?
+    /// `true` for subscribers in this process, whose messages name the changed properties.
+    var isLocal = false
 }
 
 extension ViewEvent {

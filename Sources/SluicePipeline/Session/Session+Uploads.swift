@@ -14,7 +14,7 @@ extension Session {
         let schema = permissions.schema
         let writer = Committer.Writer(
             client: file.id, session: file.session, user: user.user, permissions: permissions, view: machine.views.writable,
-            compensation: upload.compensation, seen: replica.seen)
+            compensation: upload.compensation, seen: replica.seen, numbering: machine.uploads.numbering)
         for message in upload.changesets {
             // A session that failed meanwhile writes no more.
             guard machine.isOpen else { return }

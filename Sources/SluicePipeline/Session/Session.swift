@@ -9,7 +9,7 @@ package actor Session {
     let services: SessionServices
     let channel: any SessionChannel
     private(set) var logger: Logger
-    var machine = SessionMachine()
+    var machine: SessionMachine
     var tasks = Tasks()
     var user: Authenticated?
     var file: ClientFile?
@@ -35,7 +35,9 @@ package actor Session {
         var expiry: Task<Void, Never>?
     }
 
-    package init(services: SessionServices, channel: any SessionChannel) {
+    /// - Parameter numbering: The numbers of the client's changesets.
+    package init(services: SessionServices, channel: any SessionChannel, numbering: ChangesetNumbering = .contiguous) {
+        machine = SessionMachine(numbering: numbering)
         self.services = services
         self.channel = channel
         logger = services.logger

@@ -4,7 +4,7 @@ package import SluicePorts
 
 /// The services shared by all sessions of a gateway.
 package struct SessionServices: Sendable {
-    package let authenticator: any Authenticator
+    package private(set) var authenticator: any Authenticator
     package let clients: any ClientRegistry
     package let authority: any SchemaAuthority
     package let rules: any Rules
@@ -15,7 +15,7 @@ package struct SessionServices: Sendable {
     package let fanout: Fanout
     package let resume: LogResume
     package let layout: any LayoutProvider
-    package let frames: any FrameMaker
+    package private(set) var frames: any FrameMaker
     package let environment: any Environment
     package let logger: Logger
     /// `true` if a client may upload its pending changesets after a client reset.
@@ -96,6 +96,14 @@ package struct SessionServices: Sendable {
         self.logger = logger
         self.isRecoveryAllowed = isRecoveryAllowed
         self.observer = observer
+    }
+
+    /// Returns the services for sessions whose reader is in this process.
+    package func local(_ authenticator: any Authenticator) -> SessionServices {
+        var services = self
+        services.authenticator = authenticator
+        services.frames = MessageFrames()
+        return services
     }
 }
 

@@ -5,7 +5,7 @@ import SluiceValues
 /// The state of a client file as its rows hold it.
 enum RealmFileRow {
     /// The columns of `sluice.realm_file` that `client` reads.
-    static let columns = "session, upload_client, upload_server, acknowledged, view_query, view_server, building, is_lost"
+    static let columns = "session, upload_client, upload_server, acknowledged, view_query, view_server, building, is_lost, replica"
 
     /// The query for the entries of a file that `client` reads.
     static let entries = """
@@ -24,6 +24,7 @@ enum RealmFileRow {
         }
         record.building = version(6)
         record.isLost = row.bool(0, 7) ?? true
+        record.replica = row.bytes(0, 8) ?? []
         var client = StoredRealmClient(record: record, sessionNumber: version(0) ?? 0)
         for index in 0..<entries.count {
             let compensation = try entries.bytes(index, 6).map { bytes throws(SluiceError) in try decode(bytes) }

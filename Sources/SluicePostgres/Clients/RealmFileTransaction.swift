@@ -174,10 +174,14 @@ package struct RealmFileTransaction {
                     SELECT count(*) AS entries, coalesce(sum(cost), 0)::bigint AS bytes
                     FROM (SELECT cost FROM kept UNION ALL SELECT cost FROM gone) AS covered)
                 UPDATE sluice.realm_file AS f SET building = NULL, view_server = $2, view_query = $3, seen_at = now(),
+                    replica = coalesce($4, f.replica),
                     entries = f.entries - freed.entries, bytes = f.bytes - freed.bytes
                 FROM freed WHERE f.id = $1
                 """,
-                [.int(file), .int(try Self.number(view.serverVersion)), .int(try Self.number(view.queryVersion))]),
+                [
+                    .int(file), .int(try Self.number(view.serverVersion)), .int(try Self.number(view.queryVersion)),
+                    view.replica.map { .bytes($0) } ?? .null,
+                ]),
             // A client that changes its view again and again without confirming any.
             PostgresStatement(
                 """
@@ -185,6 +189,13 @@ package struct RealmFileTransaction {
                     SELECT server_version FROM sluice.realm_entry WHERE file = $1 AND is_covered
                     ORDER BY server_version DESC OFFSET $2 LIMIT 1)
                 """, [.int(file), .int(max(0, bounds.compensations))]),
+        ])
+    }
+
+    /// Stores the state from which the views of the file continue.
+    package func keep(replica: [UInt8]) throws {
+        try run([
+            PostgresStatement("UPDATE sluice.realm_file SET replica = $2, seen_at = now() WHERE id = $1", [.int(file), .bytes(replica)])
         ])
     }
 

@@ -241,6 +241,7 @@ package enum CompanionSchema {
     /// - The numbers of files begin at 2: in the protocol, 1 is the server.
     /// - `realm_file.session`: the number of times that the file has been opened. A session with a smaller number may write nothing.
     /// - `realm_file.last_server`, `last_client`: the versions of the last entry, also of a removed one.
+    /// - `realm_file.replica`: the gateway's state of the file's views, in a form of `SluiceRealmBridge`.
     /// - `realm_file.entries`, `bytes`: the number and cost of the entries without `is_covered`.
     /// - `realm_entry.is_covered`: a bootstrap replaced the entry, and only its compensating write remains to be reported.
     /// - `realm_entry.origin`, `stamp`: numbers of 64 bits without sign. `created` is in milliseconds since 1970.
@@ -251,7 +252,7 @@ package enum CompanionSchema {
             acknowledged bigint NOT NULL DEFAULT 0, view_query bigint, view_server bigint, building bigint,
             is_lost boolean NOT NULL DEFAULT false,
             last_server bigint NOT NULL DEFAULT 0, last_client bigint NOT NULL DEFAULT 0,
-            entries bigint NOT NULL DEFAULT 0, bytes bigint NOT NULL DEFAULT 0,
+            entries bigint NOT NULL DEFAULT 0, bytes bigint NOT NULL DEFAULT 0, replica bytea NOT NULL DEFAULT '',
             created_at timestamptz NOT NULL DEFAULT now(), seen_at timestamptz NOT NULL DEFAULT now()
         );
         CREATE TABLE sluice.realm_entry (

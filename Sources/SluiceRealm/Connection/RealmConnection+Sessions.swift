@@ -119,16 +119,22 @@ extension RealmConnection {
     }
 
     private func load(_ id: RealmSessionID, _ ident: RealmIdent) async throws -> (RealmClientState, UInt64) {
-        let stored = try await services.store.open(ident.file, user: user)
+        let store = services.store
+        var stored = try await store.open(ident.file, user: user)
         try Task.checkCancellation()
-        let view = try await services.views.open(RealmViewClient(user: user, stored: stored))
+        let session = stored.session
+        let view = try await services.views.open(RealmViewClient(user: user, stored: stored)) { replica in
+            try await store.keep(replica: replica, of: session)
+        }
+        // Changesets may have taken effect before a crash that lost their progress.
+        stored.record.upload.clientVersion = max(stored.record.upload.clientVersion, view.clientVersion)
         let stream = ClientStream(stored, bounds: services.bounds)
         // Registered at once: if the time is over, the end of the session closes it.
         guard sessions[id] != nil else {
             view.close()
             throw CancellationError()
         }
-        sessions[id]?.file = stored.session
+        sessions[id]?.file = session
         sessions[id]?.view = view
         services.observer.sessions(1)
         sessions[id]?.reached.reach(stream.lastVersion)
@@ -178,7 +184,7 @@ extension RealmConnection {
         switch event {
         case .part(let part): endDeadline(of: part.queryVersion, id)
         case .refused(let version, _): endDeadline(of: version, id)
-        case .changes, .advanced, .permissionsChanged: break
+        case .changes, .advanced, .integrated, .permissionsChanged: break
         }
         // A client that does not read stops its views. The socket limits the time.
         await sink.drained(below: Limits.outboxBytes)
@@ -199,6 +205,9 @@ extension RealmConnection {
         case .advanced(let version):
             await submit(.advanced(id, version))
             session.reached.reach(version)
+        case .integrated(let changeset):
+            await submit(.changesetIntegrated(id, changeset))
+            session.acknowledged.reach(changeset.clientVersion)
         case .permissionsChanged: await submit(.permissionsChanged(id))
         }
     }
@@ -232,6 +241,7 @@ extension RealmConnection {
 
     func integrate(_ upload: RealmUploadMessage, for id: RealmSessionID) {
         guard sessions[id]?.file != nil else { return }
+        sessions[id]?.view?.expectUpload()
         sessions[id]?.uploads.append(upload)
         guard sessions[id]?.isIntegrating == false else { return }
         sessions[id]?.isIntegrating = true
@@ -240,7 +250,7 @@ extension RealmConnection {
 
     /// Applies the uploads of a session, one at a time and in order.
     private func integrateAll(_ id: RealmSessionID) async {
-        let (writes, user) = (services.writes, user)
+        let (writes, store, user) = (services.writes, services.store, user)
         do {
             while let session = sessions[id], let file = session.file, let upload = session.uploads.first {
                 sessions[id]?.uploads.removeFirst()
@@ -248,6 +258,10 @@ extension RealmConnection {
                     try await writes.integrate(upload, of: file, user: user)
                 }
                 services.observer.integrated(rejected: result.rejected.count)
+                guard sessions[id] != nil else { return }
+                try await within(services.waits.store, "Storing the progress of file \(file.file)") {
+                    try await store.record(upload.progress, of: file)
+                }
                 let (server, client) = (result.integrated.serverVersion, result.integrated.clientVersion)
                 try await wait(for: session.reached, until: server, of: id, services.waits.view, "The change of version \(server)")
                 await submit(.integrated(id, result.integrated))

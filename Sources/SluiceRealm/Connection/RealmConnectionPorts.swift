@@ -11,6 +11,8 @@ package enum RealmViewEvent: Hashable, Sendable {
     case changes([OutgoingEntry])
     /// All entries up to this version have been yielded.
     case advanced(UInt64)
+    /// A changeset of an upload has taken effect, ahead of the upload's last one. Entries that were made after it may follow.
+    case integrated(RealmIntegratedUpload)
     /// The user's permissions changed.
     case permissionsChanged
 }
@@ -29,7 +31,11 @@ package struct RealmViewClient: Hashable, Sendable {
 /// Builds the views of client files. A call ends soon after its task is cancelled.
 package protocol RealmViews: Sendable {
     /// Opens the views of a file. Entries of the last complete view follow those that are stored.
-    func open(_ client: RealmViewClient) async throws -> any RealmClientView
+    /// - Parameter keep: Stores the state from which the views of the file continue (`RealmClientRecord.replica`). It fails once the file
+    ///   has been opened again, and may be called after `close` of the view.
+    func open(
+        _ client: RealmViewClient, keep: @escaping @Sendable ([UInt8]) async throws -> Void
+    ) async throws -> any RealmClientView
 }
 
 /// The views of one client file, from the opening to `close`.
@@ -38,6 +44,8 @@ package protocol RealmViews: Sendable {
 package protocol RealmClientView: Sendable {
     /// The newest version of the server at the opening.
     var newest: UInt64 { get }
+    /// The version of the client up to which its changesets had taken effect at the opening. It may exceed the stored progress.
+    var clientVersion: UInt64 { get }
     /// Returns the objects that the client holds at the end of its stored stream.
     func heldObjects() async throws -> [OutgoingOperation.Object]
     /// Begins a view and returns at once.
@@ -47,6 +55,10 @@ package protocol RealmClientView: Sendable {
     func build(_ request: RealmViewRequest)
     /// Ends the building of a view and returns at once.
     func supersede(queryVersion: UInt64)
+    /// Announces an upload and returns at once. The call of `RealmWrites.integrate` for it follows.
+    ///
+    /// An upload takes effect in the view before it, and before the views that are built after it.
+    func expectUpload()
     /// Returns the next event; nil after `close`.
     func next() async throws -> RealmViewEvent?
     /// Returns the newest version of the server. `next` reaches it soon.
@@ -68,9 +80,9 @@ package struct RealmWriteResult: Hashable, Sendable {
 
 /// Applies the uploads of client files. A call ends soon after its task is cancelled.
 package protocol RealmWrites: Sendable {
-    /// Applies the changesets of an upload, and stores its progress in the same transaction.
+    /// Applies the changesets of an upload. The caller stores the progress afterwards.
     ///
-    /// A changeset that took effect before is not applied again. The views yield the entries that put rejected updates back, with server
+    /// A changeset that took effect before is not applied again, even if its progress was not stored. The views yield the entries that put rejected updates back, with server
     /// versions above that of the result.
     /// - Throws: `resync` if the file has been opened again.
     func integrate(_ upload: RealmUploadMessage, of session: RealmFileSession, user: String) async throws -> RealmWriteResult

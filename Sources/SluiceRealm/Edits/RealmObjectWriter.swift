@@ -5,7 +5,7 @@ package import SluiceCore
 /// Values are those of rows: a link of a typed property is its target's key. The errors of all functions are `internalError`, for a value
 /// that does not fit the app's schema.
 package struct RealmObjectWriter {
-    private let schema: Schema
+    let schema: Schema
 
     package init(_ schema: Schema) { self.schema = schema }
 
@@ -59,7 +59,7 @@ package struct RealmObjectWriter {
         return emitter.instructions
     }
 
-    private func type(of object: ObjectKey) throws(SluiceError) -> ObjectType {
+    func type(of object: ObjectKey) throws(SluiceError) -> ObjectType {
         guard let type = schema[object.type] else { throw RealmEmitter.failure("the app has no class '\(object.type)'") }
         return type
     }

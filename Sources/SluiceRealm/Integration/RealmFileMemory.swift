@@ -6,9 +6,11 @@ package import SluiceCore
 /// more than `RealmIntegrationBounds.barriers` barriers, the file is reset.
 package struct RealmFileMemory: Hashable, Sendable {
     /// An erasure barrier: an erasure in the file's stream.
-    struct Barrier: Hashable, Sendable {
-        var version: UInt64
-        var stamp: RealmStamp
+    package struct Barrier: Hashable, Sendable {
+        package var version: UInt64
+        package var stamp: RealmStamp
+
+        package init(version: UInt64, stamp: RealmStamp) { (self.version, self.stamp) = (version, stamp) }
     }
 
     /// The last changeset of the file that took effect.
@@ -16,28 +18,30 @@ package struct RealmFileMemory: Hashable, Sendable {
     /// The base of that changeset, or the version that the file has confirmed since.
     package internal(set) var base: UInt64 = 0
     /// The objects of the view that the file holds.
-    package internal(set) var view: Set<ObjectKey> = []
+    package var view: Set<ObjectKey> = []
     /// By object, in the order of their versions.
-    private var barriers: [ObjectKey: [Barrier]] = [:]
+    package private(set) var barriers: [ObjectKey: [Barrier]] = [:]
     package private(set) var barrierCount = 0
 
+    package init() {}
+
     /// Records an erasure. Changes with an older base are void.
-    mutating func setBarrier(_ object: ObjectKey, _ version: UInt64, _ stamp: RealmStamp) {
+    package mutating func setBarrier(_ object: ObjectKey, _ version: UInt64, _ stamp: RealmStamp) {
         barriers[object, default: []].append(Barrier(version: version, stamp: stamp))
         barrierCount += 1
     }
 
     /// The objects that the file may hold: those of its view, and those whose erasure it has not confirmed.
-    var held: Set<ObjectKey> { view.union(barriers.keys) }
+    package var held: Set<ObjectKey> { view.union(barriers.keys) }
 
     /// Returns `true` if the client has discarded its own changes of the object.
-    func isBarred(_ object: ObjectKey, _ writer: RealmWriter) -> Bool {
+    package func isBarred(_ object: ObjectKey, _ writer: RealmWriter) -> Bool {
         barriers[object]?.contains { $0.version > writer.base } ?? false
     }
 
     /// Lets the file's own later erasure pass. Its later changes of the object are then valid.
     /// - Returns: `true` if the erasure is later than all that it did not know.
-    mutating func pass(_ object: ObjectKey, _ writer: RealmWriter) -> Bool {
+    package mutating func pass(_ object: ObjectKey, _ writer: RealmWriter) -> Bool {
         let unknown = barriers[object]?.filter { $0.version > writer.base } ?? []
         guard unknown.allSatisfy({ $0.stamp < writer.stamp }) else { return false }
         barrierCount -= barriers.removeValue(forKey: object)?.count ?? 0
@@ -45,7 +49,7 @@ package struct RealmFileMemory: Hashable, Sendable {
     }
 
     /// Records progress of the file, and drops the barriers that it has passed.
-    mutating func advance(_ clientVersion: UInt64, base: UInt64) {
+    package mutating func advance(_ clientVersion: UInt64, base: UInt64) {
         self.clientVersion = max(self.clientVersion, clientVersion)
         guard base > self.base else { return }
         self.base = base

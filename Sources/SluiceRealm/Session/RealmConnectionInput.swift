@@ -32,13 +32,15 @@ package struct RealmBootstrapPart: Hashable, Sendable {
     /// The share of the bootstrap that the client has after this part.
     package var estimate: Double
     package var isLast: Bool
+    /// With the last part: the state of the views that is stored with the view; nil for none.
+    package var replica: [UInt8]?
 
     package init(
         queryVersion: UInt64, serverVersion: UInt64, clientVersion: UInt64, entries: [OutgoingEntry], estimate: Double = 1,
-        isLast: Bool = true
+        isLast: Bool = true, replica: [UInt8]? = nil
     ) {
         (self.queryVersion, self.serverVersion, self.clientVersion) = (queryVersion, serverVersion, clientVersion)
-        (self.entries, self.estimate, self.isLast) = (entries, estimate, isLast)
+        (self.entries, self.estimate, self.isLast, self.replica) = (entries, estimate, isLast, replica)
     }
 }
 
@@ -77,6 +79,8 @@ package enum RealmConnectionInput: Hashable, Sendable {
     case permissionsChanged(RealmSessionID)
     /// The answer to `integrate`, in the order of the actions.
     case integrated(RealmSessionID, RealmIntegratedUpload)
+    /// A changeset of an upload under way has taken effect.
+    case changesetIntegrated(RealmSessionID, RealmIntegratedUpload)
     /// The answer to `catchUp`.
     case caughtUp(RealmSessionID, request: UInt64)
     /// The session cannot continue.

@@ -97,6 +97,8 @@ package struct RealmConnectionMachine: Sendable {
             try session(id) { (session) throws(ConnectionFault) in session.queryFailed(version, message, now: now) }
         case .permissionsChanged(let id): try session(id) { (session) throws(ConnectionFault) in session.permissionsChanged() }
         case .integrated(let id, let result): try session(id) { (session) throws(ConnectionFault) in session.integrated(result) }
+        case .changesetIntegrated(let id, let result):
+            try session(id) { (session) throws(ConnectionFault) in session.changesetIntegrated(result) }
         case .caughtUp(let id, let request): try session(id) { (session) throws(ConnectionFault) in session.caughtUp(request) }
         case .failed(let id, let error): try session(id) { (session) throws(ConnectionFault) in session.fail(error) }
         case .replaced(let id):

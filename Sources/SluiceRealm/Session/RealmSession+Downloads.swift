@@ -88,7 +88,8 @@ extension RealmSession {
         sent = max(sent, serverVersion)
         position = max(position, serverVersion)
         phase = .steady
-        return [.store(id, .completeBootstrap(RealmClientRecord.View(queryVersion: version, serverVersion: serverVersion)))]
+        let view = RealmClientRecord.View(queryVersion: version, serverVersion: serverVersion, replica: part.replica)
+        return [.store(id, .completeBootstrap(view))]
     }
 
     /// Takes the entries that arrived during a bootstrap, without those that it covers.

@@ -250,6 +250,17 @@ struct RealmSession: Sendable {
         return advanced(to: result.serverVersion) + flush(always: true)
     }
 
+    /// Takes a changeset ahead of the last one of its upload, which alone is acknowledged at once.
+    mutating func changesetIntegrated(_ result: RealmIntegratedUpload) -> [RealmConnectionAction] {
+        guard isOpened, phase != .ended, let first = uploads.first, result.clientVersion <= first.progress.clientVersion else { return [] }
+        let confirmed = client.stream.record.upload.serverVersion
+        client.stream.integrated(RealmUploadProgress(clientVersion: result.clientVersion, serverVersion: confirmed))
+        client.model.received(result.operations)
+        partsModel?.received(result.operations)
+        needsAcknowledgement = true
+        return advanced(to: result.serverVersion)
+    }
+
     // MARK: Marks
 
     private mutating func receiveMark(_ request: UInt64) throws(ConnectionFault) -> [RealmConnectionAction] {

@@ -1183,6 +1183,9 @@ package nonisolated struct PBViewChange: Sendable {
   /// The write times of what a client changed: docs/protocol.md, Write times. Absent for SQL, and of objects that are still there.
   package var times: Data = Data()
 
+  /// The properties that changed of a row that existed. Only for readers in the gateway's process.
+  package var changed: [UInt32] = []
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -2999,7 +3002,7 @@ nonisolated extension PBCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
 
 nonisolated extension PBViewChange: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".ViewChange"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}event\0\u{1}row\0\u{3}primary_key\0\u{1}times\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}event\0\u{1}row\0\u{3}primary_key\0\u{1}times\0\u{1}changed\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3012,6 +3015,7 @@ nonisolated extension PBViewChange: SwiftProtobuf.Message, SwiftProtobuf._Messag
       case 3: try { try decoder.decodeSingularMessageField(value: &self._row) }()
       case 4: try { try decoder.decodeSingularMessageField(value: &self._primaryKey) }()
       case 5: try { try decoder.decodeSingularBytesField(value: &self.times) }()
+      case 6: try { try decoder.decodeRepeatedUInt32Field(value: &self.changed) }()
       default: break
       }
     }
@@ -3037,6 +3041,9 @@ nonisolated extension PBViewChange: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if !self.times.isEmpty {
       try visitor.visitSingularBytesField(value: self.times, fieldNumber: 5)
     }
+    if !self.changed.isEmpty {
+      try visitor.visitPackedUInt32Field(value: self.changed, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3046,6 +3053,7 @@ nonisolated extension PBViewChange: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if lhs._row != rhs._row {return false}
     if lhs._primaryKey != rhs._primaryKey {return false}
     if lhs.times != rhs.times {return false}
+    if lhs.changed != rhs.changed {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -218,6 +218,7 @@ struct JournalStore: RealmClientStore {
     }
 
     func cancelBootstrap(of session: RealmFileSession) async throws { try await journal.call("cancel") }
+    func keep(replica: [UInt8], of session: RealmFileSession) async throws { try await journal.call("keep") }
     func lose(_ session: RealmFileSession) async throws { try await journal.call("lose") }
 }
 
@@ -233,7 +234,9 @@ final class JournalViews: RealmViews {
         (opened, opener) = AsyncStream.makeStream(of: JournalView.self, bufferingPolicy: .bufferingOldest(16))
     }
 
-    func open(_ client: RealmViewClient) async throws -> any RealmClientView {
+    func open(
+        _ client: RealmViewClient, keep: @escaping @Sendable ([UInt8]) async throws -> Void
+    ) async throws -> any RealmClientView {
         try await journal.call("views \(client.stored.record.file.ident)")
         let view = JournalView(journal, newest: newest)
         opener.yield(view)
@@ -252,6 +255,7 @@ final class JournalView: RealmClientView {
     private let events: AsyncStream<RealmViewEvent>
     private let source: AsyncStream<RealmViewEvent>.Continuation
     let newest: UInt64
+    let clientVersion: UInt64 = 0
 
     init(_ journal: Journal, newest: UInt64) {
         (self.journal, self.newest) = (journal, newest)
@@ -264,6 +268,8 @@ final class JournalView: RealmClientView {
     func build(_ request: RealmViewRequest) {
         journal.add("build \(request.query.version)\(request.isFull ? " full" : "")\(request.hasSchema ? " schema" : "")")
     }
+
+    func expectUpload() {}
 
     func supersede(queryVersion: UInt64) { journal.add("supersede \(queryVersion)") }
 

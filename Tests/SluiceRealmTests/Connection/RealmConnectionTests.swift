@@ -64,7 +64,8 @@ private typealias Fixture = ConnectionFixture
             upload.answer()
             #expect(
                 await run.journal.through("1: download 5/6 ack 6 [5]") == [
-                    "integrate 6", "1: download 4/6 ack 6 []", "append [5] to 2", "1: error 231 Warning", "1: download 5/6 ack 6 [5]",
+                    "integrate 6", "record 6", "1: download 4/6 ack 6 []", "append [5] to 2", "1: error 231 Warning",
+                    "1: download 5/6 ack 6 [5]",
                 ])
             #expect(run.observer.counts.uploads == [1])
         }
@@ -74,7 +75,7 @@ private typealias Fixture = ConnectionFixture
         try await ConnectionRun.with(ConnectionRun.Setup(versions: [6: 5])) { run in
             let view = try await run.steady()
             try run.receive(Fixture.upload([6], progress: 6, server: 2, base: 2))
-            #expect(await run.journal.through("integrate 6") == ["integrate 6"])
+            #expect(await run.journal.through("record 6") == ["integrate 6", "record 6"])
             view.yield(.changes([Fixture.entry(4)]))
             #expect(await run.journal.through("1: download 4/0 ack 0 [4]") == ["append [4] to 2", "1: download 4/0 ack 0 [4]"])
             view.yield(.advanced(5))
@@ -86,7 +87,7 @@ private typealias Fixture = ConnectionFixture
         try await ConnectionRun.with(ConnectionRun.Setup(versions: [6: 4])) { run in
             let view = try await run.steady()
             try run.receive(Fixture.query(1), Fixture.upload([6], progress: 6, server: 2, base: 2))
-            #expect(await run.journal.through("integrate 6") == ["begin 1", "build 1", "integrate 6"])
+            #expect(await run.journal.through("record 6") == ["begin 1", "build 1", "integrate 6", "record 6"])
             view.yield(.part(Fixture.part(1, at: 4, client: 6)))
             #expect(
                 await run.journal.through("1: download 4/6 ack 6 []") == [
@@ -199,7 +200,7 @@ private typealias Fixture = ConnectionFixture
             try #require(await run.journal.held()).answer()
             #expect(
                 await run.journal.through("resume") == [
-                    "integrate 1", "1: download 2/1 ack 1 []", "integrate 2", "1: download 2/2 ack 2 []", "resume",
+                    "integrate 1", "record 1", "1: download 2/1 ack 1 []", "integrate 2", "record 2", "1: download 2/2 ack 2 []", "resume",
                 ])
         }
     }

@@ -131,6 +131,7 @@ private struct Row: Sendable {
                 .bootstrapping, "superseded 0, store begin 0, build 0 full schema", and: (.steady, "store begin 0, build 0 > bootstrapping")
             )),
         Row("integrated", .integrated(id, RealmIntegratedUpload(clientVersion: 5, serverVersion: 3)), none),
+        Row("changeset integrated", .changesetIntegrated(id, RealmIntegratedUpload(clientVersion: 5, serverVersion: 3)), none),
         Row("caught up", .caughtUp(id, request: 1), none),
         Row("failed", .failed(id, SluiceError(.badClientFile, "no")), end("208 ClientReset")),
         Row("failed on the server", .failed(id, SluiceError(.postgresUnreachable, "no")), end("201 Transient")),
@@ -170,7 +171,7 @@ private struct Row: Sendable {
         let inputs = Self.table.map(\.input)
         let names = inputs.compactMap { if case .received(let message) = $0 { message.name } else { nil } }
         #expect(Set(names).count == 9)
-        #expect(Set(inputs.map(Self.kind)) == Set(0..<17))
+        #expect(Set(inputs.map(Self.kind)) == Set(0..<18))
     }
 
     private static func kind(_ input: RealmConnectionInput) -> Int {
@@ -192,6 +193,7 @@ private struct Row: Sendable {
         case .userDisabled: 14
         case .shutDown: 15
         case .disconnected: 16
+        case .changesetIntegrated: 17
         }
     }
 }

@@ -28,7 +28,7 @@ struct SessionMachine: Sendable {
     static let reports = 16
 
     private(set) var phase = Phase.awaitingHello
-    private(set) var uploads = UploadState()
+    private(set) var uploads: UploadState
     private(set) var ingest = IngestQueue()
     private(set) var barriers = Barriers()
     private(set) var rules = RulesState()
@@ -36,6 +36,8 @@ struct SessionMachine: Sendable {
     /// The newest requested subscription version.
     private var requested: UInt64 = 0
     private var reported = 0
+
+    init(numbering: ChangesetNumbering = .contiguous) { uploads = UploadState(numbering) }
 
     /// `true` from the Hello to the end of the session.
     var isOpen: Bool { phase == .opening || phase == .open }

@@ -13,12 +13,22 @@ struct Acknowledgement: Sendable {
     var futile: [ObjectKey] = []
 }
 
+/// The numbers of a client's changesets.
+package enum ChangesetNumbering: Sendable {
+    /// Without gaps: a missing number shows that the database was restored from an older backup.
+    case contiguous
+    /// Increasing, with gaps.
+    case increasing
+}
+
 /// The uploads of a session. A changeset is taken, committed, made durable by a flush, and acknowledged, in the order of the numbers.
 ///
 /// A flush covers all changesets committed before it. Changesets committed during a flush wait for the next one.
 struct UploadState: Sendable {
     /// The number of acknowledgements of a session that may wait for the disk before uploads block.
     static let most = 1_024
+
+    let numbering: ChangesetNumbering
 
     /// The number of the last changeset that was taken.
     private var taken: UInt64 = 0
@@ -30,6 +40,8 @@ struct UploadState: Sendable {
     private var unacknowledged: [Acknowledgement] = []
     /// `true` while flushes run.
     private(set) var isFlushing = false
+
+    init(_ numbering: ChangesetNumbering = .contiguous) { self.numbering = numbering }
 
     /// The number up to which the client may drop its changesets: they are committed, and their compensating writes were sent.
     var told: UInt64 { firstUntold.map { $0 - 1 } ?? committed }
@@ -48,7 +60,7 @@ struct UploadState: Sendable {
     ///   from an older backup.
     mutating func take(changeset number: UInt64) throws(SluiceError) -> Bool {
         guard number > taken else { return false }
-        guard number == taken + 1 else {
+        guard numbering == .increasing || number == taken + 1 else {
             throw SluiceError(
                 .badClientFile, "Changeset \(number) arrived after \(taken): \(number - taken - 1) are not in the database.")
         }

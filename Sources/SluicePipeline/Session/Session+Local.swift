@@ -1,0 +1,42 @@
+package import SluiceCore
+import SluicePorts
+import SluiceQuery
+
+/// The access of a reader in this process, which keeps no rows of its own.
+extension Session {
+    /// Forgets the rows that the client has. The next bootstrap that begins sends all of its view.
+    package func forgetRows() {
+        replica.held = nil
+        replica.offer = nil
+        replica.progress = BootstrapProgress()
+    }
+
+    /// Returns the current rows of objects, as the client may see them. An object outside of the live view is absent.
+    ///
+    /// The rows may be newer than the commits that were delivered.
+    package func visibleRows(of objects: Set<ObjectKey>) async throws -> [ObjectKey: Row] {
+        let (schema, live) = (services.authority.current().schema, machine.views.live)
+        var rows: [ObjectKey: Row] = [:]
+        for (name, keys) in Dictionary(grouping: objects, by: \.type) {
+            guard let index = schema.index(of: name), let view = live.type(index) else { continue }
+            for start in stride(from: 0, to: keys.count, by: Limits.bootstrapRows) {
+                let piece = keys[start..<min(start + Limits.bootstrapRows, keys.count)].map(\.key)
+                for (key, object) in try await services.snapshots.stored(schema.types[index], keys: piece) {
+                    rows[ObjectKey(type: name, key: key)] = object.row.flatMap { view.visible($0) }
+                }
+            }
+        }
+        return rows
+    }
+}
+
+extension TypeView {
+    /// Returns the properties of a row that the session may read; nil if the row is not in the view.
+    fileprivate func visible(_ row: Row) -> Row? {
+        var buffer = RowBuffer()
+        let place = buffer.append(row)
+        guard buffer.withView(place, { predicate.matches($0) }) else { return nil }
+        guard let mask else { return row }
+        return Row(row.values.enumerated().map { mask.indices.contains($0) && mask[$0] ? $1 : nil })
+    }
+}

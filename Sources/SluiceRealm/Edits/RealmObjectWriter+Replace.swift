@@ -1,0 +1,34 @@
+package import SluiceCore
+
+extension RealmObjectWriter {
+    /// Returns the instructions that give properties of an object new values, whatever the client's copy holds.
+    ///
+    /// Collections and containers are emptied first. Names that the class lacks and the primary key are left out.
+    /// - Throws: `internalError` for a value that does not fit the app's schema.
+    package func replace(_ object: ObjectKey, _ values: [String: Value]) throws(SluiceError) -> [RealmInstruction] {
+        let type = try type(of: object)
+        var emitter = RealmEmitter(typing: RealmTyping(schema: schema), object: object)
+        for (index, property) in type.properties.enumerated() where index != type.primaryKey {
+            guard let value = values[property.name] else { continue }
+            let cursor = RealmCursor(property)
+            guard property.collection == .none else {
+                emitter.instructions.append(.clear(RealmPath(object, property.name), property.collection))
+                try emitter.fill(cursor, with: value)
+                continue
+            }
+            // A container at the place would keep its content.
+            if value.isContainer { emitter.instructions.append(.update(RealmPath(object, property.name), .value(.null))) }
+            try emitter.set(cursor, to: value)
+        }
+        return emitter.instructions
+    }
+}
+
+extension Value {
+    fileprivate var isContainer: Bool {
+        switch self {
+        case .list, .dictionary: true
+        default: false
+        }
+    }
+}

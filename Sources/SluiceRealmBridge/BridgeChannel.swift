@@ -1,0 +1,123 @@
+import DequeModule
+import SluiceCore
+import SluicePorts
+import SluiceRealm
+import SluiceWire
+import Synchronization
+
+/// The channel of a file's session in this process: messages wait until the views of the file take them.
+///
+/// The bytes that wait are the session's back-pressure. The fan-out ends a session with more than `Limits.outboxBytes`.
+final class BridgeChannel: SessionChannel {
+    private struct State {
+        var messages: Deque<[UInt8]> = []
+        var bytes = 0
+        var isClosed = false
+        var error: SluiceError?
+        /// The rejected writes, by changeset.
+        var rejected: [UInt64: [RealmRejectedUpdate]] = [:]
+    }
+
+    private let state = Mutex(State())
+    /// Fires with each message and at the close.
+    let arrived: AsyncEvent
+    private let taken: AsyncEvent
+    /// Counts up to the last changeset that is acknowledged.
+    let acknowledged: AsyncEvent
+    /// Counts up to the last subscription set that is live or refused.
+    let answered: AsyncEvent
+
+    init(environment: any Environment) {
+        (arrived, taken) = (AsyncEvent(environment: environment), AsyncEvent(environment: environment))
+        (acknowledged, answered) = (AsyncEvent(environment: environment), AsyncEvent(environment: environment))
+    }
+
+    var isLocal: Bool { true }
+    var bufferedBytes: Int { state.withLock { $0.bytes } }
+    var isClosed: Bool { state.withLock { $0.isClosed } }
+    /// The error that closed the channel; nil for none.
+    var error: SluiceError? { state.withLock { $0.error } }
+
+    func send(_ frames: [Frame]) {
+        var (acknowledged, answered) = (UInt64(0), UInt64(0))
+        state.withLock { state in
+            guard !state.isClosed else { return }
+            for message in frames.compactMap({ MessageFrames.message(of: $0) }) {
+                switch BridgeMessage.answer(message) {
+                case .uploadAck(let number, _): acknowledged = max(acknowledged, number)
+                case .compensation(_, let writes):
+                    for write in writes { state.rejected[write.changeset, default: []].append(RealmRejectedUpdate(write)) }
+                case .bootstrapEnd(let end): answered = max(answered, end.version)
+                case .queryError(let version, _): answered = max(answered, version)
+                default: break
+                }
+                state.messages.append(message)
+                state.bytes += message.count
+            }
+        }
+        if acknowledged > 0 { self.acknowledged.reach(acknowledged) }
+        if answered > 0 { self.answered.reach(answered) }
+        arrived.fire()
+    }
+
+    /// Removes and returns the oldest message; nil if none waits.
+    func take() -> [UInt8]? {
+        let message = state.withLock { state in
+            let message = state.messages.popFirst()
+            state.bytes -= message?.count ?? 0
+            return message
+        }
+        if message != nil { taken.fire() }
+        return message
+    }
+
+    /// Removes and returns the rejected writes of the changesets up to a number.
+    func takeRejected(upTo number: UInt64) -> [RealmRejectedUpdate] {
+        state.withLock { state in
+            let rejected = state.rejected.filter { $0.key <= number }.sorted { $0.key < $1.key }.flatMap(\.value)
+            state.rejected = state.rejected.filter { $0.key > number }
+            return rejected
+        }
+    }
+
+    func drained(below bytes: Int) async {
+        // Without a deadline: the connection closes the views of a client that reads nothing, and with them this channel.
+        while bufferedBytes >= bytes, !isClosed, !Task.isCancelled {
+            await taken.wait(after: taken.count, milliseconds: 100)
+        }
+    }
+
+    func close(_ error: SluiceError?) {
+        state.withLock { state in
+            guard !state.isClosed else { return }
+            (state.isClosed, state.error) = (true, error)
+            (state.messages, state.bytes) = ([], 0)
+        }
+        acknowledged.reach(.max)
+        answered.reach(.max)
+        taken.fire()
+        arrived.fire()
+    }
+}
+
+extension RealmRejectedUpdate {
+    /// A key that no changeset can name is left out. No client wrote it.
+    init(_ write: RejectedWriteReport) {
+        let key = try? OutgoingOperation.Object(write.object).key
+        self.init(reason: write.error.message, table: write.object.type, key: key ?? [])
+    }
+}
+
+/// The authenticator of a file's session. The connection has authenticated the user, and ends when its token expires.
+struct BridgeAuthenticator: Authenticator {
+    let user: String
+    let users: any Authenticator
+    let environment: any Environment
+
+    func authenticate(token: String) async throws -> Authenticated {
+        // 34 years, so that the nanoseconds of the wait fit 64 bits.
+        Authenticated(user: try await users.user(id: user), expires: environment.wallMilliseconds() + 1 << 40)
+    }
+
+    func user(id: String) async throws -> UserContext { try await users.user(id: id) }
+}

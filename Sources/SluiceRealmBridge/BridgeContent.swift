@@ -1,0 +1,250 @@
+import SluiceCore
+import SluicePorts
+import SluiceRealm
+import SluiceWire
+
+/// The content of a client and the entries of its stream.
+///
+/// It describes the client at the end of the stream. No entry changes an object that the client does not hold.
+struct BridgeContent {
+    /// The objects in `touched`. Beyond, all are forgotten, and older bases count as conflicts.
+    static let mostTouched = 10_000
+    /// The number of the server as a file.
+    static let server: UInt64 = 1
+
+    let file: UInt64
+    private(set) var schema: AppSchema
+    private var writer: RealmObjectWriter
+    /// The hash of the schema that the client received.
+    var sentSchema: UInt64
+    private var schemaHash: UInt64
+    /// The objects that the client holds, and the erasures that it has not confirmed.
+    var memory = RealmFileMemory()
+    /// `true` if `memory.view` names every object that the client holds.
+    var isExact = true
+    /// The highest version of the stream.
+    var last: UInt64 = 0
+    /// The version of the client up to which the stream has its changesets.
+    var client: UInt64 = 0
+    /// The objects that entries since the last confirmation gave or took, with `true` if the client had them before.
+    private var unconfirmed: [ObjectKey: Bool] = [:]
+    private var confirmedSchema: UInt64
+    /// The last version that changed each object.
+    private var touched: [ObjectKey: UInt64] = [:]
+    /// The version up to which changes are forgotten.
+    private var forgotten: UInt64 = 0
+
+    /// - Parameter forgotten: The version up to which the changes of objects are unknown.
+    init(_ file: UInt64, _ schema: AppSchema, sentSchema: UInt64, forgotten: UInt64) throws(SluiceError) {
+        self.file = file
+        self.schema = schema
+        (self.sentSchema, confirmedSchema) = (sentSchema, sentSchema)
+        self.forgotten = forgotten
+        writer = RealmObjectWriter(schema.schema)
+        schemaHash = try Self.hash(schema.schema)
+    }
+
+    /// Adopts a newer version of the schema.
+    mutating func adopt(_ newer: AppSchema) throws(SluiceError) {
+        guard newer.version != schema.version else { return }
+        schema = newer
+        writer = RealmObjectWriter(newer.schema)
+        schemaHash = try Self.hash(newer.schema)
+    }
+
+    /// FNV-1a over the declarations.
+    private static func hash(_ schema: Schema) throws(SluiceError) -> UInt64 {
+        try RealmChangesetWriter.bytes(of: RealmSchema.instructions(of: schema)).reduce(0xCBF2_9CE4_8422_2325) {
+            ($0 ^ UInt64($1)) &* 0x100_0000_01B3
+        }
+    }
+
+    /// Adds an entry of the stored stream.
+    /// - Parameter isNew: `true` if the content is older than the entry.
+    mutating func restore(_ entry: RealmStreamEntry, isNew: Bool) throws(SluiceError) {
+        for instruction in try RealmChangesetReader.instructions(of: entry.changeset) {
+            switch instruction {
+            case .createObject(let object): if isNew { memory.view.insert(object) }
+            case .eraseObject(let object):
+                if isNew { memory.view.remove(object) }
+                memory.setBarrier(object, entry.serverVersion, RealmStamp(entry.timestamp, entry.origin))
+            default: break
+            }
+        }
+    }
+
+    // MARK: Entries
+
+    /// Returns the declarations that must precede the next instructions; empty if the client has the schema.
+    mutating func declarations(always: Bool = false) -> [RealmInstruction] {
+        guard always || sentSchema != schemaHash else { return [] }
+        sentSchema = schemaHash
+        return RealmSchema.instructions(of: schema.schema)
+    }
+
+    /// Returns an entry with the instructions.
+    static func entry(
+        _ instructions: [RealmInstruction], version: UInt64, client: UInt64, milliseconds: Int64, now: Int64,
+        compensation: RealmCompensation? = nil
+    ) throws(SluiceError) -> OutgoingEntry {
+        var operations: [OutgoingOperation] = []
+        for instruction in instructions { operations.append(try OutgoingOperation(instruction)) }
+        let entry = RealmStreamEntry(
+            serverVersion: version, clientVersion: client, timestamp: RealmTime.timestamp(milliseconds: milliseconds), origin: server,
+            changeset: try RealmChangesetWriter.bytes(of: instructions), created: now, compensation: compensation)
+        return OutgoingEntry(entry: entry, operations: operations)
+    }
+
+    // MARK: Objects
+
+    /// The place of an entry in the stream.
+    struct Place {
+        var version: UInt64
+        /// Milliseconds since 1970.
+        var time: Int64
+
+        fileprivate var stamp: RealmStamp { RealmStamp(RealmTime.timestamp(milliseconds: time), BridgeContent.server) }
+    }
+
+    /// Returns the visible values of a row by property name.
+    func values(_ row: Row, of type: String) -> [String: Value] {
+        guard let type = schema.schema[type] else { return [:] }
+        var values: [String: Value] = [:]
+        for (index, property) in type.properties.enumerated() { if let value = row[index] { values[property.name] = value } }
+        return values
+    }
+
+    /// Gives the client an object anew. Its pending changes of the object are void.
+    mutating func enter(_ object: ObjectKey, _ row: Row, _ place: Place) throws(SluiceError) -> [RealmInstruction] {
+        let instructions = try writer.enter(object, values(row, of: object.type))
+        note(object)
+        memory.view.insert(object)
+        memory.setBarrier(object, place.version, place.stamp)
+        touch(object, place.version)
+        return instructions
+    }
+
+    /// Takes an object from the client. Its pending changes of the object are void.
+    mutating func leave(_ object: ObjectKey, _ place: Place) -> [RealmInstruction] {
+        note(object)
+        memory.view.remove(object)
+        memory.setBarrier(object, place.version, place.stamp)
+        touch(object, place.version)
+        return writer.leave(object)
+    }
+
+    /// Gives properties of an object that the client holds their values. An object that it lacks enters.
+    /// - Parameter names: The properties; nil for all.
+    mutating func replace(
+        _ object: ObjectKey, _ row: Row, _ names: Set<String>?, _ place: Place
+    ) throws(SluiceError) -> [RealmInstruction] {
+        guard memory.view.contains(object) else { return try enter(object, row, place) }
+        let values = values(row, of: object.type).filter { names?.contains($0.key) ?? true }
+        touch(object, place.version)
+        return try writer.replace(object, values)
+    }
+
+    private mutating func touch(_ object: ObjectKey, _ version: UInt64) {
+        if touched.count >= Self.mostTouched { forgetTouched(upTo: last) }
+        touched[object] = version
+    }
+
+    private mutating func forgetTouched(upTo version: UInt64) {
+        touched = touched.filter { $0.value > version }
+        forgotten = max(forgotten, version)
+    }
+
+    /// Returns `true` if the client may not have known a change of the object when it was at a version.
+    func isTouched(_ object: ObjectKey, after base: UInt64) -> Bool { max(touched[object] ?? 0, forgotten) > base }
+
+    /// Records the progress of the client: later changesets have this base or a newer one.
+    mutating func confirm(_ base: UInt64) {
+        memory.advance(client, base: base)
+        touched = touched.filter { $0.value > base }
+    }
+
+    private mutating func note(_ object: ObjectKey) {
+        if unconfirmed[object] == nil { unconfirmed[object] = memory.view.contains(object) }
+    }
+
+    /// Records that the client has all entries so far.
+    mutating func confirmEntries() {
+        unconfirmed = [:]
+        confirmedSchema = sentSchema
+    }
+
+    /// Takes the entries since the last confirmation back: a bootstrap replaces them.
+    mutating func revertEntries() {
+        for (object, wasHeld) in unconfirmed {
+            if wasHeld { memory.view.insert(object) } else { memory.view.remove(object) }
+        }
+        unconfirmed = [:]
+        sentSchema = confirmedSchema
+    }
+
+    /// Returns `true` if the client has discarded its changes of an object, because of an erasure in its stream.
+    mutating func discards(_ object: ObjectKey, _ own: OwnChangeset.Object, _ writer: RealmWriter) -> Bool {
+        guard memory.isBarred(object, writer) else { return false }
+        // Its own later erasure stays, and so does everything behind it.
+        return !(own.isErased && memory.pass(object, writer))
+    }
+
+    // MARK: Changes
+
+    /// Returns the instructions for a change by others.
+    mutating func take(_ change: BridgeCommit.Change, _ place: Place) throws(SluiceError) -> [RealmInstruction] {
+        let object = change.object
+        switch (change.event, change.row) {
+        case (.entered, let row?): return try enter(object, row, place)
+        case (.updated, let row?): return try replace(object, row, change.changed.map { names($0, of: object.type) }, place)
+        default: return memory.view.contains(object) ? leave(object, place) : []
+        }
+    }
+
+    private func names(_ numbers: [UInt32], of type: String) -> Set<String> {
+        guard let type = schema.schema[type] else { return [] }
+        return Set(numbers.compactMap { number in type.index(ofID: number).map { type.properties[$0].name } })
+    }
+
+    /// Returns the instructions for the writer of a change.
+    ///
+    /// The client has its own change. It receives the properties that the gateway wrote in addition, and after a conflict all that the
+    /// changeset wrote.
+    mutating func takeOwn(
+        _ change: BridgeCommit.Change, _ own: OwnChangeset.Object, isConflict: Bool, _ place: Place
+    ) throws(SluiceError) -> [RealmInstruction] {
+        let object = change.object
+        guard let row = change.row, change.event.hasRow else {
+            // An object that the changeset deleted is gone already.
+            if own.isDeleted, change.event == .deleted {
+                memory.view.remove(object)
+                return []
+            }
+            return leave(object, place)
+        }
+        let isNew = change.changed == nil && change.event == .entered
+        guard own.isCreated ? isNew : memory.view.contains(object) else { return try enter(object, row, place) }
+        memory.view.insert(object)
+        var names = isConflict ? own.written : []
+        names.formUnion(amended(change, row, own, isNew: isNew))
+        return names.isEmpty ? [] : try replace(object, row, names, place)
+    }
+
+    /// Returns the properties that have another value than the changeset gave them.
+    private func amended(_ change: BridgeCommit.Change, _ row: Row, _ own: OwnChangeset.Object, isNew: Bool) -> Set<String> {
+        guard let type = schema.schema[change.object.type] else { return [] }
+        let changed = change.changed.map { names($0, of: type.name) }
+        var amended: Set<String> = []
+        for (index, property) in type.properties.enumerated() where index != type.primaryKey {
+            guard let value = row[index] else { continue }
+            if let wanted = own.values[property.name] {
+                if wanted != value { amended.insert(property.name) }
+            } else if !own.written.contains(property.name) {
+                // A new object has empty values otherwise.
+                let isChanged = isNew ? value != property.emptyValue && !value.isNull : changed?.contains(property.name) ?? true
+                if isChanged { amended.insert(property.name) }
+            }
+        }
+        return amended
+    }
+}

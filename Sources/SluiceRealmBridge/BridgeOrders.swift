@@ -1,0 +1,79 @@
+import DequeModule
+import SluiceCore
+import SluiceRealm
+import Synchronization
+
+/// The orders of a connection to its views, in their order. The connection gives them without waiting.
+final class BridgeOrders: Sendable {
+    enum Order: Sendable {
+        /// A message for the session.
+        case message([UInt8])
+        /// The next upload of the connection.
+        case upload
+        case build(BridgeStream.Request)
+        case subscribe(BridgeStream.Subscription)
+        case mark
+        case reconsider(user: String?)
+    }
+
+    private struct State {
+        var orders: Deque<Order> = []
+        var superseded: Set<UInt64> = []
+        var wanted: UInt64 = 0
+        var isClosed = false
+    }
+
+    private let state = Mutex(State())
+    /// Yields once orders wait; ends at the close.
+    let wakes: AsyncStream<Void>
+    private let waker: AsyncStream<Void>.Continuation
+
+    init() { (wakes, waker) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
+
+    var isClosed: Bool { state.withLock { $0.isClosed } }
+    /// The number of the newest view that the connection wants.
+    var wanted: UInt64 { state.withLock { $0.wanted } }
+    /// The query versions that the connection gave up since its last request.
+    var superseded: Set<UInt64> { state.withLock { $0.superseded } }
+
+    /// Adds a request. It replaces one that waits, unless an upload waits for that one's view.
+    func build(_ view: RealmViewRequest) {
+        state.withLock { state in
+            state.wanted += 1
+            state.superseded = []
+            if case .build? = state.orders.last { state.orders.removeLast() }
+            state.orders.append(.build(BridgeStream.Request(number: state.wanted, view: view)))
+        }
+        waker.yield()
+    }
+
+    func supersede(_ queryVersion: UInt64) { state.withLock { _ = $0.superseded.insert(queryVersion) } }
+
+    /// Adds an order. Equal ones are joined. The connection bounds the bytes of the uploads that wait.
+    func put(_ order: Order) {
+        state.withLock { state in
+            guard !state.isClosed else { return }
+            switch order {
+            case .mark: state.orders.removeAll { if case .mark = $0 { true } else { false } }
+            case .reconsider(let user):
+                // An order for all users includes each.
+                state.orders.removeAll { if case .reconsider(let other) = $0 { user == nil || other == user } else { false } }
+            case .message, .upload, .build, .subscribe: break
+            }
+            state.orders.append(order)
+        }
+        waker.yield()
+    }
+
+    func take() -> Order? { state.withLock { $0.isClosed ? nil : $0.orders.popFirst() } }
+
+    /// - Returns: `false` if the orders were closed before.
+    func close() -> Bool {
+        let isFirst = state.withLock { state in
+            defer { (state.isClosed, state.orders) = (true, []) }
+            return !state.isClosed
+        }
+        waker.finish()
+        return isFirst
+    }
+}

@@ -1,0 +1,167 @@
+import SluiceCore
+import SluiceRealm
+import SluiceWire
+
+/// The durable state of a file's views: the identity of its replica in the pipeline, and the content of the client at one position.
+///
+/// It may be older than the file's stream. The changes after its position are then delivered again.
+struct BridgeReplica: Hashable {
+    /// The replica's identity in `ClientRegistry`.
+    var client: UInt64
+    var secret: [UInt8]
+    /// The encoded view record of the last bootstrap; empty before the first.
+    var held: [UInt8] = []
+    /// The position of the content, and its anchor.
+    var lsn = LSN.zero
+    var witness: [UInt8] = []
+    /// The version of the file's stream at the position.
+    var version: UInt64 = 0
+    /// The latest time of a client's write up to the position.
+    var writeTime = HybridTime.zero
+    /// The hash of the schema that the client received.
+    var schema: UInt64 = 0
+    /// The subscriptions of the last complete view.
+    var query = RealmQuerySet(version: 0, queries: [:])
+    /// The objects that the client holds; nil if they are too many.
+    var objects: Set<ObjectKey>? = []
+    /// Erasures that the client has not confirmed.
+    var barriers: [ObjectKey: [RealmFileMemory.Barrier]] = [:]
+    /// The stream's version of each compensating write that the pipeline still repeats, by its number.
+    var compensations: [UInt64: UInt64] = [:]
+
+    /// The number of objects that are stored. Beyond: the client is reset if the change log no longer reaches back to the position.
+    static let mostObjects = 100_000
+    private static let form: UInt64 = 1
+
+    init(client: UInt64, secret: [UInt8]) { (self.client, self.secret) = (client, secret) }
+
+    // MARK: Encoding
+
+    /// The encoded state. Objects and barriers are in no defined order.
+    var bytes: [UInt8] {
+        var writer = ByteWriter(capacity: 1_024)
+        writer.ifNotZero(1, varint: Self.form)
+        writer.ifNotZero(2, fixed64: client)
+        writer.field(3, bytes: secret)
+        writer.field(4, bytes: held)
+        writer.ifNotZero(5, fixed64: lsn.rawValue)
+        writer.field(6, bytes: witness)
+        writer.ifNotZero(7, varint: version)
+        writer.ifNotZero(8, fixed64: writeTime.rawValue)
+        writer.ifNotZero(9, fixed64: schema)
+        writer.ifNotZero(10, varint: query.version)
+        for (type, text) in query.queries {
+            let content = writer.open(11)
+            writer.ifNotEmpty(1, string: type)
+            writer.ifNotEmpty(2, string: text)
+            writer.close(content)
+        }
+        if let objects, objects.count <= Self.mostObjects {
+            writer.ifNotZero(12, varint: 1)
+            for (type, objects) in Dictionary(grouping: objects, by: \.type) { write(type, objects.map(\.key), to: &writer) }
+        }
+        for (object, list) in barriers { for barrier in list { write(object, barrier, to: &writer) } }
+        for (number, version) in compensations {
+            let content = writer.open(15)
+            writer.ifNotZero(1, varint: number)
+            writer.ifNotZero(2, varint: version)
+            writer.close(content)
+        }
+        return writer.take()
+    }
+
+    private func write(_ type: String, _ keys: [Value], to writer: inout ByteWriter) {
+        let content = writer.open(13)
+        writer.ifNotEmpty(1, string: type)
+        for key in keys { ValueCodec.nested(2, key, into: &writer) }
+        writer.close(content)
+    }
+
+    private func write(_ object: ObjectKey, _ barrier: RealmFileMemory.Barrier, to writer: inout ByteWriter) {
+        let content = writer.open(14)
+        writer.ifNotEmpty(1, string: object.type)
+        ValueCodec.nested(2, object.key, into: &writer)
+        writer.ifNotZero(3, varint: barrier.version)
+        writer.ifNotZero(4, varint: barrier.stamp.time)
+        writer.ifNotZero(5, varint: barrier.stamp.file)
+        writer.close(content)
+    }
+
+    // MARK: Decoding
+
+    /// Decodes a stored state; nil if it is empty or of another form.
+    init?(_ bytes: [UInt8]) {
+        guard !bytes.isEmpty else { return nil }
+        self.init(client: 0, secret: [])
+        objects = nil
+        var form: UInt64 = 0
+        do throws(SluiceError) {
+            try bytes.withUnsafeBufferPointer { buffer throws(SluiceError) in
+                var reader = WireReader(UnsafeRawBufferPointer(buffer))
+                while !reader.isAtEnd {
+                    let tag = try reader.tag()
+                    if tag.field == 1 { form = try reader.varint() } else { try read(tag, &reader) }
+                }
+            }
+        } catch {
+            return nil
+        }
+        guard form == Self.form, client > 0 else { return nil }
+    }
+
+    private mutating func read(_ tag: WireReader.Tag, _ reader: inout WireReader) throws(SluiceError) {
+        switch (tag.field, tag.type) {
+        case (2, .fixed64): client = try reader.fixed64()
+        case (3, .lengthDelimited): secret = Array(reader.slice(try reader.content()))
+        case (4, .lengthDelimited): held = Array(reader.slice(try reader.content()))
+        case (5, .fixed64): lsn = LSN(rawValue: try reader.fixed64())
+        case (6, .lengthDelimited): witness = Array(reader.slice(try reader.content()))
+        case (7, .varint): version = try reader.varint()
+        case (8, .fixed64): writeTime = HybridTime(rawValue: try reader.fixed64())
+        case (9, .fixed64): schema = try reader.fixed64()
+        case (10, .varint): query.version = try reader.varint()
+        case (11, .lengthDelimited):
+            let part = try Part(reader.nested(try reader.content()))
+            query.queries[part.name] = part.text
+        case (12, .varint): if try reader.varint() == 1 { objects = objects ?? [] }
+        case (13, .lengthDelimited):
+            let part = try Part(reader.nested(try reader.content()))
+            for key in part.keys { objects?.insert(ObjectKey(type: part.name, key: key)) }
+        case (14, .lengthDelimited):
+            let part = try Part(reader.nested(try reader.content()))
+            guard let key = part.keys.first else { return }
+            let stamp = RealmStamp(part.numbers[4] ?? 0, part.numbers[5] ?? 0)
+            let barrier = RealmFileMemory.Barrier(version: part.numbers[3] ?? 0, stamp: stamp)
+            barriers[ObjectKey(type: part.name, key: key), default: []].append(barrier)
+        case (15, .lengthDelimited):
+            let part = try Part(reader.nested(try reader.content()))
+            compensations[part.numbers[1] ?? 0] = part.numbers[2] ?? 0
+        default: try reader.skip(tag.type)
+        }
+    }
+
+    /// The fields of a nested message.
+    private struct Part {
+        var name = ""
+        /// Field 2 as a text, and as keys.
+        var text = ""
+        var keys: [Value] = []
+        var numbers: [UInt32: UInt64] = [:]
+
+        init(_ reader: WireReader) throws(SluiceError) {
+            var reader = reader
+            while !reader.isAtEnd {
+                let tag = try reader.tag()
+                switch (tag.field, tag.type) {
+                case (1, .lengthDelimited): name = try reader.string()
+                case (2, .lengthDelimited):
+                    let content = reader.slice(try reader.content())
+                    text = String(decoding: content, as: UTF8.self)
+                    if let key = try? ValueCodec.decode(content) { keys.append(key) }
+                case (_, .varint): numbers[tag.field] = try reader.varint()
+                default: try reader.skip(tag.type)
+                }
+            }
+        }
+    }
+}

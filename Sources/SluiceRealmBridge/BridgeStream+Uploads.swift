@@ -1,0 +1,207 @@
+import SluiceCore
+import SluicePorts
+import SluiceRealm
+import SluiceWire
+
+// The file's own changesets and compensating writes.
+extension BridgeStream {
+    // MARK: Changesets
+
+    /// Registers a changeset before it is sent.
+    /// - Parameters:
+    ///   - progress: The progress of the upload if the changeset is its last one, otherwise the changeset's number.
+    ///   - operations: The operations up to the changeset; nil for the last one.
+    /// - Returns: The changeset for the pipeline, with a time later than all that its writer had seen.
+    mutating func upload(
+        _ entry: RealmUploadEntry, _ changes: [ObjectChange], progress: UInt64, operations: [OutgoingOperation]?
+    ) -> Changeset {
+        let seen = max(steps.time(at: entry.serverVersion), uploadTime)
+        let next = HybridTime(rawValue: seen.rawValue == .max ? .max : seen.rawValue + 1)
+        uploadTime = max(RealmTime.hybrid(entry.timestamp), next)
+        own[entry.clientVersion] = OwnChangeset(
+            writer(of: entry), progress: progress, operations: operations, changes: changes)
+        return Changeset(
+            number: entry.clientVersion, time: uploadTime, base: steps.base(of: entry.serverVersion), changes: changes)
+    }
+
+    /// Returns the instructions that the client has not discarded: those of objects without a later erasure in the stream.
+    mutating func permitted(_ instructions: [RealmInstruction], of entry: RealmUploadEntry) -> [RealmInstruction] {
+        let writer = writer(of: entry)
+        return instructions.filter { instruction in
+            guard let object = instruction.object, content.memory.isBarred(object, writer) else { return true }
+            guard case .eraseObject = instruction else { return false }
+            // The client's own later erasure beats the one that it receives.
+            return content.memory.pass(object, writer)
+        }
+    }
+
+    private func writer(of entry: RealmUploadEntry) -> RealmWriter {
+        RealmWriter(stamp: RealmStamp(entry.timestamp, content.file), base: entry.serverVersion, version: 0)
+    }
+
+    /// Records an upload without changesets for the pipeline: entries from here on follow its progress.
+    /// - Returns: The version of the stream before them.
+    mutating func progress(to client: UInt64) -> UInt64 {
+        content.client = max(content.client, client)
+        return content.last
+    }
+
+    /// Removes and returns the version of the stream before a changeset took effect; nil if that is not known yet.
+    mutating func takeBoundary(of number: UInt64) -> UInt64? {
+        guard let version = boundaries[number] else { return nil }
+        boundaries = boundaries.filter { $0.key > number }
+        return version
+    }
+
+    /// Records the progress of the client.
+    /// - Returns: The number up to which its compensating writes are confirmed; 0 for none.
+    mutating func confirm(_ version: UInt64) -> UInt64 {
+        content.confirm(version)
+        steps.confirm(version)
+        let numbers = replica.compensations.filter { $0.value <= version }.map(\.key)
+        for number in numbers { replica.compensations[number] = nil }
+        return numbers.max() ?? 0
+    }
+
+    mutating func acknowledge(_ number: UInt64, _ lsn: LSN) {
+        for key in own.keys where key <= number && own[key]?.acknowledged == nil { own[key]?.acknowledged = lsn }
+        // The stream may have passed the position already.
+        guard lsn <= replica.lsn else { return }
+        for key in own.keys.sorted() where key <= number { if let changeset = pass(upTo: key) { settle(changeset) } }
+    }
+
+    /// Records that the changesets up to a number took effect before the next entry.
+    /// - Returns: The changeset of that number; nil if it is unknown or was passed before.
+    mutating func pass(upTo number: UInt64) -> OwnChangeset? {
+        var found: OwnChangeset?
+        for key in own.keys.sorted() where key <= number {
+            guard let changeset = own.removeValue(forKey: key) else { continue }
+            boundaries[key] = content.last
+            content.client = max(content.client, changeset.progress)
+            if let operations = changeset.operations {
+                passed.append(
+                    .integrated(RealmIntegratedUpload(clientVersion: key, serverVersion: content.last, operations: operations)))
+            }
+            if key == number { found = changeset } else { settle(changeset) }
+        }
+        return found
+    }
+
+    /// Records the objects that the client has made or erased, unless an echo has done so. Finds those of which the client may have another
+    /// state than the server.
+    mutating func settle(_ changeset: OwnChangeset) {
+        for (object, own) in changeset.objects where isBehind || !own.isEchoed {
+            // The client has the server's object: it has discarded its change.
+            if content.discards(object, own, changeset.writer) { continue }
+            if own.isDeleted {
+                content.memory.view.remove(object)
+            } else if own.isCreated {
+                content.memory.view.insert(object)
+            }
+            // The bootstrap that follows has the row of an echo.
+            guard !own.isEchoed else { continue }
+            if own.isDeleted || own.isCreated {
+                // An object that the client erased may have a new life. One that it created may have other values already.
+                repairs[object] = .some(nil)
+            } else if isBehind || content.isTouched(object, after: changeset.writer.base), !own.written.isEmpty {
+                guard let known = repairs[object] else {
+                    repairs[object] = own.written
+                    continue
+                }
+                repairs[object] = known.map { $0.union(own.written) }
+            }
+        }
+    }
+
+    // MARK: Compensating writes
+
+    mutating func compensate(_ number: UInt64, _ writes: [RejectedWriteReport]) {
+        guard let changeset = writes.first?.changeset, replica.compensations[number] == nil else { return }
+        // The stored stream has it already.
+        if let version = reported[changeset] {
+            replica.compensations[number] = version
+            return
+        }
+        compensations.append(Compensation(number: number, changeset: changeset, writes: writes))
+    }
+
+    /// The compensating writes whose changeset the stream has passed.
+    private var ready: [Compensation] { compensations.filter { own[$0.changeset] == nil } }
+
+    /// The objects whose current rows `repair` needs; empty for none.
+    var unresolved: Set<ObjectKey> {
+        guard !isBehind, !isBuilding, fallback == nil else { return [] }
+        return Set(repairs.keys).union(ready.flatMap { $0.writes.map(\.object) })
+    }
+
+    /// Puts objects right at the client.
+    /// - Parameter rows: The rows of those in the view.
+    mutating func repair(_ rows: [ObjectKey: Row]) throws(SluiceError) -> [RealmViewEvent] {
+        var entries: [OutgoingEntry] = []
+        let compensated = ready
+        let undone = Set(compensated.flatMap { $0.writes.map(\.object) })
+        let objects = repairs.filter { !undone.contains($0.key) }
+        repairs = [:]
+        repaired.formUnion(undone)
+        repaired.formUnion(objects.keys)
+        compensations.removeAll { own[$0.changeset] == nil }
+        if !objects.isEmpty {
+            let place = nextPlace
+            var instructions: [RealmInstruction] = []
+            for (object, names) in objects { instructions += try repair(object, rows[object], names, place) }
+            if !instructions.isEmpty { entries.append(try append(instructions, place)) }
+        }
+        for compensation in compensated { entries.append(try undo(compensation, rows)) }
+        return (entries.isEmpty ? [] : [.changes(entries)]) + advanced(to: replica.lsn)
+    }
+
+    private var nextPlace: BridgeContent.Place {
+        BridgeContent.Place(version: max(content.last + 1, replica.lsn.rawValue), time: now)
+    }
+
+    private mutating func append(
+        _ instructions: [RealmInstruction], _ place: BridgeContent.Place, _ compensation: RealmCompensation? = nil
+    ) throws(SluiceError) -> OutgoingEntry {
+        let entry = try entry(instructions, place, compensation)
+        content.last = place.version
+        steps.add(place.version, replica.lsn, time: .zero)
+        return entry
+    }
+
+    private mutating func repair(
+        _ object: ObjectKey, _ row: Row?, _ names: Set<String>?, _ place: BridgeContent.Place
+    ) throws(SluiceError) -> [RealmInstruction] {
+        guard schema.schema[object.type]?.kind == .topLevel else { return [] }
+        guard let row else { return content.memory.view.contains(object) || names == nil ? content.leave(object, place) : [] }
+        guard let names else { return try content.enter(object, row, place) }
+        return try content.replace(object, row, names, place)
+    }
+
+    private mutating func undo(_ compensation: Compensation, _ rows: [ObjectKey: Row]) throws(SluiceError) -> OutgoingEntry {
+        let place = nextPlace
+        var (instructions, rejected) = ([RealmInstruction](), [RealmRejectedUpdate]())
+        var done: Set<ObjectKey> = []
+        for write in compensation.writes {
+            rejected.append(RealmRejectedUpdate(write))
+            guard done.insert(write.object).inserted else { continue }
+            instructions += try repair(write.object, rows[write.object], nil, place)
+        }
+        replica.compensations[compensation.number] = place.version
+        let notice = RealmCompensation(serverVersion: place.version, clientVersion: compensation.changeset, rejected: rejected)
+        return try append(instructions, place, notice)
+    }
+}
+
+extension RealmInstruction {
+    /// The object that the instruction changes; nil for a declaration.
+    var object: ObjectKey? {
+        switch self {
+        case .addTable, .eraseTable, .addColumn, .eraseColumn: nil
+        case .createObject(let object), .eraseObject(let object): object
+        case .update(let path, _, _), .addInteger(let path, _), .arrayUpdate(let path, _, _, _), .arrayInsert(let path, _, _, _),
+            .arrayMove(let path, _, _, _), .arrayErase(let path, _, _), .clear(let path, _), .setInsert(let path, _),
+            .setErase(let path, _):
+            path.object
+        }
+    }
+}

@@ -1,0 +1,281 @@
+import SluiceCore
+import SluicePorts
+import SluiceRealm
+import SluiceWire
+
+/// The translation of a file's session into the events of its views, as pure code.
+///
+/// ```
+///              end of a view that the client takes
+///   behind ─────────────────────────────────────────▶ in step
+///      ▲                                                 │
+///      └─────────────────────────────────────────────────┘
+///              end of a view that the client does not take
+/// ```
+///
+/// While the stream is behind, the session sends another view than the client has. Its commits are dropped: a bootstrap follows.
+struct BridgeStream {
+    /// A subscription set of the hidden session.
+    struct Subscription {
+        var query: RealmQuerySet
+        /// The request of the connection; nil if the bridge itself subscribes.
+        var request: Request?
+        /// `true` if the session was told to forget the client's rows.
+        var forgets: Bool
+        var isComplete = false
+    }
+
+    /// A view that the connection asked for.
+    struct Request {
+        /// The number of the request.
+        var number: UInt64
+        var view: RealmViewRequest
+    }
+
+    /// The state before a view that the client may not take.
+    struct Fallback {
+        var content: BridgeContent
+        var replica: BridgeReplica
+        var queryVersion: UInt64
+    }
+
+    /// Compensating writes that wait for their entry.
+    struct Compensation {
+        var number: UInt64
+        var changeset: UInt64
+        var writes: [RejectedWriteReport]
+    }
+
+    /// The bytes of one entry of a bootstrap. A client commits an entry at once, and stores at most 16 MB of it.
+    static let entryBytes = 12 << 20
+
+    var content: BridgeContent
+    var steps: BridgeSteps
+    var replica: BridgeReplica
+    private var codec: SchemaCodec
+    let environment: any Environment
+    var isBehind = true
+    /// `true` if the session's view record names rows that the client does not have.
+    var isRecordStale = false
+    var subscriptions: [UInt64: Subscription] = [:]
+    /// The version of the last hidden set.
+    private(set) var newest: UInt64 = 0
+    var collection: BridgeCollection?
+    /// The content before the last view that was yielded. It returns if the client does not take the view.
+    var fallback: Fallback?
+    var own: [UInt64: OwnChangeset] = [:]
+    /// The version of the stream before each changeset of the file took effect in it.
+    var boundaries: [UInt64: UInt64] = [:]
+    /// The objects that the client must receive again, with the properties; nil for the whole object.
+    /// The events of changesets that the stream has just passed.
+    var passed: [RealmViewEvent] = []
+    var repairs: [ObjectKey: Set<String>?] = [:]
+    var compensations: [Compensation] = []
+    /// The changesets whose compensating writes are in the stored stream.
+    let reported: [UInt64: UInt64]
+    /// The objects that were put right since the last confirmation.
+    var repaired: Set<ObjectKey> = []
+    /// `true` if the session's view record has changed with an entry since the last confirmation.
+    var hasRefreshed = false
+    /// The number of the last request of the connection that was answered.
+    var finished: UInt64 = 0
+    /// The time of the last changeset of the file.
+    var uploadTime: HybridTime
+    /// The number of the last request of the connection.
+    var wanted: UInt64 = 0
+    /// `true` while the connection waits for a view. It drops the entries that come meanwhile, because the view covers them.
+    var isBuilding: Bool { wanted > finished }
+    /// The set that the bridge must subscribe to; nil for none.
+    var needed: Subscription?
+
+    init(_ stored: StoredRealmClient, _ replica: BridgeReplica, _ schema: AppSchema, _ environment: any Environment) throws(SluiceError) {
+        self.replica = replica
+        self.environment = environment
+        codec = SchemaCodec(schema.schema)
+        uploadTime = .zero
+        steps = BridgeSteps(newest: replica.writeTime)
+        let version = max(ClientStream(stored).lastVersion, replica.version)
+        content = try BridgeContent(stored.record.file.ident, schema, sentSchema: replica.schema, forgotten: version)
+        content.last = version
+        content.isExact = replica.objects != nil
+        content.memory.view = replica.objects ?? []
+        for (object, barriers) in replica.barriers {
+            for barrier in barriers { content.memory.setBarrier(object, barrier.version, barrier.stamp) }
+        }
+        var reported: [UInt64: UInt64] = [:]
+        for compensation in stored.record.compensations + stored.entries.compactMap(\.compensation) {
+            reported[compensation.clientVersion] = compensation.serverVersion
+        }
+        self.reported = reported
+        for entry in stored.entries { try content.restore(entry, isNew: entry.serverVersion > replica.version) }
+        // A position older than the stream does not describe the client: only the log can bring it up to date.
+        if ClientStream(stored).lastVersion > replica.version { isOlder = true }
+    }
+
+    /// `true` if the content came from an older state, and the client may not have the entry that makes up for the difference.
+    var isUncertain = false
+    /// `true` if the content may lack changes that the stream had.
+    var isOlder = false
+
+    var schema: AppSchema { content.schema }
+    /// The objects that the client holds, as far as they are known.
+    var held: Set<ObjectKey> { content.memory.view }
+
+    // MARK: State
+
+    /// Returns the durable state at the end of the stream.
+    var state: BridgeReplica {
+        var state = replica
+        state.version = content.last
+        state.writeTime = steps.newest
+        state.schema = content.sentSchema
+        state.objects = content.isExact && !isOlder ? content.memory.view : nil
+        state.barriers = content.memory.barriers
+        return state
+    }
+
+    /// `true` if the state can be stored: nothing is under way that a later session could not find in the log.
+    var isStorable: Bool { fallback == nil && !isBehind && own.isEmpty && repairs.isEmpty && !isUncertain }
+
+    /// Records the answer to Hello.
+    /// - Parameter progress: The stored version of the client up to which its changesets took effect.
+    mutating func take(_ welcome: PBWelcome, progress: UInt64) {
+        (replica.client, replica.secret) = (welcome.client, Array(welcome.secret))
+        content.client = max(welcome.changeset, progress)
+        uploadTime = HybridTime(rawValue: welcome.changesetTime)
+    }
+
+    mutating func adopt(_ schema: AppSchema) throws(SluiceError) {
+        guard schema.version != content.schema.version else { return }
+        try content.adopt(schema)
+        codec = SchemaCodec(schema.schema)
+    }
+
+    // MARK: Subscriptions
+
+    /// Records a subscription set before it is sent.
+    /// - Returns: The version of the hidden set.
+    mutating func subscribe(_ subscription: Subscription) -> UInt64 {
+        newest += 1
+        subscriptions[newest] = subscription
+        // Sets before the last complete one get no answer any more.
+        subscriptions = subscriptions.filter { $0.key + 64 > newest || $0.value.isComplete }
+        needed = nil
+        return newest
+    }
+
+    /// `true` if the next set must make the session forget the client's rows.
+    var mustForget: Bool { isRecordStale || isOlder }
+
+    // MARK: Messages
+
+    /// Decodes and handles a message.
+    mutating func handle(_ bytes: [UInt8]) throws(SluiceError) -> [RealmViewEvent] {
+        switch try BridgeMessage.decode(bytes, codec) {
+        case .bootstrapBegin(let version): collection = BridgeCollection(version: version)
+        case .rows(let rows): if let rows { collection?.add(rows, of: codec[rows.type].type) }
+        case .bootstrapEnd(let end): return try self.end(end)
+        case .commits(let commits, let lsn, let witness, let more): return try take(commits, lsn, witness, more: more)
+        case .uploadAck(let number, let lsn):
+            acknowledge(number, lsn)
+            return takePassed()
+        case .compensation(let number, let writes): compensate(number, writes)
+        case .queryError(let version, let error): return try refuse(version, error)
+        case .error(let error): throw error
+        case .welcome, .other: break
+        }
+        return []
+    }
+
+    /// Removes and returns the events of the changesets that were passed. They precede the entries after them.
+    mutating func takePassed() -> [RealmViewEvent] {
+        defer { passed = [] }
+        return passed
+    }
+
+    var now: Int64 { environment.wallMilliseconds() }
+
+    // MARK: Commits
+
+    private mutating func take(
+        _ commits: [BridgeCommit], _ lsn: LSN, _ witness: [UInt8], more: Bool
+    ) throws(SluiceError) -> [RealmViewEvent] {
+        var (events, entries) = ([RealmViewEvent](), [OutgoingEntry]())
+        for commit in commits where commit.lsn > replica.lsn {
+            var changeset = commit.changeset > 0 ? pass(upTo: commit.changeset) : nil
+            if !passed.isEmpty {
+                events += Self.events(entries) + takePassed()
+                entries = []
+            }
+            // One commit is one entry. Only a commit over several messages needs more, with versions behind its own.
+            let place = BridgeContent.Place(version: max(commit.lsn.rawValue, content.last + 1), time: commit.time / 1_000)
+            var instructions = isBehind ? [] : content.declarations()
+            for change in commit.changes {
+                if !isBehind { instructions += try take(change, changeset, place) }
+                changeset?.objects[change.object]?.isEchoed = true
+            }
+            if let changeset { settle(changeset) }
+            if !instructions.isEmpty {
+                entries.append(try entry(instructions, place))
+                content.last = place.version
+            }
+            steps.add(max(content.last, commit.lsn.rawValue), commit.lsn, time: commit.writeTime)
+        }
+        events += Self.events(entries)
+        return more ? events : events + advance(to: lsn, witness)
+    }
+
+    func entry(
+        _ instructions: [RealmInstruction], _ place: BridgeContent.Place, _ compensation: RealmCompensation? = nil
+    ) throws(SluiceError) -> OutgoingEntry {
+        try BridgeContent.entry(
+            instructions, version: place.version, client: content.client, milliseconds: place.time, now: now, compensation: compensation)
+    }
+
+    private mutating func take(
+        _ change: BridgeCommit.Change, _ changeset: OwnChangeset?, _ place: BridgeContent.Place
+    ) throws(SluiceError) -> [RealmInstruction] {
+        guard let changeset, let own = changeset.objects[change.object] else { return try content.take(change, place) }
+        // An erasure that the client received meanwhile has voided its own change.
+        if content.discards(change.object, own, changeset.writer) { return try content.take(change, place) }
+        let isConflict = content.isTouched(change.object, after: changeset.writer.base)
+        return try content.takeOwn(change, own, isConflict: isConflict, place)
+    }
+
+    /// Cuts entries into events of bounded size.
+    private static func events(_ entries: [OutgoingEntry]) -> [RealmViewEvent] {
+        var events: [RealmViewEvent] = []
+        var (batch, bytes) = ([OutgoingEntry](), 0)
+        for entry in entries {
+            if !batch.isEmpty, bytes + entry.entry.cost > Limits.stagedBytes {
+                events.append(.changes(batch))
+                (batch, bytes) = ([], 0)
+            }
+            batch.append(entry)
+            bytes += entry.entry.cost
+        }
+        return batch.isEmpty ? events : events + [.changes(batch)]
+    }
+
+    private mutating func advance(to lsn: LSN, _ witness: [UInt8]) -> [RealmViewEvent] {
+        if lsn > replica.lsn { (replica.lsn, replica.witness) = (lsn, witness) }
+        for number in own.keys.sorted() {
+            guard let acknowledged = own[number]?.acknowledged, acknowledged <= lsn else { break }
+            if let changeset = pass(upTo: number) { settle(changeset) }
+        }
+        let before = takePassed()
+        guard !isBehind, lsn.rawValue >= content.last else { return before }
+        // The entries that put objects right have this version or the next, so that a mark waits for them.
+        guard unresolved.isEmpty else { return before }
+        return before + advanced(to: lsn)
+    }
+
+    /// Yields a position that has no entry of its own.
+    mutating func advanced(to lsn: LSN) -> [RealmViewEvent] {
+        if lsn.rawValue > content.last {
+            content.last = lsn.rawValue
+            steps.add(content.last, lsn, time: .zero)
+        }
+        return [.advanced(content.last)]
+    }
+}

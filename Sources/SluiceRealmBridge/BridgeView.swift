@@ -1,0 +1,343 @@
+import DequeModule
+import FoundationEssentials
+import Logging
+import SluiceCore
+import SluicePipeline
+import SluicePorts
+import SluiceRealm
+import SluiceWire
+import SwiftProtobuf
+import Synchronization
+
+/// The views of one client file: a session of the pipeline in this process, and the translation of its messages.
+///
+/// One task handles the connection's orders, and the connection's consumer the session's messages. Both run on this actor.
+actor BridgeView: RealmClientView {
+    /// The entries after which the state is stored again.
+    private static let entriesBetweenStates = 1_000
+    /// The time for which a message of the session is awaited at once, milliseconds.
+    private static let wait = 60_000
+
+    nonisolated let newest: UInt64
+    nonisolated let client: RealmViewClient
+    nonisolated let channel: BridgeChannel
+    nonisolated let orders = BridgeOrders()
+    let services: SessionServices
+    let session: Session
+    let logger: Logger
+    /// The classes of the session's Hello.
+    let classes: Set<String>
+    var stream: BridgeStream
+    /// The version of the client at the opening, which the connection reads without waiting.
+    private nonisolated let openedAt = Atomic<UInt64>(0)
+    private let keep: @Sendable ([UInt8]) async throws -> Void
+    private nonisolated let onClose: @Sendable (BridgeView) -> Void
+    private var events: Deque<RealmViewEvent> = []
+    /// `true` while the connection may not have stored the last event.
+    private var isUnconfirmed = false
+    private var entriesSinceState = 0
+    /// A request that waits until the session has resumed: the resumption tells what the client holds.
+    private var held: BridgeStream.Request?
+    private var isResuming = false
+    private var worker: Task<Void, Never>?
+    private var marks: UInt64 = 0
+    /// Counts up to the last changeset that the stream has passed.
+    let passed: AsyncEvent
+    /// The messages of uploads whose turn in the orders has not come.
+    var uploads: Deque<[[UInt8]]> = []
+    /// Counts the uploads that were added.
+    let handed: AsyncEvent
+    var handedUploads: UInt64 = 0
+    private var sentUploads: UInt64 = 0
+
+    /// - Parameters:
+    ///   - services: Those of the gateway.
+    ///   - newest: The end of the log.
+    init(
+        _ client: RealmViewClient, services: SessionServices, logger: Logger, newest: UInt64,
+        keep: @escaping @Sendable ([UInt8]) async throws -> Void, onClose: @escaping @Sendable (BridgeView) -> Void
+    ) throws(SluiceError) {
+        let schema = services.authority.current()
+        let record = client.stored.record
+        let replica = BridgeReplica(record.replica)
+        guard replica != nil || record.view == nil else {
+            throw SluiceError(
+                .badClientFile, "The state of client file \(record.file.ident) cannot be read.", fix: "The client replaces its file.")
+        }
+        let users = BridgeAuthenticator(user: client.user, users: services.authenticator, environment: services.environment)
+        channel = BridgeChannel(environment: services.environment)
+        self.services = services.local(users)
+        session = Session(services: self.services, channel: channel, numbering: .increasing)
+        stream = try BridgeStream(client.stored, replica ?? BridgeReplica(client: 0, secret: []), schema, services.environment)
+        classes = Set(schema.schema.types.map(\.name))
+        (passed, handed) = (AsyncEvent(environment: services.environment), AsyncEvent(environment: services.environment))
+        // The client may know versions a few bytes beyond the end of an idle log.
+        self.newest = max(newest, stream.content.last)
+        (self.client, self.logger, self.keep, self.onClose) = (client, logger, keep, onClose)
+    }
+
+    nonisolated var clientVersion: UInt64 { openedAt.load(ordering: .acquiring) }
+
+    // MARK: Opening
+
+    /// Begins the session.
+    func start() async throws {
+        // Unstructured because: orders outlive the calls that give them; the task ends at the close, which follows every opening.
+        worker = Task { await self.work() }
+        let (record, replica) = (client.stored.record, stream.replica)
+        let canResume = record.view != nil && record.building == nil && record.view?.queryVersion == replica.query.version
+        orders.put(.message(try WireProtocol.encode(PBClientMessage(.hello(try hello(replica, canResume: canResume))))))
+        let welcome = try await welcome()
+        stream.take(welcome, progress: record.upload.clientVersion)
+        openedAt.store(stream.content.client, ordering: .releasing)
+        // The stored state may be newer than the last entry. Uploads wait for versions that were yielded.
+        if stream.content.last > 0 { events.append(.advanced(stream.content.last)) }
+        if replica.client == 0 {
+            // Changesets are counted by this identity, so it must be durable before the first one.
+            try await keep(stream.state.bytes)
+        }
+        guard canResume else { return }
+        isResuming = true
+        orders.put(.subscribe(BridgeStream.Subscription(query: replica.query, request: nil, forgets: false)))
+    }
+
+    private func hello(_ replica: BridgeReplica, canResume: Bool) throws(SluiceError) -> PBHello {
+        var hello = PBHello()
+        hello.protocol = WireProtocol.version
+        hello.accessToken = client.user
+        hello.sdk = "realm"
+        hello.schema = services.authority.current().schema.types.map { type in
+            var schema = PBObjectSchema(type)
+            // A class without properties stands for all of them.
+            (schema.properties, schema.primaryKey) = ([], "")
+            return schema
+        }
+        guard replica.client > 0 else { return hello }
+        hello.client = replica.client
+        hello.secret = Data(replica.secret)
+        hello.oldestBase = stream.steps.base(of: client.stored.record.upload.serverVersion).rawValue
+        guard canResume else { return hello }
+        hello.appliedLsn = replica.lsn.rawValue
+        hello.appliedVersion = 1
+        hello.held = try WireProtocol.decode(from: replica.held)
+        hello.witness = Data(replica.witness)
+        return hello
+    }
+
+    private func welcome() async throws -> PBWelcome {
+        while true {
+            let seen = channel.arrived.count
+            if let message = channel.take() {
+                guard case .welcome(let welcome) = try BridgeMessage.decode(message, SchemaCodec(stream.schema.schema)) else {
+                    throw channel.error ?? SluiceError(.internalError, "The session of a client file did not begin with a welcome.")
+                }
+                return welcome
+            }
+            if channel.isClosed { throw channel.error ?? SluiceError(.shuttingDown, "The session of a client file was closed.") }
+            await channel.arrived.wait(after: seen, milliseconds: Self.wait)
+            try Task.checkCancellation()
+        }
+    }
+
+    func heldObjects() async throws -> [OutgoingOperation.Object] {
+        var objects: [OutgoingOperation.Object] = []
+        for object in stream.held { objects.append(try OutgoingOperation.Object(object)) }
+        return objects
+    }
+
+    // MARK: Orders
+
+    nonisolated func build(_ request: RealmViewRequest) { orders.build(request) }
+
+    nonisolated func expectUpload() { orders.put(.upload) }
+
+    nonisolated func supersede(queryVersion: UInt64) { orders.supersede(queryVersion) }
+
+    func newestVersion() async throws -> UInt64 {
+        let lsn = try await services.snapshots.currentLSN()
+        // The session announces a position at or after this one.
+        orders.put(.mark)
+        return lsn.rawValue
+    }
+
+    nonisolated func close() {
+        guard orders.close() else { return }
+        channel.close(nil)
+        passed.reach(.max)
+        handed.reach(.max)
+        onClose(self)
+        // Unstructured because: the connection does not wait for it; the state has a deadline, and the session ends at once.
+        Task { await self.end() }
+    }
+
+    private func end() async {
+        if stream.isStorable, !isUnconfirmed, !events.contains(where: \.hasEntries) {
+            let (keep, state, environment) = (keep, stream.state.bytes, services.environment)
+            await withTaskGroup(of: Void.self) { group in
+                // It fails if the file has been opened again. The state that is stored is older, and suffices.
+                group.addTask { try? await keep(state) }
+                group.addTask { try? await environment.sleep(nanoseconds: 10_000_000_000) }
+                await group.next()
+                group.cancelAll()
+            }
+        }
+        // The last message may register the session, so the close comes behind it.
+        await worker?.value
+        await session.closed()
+    }
+
+    private func work() async {
+        for await _ in orders.wakes {
+            while let order = orders.take() { await perform(order) }
+        }
+    }
+
+    private func perform(_ order: BridgeOrders.Order) async {
+        // Each message may have an answer, so the views must take the earlier ones first.
+        await channel.drained(below: Limits.outboxBytes)
+        switch order {
+        case .message(let bytes): await session.handle(bytes)
+        case .upload: await sendUpload()
+        case .build(let request):
+            guard !(isResuming && stream.isOlder) else {
+                held = request
+                return
+            }
+            let forgets = request.view.isFull || stream.mustForget
+            await subscribe(BridgeStream.Subscription(query: request.view.query, request: request, forgets: forgets))
+        case .subscribe(let subscription):
+            // A newer request of the connection replaces it.
+            guard subscription.request.map({ $0.number == orders.wanted }) ?? true else { return }
+            await subscribe(subscription)
+        case .mark:
+            marks += 1
+            await send(.mark(PBMark.with { $0.id = marks }))
+        case .reconsider(let user): await session.reconsider(user: user)
+        }
+    }
+
+    private func subscribe(_ subscription: BridgeStream.Subscription) async {
+        if subscription.forgets { await session.forgetRows() }
+        let version = stream.subscribe(subscription)
+        let texts = subscription.query.queries.sorted { $0.key < $1.key }.map { RealmQueryBody.Text($0.key, $0.value) }
+        do throws(SluiceError) {
+            // SORT, DISTINCT and LIMIT stand where the grammar of subscriptions has none, so they are found first.
+            for text in texts { _ = try text.query() }
+        } catch {
+            return refuse(version, error)
+        }
+        await send(
+            .subscribe(
+                PBSubscribe.with { set in
+                    set.version = version
+                    set.queries = texts.map { text in PBQuery.with { ($0.type, $0.text) = (text.type, text.text) } }
+                }))
+    }
+
+    private func refuse(_ version: UInt64, _ error: SluiceError) {
+        stream.wanted = orders.wanted
+        do throws(SluiceError) {
+            events += try stream.refuse(version, error)
+            // Wakes the consumer.
+            channel.arrived.fire()
+        } catch {
+            channel.close(error)
+        }
+    }
+
+    /// Sends the next upload, once the view in which its changes were made is live.
+    private func sendUpload() async {
+        sentUploads += 1
+        for (event, value) in [(handed, sentUploads), (channel.answered, stream.newest)] {
+            while event.count < value, !orders.isClosed { await event.wait(until: value, milliseconds: Self.wait) }
+        }
+        guard !orders.isClosed, let messages = uploads.popFirst() else { return }
+        for message in messages { await session.handle(message) }
+    }
+
+    private func send(_ kind: PBClientMessage.OneOf_Kind) async {
+        do throws(SluiceError) {
+            await session.handle(try WireProtocol.encode(PBClientMessage(kind)))
+        } catch {
+            channel.close(error)
+        }
+    }
+
+    // MARK: Events
+
+    func next() async throws -> RealmViewEvent? {
+        isUnconfirmed = false
+        stream.wanted = orders.wanted
+        if events.isEmpty {
+            stream.settleView(superseded: orders.superseded)
+            try await storeState()
+        }
+        while !orders.isClosed {
+            try await repair()
+            if let event = events.popFirst() {
+                isUnconfirmed = event.hasEntries
+                if case .integrated(let changeset) = event { await durable(changeset.clientVersion) }
+                if case .changes(let entries) = event { entriesSinceState += entries.count }
+                return event
+            }
+            let seen = channel.arrived.count
+            guard let message = channel.take() else {
+                if channel.isClosed { break }
+                await channel.arrived.wait(after: seen, milliseconds: Self.wait)
+                try Task.checkCancellation()
+                continue
+            }
+            try handle(message)
+        }
+        if orders.isClosed { return nil }
+        throw channel.error ?? SluiceError(.shuttingDown, "The session of a client file was closed.")
+    }
+
+    /// Waits until a changeset that the stream has passed is durable. Its acknowledgement is on its way.
+    private func durable(_ changeset: UInt64) async {
+        while channel.acknowledged.count < changeset, !Task.isCancelled {
+            await channel.acknowledged.wait(until: changeset, milliseconds: Self.wait)
+        }
+    }
+
+    private func handle(_ message: [UInt8]) throws(SluiceError) {
+        stream.wanted = orders.wanted
+        try stream.adopt(services.authority.current())
+        events += try stream.handle(message)
+        if let last = stream.boundaries.keys.max() { passed.reach(last) }
+        if isResuming, !stream.isBehind { isResuming = false }
+        if let request = held, !isResuming {
+            held = nil
+            if request.number == orders.wanted { orders.put(.build(request)) }
+        }
+        if let needed = stream.needed {
+            stream.needed = nil
+            orders.put(.subscribe(needed))
+        }
+    }
+
+    /// Puts objects right of which the client may have another state than the server.
+    private func repair() async throws {
+        let objects = stream.unresolved
+        guard !objects.isEmpty else { return }
+        let rows = try await session.visibleRows(of: objects)
+        events += try stream.repair(rows)
+    }
+
+    /// Stores the state once the stream has grown far beyond the stored one.
+    private func storeState() async throws {
+        guard entriesSinceState >= Self.entriesBetweenStates, stream.isStorable else { return }
+        entriesSinceState = 0
+        try await keep(stream.state.bytes)
+    }
+}
+
+extension RealmViewEvent {
+    /// `true` if the connection stores a part of the event.
+    fileprivate var hasEntries: Bool {
+        switch self {
+        case .part, .changes: true
+        case .refused, .advanced, .integrated, .permissionsChanged: false
+        }
+    }
+}

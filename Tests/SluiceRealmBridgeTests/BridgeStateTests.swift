@@ -1,0 +1,74 @@
+import SluiceCore
+import SluiceRealm
+import SluiceValues
+import TestSupport
+import Testing
+
+@testable import SluiceRealmBridge
+
+@Suite struct `The state of a Realm file between sessions` {
+    @Test(arguments: seeds(20)) func `is read as it was written`(seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        var state = BridgeReplica(client: random.next() | 1, secret: [1, 2, 3])
+        state.held = [UInt8](repeating: 7, count: random.below(40))
+        state.lsn = LSN(rawValue: random.next())
+        state.witness = random.chance(50) ? [] : [9, 8]
+        (state.version, state.schema) = (random.next() >> 1, random.next())
+        state.writeTime = HybridTime(rawValue: random.next())
+        state.query = RealmQuerySet(version: random.next() >> 1, queries: ["Item": "size > 1", "Ort": "name == 'Zürich'"])
+        let keys: [Value] = [.string("a"), .string(""), .int(-4), .objectId(ObjectIdentifierBytes(high: 3, low: 4)), .null]
+        state.objects = random.chance(20) ? nil : Set(keys.filter { _ in random.chance(60) }.map { ObjectKey(type: "Item", key: $0) })
+        let barrier = RealmFileMemory.Barrier(version: 5, stamp: RealmStamp(random.next() >> 1, 1))
+        for key in keys where random.chance(40) { state.barriers[ObjectKey(type: "Item", key: key)] = [barrier, barrier] }
+        state.compensations = [3: 77, random.next() >> 1: 78]
+        #expect(BridgeReplica(state.bytes) == state, "seed \(seed)")
+    }
+
+    @Test(arguments: [[], [1], [UInt8](repeating: 0xFF, count: 20), [8, 9, 17, 1, 0, 0, 0, 0, 0, 0, 0]] as [[UInt8]])
+    func `is none for bytes of another form`(bytes: [UInt8]) {
+        #expect(BridgeReplica(bytes) == nil)
+    }
+
+    @Test func `leaves out more objects than are stored`() {
+        var state = BridgeReplica(client: 1, secret: [])
+        state.objects = Set((0...BridgeReplica.mostObjects).map { ObjectKey(type: "Item", key: .int(Int64($0))) })
+        #expect(BridgeReplica(state.bytes)?.objects == nil)
+    }
+}
+
+@Suite struct `The versions of a Realm file's stream` {
+    @Test func `have the position and the latest write time up to them`() {
+        var steps = BridgeSteps(newest: HybridTime(milliseconds: 5))
+        #expect(steps.base(of: 90) == LSN(rawValue: 90) && steps.time(at: 90) == HybridTime(milliseconds: 5))
+        steps.add(100, LSN(rawValue: 100), time: HybridTime(milliseconds: 7))
+        steps.add(141, LSN(rawValue: 140), time: .zero)
+        steps.add(200, LSN(rawValue: 200), time: HybridTime(milliseconds: 9))
+        let expected: [(version: UInt64, base: UInt64, time: Int64)] = [
+            (90, 90, 7), (100, 100, 7), (120, 100, 7), (141, 140, 7), (199, 140, 7), (200, 200, 9), (999, 200, 9),
+        ]
+        for row in expected {
+            #expect(steps.base(of: row.version) == LSN(rawValue: row.base))
+            #expect(steps.time(at: row.version) == HybridTime(milliseconds: row.time))
+        }
+        steps.confirm(150)
+        #expect(steps.base(of: 150) == LSN(rawValue: 140) && steps.time(at: 100) == HybridTime(milliseconds: 7))
+        #expect(steps.newest == HybridTime(milliseconds: 9))
+    }
+
+    @Test func `stay within their bound`() {
+        var steps = BridgeSteps()
+        for version in 1...UInt64(BridgeSteps.most) + 10 { steps.add(version, LSN(rawValue: version), time: HybridTime(rawValue: version)) }
+        // The oldest that is kept is the eleventh.
+        #expect(steps.time(at: 3) == HybridTime(rawValue: 11) && steps.base(of: 3) == LSN(rawValue: 3))
+    }
+
+    @Test(arguments: [(UInt64(0), Int64(1_420_070_400_000)), (1_000, 1_420_070_401_000), (.max, HybridTime.lastMillisecond)])
+    func `have times of another epoch`(timestamp: UInt64, milliseconds: Int64) {
+        #expect(RealmTime.hybrid(timestamp).milliseconds == milliseconds)
+    }
+
+    @Test(arguments: [(Int64.min, UInt64(0)), (0, 0), (1_420_070_400_007, 7)])
+    func `give timestamps from the epoch on`(milliseconds: Int64, timestamp: UInt64) {
+        #expect(RealmTime.timestamp(milliseconds: milliseconds) == timestamp)
+    }
+}

@@ -1,0 +1,223 @@
+import SluiceCore
+import SluiceMerge
+import SluicePorts
+import SluiceQuery
+import SluiceWire
+
+@testable import SluicePipeline
+
+/// A database of items in memory. Each transaction is delivered to the sessions as it commits, unless the log is held.
+actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
+    static let type = ObjectType(
+        name: "Item",
+        properties: [
+            Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "title", type: .string, isOptional: true),
+            Property(id: 3, name: "size", type: .int), Property(id: 4, name: "tags", type: .string, collection: .list),
+        ])
+
+    private struct Stored {
+        var row: Row?
+        var clocks: ObjectClocks?
+        var xid: UInt32
+        var time: Int64
+    }
+
+    private struct Client {
+        var file: ClientFile
+        var user: String
+        var compensations: [UInt64: [WriteRejection]] = [:]
+    }
+
+    private var items: [Value: Stored] = [:]
+    private var clients: [UInt64: Client] = [:]
+    private var lsn: UInt64 = 1_000
+    private var xid: UInt32 = 100
+    private var writeTime = HybridTime.zero
+    private var held: [ReleasedBatch] = []
+    private var isHeld = false
+    private var lastCompensation: UInt64 = 0
+    private var fanout: Fanout?
+    private var notes: [String] = []
+
+    /// The changesets that took effect, by number, and the compensations that were acknowledged.
+    var journal: [String] { notes }
+    var position: UInt64 { lsn }
+
+    func serve(_ fanout: Fanout) async {
+        self.fanout = fanout
+        await fanout.deliver(ReleasedBatch(records: [], watermark: LSN(rawValue: lsn), resync: []))
+    }
+
+    /// Holds the log back: transactions commit, and sessions learn of them by `release`.
+    func hold() { isHeld = true }
+
+    func release() async {
+        isHeld = false
+        for batch in held { await fanout?.deliver(batch) }
+        held = []
+    }
+
+    func row(_ key: String) -> Row? { items[.string(key)]?.row }
+
+    // MARK: Transactions
+
+    /// Commits rows as SQL does; nil deletes.
+    func commit(_ rows: [String: Row?]) async {
+        let writes = rows.sorted { $0.key < $1.key }.map { (key: Value.string($0.key), row: $0.value, clocks: nil as ObjectClocks?) }
+        await commit(writes, origin: nil, times: [:])
+    }
+
+    private func commit(
+        _ writes: [(key: Value, row: Row?, clocks: ObjectClocks?)], origin: Origin?, times: [Value: WriteTimes]
+    ) async {
+        lsn += 100
+        xid += 1
+        let time = Int64(lsn) * 1_000
+        var records: [PendingRecord] = []
+        for (ordinal, write) in writes.enumerated() {
+            let before = items[write.key]?.row
+            items[write.key] = Stored(row: write.row, clocks: write.clocks ?? items[write.key]?.clocks, xid: xid, time: time)
+            guard before != write.row else { continue }
+            records.append(record(before, write.row, ordinal, time, origin, times[write.key]))
+        }
+        writeTime = max(writeTime, origin?.time ?? .zero)
+        let batch = ReleasedBatch(records: records, watermark: LSN(rawValue: lsn), resync: [], writeTime: writeTime)
+        if isHeld { held.append(batch) } else { await fanout?.deliver(batch) }
+    }
+
+    private func record(
+        _ before: Row?, _ after: Row?, _ ordinal: Int, _ time: Int64, _ origin: Origin?, _ times: WriteTimes?
+    ) -> PendingRecord {
+        var buffer = RowBuffer()
+        let (old, new) = (before.map { buffer.append($0) }, after.map { buffer.append($0) })
+        let position = Position(lsn: LSN(rawValue: lsn), ordinal: UInt32(ordinal))
+        let operation: ChangeOperation = before == nil ? .insert : after == nil ? .delete : .update
+        let change = CapturedChange(position: position, type: 0, operation: operation, before: old, after: new)
+        let transaction = CapturedTransaction(xid: xid, lsn: position.lsn, commitTime: time, origin: origin, changes: 0..<1, end: nil)
+        var writer = ByteWriter(capacity: 256)
+        ChangeRecordCodec(Schema([Self.type])).encode(change, of: transaction, rows: buffer, previous: nil, passage: .stay, into: &writer)
+        return PendingRecord(position: position, xid: xid, bytes: Array(writer.bytes)[...])
+    }
+
+    // MARK: WriteStore
+
+    func transaction(_ request: WriteRequest, _ decide: WriteDecider) async throws -> WriteOutcome {
+        let id = request.origin.client.rawValue
+        var basis = WriteBasis(changeset: clients[id]?.file.changeset ?? 0, now: LSN(rawValue: lsn), horizon: .zero)
+        for key in request.objects.flatMap(\.keys) {
+            guard let stored = items[key], stored.row != nil || stored.clocks != nil else { continue }
+            basis.stored[ObjectKey(type: "Item", key: key)] = StoredObject(
+                row: stored.row, clocks: stored.clocks, rowTime: stored.time / 1_000, writer: stored.row == nil ? nil : stored.xid)
+        }
+        let decision: WriteDecision
+        switch decide {
+        case .atOnce(let decide): decision = try decide(basis)
+        case .waiting(let decide): decision = try await decide(basis)
+        }
+        notes.append("changeset \(request.origin.changeset)")
+        clients[id]?.file.changeset = request.origin.changeset
+        clients[id]?.file.time = request.time
+        var number: UInt64?
+        if !decision.rejected.isEmpty {
+            lastCompensation += 1
+            number = lastCompensation
+            clients[id]?.compensations[lastCompensation] = decision.rejected
+        }
+        let writes = decision.writes.map { write in (key: write.key, row: row(after: write), clocks: write.clocks as ObjectClocks?) }
+        await commit(writes, origin: request.origin, times: [:])
+        return WriteOutcome(lsn: LSN(rawValue: lsn), rejected: decision.rejected, compensation: number, futile: decision.futile)
+    }
+
+    private func row(after write: WriteDecision.Write) -> Row? {
+        switch write.change {
+        case .insert(let row): return row
+        case .delete: return nil
+        case .nothing: return items[write.key]?.row
+        case .update(let values):
+            var row = items[write.key]?.row
+            for (index, value) in values { row?[index] = value }
+            return row
+        }
+    }
+
+    func durable() async throws {}
+
+    // MARK: SnapshotStore
+
+    func read(_ queries: [SnapshotQuery], into sink: some SnapshotSink) async throws -> SnapshotStart? {
+        let snapshot = TransactionSnapshot(xmin: UInt64(xid) + 1, xmax: UInt64(xid) + 1, running: [])
+        let start = SnapshotStart(snapshot: snapshot, lsn: LSN(rawValue: lsn), cluster: "c")
+        let content = items
+        guard try await sink.begin(start) else { return nil }
+        if sink.needsEstimate { try await sink.expect(0) }
+        for (index, query) in queries.enumerated() {
+            var (buffer, rows, kept) = (RowBuffer(), [RowRef](), [Value]())
+            for (key, stored) in content.sorted(by: { "\($0.key)" < "\($1.key)" }) {
+                guard let row = stored.row else { continue }
+                let place = buffer.append(row)
+                guard buffer.withView(place, { query.predicate.matches($0) }) else { continue }
+                if let known = query.known, UInt64(stored.xid) < known.point.transaction,
+                    buffer.withView(place, { known.predicate.matches($0) })
+                {
+                    kept.append(key)
+                } else {
+                    rows.append(place)
+                }
+            }
+            if !kept.isEmpty { try await sink.take(kept: kept, query: index) }
+            try await sink.take(rows, of: buffer, query: index, isInOrder: true)
+        }
+        return start
+    }
+
+    func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject] {
+        var found: [Value: StoredObject] = [:]
+        for key in keys {
+            guard let stored = items[key], stored.row != nil else { continue }
+            found[key] = StoredObject(row: stored.row, clocks: stored.clocks, rowTime: stored.time / 1_000, writer: stored.xid)
+        }
+        return found
+    }
+
+    nonisolated func source(of type: ObjectType) throws -> String { "items" }
+    func hasSeen(_ witness: HistoryAnchor) async throws -> Bool { true }
+    func currentLSN() async throws -> LSN { LSN(rawValue: lsn) }
+    func place() async throws -> (lsn: LSN, point: SnapshotPoint) {
+        (LSN(rawValue: lsn), SnapshotPoint(cluster: "c", transaction: UInt64(xid) + 1))
+    }
+
+    // MARK: ClientRegistry
+
+    func allot(user: String) async throws -> ClientFile {
+        let id = UInt64(clients.count) + 1
+        let file = ClientFile(id: ClientID(rawValue: id), secret: [1, 2], changeset: 0, ingest: 0, session: 0)
+        clients[id] = Client(file: file, user: user)
+        return file
+    }
+
+    func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, seen: SeenHistory) async throws -> ClientFile {
+        guard clients[id.rawValue]?.user == user, clients[id.rawValue]?.file.secret == secret else {
+            throw SluiceError(.badClientFile, "No client \(id).")
+        }
+        clients[id.rawValue]?.file.session += 1
+        clients[id.rawValue]?.file.proven = ProvenHistory(position: true, point: true)
+        guard let file = clients[id.rawValue]?.file else { throw SluiceError(.badClientFile, "No client \(id).") }
+        return file
+    }
+
+    func recordIngest(id: ClientID, number: UInt64, answer: [UInt8]?) async throws {}
+    func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]? { nil }
+
+    func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [WriteRejection])] {
+        let open = clients[id.rawValue]?.compensations.filter { $0.key > last } ?? [:]
+        return open.sorted { $0.key < $1.key }.map { (id: $0.key, writes: $0.value) }
+    }
+
+    func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws {
+        notes.append("compensation \(upTo)")
+        let open = clients[id.rawValue]?.compensations.filter { $0.key > upTo } ?? [:]
+        clients[id.rawValue]?.compensations = open
+    }
+
+    func keepReported(id: ClientID, _ writes: [WriteRejection]) async throws {}
+}
