@@ -129,7 +129,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
             var headers = try handshake(head, context)
             // Counted here, as the middleware that counts plain requests never sees an upgrade.
             if let refusal = tooMany(request.client) { throw refusal }
-            request.subprotocol = try endpoint.subprotocols.name(for: request.list("Sec-WebSocket-Protocol"))
+            request.subprotocol = try endpoint.subprotocols.name(for: request)
             headers.replaceOrAdd(name: "Sec-WebSocket-Protocol", value: request.subprotocol)
             switch endpoint.accept(request) {
             case .accept(let accepted):

@@ -186,7 +186,8 @@ final class SocketHandler: ChannelInboundHandler {
             if case .open = state { state = .closing(.lost("the peer ended the connection")) }
             context.close(promise: nil)
         case is ChannelShouldQuiesceEvent:
-            close(.goingAway, reason: "the server is stopping", because: .shutdown, last: owner?.shuttingDown())
+            close(
+                owner?.shutdownCode ?? .goingAway, reason: "the server is stopping", because: .shutdown, last: owner?.shuttingDown())
         default:
             context.fireUserInboundEventTriggered(event)
         }

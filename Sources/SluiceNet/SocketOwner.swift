@@ -17,8 +17,10 @@ package protocol SocketOwner: AnyObject, Sendable {
     func oversize() -> [UInt8]?
     /// The peer has not authenticated and is refused. The connection sends the returned message, then closes.
     func refused(_ refusal: OpeningRefusal) -> [UInt8]?
-    /// The server is stopping. The connection sends the returned message, then closes with 1001.
+    /// The server is stopping. The connection sends the returned message, then closes with `shutdownCode`.
     func shuttingDown() -> [UInt8]?
+    /// The close code when the server is stopping, 1001 by default.
+    var shutdownCode: SocketCloseCode { get }
     /// The connection has ended. No call follows.
     func closed(_ reason: SocketCloseReason)
 }
@@ -28,6 +30,7 @@ extension SocketOwner {
     package func oversize() -> [UInt8]? { nil }
     package func refused(_ refusal: OpeningRefusal) -> [UInt8]? { nil }
     package func shuttingDown() -> [UInt8]? { nil }
+    package var shutdownCode: SocketCloseCode { .goingAway }
 }
 
 /// A reason to refuse a peer that has not authenticated.

@@ -21,13 +21,14 @@ private func withEndpoints(_ body: @Sendable (TestServer) async throws -> Void) 
             return [
                 WebSocketEndpoint(subprotocols: many, matches: { $0 == "/many" }, accept: accept),
                 WebSocketEndpoint(
-                    subprotocols: SubprotocolChoice(advised: "none") { _ in .accept("other") }, matches: { $0 == "/wrong" }, accept: accept),
+                    subprotocols: SubprotocolChoice(advised: "none") { _, _ in .accept("other") }, matches: { $0 == "/wrong" },
+                    accept: accept),
                 WebSocketEndpoint(subprotocols: many, matches: { $0 == "/expired" }, accept: { _ in .refuseWith(expired) }),
             ]
         }, body)
 }
 
-private let many = SubprotocolChoice(advised: "many#9") { offered in
+private let many = SubprotocolChoice(advised: "many#9") { offered, _ in
     let known = (1...9).map { "many#\($0)" }
     if let newest = offered.filter({ known.contains($0) }).max() { return .accept(newest) }
     let isOld = offered.contains("old#1")
