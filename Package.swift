@@ -256,8 +256,8 @@ let package = Package(
             name: "SluiceGateway",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceWire", "SluicePorts",
-                "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost",
-                "SluiceNet", "SluiceCompression", "SluiceTracing",
+                "SluicePipeline", "SluiceRealm", "SluiceRealmBridge", "SluicePostgres", "SluiceKafka", "SluiceEmbeddedLog",
+                "SluicePluginHost", "SluiceNet", "SluiceCompression", "SluiceTracing",
                 gatewayLibrary("Hummingbird", of: "hummingbird"),
                 gatewayLibrary("HTTPTypes", of: "swift-http-types"),
                 nio("NIOCore"),
@@ -343,6 +343,10 @@ let package = Package(
                 nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
             ],
             path: "Tests/Support", swiftSettings: common),
+        .target(
+            name: "RealmTestClient",
+            dependencies: ["SluiceValues", "SluiceCore", "SluicePorts", "SluiceRealm", "SluiceCompression", "SluiceSync"],
+            path: "Tests/RealmClient", swiftSettings: common),
         tests("SluiceCore", dependencies: ["SluiceValues", "SluiceCore"]),
         tests("SluiceQuery", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery"]),
         tests("SluiceMatch", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMatch"]),
@@ -413,12 +417,12 @@ let package = Package(
             ]),
         tests(
             "SluiceRealm",
-            dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluiceRealm"]),
+            dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluiceRealm", "RealmTestClient"]),
         tests(
             "SluiceRealmBridge",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePorts", "SluicePipeline", "SluiceRealm",
-                "SluiceRealmBridge", .product(name: "Logging", package: "swift-log"),
+                "SluiceRealmBridge", "SluiceEmbeddedLog", .product(name: "Logging", package: "swift-log"),
             ]),
         // The other process in tests of files that several share, and the one that is killed.
         .executableTarget(
@@ -452,7 +456,7 @@ let package = Package(
                 "SluiceCompression", "SluiceValues", "SluiceCore", "SluiceDevServer", "SluiceEmbeddedLog", "SluiceGateway", "SluiceKafka",
                 "SluiceNet",
                 "SluicePipeline", "SluiceMerge", "SluicePluginHost", "SluicePorts", "SluicePostgres", "SluiceQuery",
-                "SluiceReplica", "SluiceSync", "SluiceWire",
+                "SluiceRealm", "SluiceReplica", "SluiceSync", "SluiceWire", "RealmTestClient",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 gatewayLibrary("Hummingbird", of: "hummingbird"), gatewayLibrary("HTTPTypes", of: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"), nio("NIOCore"), nio("NIOPosix"),

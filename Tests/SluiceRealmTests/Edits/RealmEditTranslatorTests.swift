@@ -1,3 +1,4 @@
+import RealmTestClient
 import SluiceCore
 import SluiceMerge
 import SluiceRealm

@@ -1,27 +1,27 @@
-import SluiceCore
-import SluiceRealm
+package import SluiceCore
+package import SluiceRealm
 import SluiceValues
 
 /// A client's objects, changed by instructions as a client applies them. It is stricter than clients: it checks each size and index.
-struct RealmModel {
-    struct Fault: Error, CustomStringConvertible {
-        let description: String
-        init(_ description: String) { self.description = description }
+package struct RealmModel: Sendable {
+    package struct Fault: Error, CustomStringConvertible {
+        package let description: String
+        package init(_ description: String) { self.description = description }
     }
 
-    let schema: Schema
-    var objects: [ObjectKey: [String: Value]] = [:]
+    package let schema: Schema
+    package var objects: [ObjectKey: [String: Value]] = [:]
 
-    init(_ schema: Schema, _ objects: [ObjectKey: [String: Value]] = [:]) {
+    package init(_ schema: Schema, _ objects: [ObjectKey: [String: Value]] = [:]) {
         self.schema = schema
         self.objects = objects
     }
 
-    mutating func apply(_ instructions: [RealmInstruction]) throws {
+    package mutating func apply(_ instructions: [RealmInstruction]) throws {
         for instruction in instructions { try apply(instruction) }
     }
 
-    mutating func apply(_ instruction: RealmInstruction) throws {
+    package mutating func apply(_ instruction: RealmInstruction) throws {
         let schema = schema
         switch instruction {
         case .createObject(let object):
@@ -86,7 +86,7 @@ struct RealmModel {
         var element: Kind { Kind(type: type, collection: .none) }
     }
 
-    static func empty(_ type: ObjectType) -> [String: Value] {
+    package static func empty(_ type: ObjectType) -> [String: Value] {
         var values: [String: Value] = [:]
         for (index, property) in type.properties.enumerated() where index != type.primaryKey { values[property.name] = property.emptyValue }
         return values

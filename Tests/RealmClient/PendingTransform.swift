@@ -1,20 +1,24 @@
 import SluiceCore
-import SluiceRealm
+package import SluiceRealm
 
 /// One instruction of a changeset with its changeset's stamp, as the transform of a Realm client orders it.
-struct StampedInstruction {
-    var instruction: RealmInstruction
-    var stamp: RealmStamp
+package struct StampedInstruction: Sendable {
+    package var instruction: RealmInstruction
+    package var stamp: RealmStamp
+
+    package init(instruction: RealmInstruction, stamp: RealmStamp) {
+        (self.instruction, self.stamp) = (instruction, stamp)
+    }
 }
 
 /// The transform of a Realm client: an incoming changeset over pending ones. Both sides change, and either may lose an instruction.
 ///
 /// Of a move and an insertion at one target, the later one comes first, as in real clients. Their wrong order of a move and an edit inside
 /// the moved element is not modelled: the integration refuses edits inside elements and sends none.
-enum PendingTransform {
-    typealias Pair = (RealmInstruction?, RealmInstruction?)
+package enum PendingTransform {
+    package typealias Pair = (RealmInstruction?, RealmInstruction?)
 
-    static func rebase(_ incoming: [StampedInstruction], over pending: inout [StampedInstruction]) -> [RealmInstruction] {
+    package static func rebase(_ incoming: [StampedInstruction], over pending: inout [StampedInstruction]) -> [RealmInstruction] {
         var result: [RealmInstruction] = []
         for instruction in incoming {
             var current: RealmInstruction? = instruction.instruction
@@ -35,7 +39,7 @@ enum PendingTransform {
     }
 
     /// - Parameter isLater: `true` if the first instruction has the later stamp.
-    static func pair(_ a: RealmInstruction, _ b: RealmInstruction, isLater: Bool) -> Pair {
+    package static func pair(_ a: RealmInstruction, _ b: RealmInstruction, isLater: Bool) -> Pair {
         guard object(a) == object(b) else { return (a, b) }
         switch (a, b) {
         case (.eraseObject, .eraseObject): return later(a, b, isLater)
