@@ -62,7 +62,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
     }
 
     private let state = Mutex(State())
-    private let drainSignal: AsyncEvent
+    private let outbox: SocketOutbox
     private let services: SessionServices
     /// Counts the bytes sent.
     private let egress: MetricNumber
@@ -84,7 +84,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
         self.egress = egress
         self.onWork = onWork
         self.onEnd = onEnd
-        drainSignal = AsyncEvent(environment: services.environment)
+        outbox = SocketOutbox(environment: services.environment)
     }
 
     /// Handles messages until the mailbox is empty, and closes the session if the connection has ended.
@@ -206,7 +206,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
         put(.message(message))
     }
 
-    func writabilityChanged(_ isWritable: Bool) { if isWritable { drainSignal.fire() } }
+    func writabilityChanged(_ isWritable: Bool) { if isWritable { outbox.wake() } }
 
     func oversize() -> [UInt8]? {
         SessionMessages.error(SluiceError(.limitsExceeded, "A message is over \(Limits.messageBytes) bytes."))
@@ -232,7 +232,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
             return state.beBusy()
         }
         if isIdle { onWork(self) }
-        drainSignal.fire()
+        outbox.wake()
     }
 
     // MARK: SessionChannel
@@ -260,22 +260,10 @@ final class SocketChannel: SocketOwner, SessionChannel {
     }
 
     func drained(below bytes: Int) async {
-        let time = services.environment
-        var (least, since) = (Int.max, time.monotonicNanoseconds())
-        while case let waiting = bufferedBytes, waiting >= bytes, !isClosed, !Task.isCancelled {
-            let now = time.monotonicNanoseconds()
-            // Only progress of `unreadBytes` restarts the time limit, so a client that reads a byte at a time is disconnected.
-            if waiting < least - Limits.unreadBytes {
-                (least, since) = (waiting, now)
-            } else if now - since > Limits.unreadSeconds * 1_000_000_000 {
-                let reason = "\(waiting) bytes wait for this client, which has read nothing for \(Limits.unreadSeconds) s."
-                // Set before the close: from here on `send` drops frames instead of adding to the buffer.
-                state.withLock { $0.isClosed = true }
-                return close(SluiceError(.slowClient, reason))
-            }
-            // The timeout serves bounds below the socket's low-water mark, for which no signal fires.
-            await drainSignal.wait(after: drainSignal.count, milliseconds: 20)
-        }
+        guard let error = await outbox.drained(below: bytes, buffered: { bufferedBytes }, isClosed: { isClosed }) else { return }
+        // Set before the close: from here on `send` drops frames instead of adding to the buffer.
+        state.withLock { $0.isClosed = true }
+        close(error)
     }
 
     func close(_ error: SluiceError?) {

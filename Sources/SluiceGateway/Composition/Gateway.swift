@@ -73,10 +73,10 @@ package struct Gateway: Sendable {
         }
         // The exporter is the first service, as services end in the opposite order: it sends the last spans of the others.
         var services: [any Service] = telemetry.exporter(of: appID, environment: environment, logger: logger).map { [$0] } ?? []
-        services += parts.services + [servers.sessions, servers.client, servers.admin, announce]
+        services += parts.services + [servers.sessions, servers.realm, servers.client, servers.admin, announce]
         if let socket = servers.socket { services.append(socket) }
-        services.append(watchUsers(parts, servers.sessions))
-        if let directory = configuration.directory { services.append(watchRules(in: directory, parts, servers.sessions)) }
+        services.append(watchUsers(parts, servers))
+        if let directory = configuration.directory { services.append(watchRules(in: directory, parts, servers)) }
         var group = ServiceGroupConfiguration(
             // A service that returns early ends the whole gateway.
             services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) }, logger: logger)
@@ -84,28 +84,28 @@ package struct Gateway: Sendable {
         try await Self.run(ServiceGroup(configuration: group))
     }
 
-    private func watchUsers(_ parts: GatewayParts, _ sessions: SessionService) -> any Service {
+    private func watchUsers(_ parts: GatewayParts, _ servers: GatewayServers) -> any Service {
         let (access, generations) = (parts.access, parts.generations)
         return BackgroundService("users") {
             try await access.watch.run { change in
-                if let error = change.error { await sessions.disconnect(user: change.user, error) }
+                if let error = change.error { await servers.disconnect(user: change.user, error) }
                 // A session that is still starting has no user yet, so `disconnect` misses it. It evaluates the user again here.
-                if change.kind == .disabled || change.kind == .deleted { sessions.reconsider(user: change.user) }
+                if change.kind == .disabled || change.kind == .deleted { servers.reconsider(user: change.user) }
             } tell: { id in
                 if let user = try? await access.authenticator.user(id: id) { await generations.userChanged(user) }
-                sessions.reconsider(user: id)
+                servers.reconsider(user: id)
             } lost: {
-                await sessions.disconnect(
+                await servers.disconnect(
                     user: nil, SluiceError(.resync, "The changes of user accounts since the stored position are no longer available."))
             }
         }
     }
 
-    private func watchRules(in directory: String, _ parts: GatewayParts, _ sessions: SessionService) -> any Service {
+    private func watchRules(in directory: String, _ parts: GatewayParts, _ servers: GatewayServers) -> any Service {
         let (schema, logger) = (parts.schema, logger)
         let watch = RuleWatch(
             directory: directory, generations: parts.generations, plugins: parts.plugins,
-            schema: { schema.current() }, announce: { sessions.reconsider(user: nil) }, metrics: parts.metrics, environment: environment,
+            schema: { schema.current() }, announce: { servers.reconsider(user: nil) }, metrics: parts.metrics, environment: environment,
             logger: logger)
         return BackgroundService("rules") { try await watch.run() }
     }

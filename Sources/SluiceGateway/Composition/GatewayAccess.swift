@@ -13,6 +13,8 @@ package struct GatewayAccess: Sendable {
     let watch: UserWatch
     /// Seals the client view records and resume offers that clients store for the app's gateways.
     let sealer: KeySealer
+    /// The salt of the server's history in Realm's protocol. It belongs to the database.
+    let realmSalt: UInt64
 
     package static func open(
         pool: PostgresPool, app: AppConfiguration, isDevelopment: Bool, passwordCost: PasswordHasher.Cost,
@@ -22,6 +24,7 @@ package struct GatewayAccess: Sendable {
         let tokens = try await AccessTokens(
             appID: app.appID, key: try await store.signingKey("access", proposed: newKey()), environment: environment)
         let sealer = KeySealer(key: try await store.signingKey("held", proposed: newKey()))
+        let salt = try await store.signingKey("realm", proposed: newKey()).prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         try await PostgresError.translating { try await followCustomData(app, pool, logger) }
         let directory = PostgresUsers(pool: pool)
         let watch = try await UserWatch(UserChangeStore(pool: pool), environment: environment, logger: logger)
@@ -34,7 +37,9 @@ package struct GatewayAccess: Sendable {
             changed: { _, _ in await watch.look() })
         return GatewayAccess(
             users: users, keys: APIKeys(directory: APIKeyStore(pool: pool), users: users),
-            authenticator: AccountAuthenticator(tokens: tokens, directory: directory), watch: watch, sealer: sealer)
+            authenticator: AccountAuthenticator(tokens: tokens, directory: directory), watch: watch, sealer: sealer,
+            // Positive, in 63 bits.
+            realmSalt: salt >> 1 | 1)
     }
 
     /// Takes custom data from the app's collection if it names one, and from the admin API otherwise.

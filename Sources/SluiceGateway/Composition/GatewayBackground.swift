@@ -40,8 +40,10 @@ extension GatewayBuilder {
     func cleaningServices(_ stores: GatewayParts.Stores, _ publishing: Publishing, _ letters: DeadLetterStore) -> [any Service] {
         let (idempotency, schemaWatch) = (stores.idempotency, publishing.schemaWatch)
         let housekeeping = Housekeeping(
-            clients: ClientStore(pool: pool), offlineDays: app.sync.maximumOfflineDays, letters: letters, hasTopic: outside.kafka != nil,
-            writes: WriteRejectionStore(pool: pool), audit: stores.audit, environment: environment, logger: logger)
+            stores: Housekeeping.Stores(
+                clients: ClientStore(pool: pool), realm: PostgresRealmClients(pool: pool), letters: letters,
+                writes: WriteRejectionStore(pool: pool), audit: stores.audit),
+            offlineDays: app.sync.maximumOfflineDays, hasTopic: outside.kafka != nil, environment: environment, logger: logger)
         var services: [any Service] = [BackgroundService("idempotency") { try await idempotency.prune() }]
         if !configuration.isDevelopment { services.append(BackgroundService("schema") { try await schemaWatch.run() }) }
         services.append(BackgroundService("housekeeping") { try await housekeeping.run() })

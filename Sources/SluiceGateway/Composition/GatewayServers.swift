@@ -4,6 +4,7 @@ import NIOCore
 import SluiceCore
 import SluiceNet
 import SluicePipeline
+import SluicePostgres
 import SluiceWire
 
 /// The servers of a gateway: the client port, the admin port and the optional admin socket.
@@ -14,6 +15,7 @@ struct GatewayServers: Sendable {
     let socket: NetServer?
     let socketPath: AdminSocket?
     let sessions: SessionService
+    let realm: RealmSessionService
 
     /// The time for connections to end, per server and in turn. The whole gateway has five seconds.
     private static let shutdownDeadline = TimeAmount.seconds(1)
@@ -25,8 +27,14 @@ struct GatewayServers: Sendable {
         let sessions = SessionService(
             services: parts.sessionServices, watch: parts.watch, isEnabled: configuration.app.sync.isEnabled)
         self.sessions = sessions
-        client = Self.clientServer(parts, configuration, sessions, logger: logger, serverLogger: quiet)
-        let routes = AdminRoutes(parts, configuration, sessions: sessions, clients: client, logger: logger)
+        let realm = RealmSessionService(
+            .init(appID: configuration.app.appID, isEnabled: configuration.app.sync.isEnabled, salt: parts.access.realmSalt),
+            clients: PostgresRealmClients(pool: parts.pools.main), sessions: parts.sessionServices,
+            watch: RealmWatch(metrics: parts.metrics), egress: parts.watch.egress)
+        self.realm = realm
+        client = Self.clientServer(parts, configuration, sessions, realm, logger: logger, serverLogger: quiet)
+        let routes = AdminRoutes(
+            parts, configuration, sessions: sessions, realm: realm, clients: client, logger: logger)
         admin = NetServer(
             configuration: .init(
                 host: configuration.network.adminHost, port: configuration.network.adminPort, shutdownDeadline: Self.shutdownDeadline),
@@ -43,7 +51,8 @@ struct GatewayServers: Sendable {
     /// Returns the server of the client port: HTTP routes and the WebSocket of sessions. Connections and requests share the count of
     /// refusals.
     private static func clientServer(
-        _ parts: GatewayParts, _ configuration: GatewayConfiguration, _ sessions: SessionService, logger: Logger, serverLogger: Logger
+        _ parts: GatewayParts, _ configuration: GatewayConfiguration, _ sessions: SessionService, _ realm: RealmSessionService,
+        logger: Logger, serverLogger: Logger
     ) -> NetServer {
         let network = configuration.network
         let path = WireProtocol.path(app: configuration.app.appID)
@@ -62,7 +71,8 @@ struct GatewayServers: Sendable {
             webSockets: [
                 WebSocketEndpoint(
                     matches: { $0 == path },
-                    accept: { request in site?.problem(request).map { UpgradeDecision.refuse($0) } ?? sessions.accept(request) })
+                    accept: { request in site?.problem(request).map { UpgradeDecision.refuse($0) } ?? sessions.accept(request) }),
+                realm.endpoint(guardedBy: site),
             ],
             logger: serverLogger)
     }
@@ -88,5 +98,19 @@ struct GatewayServers: Sendable {
         IngestRoutes(services: parts.sessionServices, keys: parts.access.keys, idempotency: parts.idempotency).add(to: router)
         HealthRoutes(readiness: parts.readiness, givesCauses: { _ in false }).add(to: router)
         return router
+    }
+
+    // MARK: Sessions of both protocols
+
+    /// Ends every session of a user at once, or all sessions for nil.
+    func disconnect(user: String?, _ error: SluiceError) async {
+        realm.disconnect(user: user, error)
+        await sessions.disconnect(user: user, error)
+    }
+
+    /// Notifies sessions of changed user data, or of changed rules if `user` is nil.
+    func reconsider(user: String?) {
+        sessions.reconsider(user: user)
+        realm.reconsider(user: user)
     }
 }

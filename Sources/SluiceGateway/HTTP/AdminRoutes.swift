@@ -10,12 +10,14 @@ struct AdminRoutes: Sendable {
     let parts: GatewayParts
     let configuration: GatewayConfiguration
     let sessions: SessionService
+    let realm: RealmSessionService
     let clients: NetServer
     private let access: AdminAccess
     private let logger: Logger
 
     init(
-        _ parts: GatewayParts, _ configuration: GatewayConfiguration, sessions: SessionService, clients: NetServer, logger: Logger
+        _ parts: GatewayParts, _ configuration: GatewayConfiguration, sessions: SessionService, realm: RealmSessionService,
+        clients: NetServer, logger: Logger
     ) {
         self.logger = logger
         access = AdminAccess(
@@ -24,6 +26,7 @@ struct AdminRoutes: Sendable {
         self.parts = parts
         self.configuration = configuration
         self.sessions = sessions
+        self.realm = realm
         self.clients = clients
     }
 
@@ -61,8 +64,8 @@ struct AdminRoutes: Sendable {
 
     private var gauges: GatewayGauges {
         GatewayGauges(
-            metrics: parts.metrics, services: parts.sessionServices, sessions: sessions, clients: clients, pool: parts.pools.main,
-            slot: parts.slot)
+            metrics: parts.metrics, services: parts.sessionServices, sessions: sessions, realm: realm, clients: clients,
+            pool: parts.pools.main, slot: parts.slot)
     }
 
     private var objectExplainer: ObjectExplainer {

@@ -8,6 +8,7 @@ struct GatewayGauges: Sendable {
     let metrics: Metrics
     let services: SessionServices
     let sessions: SessionService
+    let realm: RealmSessionService
     let clients: NetServer
     let pool: PostgresPool
     let slot: String
@@ -20,7 +21,7 @@ struct GatewayGauges: Sendable {
     /// Refreshes the gauges of the gateway itself, without PostgreSQL.
     func refreshOwn() async {
         metrics.number(.sessions).set(Double(sessions.count))
-        metrics.number(.outboxBytes).set(Double(sessions.outboxBytes))
+        metrics.number(.outboxBytes).set(Double(sessions.outboxBytes + realm.outboxBytes))
         metrics.number(.connections).set(Double(clients.connectionCount))
         metrics.number(.feedBytes).set(Double(await services.feed.bytes))
         let last = await services.fanout.lastCommitTime

@@ -10,6 +10,18 @@ package enum MetricName: String, CaseIterable, Sendable {
     case egressBytes = "sluice_egress_bytes_total"
     case outboxBytes = "sluice_outbox_bytes"
 
+    // Realm's protocol
+    case realmSessions = "sluice_realm_sessions"
+    case realmReceivedBytes = "sluice_realm_received_bytes_total"
+    case realmSentBytes = "sluice_realm_sent_bytes_total"
+    case realmUploads = "sluice_realm_uploads_total"
+    case realmCompensatingWrites = "sluice_realm_compensating_writes_total"
+    case realmErrors = "sluice_realm_errors_total"
+    case realmCloses = "sluice_realm_closes_total"
+    case realmDefects = "sluice_realm_defects_total"
+    case realmClientFailures = "sluice_realm_client_failures_total"
+    case realmPartitionRefusals = "sluice_realm_partition_refusals_total"
+
     // Uploads
     case uploads = "sluice_uploads_total"
     case uploadSeconds = "sluice_upload_seconds"
@@ -80,7 +92,10 @@ package enum MetricName: String, CaseIterable, Sendable {
     /// The name of the metric's label; nil if it has none.
     package var label: String? {
         switch self {
-        case .sessionErrors, .adminRefused: "code"
+        case .sessionErrors, .adminRefused, .realmErrors, .realmCloses: "code"
+        case .realmSessions, .realmReceivedBytes, .realmSentBytes, .realmUploads, .realmCompensatingWrites, .realmDefects,
+            .realmClientFailures, .realmPartitionRefusals:
+            "sdk"
         case .netRefusals: "reason"
         case .uploads, .httpRequests: "result"
         case .pluginCalls, .pluginSeconds, .pluginFailures: "hook"
@@ -104,6 +119,16 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .sessionErrors: "Errors sent to clients, by code."
         case .egressBytes: "Bytes written to client connections."
         case .outboxBytes: "Bytes buffered for clients."
+        case .realmSessions: "Open sessions of Realm's protocol, by SDK."
+        case .realmReceivedBytes: "Bytes of messages from clients of Realm's protocol, by SDK."
+        case .realmSentBytes: "Bytes of messages to clients of Realm's protocol, by SDK."
+        case .realmUploads: "Upload messages of Realm's protocol that took effect, by SDK."
+        case .realmCompensatingWrites: "Objects whose writes were undone at clients of Realm's protocol, by SDK."
+        case .realmErrors: "Errors sent to clients of Realm's protocol, by code."
+        case .realmCloses: "Connections of Realm's protocol that the gateway closed, by code."
+        case .realmDefects: "Messages withheld because they would have stopped the client, by SDK. Each is a defect of the gateway."
+        case .realmClientFailures: "Messages that clients of Realm's protocol could not apply, by SDK."
+        case .realmPartitionRefusals: "Connections refused because they ask for partition-based sync, by SDK."
         case .uploads: "Client changesets, by result."
         case .uploadSeconds: "From receiving a changeset to its commit."
         case .compensatingWrites: "Writes of clients that were undone."

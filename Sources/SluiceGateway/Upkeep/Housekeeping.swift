@@ -9,23 +9,33 @@ import SluicePostgres
 struct Housekeeping: Sendable {
     private static let interval: UInt64 = 600_000_000_000
 
-    let clients: ClientStore
+    /// The tables.
+    struct Stores: Sendable {
+        let clients: ClientStore
+        /// The client files of Realm's protocol.
+        let realm: PostgresRealmClients
+        let letters: DeadLetterStore
+        let writes: WriteRejectionStore
+        let audit: AuditLog
+    }
+
+    let stores: Stores
     /// The days for which the gateway keeps merge data for an offline client replica.
     let offlineDays: Int
-    let letters: DeadLetterStore
     /// `true` if there is a dead-letter topic. Rejected objects then stay until the topic has them.
     let hasTopic: Bool
-    let writes: WriteRejectionStore
-    let audit: AuditLog
     let environment: any Environment
     let logger: Logger
 
     func run() async throws {
         while !Task.isCancelled {
-            await attempt("sluice.row_clock") { try await clients.advanceHorizon(days: offlineDays) }
-            await prune("sluice.ingest_rejected", Limits.keptRefusals) { try await letters.prune(keeping: $0, untold: !hasTopic) }
-            await prune("sluice.rejected_write", Limits.keptRefusals) { try await writes.prune(keeping: $0) }
-            await prune("sluice.admin_audit", Limits.auditEntries) { try await audit.prune(keeping: $0) }
+            await attempt("sluice.row_clock") { try await stores.clients.advanceHorizon(days: offlineDays) }
+            await attempt("sluice.realm_file") {
+                while !Task.isCancelled, try await stores.realm.forget() == PostgresRealmClients.forgotten {}
+            }
+            await prune("sluice.ingest_rejected", Limits.keptRefusals) { try await stores.letters.prune(keeping: $0, untold: !hasTopic) }
+            await prune("sluice.rejected_write", Limits.keptRefusals) { try await stores.writes.prune(keeping: $0) }
+            await prune("sluice.admin_audit", Limits.auditEntries) { try await stores.audit.prune(keeping: $0) }
             try await environment.sleep(nanoseconds: Self.interval)
         }
     }

@@ -6,7 +6,7 @@ package import SluicePorts
 /// Each call for a session is one transaction that locks the row of the file first, see `RealmFileTransaction`.
 package struct PostgresRealmClients: RealmClientStore {
     /// The maximum number of files that one call of `forget` deletes.
-    private static let forgotten = 1_000
+    package static let forgotten = 1_000
 
     private let pool: PostgresPool
     private let bounds: ClientStreamBounds

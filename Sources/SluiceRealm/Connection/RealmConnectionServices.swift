@@ -39,7 +39,7 @@ package struct RealmConnectionServices: Sendable {
     package let writes: any RealmWrites
     package let coding: any RealmMessageCoding
     package let environment: any Environment
-    package let logger: Logger
+    package var logger: Logger
     package var observer: any RealmConnectionObserver = NoRealmConnectionObserver()
     package var waits = RealmConnectionWaits()
     package var mailbox = RealmMailboxBounds()

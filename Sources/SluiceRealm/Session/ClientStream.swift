@@ -113,8 +113,8 @@ package struct ClientStream: Hashable, Sendable {
 
     /// Chooses the way in which a returning client continues, and confirms the entries that it has.
     ///
-    /// A bootstrap follows if the client's query version is not that of its view, if a bootstrap was under way, and if the client's cursor
-    /// is older than the last bootstrap, which the client then has not received in full.
+    /// A bootstrap follows if the client's query version is not that of its view, and if a bootstrap was under way. It also follows if the
+    /// cursor is older than the last bootstrap: the client has not received it in full.
     ///
     /// - Parameter newest: The newest version of the server.
     package mutating func resume(_ ident: RealmIdent, newest: UInt64, now: Int64) -> Resumption {

@@ -1,0 +1,161 @@
+import HTTPTypes
+import Logging
+import ServiceLifecycle
+import SluiceCompression
+import SluiceCore
+import SluiceNet
+import SluicePipeline
+import SluicePorts
+import SluiceRealm
+import SluiceRealmBridge
+import Synchronization
+
+extension Zlib: BodyCompression {}
+
+/// Runs a connection for each accepted WebSocket of Realm's protocol, in a child task of its own.
+final class RealmSessionService: Service {
+    /// The facts that all connections share.
+    struct Settings: Sendable {
+        var appID: String
+        /// `true` if the app is synced. Otherwise the gateway rejects clients, which retry later.
+        var isEnabled: Bool
+        /// The salt of the server's history.
+        var salt: UInt64
+        /// The maximum number of open connections.
+        var maximum = 20_000
+
+        /// The path of the endpoint, without the query.
+        var path: String { "/api/client/v2.0/app/\(appID)/realm-sync" }
+    }
+
+    private let settings: Settings
+    private let services: RealmConnectionServices
+    private let authenticator: any Authenticator
+    private let bridge: RealmBridge
+    private let watch: RealmWatch
+    private let egress: MetricNumber
+    private let refusals: PartitionRefusals
+    /// The sockets that have opened and have no task yet. Each is in it once, and `maximum` bounds them.
+    private let calls: AsyncStream<RealmSocket>
+    private let caller: AsyncStream<RealmSocket>.Continuation
+    private let open = Mutex<[ObjectIdentifier: RealmSocket]>([:])
+
+    /// - Parameter clients: The store of client files.
+    init(_ settings: Settings, clients: any RealmClientStore, sessions: SessionServices, watch: RealmWatch, egress: MetricNumber) {
+        self.settings = settings
+        self.watch = watch
+        self.egress = egress
+        authenticator = sessions.authenticator
+        bridge = RealmBridge(services: sessions, logger: sessions.logger)
+        services = RealmConnectionServices(
+            store: clients, views: bridge, writes: bridge, coding: RealmCodec(compression: Zlib()), environment: sessions.environment,
+            logger: sessions.logger)
+        refusals = PartitionRefusals(logger: sessions.logger, environment: sessions.environment)
+        (calls, caller) = AsyncStream.makeStream(bufferingPolicy: .unbounded)
+    }
+
+    /// The number of open connections.
+    var count: Int { open.withLock(\.count) }
+
+    /// The bytes queued for all clients.
+    var outboxBytes: Int { open.withLock { $0.values.reduce(0) { $0 + $1.bufferedBytes } } }
+
+    // MARK: Upgrades
+
+    /// Returns the endpoint.
+    ///
+    /// - Parameter site: The guard against pages of other sites in development; nil for none.
+    func endpoint(guardedBy site: DevelopmentSite?) -> WebSocketEndpoint {
+        let path = settings.path
+        return WebSocketEndpoint(
+            subprotocols: SubprotocolChoice(advised: "\(RealmProtocol.prefix)14") { [self] in choose($0, $1) },
+            matches: { $0 == path },
+            accept: { [self] request in site?.problem(request).map { UpgradeDecision.refuse($0) } ?? accept(request) })
+    }
+
+    private func choose(_ offered: [String], _ request: UpgradeRequest) -> SubprotocolChoice.Outcome {
+        do throws(RealmUpgradeRefusal) {
+            return .accept(try RealmProtocol.negotiate(offered).name)
+        } catch {
+            if offered.contains(where: { $0.hasPrefix(RealmProtocol.partitionPrefix) }) {
+                let agent = RealmAgent(request.header("User-Agent"))
+                watch.refusedPartitions(agent)
+                refusals.note(agent, error.error)
+            }
+            return .refuse(ErrorResponse(error))
+        }
+    }
+
+    /// Decides on an upgrade request. Called on an event loop.
+    private func accept(_ request: UpgradeRequest) -> UpgradeDecision {
+        guard settings.isEnabled else {
+            return .refuseWith(ErrorResponse(RealmUpgradeRefusal(SluiceError(.sessionDisabled, "Sync of this app is disabled."))))
+        }
+        guard let token = request.parameter("baas_at"), !token.isEmpty else {
+            let error = SluiceError(
+                .badAuthentication, "The request has no access token.", fix: "Send it as the query parameter baas_at.")
+            return .refuseWith(ErrorResponse(RealmUpgradeRefusal(error)))
+        }
+        guard let version = (try? RealmProtocol.negotiate([request.subprotocol]))?.version else {
+            return .refuse(SluiceError(.internalError, "The subprotocol \(request.subprotocol) was chosen and is not known."))
+        }
+        let opening = RealmSocket.Opening(
+            token: token, settings: RealmConnectionSettings(version: version, salt: settings.salt),
+            agent: RealmAgent(request.header("User-Agent")))
+        let socket = socket(opening)
+        let isFull = open.withLock { open in
+            guard open.count < settings.maximum else { return true }
+            open[ObjectIdentifier(socket)] = socket
+            return false
+        }
+        guard !isFull else {
+            let error = SluiceError(
+                .tooManyRequests, "This gateway has \(settings.maximum) connections open.", fix: "Try again, or add a gateway.")
+            return .refuseWith(ErrorResponse(RealmUpgradeRefusal(error)))
+        }
+        return .accept(socket)
+    }
+
+    private func socket(_ opening: RealmSocket.Opening) -> RealmSocket {
+        var services = services
+        services.observer = watch.observer(of: opening.agent)
+        services.logger[metadataKey: "sdk"] = "\(opening.agent.text)"
+        return RealmSocket(
+            opening, services: services, authenticator: authenticator, egress: egress,
+            onOpen: { [caller] in caller.yield($0) },
+            // Weak: the service owns the socket until the end of its connection.
+            onEnd: { [weak self] socket in self?.open.withLock { $0[ObjectIdentifier(socket)] = nil } })
+    }
+
+    // MARK: Users and rules
+
+    /// Ends every connection of a user, or all for nil. A disabled user is logged out by its client; in any other case the client retries.
+    func disconnect(user: String?, _ error: SluiceError) {
+        for socket in open.withLock({ Array($0.values) }) where user == nil || socket.user == user {
+            switch error.code {
+            case .userDisabled: socket.end(.userDisabled)
+            // The client refreshes its token, which fails if its session was revoked.
+            case .invalidSession: socket.end(.tokenExpired)
+            default: socket.end(.shutDown)
+            }
+        }
+    }
+
+    /// Notifies sessions of changed user data, or of changed rules if `user` is nil.
+    func reconsider(user: String?) { bridge.reconsider(user: user) }
+
+    func run() async throws {
+        await withGracefulShutdownHandler {
+            await withDiscardingTaskGroup { group in
+                for await socket in calls { group.addTask { await socket.run() } }
+                for socket in open.withLock({ Array($0.values) }) { socket.end(.shutDown) }
+            }
+        } onGracefulShutdown: {
+            self.caller.finish()
+        }
+    }
+}
+
+extension ErrorResponse {
+    init(_ refusal: RealmUpgradeRefusal) { self.init(refusal.error, status: .init(code: refusal.status)) }
+}

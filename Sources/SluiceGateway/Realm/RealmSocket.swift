@@ -1,0 +1,196 @@
+import NIOCore
+import SluiceCore
+import SluiceNet
+import SluicePorts
+import SluiceRealm
+import Synchronization
+
+/// A client's WebSocket of Realm's protocol, as the sink and the source of a `RealmConnection`.
+///
+/// `run` authenticates the user of the upgrade's token and serves the connection. Messages that arrive before wait. SluiceNet bounds them,
+/// since the peer is not authenticated yet. Calls of `SocketOwner` arrive on the connection's event loop.
+final class RealmSocket: SocketOwner, RealmFrameSink {
+    /// The facts of an upgrade request.
+    struct Opening: Sendable {
+        /// The access token. It is a secret, so it never reaches a log.
+        let token: String
+        let settings: RealmConnectionSettings
+        let agent: RealmAgent
+    }
+
+    private struct State {
+        var socket: ServerSocket?
+        var connection: RealmConnection?
+        /// The messages before the connection begins.
+        var early: [[UInt8]] = []
+        var user: String?
+        var isClosed = false
+        /// The end that was asked for before the connection began.
+        var end: RealmConnectionEnd?
+    }
+
+    /// Messages that may arrive before the user is known. A client sends one BIND and waits.
+    static let earlyMessages = 64
+
+    private let opening: Opening
+    private let services: RealmConnectionServices
+    private let authenticator: any Authenticator
+    private let state = Mutex(State())
+    private let outbox: SocketOutbox
+    /// Counts the bytes sent.
+    private let egress: MetricNumber
+    private let onOpen: @Sendable (RealmSocket) -> Void
+    private let onEnd: @Sendable (RealmSocket) -> Void
+
+    /// - Parameters:
+    ///   - onOpen: Must arrange the call of `run`.
+    ///   - onEnd: Called when the connection has ended, once, whether `run` was called or not.
+    init(
+        _ opening: Opening, services: RealmConnectionServices, authenticator: any Authenticator, egress: MetricNumber,
+        onOpen: @escaping @Sendable (RealmSocket) -> Void, onEnd: @escaping @Sendable (RealmSocket) -> Void
+    ) {
+        self.opening = opening
+        self.services = services
+        self.authenticator = authenticator
+        self.egress = egress
+        self.onOpen = onOpen
+        self.onEnd = onEnd
+        outbox = SocketOutbox(environment: services.environment)
+    }
+
+    /// The user, once authenticated.
+    var user: String? { state.withLock(\.user) }
+
+    /// Serves the connection until its end.
+    func run() async {
+        if let user = await authenticate() {
+            let connection = RealmConnection(opening.settings, user: user.user.id, services: services, sink: self)
+            await connection.expires(at: user.expires)
+            begin(connection, user.user.id)
+            await connection.run()
+        }
+        onEnd(self)
+    }
+
+    /// Returns the user of the token. Nil for a connection that was closed because of it.
+    private func authenticate() async -> Authenticated? {
+        do {
+            return try await authenticator.authenticate(token: opening.token)
+        } catch {
+            let error = SluiceError(error, otherwise: .internalError, "The access token could not be checked.")
+            let code: RealmCloseCode
+            switch RealmUpgradeRefusal(error).status {
+            case 401: code = .unauthorized
+            case 403: code = .forbidden
+            default: code = .internalError
+            }
+            services.observer.closed(code)
+            close(code, reason: error.code.name)
+            return nil
+        }
+    }
+
+    /// Hands the connection the messages that have arrived. From here on it receives them directly.
+    private func begin(_ connection: RealmConnection, _ user: String) {
+        state.withLock { $0.user = user }
+        // Outside of the lock, since a full mailbox pauses reading. A message that arrives meanwhile follows in the next turn.
+        while case let early = takeEarly(or: connection), !early.isEmpty {
+            for message in early { connection.received(message) }
+        }
+        let (socket, end) = state.withLock { ($0.socket, $0.end) }
+        socket?.authenticated()
+        if let end { connection.end(end) }
+    }
+
+    /// Takes the early messages. If there are none, later messages reach the connection directly.
+    private func takeEarly(or connection: RealmConnection) -> [[UInt8]] {
+        state.withLock { state in
+            if state.early.isEmpty { state.connection = connection }
+            defer { state.early = [] }
+            return state.early
+        }
+    }
+
+    /// Ends the connection, also before it begins.
+    func end(_ reason: RealmConnectionEnd) {
+        state.withLock { state -> RealmConnection? in
+            if state.connection == nil, state.end == nil { state.end = reason }
+            return state.connection
+        }?.end(reason)
+    }
+
+    // MARK: SocketOwner
+
+    func opened(_ socket: ServerSocket) {
+        state.withLock { $0.socket = socket }
+        onOpen(self)
+    }
+
+    func message(_ bytes: ByteBuffer) {
+        let message = Array(bytes.readableBytesView)
+        let (connection, isFull) = state.withLock { state -> (RealmConnection?, Bool) in
+            if let connection = state.connection { return (connection, false) }
+            guard state.early.count < Self.earlyMessages else { return (nil, true) }
+            state.early.append(message)
+            return (nil, false)
+        }
+        connection?.received(message)
+        if isFull { close(.internalError, reason: "too many messages before authentication") }
+    }
+
+    func writabilityChanged(_ isWritable: Bool) { if isWritable { outbox.wake() } }
+
+    /// After 1001 a client reports a broken protocol to its app. After 1011 it connects again.
+    var shutdownCode: SocketCloseCode { .internalError }
+
+    func closed(_ reason: SocketCloseReason) {
+        let hasOpened = state.withLock { state in
+            state.isClosed = true
+            return state.socket != nil
+        }
+        end(.disconnected)
+        outbox.wake()
+        // `run` never begins.
+        if !hasOpened { onEnd(self) }
+    }
+
+    // MARK: RealmFrameSink
+
+    func send(_ message: [UInt8]) {
+        guard let socket = state.withLock({ $0.isClosed ? nil : $0.socket }) else { return }
+        let frame = SharedFrame.encode(binary: message)
+        egress.add(frame.byteCount)
+        socket.send(frame)
+    }
+
+    var bufferedBytes: Int { state.withLock { $0.socket }?.bufferedBytes ?? 0 }
+
+    func drained(below bytes: Int) async {
+        let isClosed = { self.state.withLock(\.isClosed) }
+        guard let error = await outbox.drained(below: bytes, buffered: { bufferedBytes }, isClosed: isClosed) else { return }
+        close(.internalError, reason: error.code.name)
+        state.withLock { $0.isClosed = true }
+        end(.disconnected)
+    }
+
+    func pauseReading() { state.withLock(\.socket)?.pauseReading() }
+
+    func resumeReading() { state.withLock(\.socket)?.resumeReading() }
+
+    func close(_ code: RealmCloseCode, reason: String) {
+        state.withLock(\.socket)?.close(SocketCloseCode(code), reason: reason)
+    }
+}
+
+extension SocketCloseCode {
+    init(_ code: RealmCloseCode) {
+        self =
+            switch code {
+            case .tooLarge: .messageTooBig
+            case .internalError: .internalError
+            case .unauthorized: .unauthorized
+            case .forbidden: .forbidden
+            case .moved: .moved
+            }
+    }
+}

@@ -1,0 +1,29 @@
+import SluiceCore
+import Testing
+
+@testable import SluiceGateway
+
+@Suite struct `A client's User-Agent` {
+    @Test(arguments: [
+        ("RealmSync/14.14.0 (Linux Linux 6.1.0 x86_64) driver", RealmAgent.SDK.cpp),
+        ("RealmSync/14.14.0 (iOS 17.1) RealmSwift/20.0.3 com.example.javashop", .swift),
+        ("RealmSync/10.5.5 (iOS 14.4) RealmObjectiveC/10.7.2 com.example.shop", .swift),
+        ("RealmSync/14.12.0 (Android) RealmKotlin/2.3.0", .kotlin),
+        ("RealmSync/14.12.0 (Android (arm)) RealmJava/10.19.0", .java),
+        ("RealmSync/14.10.0 (Windows) RealmDotNet/12.3.0 Shop", .dotnet),
+        ("RealmSync/14.10.0 (Node) RealmJavaScript/12.14.0", .javascript),
+        ("RealmSync/14.10.0 (Node) RealmJS/12.14.0", .javascript),
+        ("RealmSync/14.10.0 (Fuchsia) RealmDart/20.0.0", .dart),
+        ("RealmSync/14.10.0", .cpp), ("RealmSync/14.10.0 (Linux)", .cpp), ("curl/8.5 (x) RealmSwift/1", .other), ("", .other),
+    ])
+    func `names the SDK`(header: String, sdk: RealmAgent.SDK) {
+        #expect(RealmAgent(header).sdk == sdk)
+    }
+
+    @Test func `is cut, and loses characters that a line of the log may not have`() {
+        let agent = RealmAgent("RealmSync/1 (x)\r\n\u{1b}[31m é" + String(repeating: "a", count: 1_000))
+        #expect(agent.text.hasPrefix("RealmSync/1 (x)[31m aaa"))
+        #expect(agent.text.utf8.count <= RealmAgent.bytes)
+        #expect(RealmAgent(nil).text.isEmpty && RealmAgent(nil).sdk == .other)
+    }
+}
