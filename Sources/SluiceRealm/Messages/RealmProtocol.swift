@@ -1,6 +1,6 @@
 package import SluiceCore
 
-/// The accepted sub-protocol of a connection.
+/// The accepted subprotocol of a connection.
 package struct RealmSubprotocol: Hashable, Sendable {
     package var version: Int
     /// The offered text, for the header of the answer. Any other text crashes the client.
@@ -37,8 +37,11 @@ package enum RealmProtocol {
     /// All of them have the message shapes of version 14.
     package static let versions = 2...14
     package static let prefix = "com.mongodb.realm-query-sync#"
+    /// The form of clients before realm-core 13.10.
+    package static let olderPrefix = "com.mongodb.realm-query-sync/"
     /// The prefix of partition-based sync.
     package static let partitionPrefix = "com.mongodb.realm-sync#"
+    package static let olderPartitionPrefix = "com.mongodb.realm-sync/"
     /// The file ident of the server as the origin of a changeset.
     package static let serverFile: UInt64 = 1
     /// Milliseconds from 1970 to 2015, where the protocol's timestamps begin.
@@ -50,12 +53,14 @@ package enum RealmProtocol {
     /// - Throws: A refusal with status 400. A 101 without one of the offered texts crashes the client.
     package static func negotiate(_ offered: [String]) throws(RealmUpgradeRefusal) -> RealmSubprotocol {
         let common = offered.compactMap { name -> RealmSubprotocol? in
-            guard let version = version(name, prefix: prefix), versions.contains(version) else { return nil }
+            guard let version = version(name, prefix: prefix) ?? version(name, prefix: olderPrefix), versions.contains(version) else {
+                return nil
+            }
             return RealmSubprotocol(version: version, name: name)
         }
         if let newest = common.max(by: { $0.version < $1.version }) { return newest }
         let value = String(offered.joined(separator: ", ").prefix(200))
-        if offered.contains(where: { $0.hasPrefix(partitionPrefix) }) {
+        if asksForPartitions(offered) {
             throw RealmUpgradeRefusal(
                 SluiceError(
                     .wrongProtocolVersion, "The client asks for partition-based sync, which is not served.", value: value,
@@ -63,8 +68,13 @@ package enum RealmProtocol {
         }
         throw RealmUpgradeRefusal(
             SluiceError(
-                .wrongProtocolVersion, "The client offers no sub-protocol from \(prefix)2 to \(prefix)14.", value: value,
+                .wrongProtocolVersion, "The client offers no subprotocol from \(prefix)2 to \(prefix)14.", value: value,
                 fix: "Use an SDK with Flexible Sync."))
+    }
+
+    /// Returns `true` if a client offers partition-based sync, in its newer form or its older one.
+    package static func asksForPartitions(_ offered: [String]) -> Bool {
+        offered.contains { $0.hasPrefix(partitionPrefix) || $0.hasPrefix(olderPartitionPrefix) }
     }
 
     /// Returns the number after the prefix, if it is in its shortest form.

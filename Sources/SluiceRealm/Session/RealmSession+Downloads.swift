@@ -61,7 +61,7 @@ extension RealmSession {
         let download = RealmDownload(
             session: id.session,
             progress: progress(RealmDownloadCursor(serverVersion: part.serverVersion, clientVersion: part.clientVersion)),
-            queryVersion: part.queryVersion, batch: part.isLast ? .lastInBatch : .moreToCome, estimate: part.estimate,
+            queryVersion: part.queryVersion, batch: part.isLast ? .lastInBatch : .moreToCome, estimate: estimate(part),
             entries: part.entries.map { RealmDownloadEntry($0.entry) })
         do throws(SluiceError) {
             for entry in part.entries { try model.send(entry.operations) }
@@ -212,4 +212,7 @@ extension RealmSession {
         RealmProgress(
             download: cursor, latest: RealmServerVersion(version: latest, salt: settings.salt), upload: client.stream.record.upload)
     }
+
+    /// Returns the share of a bootstrap that the client has. Before version 12 the field is an integer, a number of bytes.
+    private func estimate(_ part: RealmBootstrapPart) -> Double { settings.version < 12 ? 0 : part.estimate }
 }

@@ -2,7 +2,7 @@ import SluiceCore
 import SluiceRealm
 import Testing
 
-@Suite struct `The sub-protocol` {
+@Suite struct `The subprotocol` {
     private static func refusal(_ offered: [String]) -> RealmUpgradeRefusal? {
         do {
             _ = try RealmProtocol.negotiate(offered)
@@ -16,6 +16,12 @@ import Testing
         #expect(try RealmProtocol.negotiate(Array(all.suffix(3))).version == 4)
         let mixed = ["chat", "com.mongodb.realm-query-sync#15", "com.mongodb.realm-query-sync#2", "com.mongodb.realm-sync#14"]
         #expect(try RealmProtocol.negotiate(mixed).name == "com.mongodb.realm-query-sync#2")
+    }
+
+    @Test func `may have the form of older clients`() throws {
+        let older = ["com.mongodb.realm-query-sync/7", "com.mongodb.realm-query-sync/6"]
+        #expect(try RealmProtocol.negotiate(older) == RealmSubprotocol(version: 7, name: older[0]))
+        #expect(Self.refusal(["com.mongodb.realm-sync/7"])?.error.message.contains("partition-based") == true)
     }
 
     @Test(arguments: ["#1", "#15", "#", "#+3", "#03", "#3 ", "#14#14", "#99999999999999999999", ""])
