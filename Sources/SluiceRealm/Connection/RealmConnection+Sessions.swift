@@ -12,6 +12,8 @@ extension RealmConnection {
         var view: (any RealmClientView)?
         /// Counts the server version up to which the machine has every entry.
         let reached: AsyncEvent
+        /// Counts the server version up to which uploads need no other entry before their acknowledgement.
+        let settled: AsyncEvent
         /// Counts the client version up to which the machine knows that uploads took effect.
         let acknowledged: AsyncEvent
         /// Uploads to apply. The machine bounds their bytes.
@@ -29,6 +31,13 @@ extension RealmConnection {
 
         init(environment: any Environment) {
             (reached, acknowledged) = (AsyncEvent(environment: environment), AsyncEvent(environment: environment))
+            settled = AsyncEvent(environment: environment)
+        }
+
+        /// Records that the machine has every entry up to a version.
+        func reach(_ version: UInt64) {
+            settled.reach(version)
+            reached.reach(version)
         }
     }
 
@@ -137,7 +146,7 @@ extension RealmConnection {
         sessions[id]?.file = session
         sessions[id]?.view = view
         services.observer.sessions(1)
-        sessions[id]?.reached.reach(stream.lastVersion)
+        sessions[id]?.reach(stream.lastVersion)
         sessions[id]?.acknowledged.reach(stored.record.upload.clientVersion)
         if let model = services.models.take(stored) { return (RealmClientState(stream: stream, model: model), view.newest) }
         var model = ClientModel()
@@ -196,15 +205,16 @@ extension RealmConnection {
         switch event {
         case .part(let part):
             // The part covers all entries up to its version, so uploads up to it need no other entry.
-            session.reached.reach(part.serverVersion)
+            session.settled.reach(part.serverVersion)
             try await untilAcknowledged(part.clientVersion, id)
             await submit(.bootstrap(id, part))
+            if part.isLast { session.reach(part.serverVersion) }
             if !part.isLast, let session = sessions[id], session.building == nil { awaitPart(of: part.queryVersion, id) }
         case .refused(let version, let message): await submit(.queryFailed(id, queryVersion: version, message))
         case .changes(let entries): try await append(entries, id)
         case .advanced(let version):
             await submit(.advanced(id, version))
-            session.reached.reach(version)
+            session.reach(version)
         case .integrated(let changeset):
             await submit(.changesetIntegrated(id, changeset))
             session.acknowledged.reach(changeset.clientVersion)
@@ -216,8 +226,8 @@ extension RealmConnection {
     private func append(_ entries: [OutgoingEntry], _ id: RealmSessionID) async throws {
         var rest = entries[...]
         while let first = rest.first, let session = sessions[id], let file = session.file {
-            let before = first.entry.serverVersion
-            session.reached.reach(before - min(before, 1))
+            // Only for uploads: an entry may have the changes of several commits, so a mark must wait for it.
+            session.settled.reach(first.entry.serverVersion - min(first.entry.serverVersion, 1))
             try await untilAcknowledged(first.entry.clientVersion, id)
             let known = session.acknowledged.count
             let batch = Array(rest.prefix { $0.entry.clientVersion <= known })
@@ -227,7 +237,7 @@ extension RealmConnection {
                 try await store.append(batch.map(\.entry), to: file)
             }
             await submit(.append(id, batch))
-            if let last = batch.last { session.reached.reach(last.entry.serverVersion) }
+            if let last = batch.last { session.reach(last.entry.serverVersion) }
         }
     }
 
@@ -263,7 +273,7 @@ extension RealmConnection {
                     try await store.record(upload.progress, of: file)
                 }
                 let (server, client) = (result.integrated.serverVersion, result.integrated.clientVersion)
-                try await wait(for: session.reached, until: server, of: id, services.waits.view, "The change of version \(server)")
+                try await wait(for: session.settled, until: server, of: id, services.waits.view, "The change of version \(server)")
                 await submit(.integrated(id, result.integrated))
                 // Entries made after the upload may follow now.
                 session.acknowledged.reach(client)
