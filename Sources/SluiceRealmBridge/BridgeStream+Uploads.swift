@@ -56,8 +56,10 @@ extension BridgeStream {
     /// Records the progress of the client.
     /// - Returns: The number up to which its compensating writes are confirmed; 0 for none.
     mutating func confirm(_ version: UInt64) -> UInt64 {
-        content.confirm(version)
-        steps.confirm(version)
+        // The conflicts of a changeset under way are decided when its commit comes.
+        let needed = min(version, own.values.map(\.writer.base).min() ?? version)
+        content.confirm(needed)
+        steps.confirm(needed)
         let numbers = replica.compensations.filter { $0.value <= version }.map(\.key)
         for number in numbers { replica.compensations[number] = nil }
         return numbers.max() ?? 0

@@ -109,7 +109,10 @@ struct BridgeStream {
         self.reported = reported
         for entry in stored.entries { try content.restore(entry, isNew: entry.serverVersion > replica.version) }
         // A position older than the stream does not describe the client: only the log can bring it up to date.
-        if ClientStream(stored).lastVersion > replica.version { isOlder = true }
+        isOlder = ClientStream(stored).lastVersion > replica.version
+        // The write times up to the stored version are known, and the client has seen no later ones. Without this step, its pending
+        // changesets would count as later than what the log brings next.
+        if replica.version > 0, !isOlder { steps.add(replica.version, replica.lsn, time: replica.writeTime) }
     }
 
     /// `true` if the content came from an older state, and the client may not have the entry that makes up for the difference.

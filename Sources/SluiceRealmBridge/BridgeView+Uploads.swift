@@ -39,8 +39,9 @@ extension BridgeView {
             try await declare(instructions)
             entries.append((entry, instructions))
         }
-        let confirmed = stream.confirm(upload.progress.serverVersion)
         let (changesets, operations) = try translate(entries, progress: upload.progress.clientVersion)
+        // Behind the translation: the changesets may be older than the progress that comes with them.
+        let confirmed = stream.confirm(upload.progress.serverVersion)
         messages = try self.messages(changesets, confirmed: confirmed)
         return (changesets.last?.number, operations)
     }

@@ -62,8 +62,9 @@ package final class RealmTestClient {
     }
 
     /// Commits a transaction. It is sent with the next message or connection.
-    package func commit(_ instructions: [RealmInstruction]) throws {
-        try file.commit(instructions, at: UInt64(max(SystemEnvironment().wallMilliseconds() - Self.epoch, 1)))
+    /// - Parameter delay: Milliseconds that the client's clock is ahead.
+    package func commit(_ instructions: [RealmInstruction], ahead delay: Int64 = 0) throws {
+        try file.commit(instructions, at: UInt64(max(SystemEnvironment().wallMilliseconds() + delay - Self.epoch, 1)))
     }
 
     /// Replaces the subscriptions, and waits until the view is complete.

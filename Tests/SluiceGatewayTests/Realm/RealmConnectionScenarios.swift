@@ -117,6 +117,58 @@ import Testing
         }
     }
 
+    @Test func `let the later of two writes win, whichever arrives last`() async throws {
+        try await RunningGateway.with { gateway in
+            let (token, north) = (try await gateway.anonymousToken(), ["Order": "store == 'north'"])
+            let (first, second) = (RealmTestClient(try Self.schema()), try await Self.client(gateway))
+            try await first.connect(gateway.url, app: gateway.app, token: token)
+            try await first.subscribe(north)
+            try await first.write(Self.create("n1"))
+            try await first.synchronize()
+            try await second.subscribe(north)
+            first.disconnect()
+            try first.commit([Self.set("n1", "title", .string("earlier"))])
+            try second.commit([Self.set("n1", "title", .string("later"))], ahead: 1_000)
+            try await second.synchronize()
+            // The other client's write was made before, without knowing this one.
+            try await first.connect(gateway.url, app: gateway.app, token: token)
+            try await first.synchronize()
+            try await second.synchronize()
+            #expect(try await gateway.texts("SELECT title FROM orders") == ["later"])
+            for client in [first, second] { #expect(client.file.objects[Self.order("n1")]?["title"] == .string("later")) }
+            first.disconnect()
+            second.disconnect()
+        }
+    }
+
+    @Test func `keep the elements that they insert offline, whatever others do to the list`() async throws {
+        try await RunningGateway.with { gateway in
+            let (token, tags) = (try await gateway.anonymousToken(), ["Tag": "TRUEPREDICATE"])
+            let (first, second) = (RealmTestClient(try Self.schema()), try await Self.client(gateway))
+            try await first.connect(gateway.url, app: gateway.app, token: token)
+            let tag = ObjectKey(type: "Tag", key: .string("t1"))
+            let labels = RealmPath(tag, "labels")
+            try await first.subscribe(tags)
+            try await first.write([.createObject(tag), .arrayInsert(labels, at: 0, .value(.string("a")), priorSize: 0)])
+            try await first.synchronize()
+            try await second.subscribe(tags)
+            first.disconnect()
+            try first.commit([.arrayInsert(labels, at: 1, .value(.string("mine")), priorSize: 1)])
+            try first.commit([.update(RealmPath(tag, "title"), .value(.string("mine")))])
+            try await second.write([.arrayInsert(labels, at: 0, .value(.string("theirs")), priorSize: 1)])
+            try await second.synchronize()
+            try await first.connect(gateway.url, app: gateway.app, token: token)
+            try await first.synchronize()
+            // The repair of the list may follow the answer to a mark.
+            let all: Value = .list([.string("theirs"), .string("a"), .string("mine")])
+            for client in [first, second] { try await client.receive { $0.objects[tag]?["labels"] == all } }
+            #expect(try await gateway.texts("SELECT labels FROM tags") == ["{theirs,a,mine}"])
+            #expect(first.file.objects[tag]?["title"] == .string("mine"))
+            first.disconnect()
+            second.disconnect()
+        }
+    }
+
     // MARK: Refusals
 
     @Test func `are told of a write outside of their queries, which is undone`() async throws {
@@ -191,6 +243,14 @@ import Testing
     @Test func `are closed with the code that they act on`() async throws {
         try await RunningGateway.with { gateway in
             let id = try await gateway.createUser("ada@example.com")
+            let nameless = RealmTestClient(try Self.schema())
+            let error = await #expect(throws: SluiceError.self) {
+                try await nameless.connect(gateway.url, app: gateway.app, token: "")
+            }
+            #expect(error?.message.contains("401") == true, "\(String(describing: error))")
+            try await nameless.connect(gateway.url, app: gateway.app, token: "abc")
+            #expect(try await nameless.untilEnd().contains("4001"))
+
             let expired = RealmTestClient(try Self.schema())
             try await expired.connect(gateway.url, app: gateway.app, token: try await gateway.token(of: id, lasting: -5))
             #expect(try await expired.untilEnd().contains("4001"))
