@@ -128,7 +128,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         do throws(ErrorResponse) {
             var headers = try handshake(head, context)
             // Counted here, as the middleware that counts plain requests never sees an upgrade.
-            if let refusal = tooMany(request.client) { throw refusal }
+            if let refusal = tooMany(request.client) { throw endpoint.refusal(refusal) }
             request.subprotocol = try endpoint.subprotocols.name(for: request)
             headers.replaceOrAdd(name: "Sec-WebSocket-Protocol", value: request.subprotocol)
             switch endpoint.accept(request) {

@@ -118,6 +118,8 @@ package struct WebSocketEndpoint: Sendable {
     /// Decides on a valid upgrade request with a chosen subprotocol. Called on an event loop; it must not block.
     package var accept: @Sendable (UpgradeRequest) -> UpgradeDecision
     package var limits: WebSocketLimits
+    /// Returns the response for an upgrade that a limit of the server refuses, for clients that act on the status.
+    package var refusal: @Sendable (ErrorResponse) -> ErrorResponse = { $0 }
 
     package init(
         limits: WebSocketLimits = WebSocketLimits(), subprotocols: SubprotocolChoice = .only(WebSocketEndpoint.subprotocol),

@@ -67,17 +67,27 @@ final class RealmSessionService: Service {
     /// - Parameter site: The guard against pages of other sites in development; nil for none.
     func endpoint(guardedBy site: DevelopmentSite?) -> WebSocketEndpoint {
         let path = settings.path
-        return WebSocketEndpoint(
+        var endpoint = WebSocketEndpoint(
             subprotocols: SubprotocolChoice(advised: "\(RealmProtocol.prefix)14") { [self] in choose($0, $1) },
             matches: { $0 == path },
-            accept: { [self] request in site?.problem(request).map { UpgradeDecision.refuse($0) } ?? accept(request) })
+            accept: { [self] request in
+                // A client logs its user out at 403.
+                site?.problem(request).map { .refuseWith(ErrorResponse($0, status: .badRequest)) } ?? accept(request)
+            })
+        // A client reports 429 to its app as fatal. It retries at 503.
+        endpoint.refusal = { response in
+            var refusal = ErrorResponse(RealmUpgradeRefusal(response.error))
+            refusal.retryAfter = response.retryAfter
+            return refusal
+        }
+        return endpoint
     }
 
     private func choose(_ offered: [String], _ request: UpgradeRequest) -> SubprotocolChoice.Outcome {
         do throws(RealmUpgradeRefusal) {
             return .accept(try RealmProtocol.negotiate(offered).name)
         } catch {
-            if offered.contains(where: { $0.hasPrefix(RealmProtocol.partitionPrefix) }) {
+            if RealmProtocol.asksForPartitions(offered) {
                 let agent = RealmAgent(request.header("User-Agent"))
                 watch.refusedPartitions(agent)
                 refusals.note(agent, error.error)
@@ -131,14 +141,14 @@ final class RealmSessionService: Service {
 
     /// Ends every connection of a user, or all for nil. A disabled user is logged out by its client; in any other case the client retries.
     func disconnect(user: String?, _ error: SluiceError) {
-        for socket in open.withLock({ Array($0.values) }) where user == nil || socket.user == user {
-            switch error.code {
-            case .userDisabled: socket.end(.userDisabled)
-            // The client refreshes its token, which fails if its session was revoked.
-            case .invalidSession: socket.end(.tokenExpired)
-            default: socket.end(.shutDown)
-            }
+        let reason: RealmConnectionEnd
+        switch error.code {
+        case .userDisabled: reason = .userDisabled
+        // The client refreshes its token, which fails if its session was revoked.
+        case .invalidSession: reason = .tokenExpired
+        default: reason = .shutDown
         }
+        for socket in open.withLock({ Array($0.values) }) { socket.end(reason, of: user) }
     }
 
     /// Notifies sessions of changed user data, or of changed rules if `user` is nil.
@@ -148,7 +158,9 @@ final class RealmSessionService: Service {
         await withGracefulShutdownHandler {
             await withDiscardingTaskGroup { group in
                 for await socket in calls { group.addTask { await socket.run() } }
-                for socket in open.withLock({ Array($0.values) }) { socket.end(.shutDown) }
+                for socket in open.withLock({ Array($0.values) }) { socket.end(.shutDown, of: nil) }
+                // One that still waits for its user ends as well.
+                group.cancelAll()
             }
         } onGracefulShutdown: {
             self.caller.finish()

@@ -24,6 +24,8 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
         /// The messages before the connection begins.
         var early: [[UInt8]] = []
         var user: String?
+        /// The ends of users that came before the user was known.
+        var missed: [String: RealmConnectionEnd] = [:]
         var isClosed = false
         /// The end that was asked for before the connection began.
         var end: RealmConnectionEnd?
@@ -58,9 +60,6 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
         outbox = SocketOutbox(environment: services.environment)
     }
 
-    /// The user, once authenticated.
-    var user: String? { state.withLock(\.user) }
-
     /// Serves the connection until its end.
     func run() async {
         if let user = await authenticate() {
@@ -92,7 +91,12 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
 
     /// Hands the connection the messages that have arrived. From here on it receives them directly.
     private func begin(_ connection: RealmConnection, _ user: String) {
-        state.withLock { $0.user = user }
+        let missed = state.withLock { state in
+            state.user = user
+            defer { state.missed = [:] }
+            return state.missed[user]
+        }
+        if let missed { end(missed) }
         // Outside of the lock, since a full mailbox pauses reading. A message that arrives meanwhile follows in the next turn.
         while case let early = takeEarly(or: connection), !early.isEmpty {
             for message in early { connection.received(message) }
@@ -111,8 +115,21 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
         }
     }
 
+    /// Ends the connection if it is of a user, or in any case for nil. A user that is not known yet may be this one.
+    func end(_ reason: RealmConnectionEnd, of user: String?) {
+        let isMeant = state.withLock { state in
+            guard let user else { return true }
+            guard let known = state.user else {
+                state.missed[user] = reason
+                return state.missed.count > Self.earlyMessages
+            }
+            return known == user
+        }
+        if isMeant { end(reason) }
+    }
+
     /// Ends the connection, also before it begins.
-    func end(_ reason: RealmConnectionEnd) {
+    private func end(_ reason: RealmConnectionEnd) {
         state.withLock { state -> RealmConnection? in
             if state.connection == nil, state.end == nil { state.end = reason }
             return state.connection
