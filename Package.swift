@@ -325,7 +325,7 @@ let package = Package(
         .target(
             name: "AirportOpsScene",
             dependencies: [
-                "AirportOpsModels", "RealmSwift", "SluiceCore", "SluicePostgres", "SluiceKafka",
+                "AirportOpsModels", "RealmSwift", "SluiceCore", "SluicePostgres", "SluiceKafka", "SluiceRealm", "RealmTestClient",
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "Examples/AirportOps/Scene",

@@ -53,6 +53,7 @@ public final class AirportScene {
         try await moveFlightsBySQL()
         try await editOffline()
         try await writeForbidden()
+        try await shareWithRealmSDK()
         try await reportWeather()
         try await moveToSecondGateway()
         try await measureLatency()
