@@ -37,8 +37,9 @@ package enum RealmProtocol {
     /// All of them have the message shapes of version 14.
     package static let versions = 2...14
     package static let prefix = "com.mongodb.realm-query-sync#"
-    /// The form of clients before realm-core 13.10.
+    /// The form of clients before realm-core 13.10. It is accepted from version 5 on: older clients take a compensating write for fatal.
     package static let olderPrefix = "com.mongodb.realm-query-sync/"
+    private static let oldestOlder = 5
     /// The prefix of partition-based sync.
     package static let partitionPrefix = "com.mongodb.realm-sync#"
     package static let olderPartitionPrefix = "com.mongodb.realm-sync/"
@@ -53,9 +54,8 @@ package enum RealmProtocol {
     /// - Throws: A refusal with status 400. A 101 without one of the offered texts crashes the client.
     package static func negotiate(_ offered: [String]) throws(RealmUpgradeRefusal) -> RealmSubprotocol {
         let common = offered.compactMap { name -> RealmSubprotocol? in
-            guard let version = version(name, prefix: prefix) ?? version(name, prefix: olderPrefix), versions.contains(version) else {
-                return nil
-            }
+            let older = version(name, prefix: olderPrefix).flatMap { $0 < oldestOlder ? nil : $0 }
+            guard let version = version(name, prefix: prefix) ?? older, versions.contains(version) else { return nil }
             return RealmSubprotocol(version: version, name: name)
         }
         if let newest = common.max(by: { $0.version < $1.version }) { return newest }

@@ -21,6 +21,7 @@ import Testing
     @Test func `may have the form of older clients`() throws {
         let older = ["com.mongodb.realm-query-sync/7", "com.mongodb.realm-query-sync/6"]
         #expect(try RealmProtocol.negotiate(older) == RealmSubprotocol(version: 7, name: older[0]))
+        #expect(Self.refusal(["com.mongodb.realm-query-sync/4"])?.status == 400)
         #expect(Self.refusal(["com.mongodb.realm-sync/7"])?.error.message.contains("partition-based") == true)
     }
 
