@@ -25,10 +25,24 @@ struct RealmAgent: Hashable, Sendable {
     private static func sdk(in text: String) -> SDK {
         guard text.hasPrefix("realmsync/") else { return .other }
         // The binding is the first word behind the platform. Without one, the program uses the engine itself.
-        guard let end = text.lastIndex(of: ")"), let binding = text[text.index(after: end)...].split(separator: " ").first else {
-            return .cpp
-        }
+        guard let rest = behindPlatform(text), let binding = rest.split(separator: " ").first else { return .cpp }
         return names.first { binding.contains($0.name) }?.sdk ?? .cpp
+    }
+
+    /// Returns the text behind the first parentheses, which may contain others; nil if they do not end.
+    ///
+    /// Some SDKs put their own parentheses behind the binding: `RealmJS/12.14.0 (v20.1.0)`.
+    private static func behindPlatform(_ text: String) -> Substring? {
+        var depth = 0
+        for index in text.indices {
+            switch text[index] {
+            case "(": depth += 1
+            case ")" where depth == 1: return text[text.index(after: index)...]
+            case ")" where depth > 1: depth -= 1
+            default: break
+            }
+        }
+        return nil
     }
 
     /// The names in order, as `javascript` contains `java`.

@@ -13,6 +13,9 @@ import Testing
         ("RealmSync/14.10.0 (Windows) RealmDotNet/12.3.0 Shop", .dotnet),
         ("RealmSync/14.10.0 (Node) RealmJavaScript/12.14.0", .javascript),
         ("RealmSync/14.10.0 (Node) RealmJS/12.14.0", .javascript),
+        ("RealmSync/14.10.0 (Linux Linux 6.1.0 x86_64) RealmJS/12.14.0 (v20.1.0)", .javascript),
+        ("RealmSync/14.10.0 (Windows NT (10.0)) RealmDotNet/12.3.0 (.NET 8.0.1) Shop (beta)", .dotnet),
+        ("RealmSync/14.12.0 (Android) RealmKotlin/2.3.0 :) Shop", .kotlin), ("RealmSync/14.12.0 (Android RealmKotlin/2.3.0", .cpp),
         ("RealmSync/14.10.0 (Fuchsia) RealmDart/20.0.0", .dart),
         ("RealmSync/14.10.0", .cpp), ("RealmSync/14.10.0 (Linux)", .cpp), ("curl/8.5 (x) RealmSwift/1", .other), ("", .other),
     ])
