@@ -24,8 +24,7 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
         /// The messages before the connection begins.
         var early: [[UInt8]] = []
         var user: String?
-        /// The ends of users that came before the user was known.
-        var missed: [String: RealmConnectionEnd] = [:]
+        var missed = MissedEnds()
         var isClosed = false
         /// The end that was asked for before the connection began.
         var end: RealmConnectionEnd?
@@ -93,8 +92,7 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
     private func begin(_ connection: RealmConnection, _ user: String) {
         let missed = state.withLock { state in
             state.user = user
-            defer { state.missed = [:] }
-            return state.missed[user]
+            return state.missed.take(user)
         }
         if let missed { end(missed) }
         // Outside of the lock, since a full mailbox pauses reading. A message that arrives meanwhile follows in the next turn.
@@ -117,15 +115,12 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
 
     /// Ends the connection if it is of a user, or in any case for nil. A user that is not known yet may be this one.
     func end(_ reason: RealmConnectionEnd, of user: String?) {
-        let isMeant = state.withLock { state in
-            guard let user else { return true }
-            guard let known = state.user else {
-                state.missed[user] = reason
-                return state.missed.count > Self.earlyMessages
-            }
-            return known == user
+        let end = state.withLock { state -> RealmConnectionEnd? in
+            guard let user else { return reason }
+            guard let known = state.user else { return state.missed.note(reason, of: user) }
+            return known == user ? reason : nil
         }
-        if isMeant { end(reason) }
+        if let end { self.end(end) }
     }
 
     /// Ends the connection, also before it begins.
