@@ -75,6 +75,8 @@ package struct RealmTestFile: Sendable {
     /// Begins a connection.
     package mutating func connect() -> [RealmClientMessage] {
         (isIdentified, sent, error, parts) = (false, progress.upload.clientVersion, nil, (0, []))
+        // A set whose view was not completed is sent again, but not one that was refused.
+        sentQuery = max(active.version, queryErrors.last?.queryVersion ?? 0)
         let bind = RealmClientMessage.bind(RealmBind(session: Self.session, needsFileIdent: file == nil))
         return [bind] + (file == nil ? [] : identify())
     }
@@ -111,7 +113,7 @@ package struct RealmTestFile: Sendable {
         return messages
     }
 
-    /// The version of the last set that was sent, in any connection.
+    /// The version of the last set that was sent in this connection, or that need not be sent in it.
     private var sentQuery: UInt64 = 0
 
     private mutating func upload(_ entries: [RealmUploadEntry]) -> RealmClientMessage {
