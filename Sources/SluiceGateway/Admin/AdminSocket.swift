@@ -1,4 +1,5 @@
 import SluiceCore
+import Synchronization
 
 #if canImport(Glibc)
     import Glibc
@@ -11,6 +12,7 @@ import SluiceCore
 struct AdminSocket: Sendable {
     let path: String
     private let folder: String
+    private let published = PublishedFile()
     var hiddenPath: String { folder + "/s" }
 
     /// The longest path of a socket in the kernel, in bytes.
@@ -52,6 +54,8 @@ struct AdminSocket: Sendable {
 
     /// Moves the socket to its path. Call it once the server listens.
     func publish() throws(SluiceError) {
+        // Before the path is public, so that the file is this gateway's for certain.
+        published.file = UnixSocket.file(at: hiddenPath)
         // The mode is set before other users can reach the socket. `rename` replaces a stale socket atomically.
         guard chmod(hiddenPath, 0o600) == 0, rename(hiddenPath, path) == 0 else {
             throw SluiceError(.configInvalid, "The admin socket \(path) cannot be created.", cause: Self.systemCause)
@@ -60,15 +64,41 @@ struct AdminSocket: Sendable {
     }
 
     /// Removes the files of `init` and `publish`.
+    ///
+    /// The path may have another gateway's socket by now. Only the file is compared: a process that is being started holds a copy of this
+    /// gateway's socket for a moment, and would answer a connection.
     func remove() {
         unlink(hiddenPath)
-        // After `publish` the folder no longer exists. Another process may serve the path by now, so it is checked.
-        if rmdir(folder) != 0, errno == ENOENT, !UnixSocket.isServed(path) { unlink(path) }
+        rmdir(folder)
+        if let file = published.file, UnixSocket.file(at: path) == file { unlink(path) }
+    }
+}
+
+/// The file that `AdminSocket.publish` has moved to its path.
+private final class PublishedFile: Sendable {
+    private let state = Mutex<UnixSocket.File?>(nil)
+
+    var file: UnixSocket.File? {
+        get { state.withLock { $0 } }
+        set { state.withLock { $0 = newValue } }
     }
 }
 
 /// A client of Unix sockets, with blocking calls.
 package enum UnixSocket {
+    /// The identity of a file.
+    struct File: Hashable {
+        let device: UInt64
+        let number: UInt64
+    }
+
+    /// Returns the identity of the file at a path; nil if there is none.
+    static func file(at path: String) -> File? {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return nil }
+        return File(device: UInt64(truncatingIfNeeded: status.st_dev), number: UInt64(truncatingIfNeeded: status.st_ino))
+    }
+
     /// `true` if a process accepts connections at the path.
     static func isServed(_ path: String) -> Bool {
         guard let socket = connect(path) else { return false }
