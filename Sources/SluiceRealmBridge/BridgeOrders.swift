@@ -33,14 +33,15 @@ final class BridgeOrders: Sendable {
     var isClosed: Bool { state.withLock { $0.isClosed } }
     /// The number of the newest view that the connection wants.
     var wanted: UInt64 { state.withLock { $0.wanted } }
-    /// The query versions that the connection gave up since its last request.
+    /// The query versions that the connection gave up. Versions only grow.
     var superseded: Set<UInt64> { state.withLock { $0.superseded } }
 
     /// Adds a request. It replaces one that waits, unless an upload waits for that one's view.
     func build(_ view: RealmViewRequest) {
         state.withLock { state in
             state.wanted += 1
-            state.superseded = []
+            // Kept beyond this request: a view that the consumer has, and the connection gave up, is settled only by the next event.
+            state.superseded = state.superseded.filter { $0 &+ 64 > view.query.version }
             if case .build? = state.orders.last { state.orders.removeLast() }
             state.orders.append(.build(BridgeStream.Request(number: state.wanted, view: view)))
         }
