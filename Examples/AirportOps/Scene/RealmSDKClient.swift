@@ -7,7 +7,7 @@ import SluiceRealm
 final class RealmSDKClient {
     private let client: RealmTestClient
 
-    /// The properties of a flight that the scene uses. The others are those of the app's schema files.
+    /// The class of flights, as the app's schema file has it.
     private static let schema: Schema = {
         var properties = [Property(id: 1, name: "_id", type: .int)]
         func add(_ names: [String], _ type: PropertyType, isOptional: Bool = false) {
@@ -15,8 +15,8 @@ final class RealmSDKClient {
                 properties.append(Property(id: UInt32(properties.count + 1), name: name, type: type, isOptional: isOptional))
             }
         }
-        add(["year", "month", "day", "sched_dep_time", "sched_arr_time", "flight"], .int)
-        add(["dep_time", "dep_delay", "arr_time", "arr_delay"], .int, isOptional: true)
+        add(["year", "month", "day", "sched_dep_time", "sched_arr_time", "flight", "distance", "hour", "minute"], .int)
+        add(["dep_time", "dep_delay", "arr_time", "arr_delay", "air_time"], .int, isOptional: true)
         add(["carrier", "origin", "dest"], .string)
         add(["tailnum", "remark", "gate"], .string, isOptional: true)
         add(["time_hour"], .timestamp)
