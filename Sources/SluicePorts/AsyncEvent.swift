@@ -28,7 +28,7 @@ package final class AsyncEvent: Sendable {
     package var count: UInt64 { state.withLock { $0.count } }
 
     /// Increments the count and wakes its waiters.
-    package func fire() { resume(state.withLock { $0.advance(to: $0.count + 1) }) }
+    package func fire() { resume(state.withLock { $0.advance(to: $0.count == .max ? .max : $0.count + 1) }) }
 
     /// Raises the count to at least `value`.
     package func reach(_ value: UInt64) { resume(state.withLock { $0.advance(to: value) }) }
@@ -38,7 +38,9 @@ package final class AsyncEvent: Sendable {
     }
 
     /// Waits until `fire` is called after `seen`, the time has passed, or the task is cancelled.
-    package func wait(after seen: UInt64, milliseconds: Int) async { await wait(until: seen + 1, milliseconds: milliseconds) }
+    package func wait(after seen: UInt64, milliseconds: Int) async {
+        await wait(until: seen == .max ? .max : seen + 1, milliseconds: milliseconds)
+    }
 
     /// Waits until the count has reached `value`, the time has passed, or the task is cancelled.
     package func wait(until value: UInt64, milliseconds: Int) async {

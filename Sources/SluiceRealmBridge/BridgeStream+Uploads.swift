@@ -20,6 +20,7 @@ extension BridgeStream {
         uploadTime = max(RealmTime.hybrid(entry.timestamp), next)
         own[entry.clientVersion] = OwnChangeset(
             writer(of: entry), progress: progress, operations: operations, changes: changes)
+        ownOrder.append(entry.clientVersion)
         return Changeset(
             number: entry.clientVersion, time: uploadTime, base: steps.base(of: entry.serverVersion), changes: changes)
     }
@@ -66,19 +67,30 @@ extension BridgeStream {
     }
 
     mutating func acknowledge(_ number: UInt64, _ lsn: LSN) {
-        for key in own.keys where key <= number && own[key]?.acknowledged == nil { own[key]?.acknowledged = lsn }
         // The stream may have passed the position already.
-        guard lsn <= replica.lsn else { return }
-        for key in own.keys.sorted() where key <= number { if let changeset = pass(upTo: key) { settle(changeset) } }
+        if lsn <= replica.lsn { passAll(upTo: number) } else { acknowledgements.append((number, lsn)) }
+    }
+
+    /// Passes the changesets without an echo whose acknowledgement the stream has reached.
+    mutating func passAcknowledged() {
+        while let first = acknowledgements.first, first.lsn <= replica.lsn {
+            acknowledgements.removeFirst()
+            passAll(upTo: first.number)
+        }
     }
 
     /// Records that the changesets up to a number took effect before the next entry.
-    /// - Returns: The changeset of that number; nil if it is unknown or was passed before.
+    mutating func passAll(upTo number: UInt64) { if let changeset = pass(upTo: number) { settle(changeset) } }
+
+    /// Records that the changesets up to a number took effect before the next entry. O(changesets passed).
+    /// - Returns: The changeset of that number, which the caller settles; nil if it is unknown or was passed before.
     mutating func pass(upTo number: UInt64) -> OwnChangeset? {
         var found: OwnChangeset?
-        for key in own.keys.sorted() where key <= number {
+        while let key = ownOrder.first, key <= number {
+            ownOrder.removeFirst()
             guard let changeset = own.removeValue(forKey: key) else { continue }
             boundaries[key] = content.last
+            lastPassed = max(lastPassed, key)
             content.client = max(content.client, changeset.progress)
             if let operations = changeset.operations {
                 passed.append(
@@ -191,19 +203,5 @@ extension BridgeStream {
         replica.compensations[compensation.number] = place.version
         let notice = RealmCompensation(serverVersion: place.version, clientVersion: compensation.changeset, rejected: rejected)
         return try append(instructions, place, notice)
-    }
-}
-
-extension RealmInstruction {
-    /// The object that the instruction changes; nil for a declaration.
-    var object: ObjectKey? {
-        switch self {
-        case .addTable, .eraseTable, .addColumn, .eraseColumn: nil
-        case .createObject(let object), .eraseObject(let object): object
-        case .update(let path, _, _), .addInteger(let path, _), .arrayUpdate(let path, _, _, _), .arrayInsert(let path, _, _, _),
-            .arrayMove(let path, _, _, _), .arrayErase(let path, _, _), .clear(let path, _), .setInsert(let path, _),
-            .setErase(let path, _):
-            path.object
-        }
     }
 }

@@ -10,7 +10,7 @@ extension BridgeStream {
         guard let collected = collection.take(), collected.version == end.version, let subscription = subscriptions[end.version] else {
             throw SluiceError(.internalError, "A bootstrap of version \(end.version) ended that had not begun.")
         }
-        for number in own.keys.sorted() where number <= end.changeset { if let changeset = pass(upTo: number) { settle(changeset) } }
+        passAll(upTo: end.changeset)
         content.client = max(content.client, end.changeset)
         let before = takePassed()
         subscriptions[end.version]?.isComplete = true

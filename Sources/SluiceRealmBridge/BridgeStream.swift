@@ -1,3 +1,4 @@
+import DequeModule
 import SluiceCore
 import SluicePorts
 import SluiceRealm
@@ -64,6 +65,12 @@ struct BridgeStream {
     /// The content before the last view that was yielded. It returns if the client does not take the view.
     var fallback: Fallback?
     var own: [UInt64: OwnChangeset] = [:]
+    /// The numbers in `own`, in the order of the uploads. One upload may have very many.
+    var ownOrder: Deque<UInt64> = []
+    /// The acknowledgements that the stream has not reached: a number, and a position at or after its commit.
+    var acknowledgements: Deque<(number: UInt64, lsn: LSN)> = []
+    /// The last changeset that the stream has passed; 0 before the first.
+    var lastPassed: UInt64 = 0
     /// The version of the stream before each changeset of the file took effect in it.
     var boundaries: [UInt64: UInt64] = [:]
     /// The objects that the client must receive again, with the properties; nil for the whole object.
@@ -262,10 +269,7 @@ struct BridgeStream {
 
     private mutating func advance(to lsn: LSN, _ witness: [UInt8]) -> [RealmViewEvent] {
         if lsn > replica.lsn { (replica.lsn, replica.witness) = (lsn, witness) }
-        for number in own.keys.sorted() {
-            guard let acknowledged = own[number]?.acknowledged, acknowledged <= lsn else { break }
-            if let changeset = pass(upTo: number) { settle(changeset) }
-        }
+        passAcknowledged()
         let before = takePassed()
         guard !isBehind, lsn.rawValue >= content.last else { return before }
         // The entries that put objects right have this version or the next, so that a mark waits for them.

@@ -304,7 +304,7 @@ actor BridgeView: RealmClientView {
         stream.wanted = orders.wanted
         try stream.adopt(services.authority.current())
         events += try stream.handle(message)
-        if let last = stream.boundaries.keys.max() { passed.reach(last) }
+        passed.reach(stream.lastPassed)
         if isResuming, !stream.isBehind { isResuming = false }
         if let request = held, !isResuming {
             held = nil

@@ -25,8 +25,6 @@ struct OwnChangeset: Hashable {
     var progress: UInt64
     /// The operations of the client up to this changeset, since the one before it; nil for the last of the upload.
     var operations: [OutgoingOperation]?
-    /// A position at or after the commit; nil before the acknowledgement.
-    var acknowledged: LSN?
     var objects: [ObjectKey: Object] = [:]
 
     init(_ writer: RealmWriter, progress: UInt64, operations: [OutgoingOperation]?, changes: [ObjectChange]) {

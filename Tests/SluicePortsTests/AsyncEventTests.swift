@@ -11,6 +11,14 @@ import Testing
         #expect(signal.count == seen + 1)
     }
 
+    @Test func `may be fired and waited for after its last value`() async {
+        let signal = AsyncEvent(environment: SystemEnvironment())
+        signal.reach(.max)
+        signal.fire()
+        await signal.wait(after: signal.count, milliseconds: 60_000)
+        #expect(signal.count == .max)
+    }
+
     @Test func `remembers nothing of waits that are over, however they ended`() async {
         let signal = AsyncEvent(environment: SystemEnvironment())
         for _ in 0..<50 {

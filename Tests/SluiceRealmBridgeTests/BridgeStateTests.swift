@@ -1,4 +1,6 @@
 import SluiceCore
+import SluicePipeline
+import SluicePorts
 import SluiceRealm
 import SluiceValues
 import TestSupport
@@ -70,5 +72,31 @@ import Testing
     @Test(arguments: [(Int64.min, UInt64(0)), (0, 0), (1_420_070_400_007, 7)])
     func `give timestamps from the epoch on`(milliseconds: Int64, timestamp: UInt64) {
         #expect(RealmTime.timestamp(milliseconds: milliseconds) == timestamp)
+    }
+}
+
+@Suite struct `The changesets of one upload` {
+    /// A message of 16 MB can have hundreds of thousands. Work that grows with all of them at each commit would not end within the limit.
+    @Test(.timeLimit(.minutes(1))) func `are passed one commit at a time, however many they are`() throws {
+        let schema = AppSchema(
+            version: 1, schema: Schema([StageDatabase.type]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
+        let stored = StoredRealmClient(record: RealmClientRecord(file: RealmFileIdent(ident: 2, salt: 1)))
+        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), schema, SystemEnvironment())
+        let numbers = UInt64(2)...50_000
+        for number in numbers {
+            let entry = RealmUploadEntry(clientVersion: number, serverVersion: 0, timestamp: 1, origin: 0, changeset: [])
+            _ = stream.upload(entry, [], progress: number, operations: nil)
+        }
+        #expect(stream.pass(upTo: 1) == nil)
+        var passed = 0
+        for number in numbers.dropLast() where stream.pass(upTo: number) != nil { passed += 1 }
+        #expect(passed == numbers.count - 1 && stream.own.count == 1)
+        // The last one has no echo. Its acknowledgement is ahead of the stream.
+        stream.acknowledge(numbers.upperBound, LSN(rawValue: 9))
+        stream.passAcknowledged()
+        #expect(stream.lastPassed == numbers.upperBound - 1)
+        stream.replica.lsn = LSN(rawValue: 9)
+        stream.passAcknowledged()
+        #expect(stream.own.isEmpty && stream.lastPassed == numbers.upperBound)
     }
 }

@@ -134,7 +134,7 @@ extension RealmInstruction {
     }
 
     /// The object that the instruction changes. Nil for declarations.
-    var object: ObjectKey? {
+    package var object: ObjectKey? {
         switch self {
         case .createObject(let object), .eraseObject(let object): object
         default: path?.object
