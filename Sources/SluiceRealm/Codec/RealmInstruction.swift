@@ -102,3 +102,24 @@ package enum RealmPayload: Hashable, Sendable {
     /// The removal of a dictionary's key.
     case erased
 }
+
+extension RealmInstruction {
+    /// The place that the instruction changes. Nil for objects and declarations.
+    package var path: RealmPath? {
+        switch self {
+        case .update(let path, _, _), .addInteger(let path, _), .arrayUpdate(let path, _, _, _), .arrayInsert(let path, _, _, _),
+            .arrayMove(let path, _, _, _), .arrayErase(let path, _, _), .clear(let path, _), .setInsert(let path, _),
+            .setErase(let path, _):
+            path
+        case .addTable, .eraseTable, .addColumn, .eraseColumn, .createObject, .eraseObject: nil
+        }
+    }
+
+    /// The object that the instruction changes. Nil for declarations.
+    package var object: ObjectKey? {
+        switch self {
+        case .createObject(let object), .eraseObject(let object): object
+        default: path?.object
+        }
+    }
+}

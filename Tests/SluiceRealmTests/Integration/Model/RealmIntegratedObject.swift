@@ -1,4 +1,6 @@
-package import SluiceCore
+import SluiceCore
+
+@testable import SluiceRealm
 
 /// The values of one object with the history that conflicts need.
 ///
@@ -6,8 +8,8 @@ package import SluiceCore
 /// gateway's store, a register is a property's value in its row with its `PropertyClock`. A list is a row's list with its `ListClock`. A
 /// deletion is the `Deletion` of `ObjectClocks`. `RealmEditTranslator` gives the edits for them. The versions here are positions in the
 /// change log there, and stamps are those of `WriteStamp` with the file as the client.
-package struct RealmIntegratedObject: Hashable, Sendable {
-    package enum Field: Hashable, Sendable {
+struct RealmIntegratedObject: Hashable, Sendable {
+    enum Field: Hashable, Sendable {
         case value(RealmRegister)
         case list(RealmListHistory)
         case keyed(RealmKeyedValues)
@@ -26,12 +28,12 @@ package struct RealmIntegratedObject: Hashable, Sendable {
     }
 
     /// By the property's name. A property that was never written is missing.
-    package private(set) var fields: [String: Field] = [:]
+    private(set) var fields: [String: Field] = [:]
 
-    package init() {}
+    init() {}
 
     /// The values of the properties that were written. Sets are sorted.
-    package var values: [String: Value] {
+    var values: [String: Value] {
         fields.compactMapValues { field in
             switch field {
             case .value(let register): register.value
@@ -163,7 +165,7 @@ package struct RealmIntegratedObject: Hashable, Sendable {
     // MARK: Content
 
     /// Returns the instructions for a file that receives the object anew, whatever it holds. Its pending changes of the object are void.
-    package func entering(_ object: ObjectKey) -> [RealmInstruction] {
+    func entering(_ object: ObjectKey) -> [RealmInstruction] {
         [.eraseObject(object), .createObject(object)] + fields.keys.sorted().flatMap { content(of: $0, object) }
     }
 

@@ -1,5 +1,7 @@
 import SluiceCore
 
+@testable import SluiceRealm
+
 /// The work on one changeset: the objects before and after it, and the instructions that recipients apply.
 struct RealmUploadWork {
     /// One object of the changeset.

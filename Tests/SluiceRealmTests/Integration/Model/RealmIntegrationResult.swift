@@ -1,32 +1,34 @@
-package import SluiceCore
+import SluiceCore
+
+@testable import SluiceRealm
 
 /// One uploaded changeset.
-package struct RealmUploadedChangeset: Hashable, Sendable {
-    package var file: UInt64
-    package var clientVersion: UInt64
+struct RealmUploadedChangeset: Hashable, Sendable {
+    var file: UInt64
+    var clientVersion: UInt64
     /// The last server version that the client had integrated.
-    package var base: UInt64
+    var base: UInt64
     /// Milliseconds since 2015-01-01, by the client's clock.
-    package var time: UInt64
-    package var instructions: [RealmInstruction]
+    var time: UInt64
+    var instructions: [RealmInstruction]
 
-    package init(file: UInt64, clientVersion: UInt64, base: UInt64, time: UInt64, instructions: [RealmInstruction]) {
+    init(file: UInt64, clientVersion: UInt64, base: UInt64, time: UInt64, instructions: [RealmInstruction]) {
         (self.file, self.clientVersion, self.base) = (file, clientVersion, base)
         (self.time, self.instructions) = (time, instructions)
     }
 }
 
 /// An entry for the stream of one file. It keeps its client version when it is sent again.
-package struct RealmDelivery: Hashable, Sendable {
-    package var serverVersion: UInt64
+struct RealmDelivery: Hashable, Sendable {
+    var serverVersion: UInt64
     /// The version of the recipient's last changeset that had taken effect.
-    package var clientVersion: UInt64
-    package var stamp: RealmStamp
-    package var instructions: [RealmInstruction]
+    var clientVersion: UInt64
+    var stamp: RealmStamp
+    var instructions: [RealmInstruction]
 }
 
 /// The reason why the changes of an object were undone.
-package enum RealmRejection: Hashable, Sendable {
+enum RealmRejection: Hashable, Sendable {
     /// The object is not in the writer's view, or a created one does not match it.
     case outsideOfView
     /// The rules do not permit the change.
@@ -36,18 +38,18 @@ package enum RealmRejection: Hashable, Sendable {
 }
 
 /// The effects of one uploaded changeset.
-package struct RealmIntegrationResult: Hashable, Sendable {
-    package var serverVersion: UInt64
+struct RealmIntegrationResult: Hashable, Sendable {
+    var serverVersion: UInt64
     /// The entries by recipient, the writer included.
-    package var deliveries: [UInt64: RealmDelivery] = [:]
+    var deliveries: [UInt64: RealmDelivery] = [:]
     /// The objects whose changes were undone. They need a notice of a compensating write.
-    package var rejected: [ObjectKey: RealmRejection] = [:]
+    var rejected: [ObjectKey: RealmRejection] = [:]
     /// The files that exceeded a bound. They are forgotten, and must be reset.
-    package var resets: Set<UInt64> = []
+    var resets: Set<UInt64> = []
 }
 
 /// The views and permissions of files.
-package protocol RealmViewRules {
+protocol RealmViewRules {
     /// Returns `true` if the object matches the file's queries.
     func isInView(_ object: ObjectKey, _ values: [String: Value], of file: UInt64) -> Bool
     /// Returns `true` if the file may make the change. Nil stands for an object that does not exist.

@@ -1,10 +1,12 @@
-package import SluiceCore
-package import SluiceRealm
+import RealmTestClient
+import SluiceCore
+
+@testable import SluiceRealm
 
 /// A Realm client's file: commits, uploads in their original form, and incoming entries transformed over pending commits.
 ///
 /// It fails where a client stops syncing or ends: on a change of an object that it lacks, and on a wrong index or size.
-package struct SimulatedClient: Sendable {
+struct SimulatedClient: Sendable {
     private struct Commit: Sendable {
         var version: UInt64
         var upload: RealmUploadedChangeset
@@ -12,23 +14,23 @@ package struct SimulatedClient: Sendable {
         var rebased: [StampedInstruction]
     }
 
-    package let file: UInt64
-    package private(set) var model: RealmModel
+    let file: UInt64
+    private(set) var model: RealmModel
     private var commits: [Commit] = []
     private var sent: UInt64 = 0
-    package private(set) var version: UInt64 = 0
+    private(set) var version: UInt64 = 0
     /// The last server version that is integrated.
-    package private(set) var base: UInt64 = 0
+    private(set) var base: UInt64 = 0
 
-    package init(_ file: UInt64, _ schema: Schema) {
+    init(_ file: UInt64, _ schema: Schema) {
         self.file = file
         model = RealmModel(schema)
     }
 
-    package var objects: [ObjectKey: [String: Value]] { model.objects }
-    package var hasUploads: Bool { commits.contains { $0.version > sent } }
+    var objects: [ObjectKey: [String: Value]] { model.objects }
+    var hasUploads: Bool { commits.contains { $0.version > sent } }
 
-    package mutating func commit(_ instructions: [RealmInstruction], at time: UInt64) throws {
+    mutating func commit(_ instructions: [RealmInstruction], at time: UInt64) throws {
         try model.apply(instructions)
         version += 1
         let upload = RealmUploadedChangeset(file: file, clientVersion: version, base: base, time: time, instructions: instructions)
@@ -38,13 +40,13 @@ package struct SimulatedClient: Sendable {
     }
 
     /// Returns the next changeset to upload.
-    package mutating func nextUpload() -> RealmUploadedChangeset? {
+    mutating func nextUpload() -> RealmUploadedChangeset? {
         guard let commit = commits.first(where: { $0.version > sent }) else { return nil }
         sent = commit.version
         return commit.upload
     }
 
-    package mutating func receive(_ delivery: RealmDelivery) throws {
+    mutating func receive(_ delivery: RealmDelivery) throws {
         commits.removeAll { $0.version <= delivery.clientVersion }
         var incoming = delivery.instructions.map { StampedInstruction(instruction: $0, stamp: delivery.stamp) }
         for index in commits.indices {

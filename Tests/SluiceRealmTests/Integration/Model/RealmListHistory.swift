@@ -1,4 +1,6 @@
-package import SluiceCore
+import SluiceCore
+
+@testable import SluiceRealm
 
 /// A list whose elements have names, and the edits that some file may not have seen.
 ///
@@ -7,7 +9,7 @@ package import SluiceCore
 ///
 /// Memory: the order at `floor` and the edits since then, at most `RealmIntegrationBounds.listEdits`. Beyond the bound, the
 /// oldest are forgotten: a file that has not seen them needs a reset.
-package struct RealmListHistory: Hashable, Sendable {
+struct RealmListHistory: Hashable, Sendable {
     struct Element: Hashable, Sendable {
         let name: UInt64
         var value: Value
@@ -61,7 +63,7 @@ package struct RealmListHistory: Hashable, Sendable {
     }
 
     private(set) var elements: [Element] = []
-    package private(set) var forgotten = RealmForgottenHistory()
+    private(set) var forgotten = RealmForgottenHistory()
     private var floor: UInt64 = 0
     private var oldest: [UInt64] = []
     private var steps: [LoggedStep] = []
@@ -71,10 +73,10 @@ package struct RealmListHistory: Hashable, Sendable {
     private var sentClears: [SentClear] = []
     private var nextName: UInt64 = 1
 
-    package var values: [Value] { elements.map(\.value) }
+    var values: [Value] { elements.map(\.value) }
 
     /// The number of remembered edits.
-    package var cost: Int { steps.count + changes.count + clears.count + edits.count + sentClears.count }
+    var cost: Int { steps.count + changes.count + clears.count + edits.count + sentClears.count }
 
     /// `true` if another file, or the server, changed the list after the writer's base.
     func hasConflict(_ writer: RealmWriter) -> Bool { changes.contains { writer.isConcurrent($0.version, by: $0.file) } }

@@ -1,4 +1,6 @@
-package import SluiceCore
+import SluiceCore
+
+@testable import SluiceRealm
 
 /// A single value: of a property, of a dictionary's key, or the presence of a set's member.
 ///
@@ -7,7 +9,7 @@ package import SluiceCore
 /// Memory: an older write is dropped once no file can lose against it alone, so usually two remain. Additions are kept up to
 /// `RealmIntegrationBounds.additions`, and only while a file may not have seen them. Beyond the bound, the oldest
 /// are forgotten: a file that has not seen them needs a reset.
-package struct RealmRegister: Hashable, Sendable {
+struct RealmRegister: Hashable, Sendable {
     private struct Write: Hashable, Sendable {
         var version: UInt64
         var stamp: RealmStamp
@@ -24,13 +26,13 @@ package struct RealmRegister: Hashable, Sendable {
     }
 
     /// Nil for a key or member that is absent.
-    package private(set) var value: Value?
-    package private(set) var forgotten = RealmForgottenHistory()
+    private(set) var value: Value?
+    private(set) var forgotten = RealmForgottenHistory()
     /// The accepted writes that can still win, in the order of their versions.
     private var writes: [Write] = []
     private var additions: [Addition] = []
 
-    package init(_ value: Value? = nil) { self.value = value }
+    init(_ value: Value? = nil) { self.value = value }
 
     /// Sets the value, unless a concurrent write wins. Later additions of others stay on top of an integer.
     /// - Returns: The value for recipients and `true` if it was accepted.
@@ -104,8 +106,8 @@ package struct RealmRegister: Hashable, Sendable {
 /// anew, and that counts as a Clear by the server.
 ///
 /// Memory: a register for each key of the object's life, and one number for each Clear until all files have seen it.
-package struct RealmKeyedValues: Hashable, Sendable {
-    package enum Slot: Hashable, Sendable {
+struct RealmKeyedValues: Hashable, Sendable {
+    enum Slot: Hashable, Sendable {
         case key(String)
         case member(Value)
     }
@@ -115,8 +117,8 @@ package struct RealmKeyedValues: Hashable, Sendable {
         var file: UInt64
     }
 
-    package let kind: CollectionKind
-    package private(set) var entries: [Slot: RealmRegister] = [:]
+    let kind: CollectionKind
+    private(set) var entries: [Slot: RealmRegister] = [:]
     private var clears: [Change] = []
     private var changes: [Change] = []
 

@@ -1,5 +1,7 @@
 import SluiceCore
 
+@testable import SluiceRealm
+
 extension RealmIntegration {
     /// Updates a file's view for the objects of a changeset.
     /// - Returns: The instructions that the file receives.
@@ -82,7 +84,7 @@ extension RealmIntegration {
     ///   that it may hold. Entries of its stream that precede the bootstrap must be dropped.
     /// - Returns: The entry, perhaps without instructions, since a bootstrap needs an entry. Nil for a file that is unknown or exceeds a
     ///   bound: it must be reset.
-    package mutating func bootstrap(
+    mutating func bootstrap(
         _ file: UInt64, rules: some RealmViewRules, now: UInt64, isResend: Bool
     ) -> RealmDelivery? {
         guard var memory = files.removeValue(forKey: file) else { return nil }

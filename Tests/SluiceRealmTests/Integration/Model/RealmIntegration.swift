@@ -1,6 +1,8 @@
-package import SluiceCore
+import SluiceCore
 
-/// The integration of uploaded changesets without operational transform, and the entries that follow for each file.
+@testable import SluiceRealm
+
+/// A model of a server: the integration of uploaded changesets without operational transform, and the entries for each file.
 ///
 /// The server decides every conflict in one order, that of its versions. Clients transform an entry over their pending changes. So the
 /// rules answer as that transform does, and where it could end differently, all holders receive the content anew:
@@ -11,35 +13,35 @@ package import SluiceCore
 /// - A list with concurrent edits is sent as a whole.
 /// - A write that is not allowed is undone: the writer receives the object as it is, behind a barrier.
 ///
-/// The value holds the server's objects itself. In a gateway, rows and clocks in PostgreSQL hold them (`RealmIntegratedObject`), and the
-/// streams of files are durable (`ClientStream`).
+/// It states the rules of the gateway in one value, and holds the server's objects itself. The plays check that clients converge by these
+/// rules. In a gateway, the pipeline's merge and `SluiceRealmBridge` follow them.
 ///
 /// Memory is bounded by `RealmIntegrationBounds`. A file with a base older than the remembered history of a property gets `badClientFile`:
 /// it is reset, and recovers its changes. An upload costs O(files × changed objects).
-package struct RealmIntegration: Sendable {
+struct RealmIntegration: Sendable {
     /// The file ident of the server's own entries.
-    package static let server: UInt64 = 1
+    static let server: UInt64 = 1
 
-    package let bounds: RealmIntegrationBounds
+    let bounds: RealmIntegrationBounds
     /// The last version of the server.
-    package private(set) var version: UInt64
-    package internal(set) var objects: [ObjectKey: RealmIntegratedObject] = [:]
-    package internal(set) var files: [UInt64: RealmFileMemory] = [:]
+    private(set) var version: UInt64
+    var objects: [ObjectKey: RealmIntegratedObject] = [:]
+    var files: [UInt64: RealmFileMemory] = [:]
 
-    package init(version: UInt64 = 1, bounds: RealmIntegrationBounds = RealmIntegrationBounds()) {
+    init(version: UInt64 = 1, bounds: RealmIntegrationBounds = RealmIntegrationBounds()) {
         (self.version, self.bounds) = (version, bounds)
     }
 
     /// Adds a file without a view. `bootstrap(_:rules:now:isResend:)` follows.
-    package mutating func add(_ file: UInt64) { files[file] = RealmFileMemory() }
+    mutating func add(_ file: UInt64) { files[file] = RealmFileMemory() }
 
     /// Forgets a file. Its history no longer needs memory.
-    package mutating func remove(_ file: UInt64) { files[file] = nil }
+    mutating func remove(_ file: UInt64) { files[file] = nil }
 
     /// Records the progress of an UPLOAD: the server version that it confirms, and the last client version, which may have no changeset.
     ///
     /// The cursor of an IDENT must not be passed: changesets that are still pending have older bases.
-    package mutating func confirm(_ file: UInt64, clientVersion: UInt64, base: UInt64) {
+    mutating func confirm(_ file: UInt64, clientVersion: UInt64, base: UInt64) {
         files[file]?.advance(clientVersion, base: min(base, version))
     }
 
@@ -59,7 +61,7 @@ package struct RealmIntegration: Sendable {
     /// - Returns: The effects. Nil for a changeset that has taken effect already.
     /// - Throws: `badClientFile` if the file is unknown or the history for its base is gone. `badChangeset` for a base that goes back, or
     ///   that the server has not reached. The integration is then unchanged.
-    package mutating func integrate(
+    mutating func integrate(
         _ upload: RealmUploadedChangeset, rules: some RealmViewRules, now: UInt64
     ) throws(SluiceError) -> RealmIntegrationResult? {
         guard let file = files[upload.file] else { throw Self.reset("is not known") }
@@ -118,26 +120,5 @@ package struct RealmIntegration: Sendable {
         let excess = excessFiles()
         for file in excess { files[file] = nil }
         return excess
-    }
-}
-
-extension RealmInstruction {
-    /// The place that the instruction changes. Nil for objects and declarations.
-    var path: RealmPath? {
-        switch self {
-        case .update(let path, _, _), .addInteger(let path, _), .arrayUpdate(let path, _, _, _), .arrayInsert(let path, _, _, _),
-            .arrayMove(let path, _, _, _), .arrayErase(let path, _, _), .clear(let path, _), .setInsert(let path, _),
-            .setErase(let path, _):
-            path
-        case .addTable, .eraseTable, .addColumn, .eraseColumn, .createObject, .eraseObject: nil
-        }
-    }
-
-    /// The object that the instruction changes. Nil for declarations.
-    package var object: ObjectKey? {
-        switch self {
-        case .createObject(let object), .eraseObject(let object): object
-        default: path?.object
-        }
     }
 }
