@@ -180,7 +180,13 @@ struct BridgeStream {
     // MARK: Messages
 
     /// Decodes and handles a message.
+    /// - Throws: `badClientFile` for a client that leaves too many erasures unconfirmed; the errors of the session and of messages.
     mutating func handle(_ bytes: [UInt8]) throws(SluiceError) -> [RealmViewEvent] {
+        guard content.memory.barrierCount <= BridgeContent.mostBarriers else {
+            throw SluiceError(
+                .badClientFile, "Client file \(content.file) has left \(content.memory.barrierCount) erasures unconfirmed.",
+                fix: "The client replaces its file and recovers its changes. No action is needed.")
+        }
         switch try BridgeMessage.decode(bytes, codec) {
         case .bootstrapBegin(let version): collection = BridgeCollection(version: version)
         case .rows(let rows): if let rows { collection?.add(rows, of: codec[rows.type].type) }

@@ -3,6 +3,7 @@ import SluicePipeline
 import SluicePorts
 import SluiceRealm
 import SluiceValues
+import SluiceWire
 import TestSupport
 import Testing
 
@@ -98,5 +99,23 @@ import Testing
         stream.replica.lsn = LSN(rawValue: 9)
         stream.passAcknowledged()
         #expect(stream.own.isEmpty && stream.lastPassed == numbers.upperBound)
+    }
+
+    @Test func `end with a reset if the client confirms nothing`() throws {
+        let schema = AppSchema(
+            version: 1, schema: Schema([StageDatabase.type]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
+        let stored = StoredRealmClient(record: RealmClientRecord(file: RealmFileIdent(ident: 2, salt: 1)))
+        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), schema, SystemEnvironment())
+        var message = PBServerMessage()
+        message.markReached = PBMarkReached()
+        let mark = try WireProtocol.encode(message)
+        let object = ObjectKey(type: "Item", key: .string("a"))
+        // Stamps go down, so none of them replaces another.
+        let most = UInt64(BridgeContent.mostBarriers)
+        for version in 1...most { stream.content.memory.setBarrier(object, version, RealmStamp(most + 9 - version, 1)) }
+        #expect(try stream.handle(mark).isEmpty)
+        stream.content.memory.setBarrier(object, .max, RealmStamp(1, 1))
+        let error = #expect(throws: SluiceError.self) { try stream.handle(mark) }
+        #expect(error?.code == .badClientFile)
     }
 }

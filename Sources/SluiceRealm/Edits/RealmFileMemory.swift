@@ -1,9 +1,9 @@
 package import SluiceCore
 
-/// The facts about one file that the integration needs.
+/// The objects that a file holds, and the erasures that it has not confirmed.
 ///
-/// Memory: a key for each object of the view, which `ClientModel` has as well, and the barriers that its base has not passed. With
-/// more than `RealmIntegrationBounds.barriers` barriers, the file is reset.
+/// Memory: a key for each object, which `ClientModel` has as well, and the barriers that its base has not passed. The owner bounds
+/// `barrierCount`.
 package struct RealmFileMemory: Hashable, Sendable {
     /// An erasure barrier: an erasure in the file's stream.
     package struct Barrier: Hashable, Sendable {
@@ -19,7 +19,8 @@ package struct RealmFileMemory: Hashable, Sendable {
     package internal(set) var base: UInt64 = 0
     /// The objects of the view that the file holds.
     package var view: Set<ObjectKey> = []
-    /// By object, in the order of their versions.
+    /// By object, in the order of their versions. A barrier is left out if a later one has no earlier stamp: it decides nothing. So stamps
+    /// go down, and an object that comes and goes has one barrier, unless clocks go back.
     package private(set) var barriers: [ObjectKey: [Barrier]] = [:]
     package private(set) var barrierCount = 0
 
@@ -27,8 +28,15 @@ package struct RealmFileMemory: Hashable, Sendable {
 
     /// Records an erasure. Changes with an older base are void.
     package mutating func setBarrier(_ object: ObjectKey, _ version: UInt64, _ stamp: RealmStamp) {
-        barriers[object, default: []].append(Barrier(version: version, stamp: stamp))
-        barrierCount += 1
+        var list = barriers.removeValue(forKey: object) ?? []
+        defer { barriers[object] = list }
+        var index = list.endIndex
+        while index > 0, list[index - 1].version > version { index -= 1 }
+        if index < list.endIndex, list[index].stamp >= stamp { return }
+        var first = index
+        while first > 0, list[first - 1].stamp <= stamp { first -= 1 }
+        list.replaceSubrange(first..<index, with: [Barrier(version: version, stamp: stamp)])
+        barrierCount += 1 - (index - first)
     }
 
     /// The objects that the file may hold: those of its view, and those whose erasure it has not confirmed.
@@ -36,14 +44,14 @@ package struct RealmFileMemory: Hashable, Sendable {
 
     /// Returns `true` if the client has discarded its own changes of the object.
     package func isBarred(_ object: ObjectKey, _ writer: RealmWriter) -> Bool {
-        barriers[object]?.contains { $0.version > writer.base } ?? false
+        barriers[object]?.last.map { $0.version > writer.base } ?? false
     }
 
     /// Lets the file's own later erasure pass. Its later changes of the object are then valid.
     /// - Returns: `true` if the erasure is later than all that it did not know.
     package mutating func pass(_ object: ObjectKey, _ writer: RealmWriter) -> Bool {
-        let unknown = barriers[object]?.filter { $0.version > writer.base } ?? []
-        guard unknown.allSatisfy({ $0.stamp < writer.stamp }) else { return false }
+        // Stamps go down, so the first unknown barrier has the latest one.
+        if let unknown = barriers[object]?.first(where: { $0.version > writer.base }), unknown.stamp >= writer.stamp { return false }
         barrierCount -= barriers.removeValue(forKey: object)?.count ?? 0
         return true
     }
