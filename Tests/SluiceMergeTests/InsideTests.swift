@@ -40,6 +40,16 @@ import Testing
         }
     }
 
+    @Test func `an index into a list that SQL has replaced meanwhile is a conflict, and no contradiction`() throws {
+        for bad in [
+            Edit("list", [.element(.seen(0))], .remove, priorSize: 3), Edit("list", [.element(.seen(2))], .set("x")),
+            Edit("list", .insert("x", after: .seen(2), tag: 1), priorSize: 3),
+        ] {
+            let world = try world(.sql(at: 500, ["list": ["s", "t"]]), .client(1, at: 600, seen: 1, .edit(bad)))
+            #expect(world.shown?["list"] == ["s", "t"] && world.lastEffect == .unchanged(.superseded), "\(bad)")
+        }
+    }
+
     @Test func `CR-26 an edit that treats a property as what it is not is a contradiction`() throws {
         for bad in [
             Edit("name", .insert("x", after: nil, tag: 1)), Edit("list", .setInsert("x")), Edit("set", .insert(1, after: nil, tag: 1)),
