@@ -40,6 +40,17 @@ struct BridgeStream {
         var queryVersion: UInt64
     }
 
+    /// Rows of a position that the stream must reach before it sends them: a client reads its lists at the position of an entry.
+    struct Reading {
+        var objects: Set<ObjectKey>
+        /// Those in the view.
+        var rows: [ObjectKey: Row] = [:]
+        /// The objects that the stream has met since. Their rows are those of the stream.
+        var met: Set<ObjectKey> = []
+        /// A position at or after all changes in the rows; nil until the rows are read.
+        var position: LSN?
+    }
+
     /// Compensating writes that wait for their entry.
     struct Compensation {
         var number: UInt64
@@ -78,6 +89,8 @@ struct BridgeStream {
     var passed: [RealmViewEvent] = []
     var repairs: [ObjectKey: Set<String>?] = [:]
     var compensations: [Compensation] = []
+    /// The rows that are read to put objects right; nil for none.
+    var reading: Reading?
     /// The changesets whose compensating writes are in the stored stream.
     let reported: [UInt64: UInt64]
     /// The objects that were put right since the last confirmation.
@@ -228,6 +241,7 @@ struct BridgeStream {
             var instructions = isBehind ? [] : content.declarations()
             for change in commit.changes {
                 if !isBehind { instructions += try take(change, changeset, place) }
+                reading?.meet(change)
                 changeset?.objects[change.object]?.isEchoed = true
             }
             if let changeset { settle(changeset) }
