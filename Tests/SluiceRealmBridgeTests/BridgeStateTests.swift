@@ -24,6 +24,10 @@ import Testing
         let barrier = RealmFileMemory.Barrier(version: 5, stamp: RealmStamp(random.next() >> 1, 1))
         for key in keys where random.chance(40) { state.barriers[ObjectKey(type: "Item", key: key)] = [barrier, barrier] }
         state.compensations = [3: 77, random.next() >> 1: 78]
+        for version in 0..<UInt64(random.below(3)) {
+            let time = HybridTime(rawValue: random.next())
+            state.steps.append(BridgeSteps.Step(version: version, lsn: LSN(rawValue: random.next()), time: time))
+        }
         #expect(BridgeReplica(state.bytes) == state, "seed \(seed)")
     }
 
