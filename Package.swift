@@ -422,7 +422,8 @@ let package = Package(
             "SluiceRealmBridge",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePorts", "SluicePipeline", "SluiceRealm",
-                "SluiceRealmBridge", "SluiceEmbeddedLog", .product(name: "Logging", package: "swift-log"),
+                "SluiceRealmBridge", "SluiceEmbeddedLog", "RealmTestClient", .product(name: "Logging", package: "swift-log"),
+                .product(name: "DequeModule", package: "swift-collections"), .product(name: "SwiftProtobuf", package: "swift-protobuf"),
             ]),
         // The other process in tests of files that several share, and the one that is killed.
         .executableTarget(

@@ -115,9 +115,9 @@ extension BridgeStream {
         fallback = nil
         guard superseded.contains(before.queryVersion) else { return confirmEntries() }
         // Versions and the progress of uploads never go back.
-        let (last, client) = (content.last, content.client)
+        let (last, client, lists) = (content.last, content.client, content.lists)
         (content, replica) = (before.content, before.replica)
-        (content.last, content.client) = (last, client)
+        (content.last, content.client, content.lists) = (last, client, lists)
         _ = fallBehind()
     }
 

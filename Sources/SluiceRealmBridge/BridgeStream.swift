@@ -122,6 +122,7 @@ struct BridgeStream {
         for (object, barriers) in replica.barriers {
             for barrier in barriers { content.memory.setBarrier(object, barrier.version, barrier.stamp) }
         }
+        content.lists = replica.lists
         var reported: [UInt64: UInt64] = [:]
         for compensation in stored.record.compensations + stored.entries.compactMap(\.compensation) {
             reported[compensation.clientVersion] = compensation.serverVersion
@@ -157,6 +158,7 @@ struct BridgeStream {
         state.schema = content.sentSchema
         state.objects = content.isExact && !isOlder ? content.memory.view : nil
         state.barriers = content.memory.barriers
+        state.lists = content.lists
         state.steps = Array(steps.steps)
         return state
     }
@@ -169,6 +171,7 @@ struct BridgeStream {
     mutating func take(_ welcome: PBWelcome, progress: UInt64) {
         (replica.client, replica.secret) = (welcome.client, Array(welcome.secret))
         content.client = max(welcome.changeset, progress)
+        content.lists.resume(at: content.client)
         uploadTime = HybridTime(rawValue: welcome.changesetTime)
     }
 
@@ -197,8 +200,13 @@ struct BridgeStream {
     // MARK: Messages
 
     /// Decodes and handles a message.
-    /// - Throws: `badClientFile` for a client that leaves too many erasures unconfirmed; the errors of the session and of messages.
+    /// - Throws: `badClientFile` for a client that leaves too much unconfirmed; the errors of the session and of messages.
     mutating func handle(_ bytes: [UInt8]) throws(SluiceError) -> [RealmViewEvent] {
+        guard content.lists.count <= BridgeContent.mostLists else {
+            throw SluiceError(
+                .badClientFile, "Client file \(content.file) has left \(content.lists.count) lists unconfirmed.",
+                fix: "The client replaces its file and recovers its changes. No action is needed.")
+        }
         guard content.memory.barrierCount <= BridgeContent.mostBarriers else {
             throw SluiceError(
                 .badClientFile, "Client file \(content.file) has left \(content.memory.barrierCount) erasures unconfirmed.",

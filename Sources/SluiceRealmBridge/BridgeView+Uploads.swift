@@ -34,8 +34,11 @@ extension BridgeView {
             handed.reach(handedUploads)
         }
         var entries: [(entry: RealmUploadEntry, instructions: [RealmInstruction])] = []
-        for entry in upload.entries where entry.clientVersion > stream.content.client {
+        for entry in upload.entries {
             let instructions = try RealmChangesetReader.instructions(of: entry.changeset)
+            // Repeated ones too: the state may lack them.
+            stream.receive(entry, instructions)
+            guard entry.clientVersion > stream.content.client else { continue }
             try await declare(instructions)
             entries.append((entry, instructions))
         }
@@ -43,6 +46,7 @@ extension BridgeView {
         // Behind the translation: the changesets may be older than the progress that comes with them.
         let confirmed = stream.confirm(upload.progress.serverVersion)
         messages = try self.messages(changesets, confirmed: confirmed)
+        completion.add(changesets)
         return (changesets.last?.number, operations)
     }
 
@@ -75,7 +79,7 @@ extension BridgeView {
         for (entry, instructions) in entries {
             let permitted = stream.permitted(instructions, of: entry)
             for instruction in permitted { operations.append(try OutgoingOperation(instruction)) }
-            let changes = try objectChanges(permitted, schema, version: entry.clientVersion)
+            let changes = stream.completed(try objectChanges(permitted, schema, version: entry.clientVersion), of: entry)
             guard !changes.isEmpty else { continue }
             parts.append((entry, changes, operations))
             operations = []

@@ -5,6 +5,7 @@ import SluiceQuery
 import SluiceWire
 
 @testable import SluicePipeline
+@testable import SluiceRealmBridge
 
 /// A database of items in memory. Each transaction is delivered to the sessions as it commits, unless the log is held.
 actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
@@ -38,6 +39,8 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
     private var lastCompensation: UInt64 = 0
     private var fanout: Fanout?
     private var notes: [String] = []
+    /// The time of position 0, in milliseconds since 1970.
+    private var epoch: Int64 = 0
 
     /// The changesets that took effect, by number, and the compensations that were acknowledged.
     var journal: [String] { notes }
@@ -59,6 +62,19 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
 
     func row(_ key: String) -> Row? { items[.string(key)]?.row }
 
+    /// Returns a row with the position of the log.
+    func content(_ key: String) -> (row: Row?, position: UInt64) { (row(key), lsn) }
+
+    // MARK: Time
+
+    /// Makes the times of commits later than 2015, so that they compare with those of clients.
+    func setClock() { epoch = 1_760_000_000_000 }
+
+    /// The time of a commit now, in milliseconds since 1970.
+    var milliseconds: Int64 { epoch + Int64(lsn) }
+    /// The same as a time of Realm's protocol.
+    var timestamp: UInt64 { RealmTime.timestamp(milliseconds: milliseconds) }
+
     // MARK: Transactions
 
     /// Commits rows as SQL does; nil deletes.
@@ -72,7 +88,7 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
     ) async {
         lsn += 100
         xid += 1
-        let time = Int64(lsn) * 1_000
+        let time = milliseconds * 1_000
         var records: [PendingRecord] = []
         for (ordinal, write) in writes.enumerated() {
             let before = items[write.key]?.row
@@ -104,6 +120,8 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
     func transaction(_ request: WriteRequest, _ decide: WriteDecider) async throws -> WriteOutcome {
         let id = request.origin.client.rawValue
         var basis = WriteBasis(changeset: clients[id]?.file.changeset ?? 0, now: LSN(rawValue: lsn), horizon: .zero)
+        let undone = clients[id]?.compensations.filter { $0.key > request.acknowledged } ?? [:]
+        basis.rejected = Set(undone.values.joined().map(\.object))
         for key in request.objects.flatMap(\.keys) {
             guard let stored = items[key], stored.row != nil || stored.clocks != nil else { continue }
             basis.stored[ObjectKey(type: "Item", key: key)] = StoredObject(
