@@ -117,8 +117,11 @@ private struct ListPlay {
     /// Synchronizes all files.
     mutating func settle() async throws {
         for file in files where !file.isConnected && !isReset { try file.connect() }
-        // An entry that puts an object right may follow a mark, and an upload changes the lists of the others.
-        for _ in 0..<4 { for file in files where !isReset { try await file.synchronize() } }
+        // An entry that puts an object right may follow several marks, and an upload changes the lists of the others.
+        for round in 0..<200 where !isReset {
+            for file in files where !isReset { try await file.synchronize() }
+            if round > 3, await difference() == nil { return }
+        }
     }
 
     /// `true` if the session of a file has ended with an error.
