@@ -123,6 +123,7 @@ struct BridgeStream {
             for barrier in barriers { content.memory.setBarrier(object, barrier.version, barrier.stamp) }
         }
         content.lists = replica.lists
+        for (object, names) in replica.repairs { repairs[object] = .some(names.isEmpty ? nil : names) }
         var reported: [UInt64: UInt64] = [:]
         for compensation in stored.record.compensations + stored.entries.compactMap(\.compensation) {
             reported[compensation.clientVersion] = compensation.serverVersion
@@ -160,11 +161,12 @@ struct BridgeStream {
         state.barriers = content.memory.barriers
         state.lists = content.lists
         state.steps = Array(steps.steps)
+        state.repairs = repairs.mapValues { $0 ?? [] }
         return state
     }
 
     /// `true` if the state can be stored: nothing is under way that a later session could not find in the log.
-    var isStorable: Bool { fallback == nil && !isBehind && own.isEmpty && repairs.isEmpty && !isUncertain }
+    var isStorable: Bool { fallback == nil && !isBehind && own.isEmpty && !isUncertain }
 
     /// Records the answer to Hello.
     /// - Parameter progress: The stored version of the client up to which its changesets took effect.
