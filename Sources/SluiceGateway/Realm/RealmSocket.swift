@@ -78,8 +78,8 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
             let error = SluiceError(error, otherwise: .internalError, "The access token could not be checked.")
             let code: RealmCloseCode
             switch RealmUpgradeRefusal(error).status {
-            case 401: code = .unauthorized
-            case 403: code = .forbidden
+            case 401: code = opening.settings.code(.unauthorized)
+            case 403: code = opening.settings.code(.forbidden)
             default: code = .internalError
             }
             services.observer.closed(code)

@@ -19,6 +19,8 @@ package struct RealmConnectionSettings: Hashable, Sendable {
     package var queryBytes: Int
     /// Bytes of changesets in one DOWNLOAD, unless one alone is larger.
     package var batchBytes: Int
+    /// `RealmSubprotocol.knowsCloseCodes`.
+    package var knowsCloseCodes = true
 
     package init(
         version: Int, salt: UInt64, schemaVersion: UInt64 = 0, sessions: Int = 64, uploadBytes: Int = Limits.uploadBytes,
@@ -26,6 +28,14 @@ package struct RealmConnectionSettings: Hashable, Sendable {
     ) {
         (self.version, self.salt, self.schemaVersion, self.sessions) = (version, salt, schemaVersion, sessions)
         (self.uploadBytes, self.openQueries, self.queryBytes, self.batchBytes) = (uploadBytes, openQueries, queryBytes, batchBytes)
+    }
+
+    /// Returns the code that closes the connection for a reason with a code of its own. A client that does not know it connects again.
+    package func code(_ code: RealmCloseCode) -> RealmCloseCode {
+        switch code {
+        case .unauthorized, .forbidden, .moved: knowsCloseCodes ? code : .internalError
+        case .tooLarge, .internalError: code
+        }
     }
 }
 
@@ -77,8 +87,8 @@ package struct RealmConnectionMachine: Sendable {
         case .received(let message): try received(message)
         case .malformed(let error) where error.code == .limitsExceeded: close(.tooLarge, error.message)
         case .malformed(let error): throw ConnectionFault(RealmErrorCode(closing: error), error.message)
-        case .tokenExpired: close(.unauthorized, "The access token has expired.")
-        case .userDisabled: close(.forbidden, "The user is disabled or deleted.")
+        case .tokenExpired: close(settings.code(.unauthorized), "The access token has expired.")
+        case .userDisabled: close(settings.code(.forbidden), "The user is disabled or deleted.")
         case .shutDown: close(.internalError, "The server is shutting down.")
         case .disconnected: releaseAll()
         default: try sessionInput(input, now)

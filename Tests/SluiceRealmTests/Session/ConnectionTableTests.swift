@@ -167,6 +167,16 @@ private struct Row: Sendable {
         }
     }
 
+    @Test(arguments: [(RealmConnectionInput.tokenExpired, "4001"), (.userDisabled, "4002"), (.shutDown, "1011")])
+    func `closes a client that knows no close codes with 1011`(input: RealmConnectionInput, code: String) {
+        for knowsCloseCodes in [true, false] {
+            var settings = RealmConnectionSettings(version: 7, salt: 5)
+            settings.knowsCloseCodes = knowsCloseCodes
+            var machine = RealmConnectionMachine(settings)
+            #expect(machine.handle(input, now: 0).map(\.text).joined() == "close \(knowsCloseCodes ? code : "1011")")
+        }
+    }
+
     @Test func `has a row for each kind of message and input`() {
         let inputs = Self.table.map(\.input)
         let names = inputs.compactMap { if case .received(let message) = $0 { message.name } else { nil } }
