@@ -20,7 +20,7 @@ final class BridgeStage: Sendable {
     let bridge: RealmBridge
     private static let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-    init(rules: any Rules = StageRules()) async {
+    init(rules: any Rules = StageRules(), bounds: BridgeBounds = BridgeBounds()) async {
         let (time, authority) = (SystemEnvironment(), StageAuthority())
         let fanout = Fanout(authority: authority, frames: MessageFrames(), environment: time, logger: Self.quiet)
         let log = EmbeddedLog(environment: time)
@@ -34,7 +34,7 @@ final class BridgeStage: Sendable {
                 feed: feed, fanout: fanout, resume: LogResume(log: log, feed: feed, environment: time, logger: Self.quiet),
                 layout: StageLayout(), frames: MessageFrames()),
             environment: time, logger: Self.quiet)
-        bridge = RealmBridge(services: services, logger: Self.quiet)
+        bridge = RealmBridge(services: services, logger: Self.quiet, bounds: bounds)
         await database.serve(fanout)
     }
 
@@ -65,7 +65,8 @@ final class BridgeStage: Sendable {
 final class StageClient: Sendable {
     let connection: RealmConnection
     private let codec = RealmCodec(compression: NoCompression())
-    private let sink: StageSink
+    /// The socket.
+    let sink: StageSink
 
     init(_ stage: BridgeStage) {
         sink = StageSink()
@@ -87,6 +88,8 @@ final class StageClient: Sendable {
         case error
         case queryError
         case mark(UInt64)
+        /// A part of a bootstrap before the last one.
+        case part
 
         func accepts(_ message: RealmServerMessage) -> Bool {
             switch (self, message) {
@@ -95,6 +98,7 @@ final class StageClient: Sendable {
             case (.changes, .download(let download)): !download.entries.isEmpty
             case (.acknowledgement(let version), .download(let download)): download.progress.upload.clientVersion == version
             case (.mark(let mark), .mark(_, let request)): mark == request
+            case (.part, .download(let download)): download.batch == .moreToCome
             default: false
             }
         }
@@ -182,11 +186,33 @@ final class StageSink: RealmFrameSink {
     }
 
     func send(_ message: [UInt8]) {
-        do { source.yield(try codec.decodeServer(message)) } catch { Issue.record("A message cannot be read: \(error)") }
+        do {
+            let message = try codec.decodeServer(message)
+            if case .download(let download) = message, download.batch == .moreToCome { parts.fire() }
+            source.yield(message)
+        } catch {
+            Issue.record("A message cannot be read: \(error)")
+        }
+    }
+
+    /// Counts the parts that were sent, and the calls of `release`.
+    private let parts = AsyncEvent(environment: SystemEnvironment())
+    private let releases = AsyncEvent(environment: SystemEnvironment())
+    private let most = Atomic(UInt64.max)
+
+    /// Lets the client read no more once it has so many parts of bootstraps before the last one.
+    func hold(after parts: UInt64) { most.store(parts, ordering: .relaxed) }
+
+    /// Lets the client read again.
+    func release() {
+        most.store(.max, ordering: .relaxed)
+        releases.fire()
     }
 
     var bufferedBytes: Int { 0 }
-    func drained(below bytes: Int) async {}
+    func drained(below bytes: Int) async {
+        while parts.count >= most.load(ordering: .relaxed), !Task.isCancelled { await releases.wait(after: 0, milliseconds: 60_000) }
+    }
     func pauseReading() {}
     func resumeReading() {}
     func close(_ code: RealmCloseCode, reason: String) { source.finish() }

@@ -54,6 +54,10 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
     private var fanout: Fanout?
     private var notes: [String] = []
     private var failure: SluiceError?
+    private var piece = Int.max
+    /// The pieces of the next snapshot after which it waits.
+    private var pause: Int?
+    private let resumption = AsyncEvent(environment: SystemEnvironment())
 
     /// The changesets that took effect, by number, and the compensations that were acknowledged.
     var journal: [String] { notes }
@@ -72,6 +76,14 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
         for batch in held { await fanout?.deliver(batch) }
         held = []
     }
+
+    /// Lets snapshots have so many rows in one piece.
+    func cut(_ rows: Int) { piece = rows }
+
+    /// Lets the next snapshot of several pieces wait behind so many, until its reader is cancelled or `resume` is called.
+    func pause(after pieces: Int) { pause = pieces }
+
+    nonisolated func resume() { resumption.fire() }
 
     /// Lets the next transaction of a client fail.
     func fail(_ error: SluiceError) { failure = error }
@@ -185,7 +197,15 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
                 }
             }
             if !kept.isEmpty { try await sink.take(kept: kept, query: index) }
-            try await sink.take(rows, of: buffer, query: index, isInOrder: true)
+            for start in stride(from: 0, to: max(rows.count, 1), by: piece) {
+                if start > 0, start / piece == pause {
+                    pause = nil
+                    await resumption.wait(after: resumption.count, milliseconds: 60_000)
+                    try Task.checkCancellation()
+                }
+                let end = min(rows.count, start + min(piece, rows.count))
+                try await sink.take(Array(rows[start..<end]), of: buffer, query: index, isInOrder: true)
+            }
         }
         return start
     }

@@ -16,7 +16,8 @@ extension RealmSession {
         wanted = query.version
         client.stream.beginBootstrap(queryVersion: query.version)
         actions.append(.store(id, .beginBootstrap(queryVersion: query.version)))
-        actions.append(.buildView(id, RealmViewRequest(query: query, isFull: needsFull, hasSchema: needsSchema)))
+        built += 1
+        actions.append(.buildView(id, RealmViewRequest(query: query, isFull: needsFull, hasSchema: needsSchema, number: built)))
         return actions
     }
 
@@ -55,6 +56,8 @@ extension RealmSession {
     mutating func bootstrap(_ part: RealmBootstrapPart, now: Int64) -> [RealmConnectionAction] {
         guard phase == .bootstrapping || phase == .steady else { return [] }
         guard phase == .bootstrapping, part.queryVersion == wanted else { return [.superseded(id, queryVersion: part.queryVersion)] }
+        // A part of an earlier request, which may lack what this one must erase. That request is superseded already.
+        guard part.request ?? built == built else { return [] }
         var model = partsModel ?? client.model
         partsModel = nil
         latest = max(latest, part.serverVersion)

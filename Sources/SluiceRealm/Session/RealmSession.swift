@@ -47,6 +47,8 @@ struct RealmSession: Sendable {
     var needsFull = false
     /// `true` until a bootstrap has sent the schema.
     var needsSchema = false
+    /// The number of the last request for a view.
+    var built: UInt64 = 0
     /// The parts of the bootstrap under way, and the model after them.
     var parts = 0
     var partsModel: ClientModel?
