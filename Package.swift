@@ -58,7 +58,7 @@ func plugin(_ name: String, dependencies: [Target.Dependency], folder: String = 
 let testPlugins = Context.environment["SLUICE_TEST_PLUGINS"] == nil ? [] : ["FaultyC", "OtherVersionC"]
 
 func tests(_ name: String, dependencies: [Target.Dependency]) -> Target {
-    .testTarget(name: "\(name)Tests", dependencies: dependencies + ["TestSupport"], swiftSettings: common)
+    .testTarget(name: "\(name)Tests", dependencies: dependencies, swiftSettings: common)
 }
 
 let package = Package(
@@ -335,38 +335,51 @@ let package = Package(
             name: "AirportOps", dependencies: ["AirportOpsScene"], path: "Examples/AirportOps/Demo", swiftSettings: example
         ),
 
-        // Tests, one target per room
+        // What several test targets use, one target for each layer: a test target waits only for the modules that it tests
         .target(
-            name: "TestSupport",
-            dependencies: [
-                "SluiceValues", "SluiceCore", "SluiceQuery", "SluicePorts", "SluiceReplica", "CSQLite",
-                nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
-            ],
-            path: "Tests/Support", swiftSettings: common),
+            name: "TestSupport", dependencies: ["SluiceValues", "SluiceCore", "CSQLite"], path: "Tests/Support", swiftSettings: common),
+        .target(
+            name: "QueryTestSupport", dependencies: ["SluiceCore", "SluiceQuery", "TestSupport"], path: "Tests/QueryTestSupport",
+            swiftSettings: common),
+        .target(
+            name: "PortsTestSupport", dependencies: ["SluiceCore", "SluicePorts", "TestSupport"], path: "Tests/PortsTestSupport",
+            swiftSettings: common),
+        .target(
+            name: "TracingTestSupport", dependencies: [nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1")], path: "Tests/TracingTestSupport",
+            swiftSettings: common),
+        .target(
+            name: "ReplicaTestSupport", dependencies: ["SluiceCore", "SluiceReplica"], path: "Tests/ReplicaTestSupport",
+            swiftSettings: common),
         .target(
             name: "RealmTestClient",
             dependencies: ["SluiceValues", "SluiceCore", "SluicePorts", "SluiceRealm", "SluiceCompression", "SluiceSync"],
             path: "Tests/RealmClient", swiftSettings: common),
-        tests("SluiceCore", dependencies: ["SluiceValues", "SluiceCore"]),
-        tests("SluiceQuery", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery"]),
-        tests("SluiceMatch", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMatch"]),
-        tests("SluiceMerge", dependencies: ["SluiceValues", "SluiceCore", "SluiceMerge", "SluiceWire"]),
+        tests("SluiceCore", dependencies: ["SluiceValues", "SluiceCore", "TestSupport"]),
+        tests("SluiceQuery", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "TestSupport", "QueryTestSupport"]),
+        tests("SluiceMatch", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMatch", "TestSupport"]),
+        tests("SluiceMerge", dependencies: ["SluiceValues", "SluiceCore", "SluiceMerge", "SluiceWire", "TestSupport"]),
         tests(
             "SluiceWire",
-            dependencies: ["SluiceValues", "SluiceCore", "SluiceWire", .product(name: "SwiftProtobuf", package: "swift-protobuf")]),
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluiceWire", .product(name: "SwiftProtobuf", package: "swift-protobuf"), "TestSupport",
+            ]),
         tests(
             "SluicePostgres",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceDevServer", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluicePostgres",
+                "TestSupport", "QueryTestSupport", "PortsTestSupport",
             ]),
         tests("SluiceDevServer", dependencies: ["SluiceCore", "SluiceDevServer", "SluicePostgres"]),
         tests(
             "SluicePorts",
-            dependencies: ["SluiceCore", "SluicePorts", "SluiceWire", .product(name: "SwiftProtobuf", package: "swift-protobuf")]),
+            dependencies: [
+                "SluiceCore", "SluicePorts", "SluiceWire", .product(name: "SwiftProtobuf", package: "swift-protobuf"), "TestSupport",
+            ]),
         tests(
             "SluiceKafka",
             dependencies: [
                 "SluiceCore", "SluiceKafka", "SluicePorts", gatewayLibrary("CRdKafka"), .product(name: "Logging", package: "swift-log"),
+                "TestSupport",
             ]),
         tests("SluiceEmbeddedLog", dependencies: ["SluiceCore", "SluiceEmbeddedLog", "SluicePorts"]),
         // The plugin host on a kernel that lacks a part of the sandbox.
@@ -376,20 +389,23 @@ let package = Package(
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluicePluginHost", "SluicePluginKit", "SluicePorts", "CSluicePlugin", "old-kernel",
                 .product(name: "Logging", package: "swift-log"),
+                "TestSupport",
             ]),
         tests(
             "SluiceTracing",
             dependencies: [
                 "SluiceCore", "SluiceTracing", "SluiceValues",
                 gatewayLibrary("Tracing", of: "swift-distributed-tracing"), .product(name: "Logging", package: "swift-log"),
+                "TracingTestSupport",
             ]),
-        tests("SluiceCompression", dependencies: ["SluiceCore", "SluiceCompression"]),
-        tests("SluicePluginKit", dependencies: ["SluicePluginKit", "CSluicePlugin"]),
+        tests("SluiceCompression", dependencies: ["SluiceCore", "SluiceCompression", "TestSupport"]),
+        tests("SluicePluginKit", dependencies: ["SluicePluginKit", "CSluicePlugin", "TestSupport"]),
         tests(
             "AppServicesRules",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluicePluginHost", "SluicePorts",
                 .product(name: "Logging", package: "swift-log"),
+                "TestSupport",
             ]),
         tests(
             "ShippedPlugins",
@@ -408,21 +424,27 @@ let package = Package(
                 gatewayLibrary("Hummingbird", of: "hummingbird"), gatewayLibrary("HTTPTypes", of: "swift-http-types"),
                 gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"),
                 .product(name: "Logging", package: "swift-log"),
+                "TestSupport",
             ]),
         tests(
             "SluicePipeline",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePorts", "SluiceEmbeddedLog",
                 "SluicePipeline",
+                "TestSupport",
             ]),
         tests(
             "SluiceRealm",
-            dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluiceRealm", "RealmTestClient"]),
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluiceRealm", "RealmTestClient", "TestSupport",
+                "PortsTestSupport",
+            ]),
         tests(
             "SluiceRealmBridge",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePorts", "SluicePipeline", "SluiceRealm",
                 "SluiceRealmBridge", "SluiceEmbeddedLog", .product(name: "Logging", package: "swift-log"),
+                "TestSupport", "PortsTestSupport",
             ]),
         // The other process in tests of files that several share, and the one that is killed.
         .executableTarget(
@@ -430,12 +452,16 @@ let package = Package(
             swiftSettings: common),
         tests(
             "SluiceReplica",
-            dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", "replica-writer"]),
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", "replica-writer", "TestSupport",
+                "QueryTestSupport", "ReplicaTestSupport",
+            ]),
         tests(
             "SluiceSync",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceMerge", "SluicePipeline", "SluiceReplica", "SluiceSync", "SluiceWire",
                 nio("NIOCore"), nio("NIOEmbedded"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
+                "TestSupport",
             ]),
         // An app's calls at the top level of its program.
         .executableTarget(
@@ -445,6 +471,7 @@ let package = Package(
             "SluiceSDK",
             dependencies: [
                 "SluiceSDK", "RealmSwift", "SluiceValues", "SluiceCore", "SluiceMerge", "SluiceReplica", "SluiceSync", "app-at-top-level",
+                "TestSupport", "ReplicaTestSupport",
             ]),
         // A device of the causal test, and one in a process of its own.
         .executableTarget(
@@ -464,6 +491,7 @@ let package = Package(
                 gatewayLibrary("CoreMetrics", of: "swift-metrics"),
                 "SluiceSDK", "SluiceTools",
                 "register-client",
+                "TestSupport", "TracingTestSupport",
             ]),
         tests("SluiceTools", dependencies: ["SluiceValues", "SluiceCore", "SluiceGateway", "SluiceTools"]),
         tests(
@@ -473,6 +501,7 @@ let package = Package(
                 "SluicePorts",
                 "SluicePostgres", "register-client",
                 .product(name: "Logging", package: "swift-log"),
+                "TestSupport",
             ]),
     ],
     swiftLanguageModes: [.v6]

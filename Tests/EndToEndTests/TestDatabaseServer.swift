@@ -1,7 +1,6 @@
 import Foundation
 import SluiceDevServer
 import Synchronization
-import TestSupport
 import Testing
 
 #if canImport(Glibc)

@@ -1,6 +1,5 @@
 import SluiceCore
 import SluiceMerge
-import TestSupport
 import Testing
 
 /// Client 1 changes something at the time 10, in which the rules set a property that it says nothing of.

@@ -1,6 +1,5 @@
 import SluiceCore
 import SluiceMerge
-import TestSupport
 import Testing
 
 @Suite struct InsideTests {

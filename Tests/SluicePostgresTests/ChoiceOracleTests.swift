@@ -1,3 +1,4 @@
+import QueryTestSupport
 import SluiceCore
 import SluicePostgres
 import SluiceQuery

@@ -4,7 +4,6 @@ import SluicePorts
 import SluicePostgres
 import SluiceValues
 import Synchronization
-import TestSupport
 import Testing
 
 @Suite struct `Waiting for the disk` {

@@ -1,11 +1,11 @@
 import Logging
+import PortsTestSupport
 import SluiceCore
 import SluiceEmbeddedLog
 import SluicePorts
 import SluiceQuery
 import SluiceRealm
 import Synchronization
-import TestSupport
 import Testing
 
 @testable import SluicePipeline

@@ -1,8 +1,8 @@
+import ReplicaTestSupport
 import SluiceCore
 import SluiceMerge
 import SluiceReplica
 import Synchronization
-import TestSupport
 import Testing
 
 /// Of its own writes and those of others a device shows the later, by the times and numbers of their writers.

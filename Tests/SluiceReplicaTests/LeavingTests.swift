@@ -1,7 +1,7 @@
+import ReplicaTestSupport
 import SluiceCore
 import SluiceReplica
 import Synchronization
-import TestSupport
 import Testing
 
 /// What is told of objects that the server takes off the device.

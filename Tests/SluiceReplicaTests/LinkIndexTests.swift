@@ -1,3 +1,4 @@
+import ReplicaTestSupport
 import SluiceCore
 import SluiceReplica
 import TestSupport

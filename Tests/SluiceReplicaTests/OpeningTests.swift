@@ -1,7 +1,7 @@
 import Foundation
+import ReplicaTestSupport
 import SluiceCore
 import Synchronization
-import TestSupport
 import Testing
 
 @testable import SluiceReplica

@@ -1,7 +1,7 @@
+import ReplicaTestSupport
 import SluiceCore
 import SluiceReplica
 import SluiceValues
-import TestSupport
 import Testing
 
 @Suite struct PendingTests {

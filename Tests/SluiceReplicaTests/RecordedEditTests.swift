@@ -1,3 +1,4 @@
+import ReplicaTestSupport
 import SluiceCore
 import SluiceMerge
 import SluiceReplica

@@ -1,6 +1,6 @@
+import ReplicaTestSupport
 import SluiceCore
 import SluiceReplica
-import TestSupport
 import Testing
 
 /// A file whose server side begins anew.

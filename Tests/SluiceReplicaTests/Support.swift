@@ -1,8 +1,8 @@
 import Foundation
+import ReplicaTestSupport
 import SluiceCore
 import SluiceReplica
 import SluiceValues
-import TestSupport
 import Synchronization
 
 /// A clock that tests set.

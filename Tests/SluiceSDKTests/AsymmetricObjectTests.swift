@@ -1,8 +1,8 @@
 import Foundation
+import ReplicaTestSupport
 import SluiceCore
 import SluiceReplica
 import SluiceSDK
-import TestSupport
 import Testing
 
 /// It has a part of its own and tells of an object that is stored.

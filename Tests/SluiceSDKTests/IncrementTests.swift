@@ -1,8 +1,8 @@
+import ReplicaTestSupport
 import SluiceCore
 import SluiceMerge
 import SluiceReplica
 import SluiceSDK
-import TestSupport
 import Testing
 
 private class Meter: EmbeddedObject {

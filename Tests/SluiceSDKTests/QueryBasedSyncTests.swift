@@ -1,8 +1,8 @@
 import Foundation
+import ReplicaTestSupport
 import SluiceCore
 import SluiceReplica
 import SluiceSDK
-import TestSupport
 import Testing
 
 /// The rules of query-based sync's subscriptions that need no server; its scenarios have the others.

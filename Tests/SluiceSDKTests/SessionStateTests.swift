@@ -1,9 +1,9 @@
 import Foundation
+import ReplicaTestSupport
 import SluiceCore
 import SluiceReplica
 import SluiceSync
 import Synchronization
-import TestSupport
 import Testing
 
 @testable import SluiceSDK

@@ -1,7 +1,7 @@
 import Foundation
+import ReplicaTestSupport
 import SluiceReplica
 import SluiceSDK
-import TestSupport
 import Testing
 
 /// What may be written to a synced Realm, by what it is subscribed to.

@@ -1,7 +1,7 @@
 import Foundation
+import ReplicaTestSupport
 import SluiceReplica
 import SluiceSDK
-import TestSupport
 import Testing
 
 /// What `subscribe`, `unsubscribe` and the forms of `remove` and `updateQuery` do to the set.

@@ -1,9 +1,9 @@
 import Dispatch
 import Foundation
+import ReplicaTestSupport
 import SluiceCore
 import SluiceReplica
 import SluiceSDK
-import TestSupport
 import Testing
 
 /// The end of a subscription, by the app or by its time, and what a set's end of the download shows.

@@ -1,8 +1,8 @@
 import Foundation
+import ReplicaTestSupport
 import SluiceReplica
 import SluiceSDK
 import Synchronization
-import TestSupport
 import Testing
 
 /// The rules by which a set is built, with RealmSwift's peculiarities.

@@ -1,4 +1,5 @@
 import Foundation
+import ReplicaTestSupport
 import SluiceCore
 import SluiceReplica
 import SluiceSDK

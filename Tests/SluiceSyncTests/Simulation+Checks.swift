@@ -3,7 +3,6 @@ import SluiceMerge
 import SluiceReplica
 import SluiceSync
 import SluiceWire
-import TestSupport
 
 /// What must hold all the time.
 extension Simulation {

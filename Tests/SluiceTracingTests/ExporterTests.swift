@@ -2,9 +2,9 @@ import Logging
 import SluiceCore
 import SluiceTracing
 import SluiceValues
-import TestSupport
 import Testing
 import Tracing
+import TracingTestSupport
 
 @Suite(.timeLimit(.minutes(1))) struct `The exporter of spans` {
     /// Runs an exporter beside the body. It stops when the body ends.

@@ -6,7 +6,6 @@ import SluiceGateway
 import SluiceKafka
 import SluicePorts
 import SluiceValues
-import TestSupport
 import Testing
 
 /// A broker behind a proxy that ends TLS, and calls itself the broker.

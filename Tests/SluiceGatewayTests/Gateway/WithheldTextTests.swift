@@ -8,7 +8,6 @@ import SluicePostgres
 import SluiceValues
 import SluiceWire
 import SwiftProtobuf
-import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `The words of the database and of the inside` {

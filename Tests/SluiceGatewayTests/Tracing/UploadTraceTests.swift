@@ -2,8 +2,8 @@ import Foundation
 import SluiceCore
 import SluiceGateway
 import SluiceValues
-import TestSupport
 import Testing
+import TracingTestSupport
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking

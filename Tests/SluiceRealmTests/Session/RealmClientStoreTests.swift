@@ -1,3 +1,4 @@
+import PortsTestSupport
 import SluiceCore
 import SluicePorts
 import SluiceRealm

@@ -1,5 +1,6 @@
 package import SluiceCore
 package import SluiceQuery
+package import TestSupport
 
 /// Writes random query texts of the whole language over a schema, most of them with a meaning.
 package struct GraphQueryWriter {

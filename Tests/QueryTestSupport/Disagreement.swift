@@ -1,5 +1,6 @@
 package import SluiceCore
 package import SluiceQuery
+package import TestSupport
 
 /// A query and rows on which two evaluations disagree, to be made small.
 package struct Disagreement: CustomStringConvertible {

@@ -1,5 +1,6 @@
 package import SluiceCore
 package import SluiceQuery
+package import TestSupport
 
 /// A database that holds the rows of a random graph: a table for each class, named as the class, with a column for each property and one
 /// named `number` for the row's place in its class.

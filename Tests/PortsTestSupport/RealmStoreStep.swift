@@ -1,5 +1,6 @@
 package import SluiceCore
 package import SluicePorts
+import TestSupport
 
 /// One call of a `RealmClientStore`. Files and sessions are named by their order, as each store has numbers and salts of its own.
 package enum RealmStoreStep: Hashable, Sendable {
