@@ -160,8 +160,7 @@ struct AuthFixture {
     private let responder: any HTTPResponder<TestContext>
 
     static let key = [UInt8](repeating: 7, count: 32)
-    /// Cheap, so that tests are quick.
-    static let cost = PasswordHasher.Cost(rounds: 16, blockSize: 1, parallelism: 1)
+    static let cost = RunningGateway.passwordCost
 
     let metrics = Metrics()
 

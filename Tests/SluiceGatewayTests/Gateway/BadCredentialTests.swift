@@ -1,10 +1,8 @@
 import Foundation
 import SluiceCore
-import SluicePorts
+import SluiceGateway
 import SluiceValues
 import SluiceWire
-import SluiceGateway
-import SluicePostgres
 import Testing
 
 @Suite struct `A gateway that is shown bad credentials` {
@@ -123,30 +121,5 @@ import Testing
                 #expect(right.json["access_token"]?.string != nil)
             }
         }
-    }
-}
-
-/// The system's environment with a clock that is wrong by seconds.
-private struct WrongClock: Environment {
-    let seconds: Int64
-    private let system = SystemEnvironment()
-
-    init(seconds: Int64) { self.seconds = seconds }
-
-    func wallMilliseconds() -> Int64 { system.wallMilliseconds() + seconds * 1_000 }
-    func monotonicNanoseconds() -> UInt64 { system.monotonicNanoseconds() }
-    func random() -> UInt64 { system.random() }
-    func sleep(nanoseconds: UInt64) async throws { try await system.sleep(nanoseconds: nanoseconds) }
-}
-
-extension RunningGateway {
-    /// An access token that is signed with the app's own key.
-    /// - Parameter seconds: from now; negative: it has expired so long ago.
-    func token(of user: String, app: String = "shop", lasting seconds: Int64 = AccessTokens.lifetime) async throws -> String {
-        let pool = PostgresPool(conninfo, name: "test", size: 1)
-        let key = try await TokenStore(pool: pool).signingKey("access", proposed: [])
-        await pool.close()
-        return try await AccessTokens(appID: app, key: key, environment: WrongClock(seconds: seconds - AccessTokens.lifetime))
-            .access(for: UserAccount(id: user, provider: "local-userpass"))
     }
 }

@@ -1,30 +1,33 @@
 import Foundation
-import Logging
-import SluiceCore
-import SluiceGateway
-import SluiceKafka
+package import Logging
+package import SluiceCore
+package import SluiceGateway
+package import SluiceKafka
 import SluicePipeline
 import SluicePostgres
-import SluiceTools
-import SluiceValues
+package import SluiceValues
 import TestSupport
-import Testing
+package import Testing
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
 #endif
 
 /// A gateway that runs in this process, with a database of its own.
-struct RunningGateway: Sendable {
-    let url: String
-    let adminURL: String
-    let conninfo: String
-    var app = "shop"
+package struct RunningGateway: Sendable {
+    package let url: String
+    package let adminURL: String
+    package let conninfo: String
+    package var app: String
 
-    struct Answer: Sendable {
-        var status: Int
-        var json: JSON
-        var code: Int? { json["code"]?.int.map { Int($0) } }
+    package init(url: String, adminURL: String, conninfo: String, app: String = "shop") {
+        (self.url, self.adminURL, self.conninfo, self.app) = (url, adminURL, conninfo, app)
+    }
+
+    package struct Answer: Sendable {
+        package var status: Int
+        package var json: JSON
+        package var code: Int? { json["code"]?.int.map { Int($0) } }
     }
 
     /// A few tests at a time run a gateway: replication slots wait for every open transaction of the server, so many gateways that
@@ -35,7 +38,7 @@ struct RunningGateway: Sendable {
     /// - Parameters:
     ///   - plugins: names of plugins built with the tests, or paths.
     ///   - logger: what the gateway says its lines to.
-    static func with<R: Sendable>(
+    package static func with<R: Sendable>(
         files: [String: String] = [:], plugins: [String] = [], inProcess: Bool = false, isDevelopment: Bool = false,
         logger: Logger? = nil, environment: any Environment = SystemEnvironment(), traceCollector: String? = nil,
         _ body: @escaping @Sendable (RunningGateway) async throws -> R
@@ -48,7 +51,7 @@ struct RunningGateway: Sendable {
     }
 
     /// Gives a database in which one gateway runs after another, as when an app directory is deployed anew.
-    static func deploy<R: Sendable>(
+    package static func deploy<R: Sendable>(
         _ tables: String = ShopApp.tables, _ body: @escaping @Sendable (Deployment) async throws -> R
     ) async throws -> R {
         try await few.pass {
@@ -61,14 +64,16 @@ struct RunningGateway: Sendable {
         }
     }
 
-    struct Deployment: Sendable {
-        let conninfo: String
+    package struct Deployment: Sendable {
+        package let conninfo: String
+
+        package init(conninfo: String) { self.conninfo = conninfo }
 
         /// - Parameters:
         ///   - port: that of the gateway before, so that clients find this one; 0: any.
         ///   - directory: where the files are, when they are edited while the gateway runs.
         ///   - kafka: a broker; several gateways at a time need one, and an app of their own in `files`.
-        func run<R: Sendable>(
+        package func run<R: Sendable>(
             _ files: [String: String], port: Int = 0, kafka: String? = nil, kafkaSettings: KafkaSettings = [:], isDevelopment: Bool = false,
             directory: String? = nil,
             plugins: [String] = [], logger: Logger? = nil, environment: any Environment = SystemEnvironment(),
@@ -92,10 +97,13 @@ struct RunningGateway: Sendable {
         }
     }
 
-    var port: Int { URL(string: url)?.port ?? 0 }
+    package var port: Int { URL(string: url)?.port ?? 0 }
 
     /// The deadline of a wait for something that happens soon. It only bounds a hang: a busy machine takes longer than an idle one.
-    static let patience: Duration = .seconds(180)
+    package static let patience: Duration = .seconds(180)
+
+    /// The cost of hashing a password. The usual hash takes seconds in a build without optimization, and dozens of tests log in.
+    package static let passwordCost = PasswordHasher.Cost(rounds: 16, blockSize: 1, parallelism: 1)
 
     private static func start<R: Sendable>(
         files: [String: String], plugins: [String], inProcess: Bool, isDevelopment: Bool, _ logger: Logger?,
@@ -116,16 +124,16 @@ struct RunningGateway: Sendable {
     }
 
     /// The files with a list of plugins, as outside of development every plugin has to be in one.
-    static func listing(_ plugins: [String], in files: [String: String]) throws -> [String: String] {
+    package static func listing(_ plugins: [String], in files: [String: String]) throws -> [String: String] {
         guard !plugins.isEmpty else { return files }
         let entries = plugins.map { path -> JSON in
-            let digest = (try? PluginList.sha256(of: path)) ?? String(repeating: "0", count: 64)
+            let digest = (try? PluginFile(path).sha256) ?? String(repeating: "0", count: 64)
             return ["file": .string(path), "sha256": .string(digest)]
         }
         return files.merging(["plugins.json": JSON.object([JSON.Member("plugins", .array(entries))]).text]) { $1 }
     }
 
-    static func run<R: Sendable>(
+    package static func run<R: Sendable>(
         _ configuration: GatewayConfiguration, logger given: Logger? = nil, environment: any Environment = SystemEnvironment(),
         _ body: @escaping @Sendable (RunningGateway) async throws -> R
     ) async throws -> R {
@@ -133,8 +141,7 @@ struct RunningGateway: Sendable {
         // What the gateway says of bad input is no news to whoever runs the tests.
         logger.logLevel = ProcessInfo.processInfo.environment["SLUICE_LOG"].flatMap { Logger.Level(rawValue: $0) } ?? .critical
         var configuration = configuration
-        // The usual hash takes seconds in a build without optimization, and dozens of tests log in.
-        configuration.passwordCost = AuthFixture.cost
+        configuration.passwordCost = passwordCost
         let gateway = Gateway(configuration, logger: given ?? logger, environment: environment)
         let postgres = configuration.postgres
         let (addresses, ready) = AsyncStream<Gateway.Addresses>.makeStream(bufferingPolicy: .bufferingNewest(1))
@@ -163,7 +170,7 @@ struct RunningGateway: Sendable {
     // MARK: HTTP
 
     /// Sends a request; what is answered, whatever the status.
-    func request(
+    package func request(
         _ method: String = "POST", _ path: String, _ body: String = "", admin: Bool = false, token: String? = nil,
         type: String = "application/json"
     ) async throws -> Answer {
@@ -179,33 +186,37 @@ struct RunningGateway: Sendable {
     }
 
     /// What the admin port answers to a GET that is not JSON.
-    func text(_ path: String) async throws -> String {
+    package func text(_ path: String) async throws -> String {
         let (data, _) = try await URLSession.shared.data(from: try #require(URL(string: adminURL + path)))
         return String(decoding: data, as: UTF8.self)
     }
 
     /// A new user. - Returns: the id.
     @discardableResult
-    func createUser(_ name: String, customData: String = "{}") async throws -> String {
+    package func createUser(_ name: String, customData: String = "{}") async throws -> String {
         let answer = try await request(
             "POST", "/admin/v1/users", #"{"email":"\#(name)","password":"password","custom_data":\#(customData)}"#, admin: true)
         return try #require(answer.json["id"]?.string, "creating user \(name) answered \(answer)")
     }
 
-    func login(_ name: String, password: String = "password") async throws -> Answer {
+    package func login(_ name: String, password: String = "password") async throws -> Answer {
         try await request(
             "POST", "/api/client/v2.0/app/\(app)/auth/providers/local-userpass/login", #"{"username":"\#(name)","password":"\#(password)"}"#
         )
     }
 
-    struct Account: Sendable {
-        let id: String
-        let refreshToken: String
-        var token: String
+    package struct Account: Sendable {
+        package let id: String
+        package let refreshToken: String
+        package var token: String
+
+        package init(id: String, refreshToken: String, token: String) {
+            (self.id, self.refreshToken, self.token) = (id, refreshToken, token)
+        }
     }
 
     /// A new user with these custom data, without a password.
-    func account(customData: String = "{}") async throws -> Account {
+    package func account(customData: String = "{}") async throws -> Account {
         let login = try await request("POST", "/api/client/v2.0/app/\(app)/auth/providers/anon-user/login", "{}").json
         let id = try #require(login["user_id"]?.string, "logging in answered \(login)")
         var account = Account(id: id, refreshToken: try #require(login["refresh_token"]?.string), token: "")
@@ -215,22 +226,22 @@ struct RunningGateway: Sendable {
         return account
     }
 
-    func setCustomData(_ data: String, of user: String) async throws {
+    package func setCustomData(_ data: String, of user: String) async throws {
         let answer = try await request("PUT", "/admin/v1/users/\(user)/custom_data", data, admin: true)
         try #require(answer.status == 200, "setting custom data answered \(answer)")
     }
 
-    func anonymousToken() async throws -> String {
+    package func anonymousToken() async throws -> String {
         let answer = try await request("POST", "/api/client/v2.0/app/\(app)/auth/providers/anon-user/login", "{}")
         return try #require(answer.json["access_token"]?.string, "logging in answered \(answer)")
     }
 
     // MARK: Sessions and data
 
-    func session(token: String) async throws -> TestSession { try await TestSession.connect(url, token: token, app: app) }
+    package func session(token: String) async throws -> TestSession { try await TestSession.connect(url, token: token, app: app) }
 
     /// Waits until the gateway has taken up an applied schema with a property.
-    func untilKnown(_ property: String, of type: String) async throws {
+    package func untilKnown(_ property: String, of type: String) async throws {
         let token = try await anonymousToken()
         let deadline = ContinuousClock.now + Self.patience
         while ContinuousClock.now < deadline {
@@ -246,14 +257,14 @@ struct RunningGateway: Sendable {
     }
 
     /// A session of an anonymous user that has said hello.
-    func openSession(_ types: [String] = ["Order", "Tag"]) async throws -> TestSession {
+    package func openSession(_ types: [String] = ["Order", "Tag"]) async throws -> TestSession {
         let session = try await session(token: try await anonymousToken())
         try await session.hello(types)
         return session
     }
 
     /// Runs the body beside a session of somebody else, which must get a change afterwards.
-    func besideHealthySession(_ body: () async throws -> Void, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    package func besideHealthySession(_ body: () async throws -> Void, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let healthy = try await openSession()
         try await healthy.subscribe(1, [("Order", "store == 'north'")])
         try await body()
@@ -264,7 +275,7 @@ struct RunningGateway: Sendable {
         healthy.close()
     }
 
-    func count(_ query: String) async throws -> Int64? {
+    package func count(_ query: String) async throws -> Int64? {
         let connection = try await PostgresConnection.connect(conninfo)
         let result = try await connection.query(query)
         await connection.close()
@@ -272,7 +283,7 @@ struct RunningGateway: Sendable {
     }
 
     /// The first column of what a query gives.
-    func texts(_ query: String) async throws -> [String] {
+    package func texts(_ query: String) async throws -> [String] {
         let connection = try await PostgresConnection.connect(conninfo)
         let result = try await connection.query(query)
         await connection.close()
@@ -280,7 +291,7 @@ struct RunningGateway: Sendable {
     }
 
     /// Waits until a query gives a number; another process's work has no event to wait for.
-    func eventually(_ query: String, is number: Int64, within patience: Duration = RunningGateway.patience) async throws -> Bool {
+    package func eventually(_ query: String, is number: Int64, within patience: Duration = RunningGateway.patience) async throws -> Bool {
         let deadline = ContinuousClock.now + patience
         while try await count(query) != number {
             guard ContinuousClock.now < deadline else { return false }
@@ -291,19 +302,19 @@ struct RunningGateway: Sendable {
 
     /// Waits until every transaction of the server that is older than this call has ended, those of other tests included.
     /// Rows written before are proven older than later bootstraps then, so that a difference sends their keys alone.
-    func untilOlderTransactionsEnd() async throws {
+    package func untilOlderTransactionsEnd() async throws {
         let last = try #require(try await count("SELECT pg_current_xact_id()::text::bigint"))
         try #require(try await eventually("SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::bigint > \(last))::int", is: 1))
     }
 
     /// A metric's value now.
-    func metric(_ name: String) async throws -> Double {
+    package func metric(_ name: String) async throws -> Double {
         let line = try await text("/metrics").split(separator: "\n").first { $0.hasPrefix("\(name) ") }
         return try #require(line.flatMap { Double($0.dropFirst(name.count + 1)) }, "there is no metric \(name)")
     }
 
     /// Waits until a metric has a value, or more.
-    func untilMetric(_ name: String, is value: Double) async throws {
+    package func untilMetric(_ name: String, is value: Double) async throws {
         let deadline = ContinuousClock.now + Self.patience
         while try await metric(name) < value {
             guard ContinuousClock.now < deadline else {
@@ -314,7 +325,7 @@ struct RunningGateway: Sendable {
         }
     }
 
-    func sql(_ text: String) async throws {
+    package func sql(_ text: String) async throws {
         let connection = try await PostgresConnection.connect(conninfo)
         _ = try await connection.script(text)
         await connection.close()
@@ -322,21 +333,21 @@ struct RunningGateway: Sendable {
 }
 
 /// Programs and plugins that are built with the tests, beside the test program.
-enum Built {
-    static let folder =
+package enum Built {
+    package static let folder =
         (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
         .map { URL(fileURLWithPath: $0).deletingLastPathComponent().path } ?? "."
 
     /// Where plugins are when it is another build, such as one with a sanitizer (`dev/asan`), which then has the host, too.
-    static let hosted = ProcessInfo.processInfo.environment["SLUICE_TEST_PLUGIN_HOST"]
+    package static let hosted = ProcessInfo.processInfo.environment["SLUICE_TEST_PLUGIN_HOST"]
 
-    static func plugin(_ name: String) -> String { name.hasPrefix("/") ? name : "\(hosted ?? folder)/lib\(name).so" }
+    package static func plugin(_ name: String) -> String { name.hasPrefix("/") ? name : "\(hosted ?? folder)/lib\(name).so" }
 }
 
 /// A database of its own for each test, on the server that the tests are given.
-enum GatewayDatabase {
+package enum GatewayDatabase {
     /// Makes the database of a gateway that has ended as new, in less time than another takes.
-    static func clear(_ conninfo: String) async throws {
+    package static func clear(_ conninfo: String) async throws {
         let connection = try await PostgresConnection.connect(conninfo)
         try await dropSlots(connection, of: "current_database()")
         _ = try await connection.script(
@@ -361,7 +372,7 @@ enum GatewayDatabase {
         try await connection.query("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = \(database)")
     }
 
-    static func with<R: Sendable>(_ body: (String) async throws -> R) async throws -> R {
+    package static func with<R: Sendable>(_ body: (String) async throws -> R) async throws -> R {
         guard let base = ProcessInfo.processInfo.environment["SLUICE_TEST_POSTGRES"] else {
             throw SluiceError(.configMissing, "SLUICE_TEST_POSTGRES is not set.", fix: "Run `make test`.")
         }

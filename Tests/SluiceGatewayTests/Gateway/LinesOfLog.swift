@@ -1,14 +1,14 @@
 import Foundation
-import Logging
+package import Logging
 import Synchronization
-import Testing
+package import Testing
 
 /// Keeps what is logged.
-struct LinesOfLog: LogHandler {
-    struct Line: Sendable {
-        var level: Logger.Level
-        var message: String
-        var metadata: Logger.Metadata
+package struct LinesOfLog: LogHandler {
+    package struct Line: Sendable {
+        package var level: Logger.Level
+        package var message: String
+        package var metadata: Logger.Metadata
     }
 
     private struct Waiter {
@@ -31,20 +31,22 @@ struct LinesOfLog: LogHandler {
     }
 
     private let kept = Kept()
-    var metadataProvider: Logger.MetadataProvider?
-    var metadata: Logger.Metadata = [:]
-    var logLevel: Logger.Level = .info
+    package var metadataProvider: Logger.MetadataProvider?
+    package var metadata: Logger.Metadata = [:]
+    package var logLevel: Logger.Level = .info
 
-    var lines: [Line] { kept.lines.withLock { $0 } }
+    package init() {}
+
+    package var lines: [Line] { kept.lines.withLock { $0 } }
 
     /// Waits until a line with the word has been logged. Records an issue if none comes before the deadline.
     /// - Parameter text: what its error or another of its values is to have in it.
-    func wait(for word: String, about text: String? = nil, sourceLocation: SourceLocation = #_sourceLocation) async {
+    package func wait(for word: String, about text: String? = nil, sourceLocation: SourceLocation = #_sourceLocation) async {
         await wait(for: word, aboutAny: text.map { [$0] } ?? [""], sourceLocation: sourceLocation)
     }
 
     /// - Parameter texts: one of which its error or another of its values has in it.
-    func wait(for word: String, aboutAny texts: [String], sourceLocation: SourceLocation = #_sourceLocation) async {
+    package func wait(for word: String, aboutAny texts: [String], sourceLocation: SourceLocation = #_sourceLocation) async {
         let isMeant: @Sendable (Line) -> Bool = { line in
             guard line.message.contains(word) else { return false }
             return texts.contains { text in text.isEmpty || line.metadata.values.contains { $0.description.contains(text) } }
@@ -73,12 +75,12 @@ struct LinesOfLog: LogHandler {
         for waiter in woken { waiter.continuation.resume(returning: true) }
     }
 
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
         set { metadata[key] = newValue }
     }
 
-    func log(event: LogEvent) {
+    package func log(event: LogEvent) {
         let line = Line(
             level: event.level, message: event.message.description, metadata: metadata.merging(event.metadata ?? [:]) { $1 })
         kept.lines.withLock { $0.append(line) }

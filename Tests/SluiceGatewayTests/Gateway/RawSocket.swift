@@ -1,16 +1,16 @@
 import Foundation
 import SluiceCore
-import SluiceWire
+package import SluiceWire
 import TestSupport
 
 /// A WebSocket by hand, so that it can break the rules. Blocking calls run on a thread of their own.
-final class RawSocket: Sendable {
+package final class RawSocket: Sendable {
     private let socket: LocalSocket
 
     private init(_ socket: LocalSocket) { self.socket = socket }
 
     /// Connects and upgrades. Throws what is answered to an upgrade that is refused.
-    static func webSocket(
+    package static func webSocket(
         _ url: String, speaking name: String = WireProtocol.name, host: String = "test", _ headers: String = ""
     ) async throws -> RawSocket {
         let port = Int(url.split(separator: ":").last ?? "") ?? 0
@@ -30,22 +30,22 @@ final class RawSocket: Sendable {
         }
     }
 
-    func send(_ bytes: [UInt8]) async throws { try await LocalSocket.onThread { try self.socket.write(bytes) } }
+    package func send(_ bytes: [UInt8]) async throws { try await LocalSocket.onThread { try self.socket.write(bytes) } }
 
     /// A whole message in one frame, masked with zeros.
-    func send(_ kind: PBClientMessage.OneOf_Kind) async throws {
+    package func send(_ kind: PBClientMessage.OneOf_Kind) async throws {
         let bytes = try WireProtocol.encode(PBClientMessage(kind))
         try await send([0x82, 0xFE, UInt8(bytes.count >> 8), UInt8(bytes.count & 0xFF), 0, 0, 0, 0] + bytes)
     }
 
     /// The next binary message; nil when the gateway says goodbye instead.
-    func message() async throws -> [UInt8]? {
+    package func message() async throws -> [UInt8]? {
         let frame = try await LocalSocket.onThread { try self.frame() }
         return frame.opcode == 2 ? frame.payload : nil
     }
 
     /// The code of the gateway's goodbye; messages before it are passed over.
-    func closeCode() async throws -> Int? {
+    package func closeCode() async throws -> Int? {
         try await LocalSocket.onThread {
             while true {
                 let frame = try self.frame()
@@ -54,7 +54,7 @@ final class RawSocket: Sendable {
         }
     }
 
-    struct Failure: Error { var what: String }
+    package struct Failure: Error { package var what: String }
 
     /// A frame of the gateway: unmasked, and never in pieces.
     private func frame() throws -> (opcode: UInt8, payload: [UInt8]) {

@@ -1,9 +1,9 @@
-import SluiceGateway
+package import SluiceGateway
 
 /// The app that the gateway's tests run: orders of stores that everybody may write, except for keepers, who have one
 /// store; and readings, which are only ever sent.
-enum ShopApp {
-    static let tables = """
+package enum ShopApp {
+    package static let tables = """
         CREATE TABLE orders (_id text PRIMARY KEY, store text NOT NULL, title text, size bigint NOT NULL DEFAULT 0, secret text);
         CREATE TABLE readings (_id text PRIMARY KEY, store text NOT NULL, value double precision NOT NULL);
         CREATE TABLE tags (_id text PRIMARY KEY, title text, labels text[] NOT NULL DEFAULT '{}', place jsonb);
@@ -11,11 +11,11 @@ enum ShopApp {
         """
 
     /// - Parameter changed: files to add or replace; an empty one is left out.
-    static func configuration(files changed: [String: String] = [:]) throws -> AppConfiguration {
+    package static func configuration(files changed: [String: String] = [:]) throws -> AppConfiguration {
         try AppDirectory.read(files: files.merging(changed) { $1 }.filter { !$0.value.isEmpty })
     }
 
-    static let files: [String: String] = [
+    package static let files: [String: String] = [
         "realm_config.json": #"{ "app_id": "shop", "name": "shop" }"#,
         "auth/providers.json": """
         {
@@ -84,9 +84,9 @@ enum ShopApp {
     ]
 
     /// Takes the rules of all classes away: development mode allows everything, and learns further classes from the app.
-    static let withoutRules = ["orders", "readings", "tags"].reduce(into: [String: String]()) { $0[table($1, "rules")] = "" }
+    package static let withoutRules = ["orders", "readings", "tags"].reduce(into: [String: String]()) { $0[table($1, "rules")] = "" }
 
-    static func table(_ name: String, _ file: String) -> String { "data_sources/postgres/public/\(name)/\(file).json" }
+    package static func table(_ name: String, _ file: String) -> String { "data_sources/postgres/public/\(name)/\(file).json" }
 
     private static func everybody(_ table: String) -> String {
         """

@@ -1,94 +1,100 @@
-import SluiceCore
+package import SluiceCore
 import SluiceSync
-import SluiceWire
+package import SluiceWire
 import SwiftProtobuf
-import Testing
+package import Testing
 
 /// A client without a replica file: sends what it is told, and keeps what the gateway says of its view. One task uses it.
-final class TestSession {
-    typealias Rows = [String: [Value: [String: Value]]]
+package final class TestSession {
+    package typealias Rows = [String: [Value: [String: Value]]]
 
     private let connection: any SyncConnection
     private let token: String
-    private(set) var schema = Schema([])
-    private(set) var welcome: PBWelcome?
+    package private(set) var schema = Schema([])
+    package private(set) var welcome: PBWelcome?
     /// The view as told, by type and key.
-    private(set) var rows: Rows = [:]
-    private(set) var completed: UInt64 = 0
-    private(set) var applied: LSN = .zero
+    package private(set) var rows: Rows = [:]
+    package private(set) var completed: UInt64 = 0
+    package private(set) var applied: LSN = .zero
     /// By what the gateway knows it again; empty after a bootstrap.
     private var witness: [UInt8] = []
-    private(set) var acknowledged: UInt64 = 0
+    package private(set) var acknowledged: UInt64 = 0
     /// The last message of asymmetric objects that was acknowledged, and why objects of it were refused, by key.
-    private(set) var ingested: (number: UInt64, refused: [String: ErrorCode]) = (0, [:])
-    private(set) var queryErrors: [(version: UInt64, error: SluiceError)] = []
-    private(set) var compensations: [RejectedWriteReport] = []
-    private(set) var error: PBSessionError?
-    private(set) var mark: UInt64 = 0
+    package private(set) var ingested: (number: UInt64, refused: [String: ErrorCode]) = (0, [:])
+    package private(set) var queryErrors: [(version: UInt64, error: SluiceError)] = []
+    package private(set) var compensations: [RejectedWriteReport] = []
+    package private(set) var error: PBSessionError?
+    package private(set) var mark: UInt64 = 0
     /// Set when the gateway closed; the reason when it gave one.
-    private(set) var hasEnded = false
-    private(set) var goodbye: SluiceError?
+    package private(set) var hasEnded = false
+    package private(set) var goodbye: SluiceError?
     /// What the present bootstrap said: rows, and keys that left meanwhile.
     private var staged: [String: [Value: [String: Value]?]] = [:]
     private var kept: [String: Set<Value>] = [:]
     /// Rows and keys that the last bootstrap brought.
-    private(set) var brought = (rows: 0, kept: 0)
-    private(set) var bootstraps = 0
+    package private(set) var brought = (rows: 0, kept: 0)
+    package private(set) var bootstraps = 0
     /// Positions that came before the session's first view was whole.
-    private(set) var earlyPositions = 0
+    package private(set) var earlyPositions = 0
     /// How many rows the last bootstrap said that it may bring.
-    private(set) var expected: UInt64 = 0
-    var held: PBHeld?
+    package private(set) var expected: UInt64 = 0
+    package var held: PBHeld?
     /// What the gateway knows the file by that the session has; nil for a new one.
-    var identity: (client: UInt64, secret: [UInt8])?
+    package var identity: (client: UInt64, secret: [UInt8])?
     /// Why objects left, where that was said: the events of commits and of what bootstraps took away.
-    private(set) var left: [String: PBViewEvent] = [:]
+    package private(set) var left: [String: PBViewEvent] = [:]
 
     private init(_ connection: any SyncConnection, token: String) {
         self.connection = connection
         self.token = token
     }
 
-    static func connect(_ url: String, token: String, app: String = "shop") async throws -> TestSession {
+    package static func connect(_ url: String, token: String, app: String = "shop") async throws -> TestSession {
         let address = "ws" + url.dropFirst("http".count) + WireProtocol.path(app: app)
         return TestSession(try await WebSocketTransport().connect(SyncRequest(url: address)), token: token)
     }
 
-    func close() { connection.close() }
+    package func close() { connection.close() }
 
     /// Has what another session showed when it ended, and tells the gateway so.
     /// What its file would have.
-    struct File: Sendable {
-        var rows: Rows
-        var held: PBHeld?
-        var applied: LSN
-        var witness: [UInt8] = []
-        var identity: (client: UInt64, secret: [UInt8])?
+    package struct File: Sendable {
+        package var rows: Rows
+        package var held: PBHeld?
+        package var applied: LSN
+        package var witness: [UInt8] = []
+        package var identity: (client: UInt64, secret: [UInt8])?
+
+        package init(
+            rows: Rows, held: PBHeld?, applied: LSN, witness: [UInt8] = [], identity: (client: UInt64, secret: [UInt8])? = nil
+        ) {
+            (self.rows, self.held, self.applied, self.witness, self.identity) = (rows, held, applied, witness, identity)
+        }
     }
 
-    var file: File { File(rows: rows, held: held, applied: applied, witness: witness, identity: identity) }
+    package var file: File { File(rows: rows, held: held, applied: applied, witness: witness, identity: identity) }
 
     /// The same, and up to where: so that what came since can be told from the log.
-    func goOn(from file: File) {
+    package func goOn(from file: File) {
         (rows, held, applied, witness, identity) = (file.rows, file.held, file.applied, file.witness, file.identity)
     }
 
-    func takeOver(_ earlier: TestSession) { (rows, held, identity) = (earlier.rows, earlier.held, earlier.identity) }
+    package func takeOver(_ earlier: TestSession) { (rows, held, identity) = (earlier.rows, earlier.held, earlier.identity) }
 
     /// The keys of a class's objects in the view.
-    func keys(_ type: String) -> Set<String> {
+    package func keys(_ type: String) -> Set<String> {
         Set((rows[type] ?? [:]).keys.compactMap { if case .string(let key) = $0 { key } else { nil } })
     }
 
     // MARK: Sending
 
-    func send(bytes: [UInt8]) async throws { try await connection.send(bytes) }
+    package func send(bytes: [UInt8]) async throws { try await connection.send(bytes) }
 
-    func send(_ kind: PBClientMessage.OneOf_Kind) async throws {
+    package func send(_ kind: PBClientMessage.OneOf_Kind) async throws {
         try await connection.send(try WireProtocol.encode(PBClientMessage(kind)))
     }
 
-    func sendHello(_ types: [String] = ["Order", "Tag"], client: UInt64? = nil, secret: [UInt8]? = nil) async throws {
+    package func sendHello(_ types: [String] = ["Order", "Tag"], client: UInt64? = nil, secret: [UInt8]? = nil) async throws {
         try await send(
             .hello(
                 .with {
@@ -109,12 +115,12 @@ final class TestSession {
     }
 
     /// Says hello with classes of its own and waits for the welcome.
-    func hello(_ schema: Schema) async throws {
+    package func hello(_ schema: Schema) async throws {
         try await sendHello(schema)
         try await receive { $0.welcome != nil }
     }
 
-    func sendHello(_ schema: Schema) async throws {
+    package func sendHello(_ schema: Schema) async throws {
         try await send(
             .hello(
                 .with {
@@ -125,12 +131,12 @@ final class TestSession {
     }
 
     /// Says hello and waits for the welcome.
-    func hello(_ types: [String] = ["Order", "Tag"]) async throws {
+    package func hello(_ types: [String] = ["Order", "Tag"]) async throws {
         try await sendHello(types)
         try await receive { $0.welcome != nil }
     }
 
-    func sendSubscribe(_ version: UInt64, _ queries: [(type: String, text: String)]) async throws {
+    package func sendSubscribe(_ version: UInt64, _ queries: [(type: String, text: String)]) async throws {
         try await send(
             .subscribe(
                 .with {
@@ -145,14 +151,14 @@ final class TestSession {
     }
 
     /// Subscribes and waits until the view is complete.
-    func subscribe(_ version: UInt64, _ queries: [(type: String, text: String)]) async throws {
+    package func subscribe(_ version: UInt64, _ queries: [(type: String, text: String)]) async throws {
         try await sendSubscribe(version, queries)
         try await receive { $0.completed == version || $0.queryErrors.contains { $0.version == version } }
         if let failed = queryErrors.first(where: { $0.version == version }) { throw failed.error }
     }
 
     /// - Parameter base: what the device has seen when it writes; what it was sent, when nil.
-    func upload(
+    package func upload(
         _ number: UInt64, _ changes: [ObjectChange], time: HybridTime? = nil, base: LSN? = nil, noted: UInt64 = 0
     ) async throws {
         let time = time ?? HybridTime(milliseconds: SystemEnvironment().wallMilliseconds())
@@ -161,7 +167,7 @@ final class TestSession {
     }
 
     /// - Parameter noted: the last compensation that the device has.
-    func upload(_ changeset: PBChangeset, noted: UInt64 = 0) async throws {
+    package func upload(_ changeset: PBChangeset, noted: UInt64 = 0) async throws {
         try await send(
             .upload(
                 .with {
@@ -171,12 +177,12 @@ final class TestSession {
     }
 
     /// Sends asymmetric objects, and waits until they are acknowledged.
-    func ingest(_ number: UInt64, _ objects: [ObjectChange]) async throws {
+    package func ingest(_ number: UInt64, _ objects: [ObjectChange]) async throws {
         try await sendIngest(number, objects)
         try await receive { $0.ingested.number == number }
     }
 
-    func sendIngest(_ number: UInt64, _ objects: [ObjectChange]) async throws {
+    package func sendIngest(_ number: UInt64, _ objects: [ObjectChange]) async throws {
         let messages = try objects.map { try PBObjectChange($0, schema: schema) }
         try await send(
             .ingest(
@@ -187,16 +193,16 @@ final class TestSession {
     }
 
     /// Asks to be told when everything that is committed now has been said.
-    func sendMark(_ id: UInt64) async throws { try await send(.mark(.with { $0.id = id })) }
+    package func sendMark(_ id: UInt64) async throws { try await send(.mark(.with { $0.id = id })) }
 
-    static func order(_ key: String, _ values: [String: Value], _ kind: ObjectChange.Kind = .create) -> ObjectChange {
+    package static func order(_ key: String, _ values: [String: Value], _ kind: ObjectChange.Kind = .create) -> ObjectChange {
         ObjectChange(object: ObjectKey(type: "Order", key: .string(key)), kind: kind, values: values)
     }
 
     // MARK: Receiving
 
     /// Takes messages until the condition holds. Throws if the session ends before. A deadline only bounds a hang.
-    func receive(
+    package func receive(
         within seconds: Int = 180, sourceLocation: SourceLocation = #_sourceLocation, until isEnough: (TestSession) -> Bool
     ) async throws {
         let alarm = Task { [connection] in  // Unstructured because: it only closes the connection, which ends the wait below.
@@ -213,14 +219,16 @@ final class TestSession {
         }
     }
 
-    struct SessionEnded: Error, CustomStringConvertible {
-        var said: String
-        var place: SourceLocation
-        var description: String { "the session ended before what was waited for at \(place) came; the gateway's last word: \(said)" }
+    package struct SessionEnded: Error, CustomStringConvertible {
+        package var said: String
+        package var place: SourceLocation
+        package var description: String {
+            "the session ended before what was waited for at \(place) came; the gateway's last word: \(said)"
+        }
     }
 
     /// Waits for the error that ends the session, and for its end.
-    func failure() async throws -> SluiceError {
+    package func failure() async throws -> SluiceError {
         try await receive { $0.error != nil }
         try await receive { $0.hasEnded }
         return try #require(error).error

@@ -1,13 +1,13 @@
-import SluiceCore
+package import SluiceCore
 import Testing
 
 /// An app whose classes are all alike and differ in their roles.
-enum NoteApp {
+package enum NoteApp {
     /// - Parameters:
     ///   - roles: a JSON list for each class; a class with an empty text has none of its own.
     ///   - defaults: the roles of classes that have none.
     ///   - queryable: fields besides those of owners and teams.
-    static func files(_ roles: [String: String], defaults: String = "", queryable: [String] = []) -> [String: String] {
+    package static func files(_ roles: [String: String], defaults: String = "", queryable: [String] = []) -> [String: String] {
         var files = ShopApp.files.filter { !$0.key.contains("/public/") }
         files["sync/config.json"] = """
             {
@@ -34,7 +34,7 @@ enum NoteApp {
         return files
     }
 
-    static func tables(_ names: some Sequence<String>) -> String {
+    package static func tables(_ names: some Sequence<String>) -> String {
         names.map { name in
             """
             CREATE TABLE "\(name)" (
@@ -45,7 +45,7 @@ enum NoteApp {
         .joined()
     }
 
-    static func with(
+    package static func with(
         _ roles: [String: String], defaults: String = "", _ body: @escaping @Sendable (RunningGateway) async throws -> Void
     ) async throws {
         try await RunningGateway.deploy(tables(roles.keys)) { deployment in
@@ -54,7 +54,7 @@ enum NoteApp {
     }
 
     /// A role that may do everything to what its filters let through.
-    static func role(_ name: String, when: String = "{}", read: String = "true", write: String = "true") -> String {
+    package static func role(_ name: String, when: String = "{}", read: String = "true", write: String = "true") -> String {
         """
         {
             "name": "\(name)", "apply_when": \(when), "document_filters": { "read": \(read), "write": \(write) },
@@ -63,14 +63,14 @@ enum NoteApp {
         """
     }
 
-    static func change(_ type: String, _ key: String, _ values: [String: Value], _ kind: ObjectChange.Kind = .set) -> ObjectChange {
+    package static func change(_ type: String, _ key: String, _ values: [String: Value], _ kind: ObjectChange.Kind = .set) -> ObjectChange {
         ObjectChange(object: ObjectKey(type: type, key: .string(key)), kind: kind, values: values)
     }
 }
 
 extension RunningGateway {
     /// A session of a user that shows all that they may see of some classes.
-    func noteSession(_ account: Account, _ types: [String]) async throws -> TestSession {
+    package func noteSession(_ account: Account, _ types: [String]) async throws -> TestSession {
         let session = try await session(token: account.token)
         try await session.hello(types)
         try await session.subscribe(1, types.map { ($0, "TRUEPREDICATE") })
@@ -80,7 +80,7 @@ extension RunningGateway {
 
 extension TestSession {
     /// Uploads one change. - Returns: whether it was refused.
-    func isRefused(_ number: UInt64, _ change: ObjectChange) async throws -> Bool {
+    package func isRefused(_ number: UInt64, _ change: ObjectChange) async throws -> Bool {
         let before = compensations.count
         try await upload(number, [change])
         try await receive { $0.acknowledged == number }

@@ -1,47 +1,47 @@
-import Foundation
-import SluiceSDK
+package import Foundation
+package import SluiceSDK
 import Synchronization
-import Testing
+package import Testing
 
-final class Order: Object {
-    @Persisted(primaryKey: true) var _id: String
-    @Persisted var store: String
-    @Persisted var title: String?
-    @Persisted var size: Int
+package final class Order: Object {
+    @Persisted(primaryKey: true) package var _id: String
+    @Persisted package var store: String
+    @Persisted package var title: String?
+    @Persisted package var size: Int
 }
 
-final class Tag: Object {
-    @Persisted(primaryKey: true) var _id: String
-    @Persisted var title: String?
+package final class Tag: Object {
+    @Persisted(primaryKey: true) package var _id: String
+    @Persisted package var title: String?
 }
 
 /// An app on a device: a user with a synced Realm on the main actor, and what sync said of it.
 @MainActor
-final class Phone {
-    let realm: Realm
-    let said: Said
-    let configuration: Realm.Configuration
-    let folder: Folder
+package final class Phone {
+    package let realm: Realm
+    package let said: Said
+    package let configuration: Realm.Configuration
+    package let folder: Folder
     private var tokens: [NotificationToken] = []
 
     /// Whatever the error handlers were told.
-    final class Said: Sendable {
+    package final class Said: Sendable {
         private let errors = Mutex<[any Error]>([])
         private let news: AsyncStream<Void>
         private let signal: AsyncStream<Void>.Continuation
 
-        init() { (news, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1)) }
+        package init() { (news, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1)) }
 
-        var all: [any Error] { errors.withLock { $0 } }
-        var sync: [SyncError] { all.compactMap { $0 as? SyncError } }
+        package var all: [any Error] { errors.withLock { $0 } }
+        package var sync: [SyncError] { all.compactMap { $0 as? SyncError } }
 
-        func add(_ error: any Error) {
+        package func add(_ error: any Error) {
             errors.withLock { $0.append(error) }
             signal.yield()
         }
 
         /// Waits until the condition holds. One caller at a time.
-        func wait(_ isEnough: @escaping @Sendable (Said) -> Bool) async {
+        package func wait(_ isEnough: @escaping @Sendable (Said) -> Bool) async {
             let alarm = _Concurrency.Task { [signal] in  // Unstructured because: it only ends the wait below.
                 if (try? await _Concurrency.Task.sleep(for: RunningGateway.patience)) != nil { signal.finish() }
             }
@@ -52,16 +52,16 @@ final class Phone {
         }
     }
 
-    final class Folder: Sendable {
-        let url = FileManager.default.temporaryDirectory.appendingPathComponent("sluice-phone-\(UUID().uuidString)")
-        init() throws { try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true) }
+    package final class Folder: Sendable {
+        package let url = FileManager.default.temporaryDirectory.appendingPathComponent("sluice-phone-\(UUID().uuidString)")
+        package init() throws { try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true) }
         deinit { try? FileManager.default.removeItem(at: url) }
 
         /// Where a device of its own has its file.
-        var replica: String { url.appendingPathComponent("a.replica").path }
+        package var replica: String { url.appendingPathComponent("a.replica").path }
 
         /// Writes a file at once, as an editor or a deployment is to do it.
-        func put(_ text: String, at path: String) throws {
+        package func put(_ text: String, at path: String) throws {
             let file = url.appendingPathComponent(path)
             try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
             try Data(text.utf8).write(to: file, options: .atomic)
@@ -76,14 +76,14 @@ final class Phone {
     }
 
     /// Somebody without a name, or a user of the gateway's.
-    static func user(_ gateway: RunningGateway, _ said: Said, _ folder: Folder, name: String? = nil) async throws -> User {
+    package static func user(_ gateway: RunningGateway, _ said: Said, _ folder: Folder, name: String? = nil) async throws -> User {
         let app = App(id: gateway.app, configuration: AppConfiguration(baseURL: gateway.url, storageDirectory: folder.url))
         app.syncManager.errorHandler = { error, _ in said.add(error) }
         return try await app.login(credentials: name.map { .emailPassword(email: $0, password: "password") } ?? .anonymous)
     }
 
     /// - Parameter queries: what orders to begin with.
-    static func open(
+    package static func open(
         _ gateway: RunningGateway, orders queries: [String] = [], mode: ClientResetMode = .recoverUnsyncedChanges(), name: String? = nil
     ) async throws -> Phone {
         let (said, folder) = (Said(), try Folder())
@@ -99,7 +99,7 @@ final class Phone {
     }
 
     /// - Parameter configuration: of a file that another user's Realm may hold yet, which lets go of it on its own time.
-    static func open(_ configuration: Realm.Configuration, _ said: Said, _ folder: Folder) async throws -> Phone {
+    package static func open(_ configuration: Realm.Configuration, _ said: Said, _ folder: Folder) async throws -> Phone {
         let deadline = ContinuousClock.now + RunningGateway.patience
         while true {
             do {
@@ -110,22 +110,24 @@ final class Phone {
         }
     }
 
-    var session: SyncSession {
+    package var session: SyncSession {
         guard let session = realm.syncSession else { fatalError("the Realm is synced") }
         return session
     }
 
-    var orders: Results<Order> { realm.objects(Order.self) }
-    var keys: Set<String> { Set(orders.map(\._id)) }
+    package var orders: Results<Order> { realm.objects(Order.self) }
+    package var keys: Set<String> { Set(orders.map(\._id)) }
 
-    func add(_ key: String, store: String = "north", title: String? = nil, size: Int = 1) throws {
+    package func add(_ key: String, store: String = "north", title: String? = nil, size: Int = 1) throws {
         try realm.write {
             _ = realm.create(Order.self, value: ["_id": key, "store": store, "title": title as Any, "size": size], update: .modified)
         }
     }
 
     /// Waits until the orders are as wanted.
-    func wait(_ isEnough: @escaping @MainActor (Results<Order>) -> Bool, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    package func wait(
+        _ isEnough: @escaping @MainActor (Results<Order>) -> Bool, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
         let results = orders
         let (changes, signal) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let token = results.observe { _ in signal.yield() }
@@ -139,12 +141,12 @@ final class Phone {
     }
 
     /// Whether the device, with all that it had to upload, comes to show what PostgreSQL has of the north's orders.
-    func settles(_ gateway: RunningGateway, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    package func settles(_ gateway: RunningGateway, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         try await session.wait(for: .upload)
         let expected = Set(try await gateway.texts("SELECT concat_ws(' ', _id, size) FROM orders WHERE store = 'north'"))
         try await wait({ Set($0.map { "\($0._id) \($0.size)" }) == expected }, sourceLocation: sourceLocation)
     }
 
     /// Has the gateway forget every device.
-    static func forgetDevices(_ gateway: RunningGateway) async throws { try await gateway.sql("DELETE FROM sluice.client") }
+    package static func forgetDevices(_ gateway: RunningGateway) async throws { try await gateway.sql("DELETE FROM sluice.client") }
 }

@@ -1,18 +1,18 @@
 import Foundation
-import NIOCore
+package import NIOCore
 import NIOPosix
 import NIOSSL
 import Synchronization
 import TestSupport
 
 /// Ends TLS in front of a port of this machine, and passes bytes on.
-final class TLSProxy: Sendable {
-    let port: Int
+package final class TLSProxy: Sendable {
+    package let port: Int
     /// The file with the certificate, which signed itself.
-    let certificate: String
+    package let certificate: String
     /// The file with its key.
-    let key: String
-    var url: String { "https://localhost:\(port)" }
+    package let key: String
+    package var url: String { "https://localhost:\(port)" }
 
     private let folder: Phone.Folder
     private let current: Current
@@ -29,7 +29,7 @@ final class TLSProxy: Sendable {
     ///   - asksClients: whether those who connect have to show the same certificate.
     ///   - requests: makes the handler of each client's bytes; none: they are passed on as they are.
     ///   - answers: makes the handler of the target's bytes, with the proxy's port as argument; none: they are passed on as they are.
-    static func with(
+    package static func with(
         _ target: Int, asksClients: Bool = false, requests: (@Sendable () -> any ChannelHandler)? = nil,
         answers: (@Sendable (Int) -> any ChannelHandler)? = nil,
         _ body: (TLSProxy) async throws -> Void
@@ -61,7 +61,7 @@ final class TLSProxy: Sendable {
     }
 
     /// Ends every connection, and shows who comes from here on another certificate, or the first one again.
-    func show(stranger: Bool) throws {
+    package func show(stranger: Bool) throws {
         let context =
             try stranger
             ? Self.context(TestCertificate.stranger, TestCertificate.strangerKey)
