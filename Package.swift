@@ -354,6 +354,15 @@ let package = Package(
             name: "RealmTestClient",
             dependencies: ["SluiceValues", "SluiceCore", "SluicePorts", "SluiceRealm", "SluiceCompression", "SluiceSync"],
             path: "Tests/RealmClient", swiftSettings: common),
+        .target(
+            name: "GatewayTestSupport",
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluiceWire", "SluicePorts", "SluicePostgres", "SluiceKafka", "SluicePipeline", "SluiceSync",
+                "SluiceGateway", "SluiceSDK", "TestSupport",
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"), .product(name: "Logging", package: "swift-log"),
+                nio("NIOCore"), nio("NIOPosix"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ],
+            path: "Tests/GatewayTestSupport", swiftSettings: common),
         tests("SluiceCore", dependencies: ["SluiceValues", "SluiceCore", "TestSupport"]),
         tests("SluiceQuery", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "TestSupport", "QueryTestSupport"]),
         tests("SluiceMatch", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMatch", "TestSupport"]),
@@ -480,18 +489,31 @@ let package = Package(
         tests(
             "SluiceGateway",
             dependencies: [
-                "SluiceCompression", "SluiceValues", "SluiceCore", "SluiceDevServer", "SluiceEmbeddedLog", "SluiceGateway", "SluiceKafka",
-                "SluiceNet",
-                "SluicePipeline", "SluiceMerge", "SluicePluginHost", "SluicePorts", "SluicePostgres", "SluiceQuery",
-                "SluiceRealm", "SluiceReplica", "SluiceSync", "SluiceWire", "RealmTestClient",
+                "SluiceValues", "SluiceCore", "SluiceWire", "SluicePorts", "SluiceCompression", "SluicePostgres", "SluiceKafka",
+                "SluiceEmbeddedLog", "SluicePluginHost", "SluiceNet", "SluiceDevServer", "SluicePipeline", "SluiceRealm", "SluiceGateway",
+                "SluiceTools",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 gatewayLibrary("Hummingbird", of: "hummingbird"), gatewayLibrary("HTTPTypes", of: "swift-http-types"),
-                .product(name: "Logging", package: "swift-log"), nio("NIOCore"), nio("NIOPosix"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"), gatewayLibrary("Crypto", of: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"), nio("NIOCore"), gatewayLibrary("Crypto", of: "swift-crypto"),
                 gatewayLibrary("CoreMetrics", of: "swift-metrics"),
-                "SluiceSDK", "SluiceTools",
-                "register-client",
-                "TestSupport", "TracingTestSupport",
+                "TestSupport", "TracingTestSupport", "GatewayTestSupport",
+            ]),
+        // The acceptance scenarios.
+        tests(
+            "SluiceScenario",
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluiceWire", "SluicePorts", "SluicePostgres", "SluiceKafka", "SluiceDevServer",
+                "SluicePipeline", "SluiceRealm", "SluiceReplica", "SluiceSync", "SluiceGateway", "SluiceSDK", "SluiceTools",
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"), .product(name: "Logging", package: "swift-log"),
+                nio("NIOCore"), nio("NIOPosix"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                "TestSupport", "RealmTestClient", "GatewayTestSupport", "register-client",
+            ]),
+        // Random apps.
+        tests(
+            "SluiceOracle",
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePostgres", "SluiceKafka", "SluicePipeline",
+                "SluiceReplica", "SluiceSync", "SluiceGateway", "SluiceSDK", "TestSupport", "GatewayTestSupport",
             ]),
         tests("SluiceTools", dependencies: ["SluiceValues", "SluiceCore", "SluiceGateway", "SluiceTools"]),
         tests(

@@ -27,7 +27,9 @@ import Testing
     }
 
     /// Where gateways, programs and apps are tried as a whole.
-    private static let whole = ["SluiceGatewayTests", "SluiceToolsTests", "EndToEndTests", "SluiceSDKTests"]
+    private static let whole = [
+        "SluiceGatewayTests", "SluiceScenarioTests", "SluiceOracleTests", "SluiceToolsTests", "EndToEndTests", "SluiceSDKTests",
+    ]
     /// The codes that these do not expect: where they are tried, and why there.
     private static let elsewhere: [ErrorCode: (suite: String, reason: String)] = [
         .postgresStatement: ("SluicePostgresTests", "a gateway sends no statement that PostgreSQL does not take"),

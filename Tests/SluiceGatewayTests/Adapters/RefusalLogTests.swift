@@ -1,3 +1,4 @@
+import GatewayTestSupport
 import Logging
 import SluiceCore
 import SluiceNet

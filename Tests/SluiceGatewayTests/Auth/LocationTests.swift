@@ -1,5 +1,6 @@
 import Foundation
 import FoundationNetworking
+import GatewayTestSupport
 import HTTPTypes
 import SluiceCore
 import SluiceGateway

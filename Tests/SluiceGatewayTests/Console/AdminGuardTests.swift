@@ -1,4 +1,5 @@
 import Foundation
+import GatewayTestSupport
 import HTTPTypes
 import SluiceCore
 import SluiceGateway

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import GatewayTestSupport
 import SluiceCore
 import SluiceValues
 import SluiceWire

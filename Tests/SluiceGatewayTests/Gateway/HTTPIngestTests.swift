@@ -1,4 +1,5 @@
 import Foundation
+import GatewayTestSupport
 import SluiceCompression
 import SluiceCore
 import SluiceGateway

@@ -1,3 +1,4 @@
+import GatewayTestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `A gateway's housekeeping` {

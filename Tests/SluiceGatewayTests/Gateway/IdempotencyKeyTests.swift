@@ -1,3 +1,4 @@
+import GatewayTestSupport
 import HTTPTypes
 import Hummingbird
 import Logging

@@ -1,3 +1,4 @@
+import GatewayTestSupport
 import SluiceCore
 import SluiceGateway
 import SluiceWire

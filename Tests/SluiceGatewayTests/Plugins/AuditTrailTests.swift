@@ -1,4 +1,5 @@
 import Foundation
+import GatewayTestSupport
 import SluiceCore
 import SluiceGateway
 import SluiceKafka

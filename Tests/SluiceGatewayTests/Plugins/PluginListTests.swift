@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import GatewayTestSupport
 import Logging
 import SluiceCore
 import SluiceGateway
