@@ -38,6 +38,7 @@ checks:
 	nice -n 19 dev/check-context
 	nice -n 19 dev/check-servers
 	nice -n 19 dev/check-groups
+	nice -n 19 dev/fuzz --check
 
 build:
 	dev/run-tests --build-only
