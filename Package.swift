@@ -351,8 +351,11 @@ let package = Package(
             name: "ReplicaTestSupport", dependencies: ["SluiceCore", "SluiceReplica"], path: "Tests/ReplicaTestSupport",
             swiftSettings: common),
         .target(
+            name: "RealmTestSupport", dependencies: ["SluiceValues", "SluiceCore", "SluicePorts", "SluiceRealm"],
+            path: "Tests/RealmTestSupport", swiftSettings: common),
+        .target(
             name: "RealmTestClient",
-            dependencies: ["SluiceValues", "SluiceCore", "SluicePorts", "SluiceRealm", "SluiceCompression", "SluiceSync"],
+            dependencies: ["SluiceCore", "SluicePorts", "SluiceRealm", "SluiceCompression", "SluiceSync", "RealmTestSupport"],
             path: "Tests/RealmClient", swiftSettings: common),
         .target(
             name: "GatewayTestSupport",
@@ -445,8 +448,8 @@ let package = Package(
         tests(
             "SluiceRealm",
             dependencies: [
-                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluiceRealm", "RealmTestClient", "TestSupport",
-                "PortsTestSupport",
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluiceRealm", "TestSupport", "PortsTestSupport",
+                "RealmTestSupport",
             ]),
         tests(
             "SluiceRealmBridge",
@@ -506,7 +509,7 @@ let package = Package(
                 "SluicePipeline", "SluiceRealm", "SluiceReplica", "SluiceSync", "SluiceGateway", "SluiceSDK", "SluiceTools",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"), .product(name: "Logging", package: "swift-log"),
                 nio("NIOCore"), nio("NIOPosix"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                "TestSupport", "RealmTestClient", "GatewayTestSupport", "register-client",
+                "TestSupport", "RealmTestSupport", "RealmTestClient", "GatewayTestSupport", "register-client",
             ]),
         // Random apps.
         tests(

@@ -1,5 +1,6 @@
-package import SluiceCore
+package import RealmTestSupport
 import SluiceCompression
+package import SluiceCore
 import SluicePorts
 package import SluiceRealm
 import SluiceSync

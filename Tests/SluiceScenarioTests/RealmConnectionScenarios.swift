@@ -1,6 +1,7 @@
 import GatewayTestSupport
 import Logging
 import RealmTestClient
+import RealmTestSupport
 import SluiceCore
 import SluiceGateway
 import SluicePorts

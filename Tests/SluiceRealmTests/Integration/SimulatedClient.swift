@@ -1,4 +1,4 @@
-import RealmTestClient
+import RealmTestSupport
 import SluiceCore
 
 @testable import SluiceRealm
