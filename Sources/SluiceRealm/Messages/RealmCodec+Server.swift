@@ -54,10 +54,10 @@ extension RealmCodec {
         return writer.bytes + body
     }
 
-    /// Returns a fraction with four digits and no exponent.
+    /// Returns a fraction with four digits and no exponent. Only 1 and above become 1, which ends a bootstrap's progress.
     static func text(_ fraction: Double) -> String {
         // A comparison with NaN is false, so it becomes 0.
-        let parts = fraction >= 1 ? 10_000 : fraction > 0 ? Int(fraction * 10_000) : 0
+        let parts = fraction >= 1 ? 10_000 : fraction > 0 ? min(9_999, Int((fraction * 10_000).rounded())) : 0
         guard !parts.isMultiple(of: 10_000) else { return String(parts / 10_000) }
         let digits = String(parts)
         return "0." + String(repeating: "0", count: 4 - digits.count) + digits

@@ -3,8 +3,8 @@ package import SluicePorts
 
 /// The codec of messages: one WebSocket message is a header line and a body.
 ///
-/// Both directions are decoded with the same bounds. Input never traps. Errors are `unknownMessage`, `badSyntax`, `badChangeset`,
-/// `badCompression` and `limitsExceeded`.
+/// Both directions are decoded with the same bounds. Input never traps. Errors are `unknownMessage`, `badSyntax`, `badJSON`,
+/// `badChangeset`, `badCompression` and `limitsExceeded`.
 package struct RealmCodec<Compression: BodyCompression>: Sendable {
     package let compression: Compression
     package let limits: RealmMessageLimits
