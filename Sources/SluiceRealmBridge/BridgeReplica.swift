@@ -109,6 +109,16 @@ struct BridgeReplica: Hashable {
         guard form == Self.form, client > 0 else { return nil }
     }
 
+    /// The bytes of a state that suffice for `client(inHead:)`.
+    static let headBytes = 11
+
+    /// Decodes the client from the first bytes of a stored state; nil if they have none.
+    static func client(inHead bytes: [UInt8]) -> UInt64? {
+        // The rest of the state may be missing. The client is the second field.
+        guard bytes.count >= headBytes else { return nil }
+        return BridgeReplica(Array(bytes.prefix(headBytes)))?.client
+    }
+
     private mutating func read(_ tag: WireReader.Tag, _ reader: inout WireReader) throws(SluiceError) {
         switch (tag.field, tag.type) {
         case (2, .fixed64): client = try reader.fixed64()

@@ -20,6 +20,11 @@ package final class RealmBridge: RealmViews, RealmWrites {
     /// The number of files that are open.
     package var count: Int { views.withLock(\.count) }
 
+    /// The views of the files that are open, in no order.
+    var open: [BridgeView] { views.withLock { Array($0.values) } }
+
+    func view(of file: UInt64) -> BridgeView? { views.withLock { $0[file] } }
+
     package func open(
         _ client: RealmViewClient, keep: @escaping @Sendable ([UInt8]) async throws -> Void
     ) async throws -> any RealmClientView {
@@ -51,7 +56,7 @@ package final class RealmBridge: RealmViews, RealmWrites {
     /// Re-evaluates the rules for all files, and returns at once. If the permissions of one changed, its client receives the difference.
     /// - Parameter user: The user with new data; nil if the rules changed.
     package func reconsider(user: String?) {
-        for view in views.withLock({ Array($0.values) }) where user == nil || view.client.user == user {
+        for view in open where user == nil || view.client.user == user {
             view.orders.put(.reconsider(user: user))
         }
     }

@@ -23,6 +23,7 @@ struct AdminQuestion: ParsableArguments {
         let answer = try await target.client().get("/admin/v1/\(route)", query)
         guard answer.status == 200 else { throw answer.error }
         if json { return print(answer.json.text) }
-        for line in answer.json[lines]?.array ?? [] { print(line.string ?? "") }
+        // The lines have queries and names that clients chose.
+        for line in answer.json[lines]?.array ?? [] { print(TerminalText.shown(line.string ?? "")) }
     }
 }

@@ -25,11 +25,13 @@ import Testing
         for key in keys where random.chance(40) { state.barriers[ObjectKey(type: "Item", key: key)] = [barrier, barrier] }
         state.compensations = [3: 77, random.next() >> 1: 78]
         #expect(BridgeReplica(state.bytes) == state, "seed \(seed)")
+        #expect(BridgeReplica.client(inHead: Array(state.bytes.prefix(BridgeReplica.headBytes))) == state.client, "seed \(seed)")
     }
 
     @Test(arguments: [[], [1], [UInt8](repeating: 0xFF, count: 20), [8, 9, 17, 1, 0, 0, 0, 0, 0, 0, 0]] as [[UInt8]])
     func `is none for bytes of another form`(bytes: [UInt8]) {
         #expect(BridgeReplica(bytes) == nil)
+        #expect(BridgeReplica.client(inHead: bytes) == nil)
     }
 
     @Test func `leaves out more objects than are stored`() {

@@ -70,6 +70,9 @@ final class SocketChannel: SocketOwner, SessionChannel {
     private let onWork: @Sendable (SocketChannel) -> Void
     private let onEnd: @Sendable (SocketChannel) -> Void
 
+    /// The time at which the connection was accepted, in monotonic nanoseconds.
+    let began: UInt64
+
     /// The maximum number of messages in the mailbox. Further ones close the connection with `limitsExceeded`.
     static let mailboxMessages = 4_096
 
@@ -85,6 +88,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
         self.onWork = onWork
         self.onEnd = onEnd
         outbox = SocketOutbox(environment: services.environment)
+        began = services.environment.monotonicNanoseconds()
     }
 
     /// Handles messages until the mailbox is empty, and closes the session if the connection has ended.
@@ -152,6 +156,11 @@ final class SocketChannel: SocketOwner, SessionChannel {
 
     func status(of type: Int, named name: String, user: String) async throws -> SessionStatus? {
         try await session.withLock { $0 }?.status(of: type, named: name, user: user)
+    }
+
+    /// The session's client and subscription set; nil unless the session is open.
+    var summary: SessionSummary? {
+        get async { await session.withLock(\.self)?.summary }
     }
 
     /// Queues a reevaluation of the rules behind the messages that wait. Does nothing if an equal one waits.

@@ -12,7 +12,7 @@ final class Console: Sendable {
     static let refresh = 5
     /// The time limit of each part that queries another system, in nanoseconds.
     static let patience: UInt64 = 2_000_000_000
-    /// The maximum number of rejected objects, and of quarantined rows, on the page.
+    /// The maximum number of sessions, of rejected objects, and of quarantined rows, on the page.
     static let shown = 20
     /// The maximum number of characters of a foreign text on the page.
     static let characters = 1_000
@@ -30,6 +30,7 @@ final class Console: Sendable {
     private let generations: RuleGenerations
     private let gauges: PartReader<Void>
     private let slot: PartReader<SlotState?>
+    private let sessions: PartReader<ConsoleSessionList.Content>
     private let refused: PartReader<Listed<DeadLetter>>
     private let unfit: PartReader<Listed<QuarantinedRow>>
 
@@ -44,6 +45,12 @@ final class Console: Sendable {
         generations = parts.generations
         self.gauges = PartReader("The feed", patience: Self.patience, environment: environment) { await gauges.refreshOwn() }
         slot = PartReader("The replication slot", patience: Self.patience, environment: environment) { try await gauges.slotState() }
+        sessions = PartReader("The list of sessions", patience: Self.patience, environment: environment) {
+            let all = await gauges.sessions.newest(Self.shown) + gauges.realm.newest(Self.shown)
+            let newest = all.sorted { $0.began > $1.began }.prefix(Self.shown)
+            return ConsoleSessionList.Content(
+                newest: Array(newest), sluice: gauges.sessions.count, realm: gauges.realm.count, now: environment.monotonicNanoseconds())
+        }
         let (letters, quarantine) = (parts.letters.letters, parts.quarantine)
         refused = PartReader("The list of refused objects", patience: Self.patience, environment: environment) {
             let newest = try await letters.newest(Self.shown, characters: Self.characters)
@@ -59,10 +66,13 @@ final class Console: Sendable {
     func page(isStill: Bool) async -> ConsolePage {
         async let gauges = gauges.read()
         async let slot = slot.read()
+        async let sessions = sessions.read()
         async let refused = refused.read()
         async let unfit = unfit.read()
         var body = status.html(isStill: isStill)
         body += flow.html(gauges: await gauges, slot: await slot)
+        body += ConsoleSessionList.html(await sessions)
+        body += ConsoleRealm(metrics: metrics).html
         body += ConsoleErrorCounts(counted: metrics.values(of: .sessionErrors)).html
         body += ConsolePlugins(generations: generations.all, editsRefused: metrics.number(.rulesRefused).value).html
         body += ConsoleIngest(metrics: metrics).html

@@ -3,6 +3,7 @@ import SluicePipeline
 import SluicePorts
 import SluicePostgres
 import SluiceQuery
+import SluiceRealmBridge
 import SluiceValues
 import Synchronization
 
@@ -13,14 +14,16 @@ struct ObjectExplainer: Sendable {
     let users: any UserDirectory
     let services: SessionServices
     let sessions: SessionService
+    let realm: RealmSessionService
     let quarantine: QuarantineKeeper
     let rejected: WriteRejectionStore
     let clients: ClientStore
+    let files: PostgresRealmClients
 
     /// The maximum number of write rejections in the explanation, the newest first.
     private static let refusals = 5
     /// The maximum number of client replicas without a session here, the most recently seen first.
-    private static let files = 10
+    private static let shown = 10
 
     /// - Parameters:
     ///   - name: The user's id or e-mail.
@@ -39,18 +42,20 @@ struct ObjectExplainer: Sendable {
         let subject = Subject(schema: schema, type: schema.types[index], key: key, row: try await row(key, of: schema.types[index]))
         let unfit = subject.row == nil ? try await quarantine.reason(type: type, key: key.keyText) : nil
         var asked: [AskedSession] = []
-        for status in try await sessions.statuses(of: index, named: type, user: account.id) {
+        let open = try await sessions.statuses(of: index, named: type, user: account.id)
+        for session in open + (try await realm.statuses(of: index, named: type, user: account.id)) {
+            let status = session.status
             let narrowed = try await Result.of { () async throws -> Narrowed in
                 // The whole set, as the session passes it: rules may depend on all of its queries.
                 let texts =
                     status.inquiry.isEmpty ? [] : try await services.rules.checkSubscription(user: account.context, queries: status.inquiry)
                 return Narrowed(queries: status.own.map { texts[$0] }, included: status.included.map { texts[$0] })
             }
-            asked.append(AskedSession(status: status, narrowed: narrowed))
+            asked.append(AskedSession(client: session.client, status: status, narrowed: narrowed))
         }
         let refusals = try await rejected.last(Self.refusals, of: ObjectKey(type: type, key: key), user: account.id)
-        let here = Set(asked.map(\.status.client))
-        let elsewhere = try await clients.seen(of: account.id, limit: Self.files).filter { !here.contains($0.id) }
+        let here = Set(asked.map(\.status.summary.client))
+        let elsewhere = try await away(account.id).filter { !here.contains($0.client) }
         return try ObjectExplanation(
             account, subject, quarantined: unfit, plan: plan.map { $0[type] }, asked, elsewhere: elsewhere, refusals)
     }
@@ -66,6 +71,7 @@ struct ObjectExplainer: Sendable {
 
     /// A session and the rules' result for its queries on the class.
     struct AskedSession: Sendable {
+        var client: SessionClient
         var status: SessionStatus
         /// The conditions of the rules, or the error that rejects the session's set.
         var narrowed: Result<Narrowed, SluiceError>
@@ -77,6 +83,26 @@ struct ObjectExplainer: Sendable {
         var queries: [String]
         /// The condition of objects included by links; nil if the session includes none of the class.
         var included: String?
+    }
+
+    /// A client replica without a session on this gateway.
+    struct AwayClient: Sendable {
+        var client: ClientID
+        /// The time last seen.
+        var at: String
+        /// The client file of Realm's protocol that the replica serves; nil for a replica of the own protocol.
+        var file: UInt64?
+    }
+
+    /// Returns the user's client replicas, the most recently seen first.
+    private func away(_ user: String) async throws -> [AwayClient] {
+        let replicas = try await clients.seen(of: user, limit: Self.shown)
+        guard !replicas.isEmpty else { return [] }
+        var byClient: [ClientID: UInt64] = [:]
+        for (file, head) in try await files.heads(of: user, bytes: RealmBridge.headBytes, limit: Self.shown) {
+            if let client = RealmBridge.client(ofState: head) { byClient[client] = file }
+        }
+        return replicas.map { AwayClient(client: $0.id, at: $0.at, file: byClient[$0.id]) }
     }
 
     private static func key(_ text: String, of type: ObjectType) throws(SluiceError) -> Value {

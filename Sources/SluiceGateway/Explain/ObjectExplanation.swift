@@ -45,7 +45,7 @@ struct ObjectExplanation: Sendable {
     ///   - refusals: The write rejections of the user for the object, the newest first.
     init(
         _ account: UserAccount, _ subject: ObjectExplainer.Subject, quarantined: String?, plan: Result<TypePlan, SluiceError>,
-        _ sessions: [ObjectExplainer.AskedSession], elsewhere: [(id: ClientID, at: String)], _ refusals: [ExplainedRejection]
+        _ sessions: [ObjectExplainer.AskedSession], elsewhere: [ObjectExplainer.AwayClient], _ refusals: [ExplainedRejection]
     ) throws {
         self.subject = subject
         user = account.email ?? account.id
@@ -58,12 +58,17 @@ struct ObjectExplanation: Sendable {
         facts.append(JSON.Member("sessions", .array(try sessions.map { try explain($0) })))
         if sessions.isEmpty { reasons.append("The user has no session on this gateway now.") }
         // PostgreSQL does not hold subscription sets: a client sends its set with each session.
-        reasons += elsewhere.map {
-            "Device \($0.id.rawValue) is offline or on another gateway. Its subscriptions are unknown here. Last seen at \($0.at)."
+        reasons += elsewhere.map { away in
+            let name = "\(away.client.rawValue)\(away.file.map { " (Realm's protocol, client file \($0))" } ?? "")"
+            return "Device \(name) is offline or on another gateway. Its subscriptions are unknown here. Last seen at \(away.at)."
         }
-        facts.append(
-            JSON.Member(
-                "elsewhere", .array(elsewhere.map { ["client": .int(Int64(clamping: $0.id.rawValue)), "seen_at": .string($0.at)] })))
+        let away: [JSON] = elsewhere.map { away in
+            [
+                "client": .int(Int64(clamping: away.client.rawValue)), "seen_at": .string(away.at),
+                "file": away.file.map { .int(Int64(clamping: $0)) } ?? .null,
+            ]
+        }
+        facts.append(JSON.Member("elsewhere", .array(away)))
         facts.append(JSON.Member("refused_writes", .array(refusals.map { explain($0) })))
     }
 
@@ -109,7 +114,8 @@ struct ObjectExplanation: Sendable {
         case .failure(let error): refusal = error
         }
         let isHere = session.view.map { view in subject.row.map { view.matches($0) } ?? false } ?? false
-        let device = "Device \(session.client.rawValue)"
+        let name = "\(session.summary.client.rawValue)\(asked.client.note)"
+        let device = "Device \(name)"
         if isHere {
             let met = queries.indices.first { queries[$0].matches && ($0 >= cuts.count || cuts[$0].matches) }
             let asked = met.map { "by the query \(queries[$0].text)" } ?? "as an included link or a member of a limited query"
@@ -117,34 +123,35 @@ struct ObjectExplanation: Sendable {
             let narrowed = cut == "TRUEPREDICATE" ? "" : ", which the rules narrow by \(cut)"
             reasons.append("\(device) has it, \(asked)\(narrowed)\(granted).")
         } else if let refusal {
-            reasons.append("The rules reject the subscriptions of device \(session.client.rawValue): \(refusal)")
-        } else if session.version == 0 {
+            reasons.append("The rules reject the subscriptions of device \(name): \(refusal)")
+        } else if session.summary.version == 0 {
             reasons.append("\(device) has not sent a subscription set yet.")
         } else if queries.isEmpty, linked == nil {
             reasons.append("\(device) does not subscribe to the class.")
         } else if subject.row != nil, !queries.contains(where: \.matches) {
             let failing = queries.map { "\($0.text) (not met: \($0.failing.joined(separator: "; ")))" }
             if !failing.isEmpty { reasons.append("\(device) does not subscribe to it: \(failing.joined(separator: ", ")).") }
-            if let linked { reasons.append(explain(linked, device, isLive: session.isLive)) }
+            if let linked { reasons.append(explain(linked, device, isLive: session.summary.isLive)) }
         } else if let cut = zip(queries, cuts).first(where: { $0.matches && !$1.matches }), subject.row != nil,
             !zip(queries, cuts).contains(where: { $0.matches && $1.matches })
         {
             reasons.append(
                 "\(device) subscribes to it by \(cut.0.text), which the rules narrow by \(cut.1.text); not met: "
                     + cut.1.failing.joined(separator: "; "))
-        } else if !session.isLive {
-            reasons.append("\(device) is receiving the bootstrap of version \(session.version) of its subscriptions.")
+        } else if !session.summary.isLive {
+            reasons.append("\(device) is receiving the bootstrap of version \(session.summary.version) of its subscriptions.")
         } else if subject.row != nil {
             reasons.append(
                 "\(device) subscribes to it but does not have it, because of the rules or a limit."
             )
         }
-        return [
-            "client": .int(Int64(clamping: session.client.rawValue)), "version": .int(Int64(clamping: session.version)),
-            "live": .bool(session.isLive),
-            "has_object": .bool(isHere), "queries": .array(queries.map(\.json)),
+        let summary = session.summary
+        let members: JSON = [
+            "client": .int(Int64(clamping: summary.client.rawValue)), "version": .int(Int64(clamping: summary.version)),
+            "live": .bool(summary.isLive), "has_object": .bool(isHere), "queries": .array(queries.map(\.json)),
             "narrowed": .array(cuts.map(\.json)), "linked": linked?.json ?? .null, "refused": refusal.map { .string("\($0)") } ?? .null,
         ]
+        return .object(asked.client.members + (members.members ?? []))
     }
 
     /// Returns the reason why an object is not included by a link.
@@ -179,8 +186,9 @@ struct ObjectExplanation: Sendable {
 
     /// The explanation as JSON:
     /// `{"user", "type", "id", "exists", "because": [sentence], "rules": {"role", "read": {"query", "matches", "failing"}, …},`
-    /// `"sessions": [{"client", "version", "live", "has_object", "queries": […], "narrowed": […], "linked", "refused"}],`
-    /// `"elsewhere": [{"client", "seen_at"}], "refused_writes": [{"at", "client", "code", "reason", "rule"}]}`
+    /// `"sessions": [{"protocol", "sdk", "realm_core", "app", "file", "client", "version", "live", "has_object", "queries": […],`
+    /// `"narrowed": […], "linked", "refused"}],`
+    /// `"elsewhere": [{"client", "seen_at", "file"}], "refused_writes": [{"at", "client", "code", "reason", "rule"}]}`
     var json: JSON {
         let head: [JSON.Member] = [
             JSON.Member("user", .string(user)), JSON.Member("type", .string(subject.type.name)),

@@ -70,8 +70,9 @@ struct AdminRoutes: Sendable {
 
     private var objectExplainer: ObjectExplainer {
         ObjectExplainer(
-            users: parts.access.users.directory, services: parts.sessionServices, sessions: sessions, quarantine: parts.quarantine,
-            rejected: WriteRejectionStore(pool: parts.pools.main), clients: ClientStore(pool: parts.pools.main))
+            users: parts.access.users.directory, services: parts.sessionServices, sessions: sessions, realm: realm,
+            quarantine: parts.quarantine, rejected: WriteRejectionStore(pool: parts.pools.main),
+            clients: ClientStore(pool: parts.pools.main), files: PostgresRealmClients(pool: parts.pools.main))
     }
 
     private var subscriptionExplainer: SubscriptionExplainer {

@@ -31,7 +31,7 @@ final class RealmSessionService: Service {
     private let settings: Settings
     private let services: RealmConnectionServices
     private let authenticator: any Authenticator
-    private let bridge: RealmBridge
+    let bridge: RealmBridge
     private let watch: RealmWatch
     private let egress: MetricNumber
     private let refusals: PartitionRefusals
@@ -56,6 +56,9 @@ final class RealmSessionService: Service {
 
     /// The number of open connections.
     var count: Int { open.withLock(\.count) }
+
+    /// The sockets of the open connections, in no order.
+    var sockets: [RealmSocket] { open.withLock { Array($0.values) } }
 
     /// The bytes queued for all clients.
     var outboxBytes: Int { open.withLock { $0.values.reduce(0) { $0 + $1.bufferedBytes } } }
@@ -148,7 +151,7 @@ final class RealmSessionService: Service {
         case .invalidSession: reason = .tokenExpired
         default: reason = .shutDown
         }
-        for socket in open.withLock({ Array($0.values) }) { socket.end(reason, of: user) }
+        for socket in sockets { socket.end(reason, of: user) }
     }
 
     /// Notifies sessions of changed user data, or of changed rules if `user` is nil.
@@ -158,7 +161,7 @@ final class RealmSessionService: Service {
         await withGracefulShutdownHandler {
             await withDiscardingTaskGroup { group in
                 for await socket in calls { group.addTask { await socket.run() } }
-                for socket in open.withLock({ Array($0.values) }) { socket.end(.shutDown, of: nil) }
+                for socket in sockets { socket.end(.shutDown, of: nil) }
                 // One that still waits for its user ends as well.
                 group.cancelAll()
             }

@@ -42,6 +42,8 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
     private let egress: MetricNumber
     private let onOpen: @Sendable (RealmSocket) -> Void
     private let onEnd: @Sendable (RealmSocket) -> Void
+    /// The time at which the connection was accepted, in monotonic nanoseconds.
+    let began: UInt64
 
     /// - Parameters:
     ///   - onOpen: Must arrange the call of `run`.
@@ -57,6 +59,16 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
         self.onOpen = onOpen
         self.onEnd = onEnd
         outbox = SocketOutbox(environment: services.environment)
+        began = services.environment.monotonicNanoseconds()
+    }
+
+    /// The SDK and the app, as the User-Agent names them.
+    var agent: RealmAgent { opening.agent }
+    /// The user of the token; nil until it is known.
+    var user: String? { state.withLock(\.user) }
+    /// The idents of the client files of the connection's sessions, in no order.
+    var files: [UInt64] {
+        get async { await state.withLock(\.connection)?.files ?? [] }
     }
 
     /// Serves the connection until its end.

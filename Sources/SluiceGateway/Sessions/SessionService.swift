@@ -62,12 +62,27 @@ final class SessionService: Service {
     /// Returns a user's sessions with their queries for a class, sorted by client id.
     ///
     /// - Throws: An error of the query language if a session's subscription set does not fit the current schema.
-    func statuses(of type: Int, named name: String, user: String) async throws -> [SessionStatus] {
-        var statuses: [SessionStatus] = []
+    func statuses(of type: Int, named name: String, user: String) async throws -> [ClientSession] {
+        var sessions: [ClientSession] = []
         for channel in open.withLock({ Array($0.values) }) {
-            if let status = try await channel.status(of: type, named: name, user: user) { statuses.append(status) }
+            guard let status = try await channel.status(of: type, named: name, user: user) else { continue }
+            sessions.append(ClientSession(client: SessionClient(sluice: status.summary.sdk), status: status))
         }
-        return statuses.sorted { $0.client.rawValue < $1.client.rawValue }
+        return sessions.sorted { $0.status.summary.client.rawValue < $1.status.summary.client.rawValue }
+    }
+
+    /// The connections of which `newest` reads the sessions. Others have not begun one yet.
+    private static let looked = 200
+
+    /// Returns the newest sessions, newest first.
+    func newest(_ limit: Int) async -> [ListedSession] {
+        var listed: [ListedSession] = []
+        let channels = open.withLock { Array($0.values) }.sorted { $0.began > $1.began }
+        for channel in channels.prefix(Self.looked) where listed.count < limit {
+            guard let summary = await channel.summary else { continue }
+            listed.append(ListedSession(client: SessionClient(sluice: summary.sdk), summary: summary, began: channel.began))
+        }
+        return listed
     }
 
     /// Notifies sessions of changed user data, or of changed rules if `user` is nil.

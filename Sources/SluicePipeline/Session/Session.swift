@@ -14,6 +14,8 @@ package actor Session {
     var user: Authenticated?
     var file: ClientFile?
     private(set) var clientTypes: [ObjectType] = []
+    /// The SDK and the app as the client names them, from Hello on.
+    private(set) var sdk = ""
     var replica = ReplicaRecord()
     /// The live subscriber of the fan-out, from Hello on.
     var subscriber: Fanout.Handle?
@@ -160,6 +162,7 @@ package actor Session {
         let types = try SessionMessages.types(of: hello.schema)
         let schema = try await SchemaCheck.accept(types, authority: services.authority)
         clientTypes = types
+        sdk = ClientText.printable(hello.sdk)
         // Records of another history of the database are meaningless in this one.
         if file.proven.point {
             replica.held = ClientViewRecord(hello.held, user: user.user.id, services.sealer, schema.schema)

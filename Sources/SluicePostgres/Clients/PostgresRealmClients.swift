@@ -97,6 +97,17 @@ package struct PostgresRealmClients: RealmClientStore {
         }
     }
 
+    /// Returns the user's files with the first bytes of their states (`RealmClientRecord.replica`), the most recently used first.
+    ///
+    /// Cost: O(files). It serves explanations for operators.
+    package func heads(of user: String, bytes: Int, limit: Int) async throws -> [(file: UInt64, head: [UInt8])] {
+        let result = try await pool.share(
+            PostgresStatement(
+                "SELECT id, substring(replica FOR $2) FROM sluice.realm_file WHERE user_id = $1 ORDER BY seen_at DESC, id DESC LIMIT $3",
+                [.text(user), .int(Int64(bytes)), .int(Int64(limit))]))
+        return (0..<result.count).map { (UInt64(clamping: result.int($0, 0) ?? 0), result.bytes($0, 1) ?? []) }
+    }
+
     /// Deletes files that no session has opened or changed for so many days, with their entries. Their clients are reset if they return.
     /// Up to 1,000 in one call; a file that is in use at the moment stays.
     ///

@@ -64,6 +64,9 @@ package actor RealmConnection {
         (ends, ender) = AsyncStream.makeStream(of: RealmConnectionInput.self, bufferingPolicy: .bufferingOldest(1))
     }
 
+    /// The idents of the open client files, in no order.
+    package var files: [UInt64] { sessions.values.compactMap { $0.file?.file } }
+
     /// The number of running tasks; 0 after `run`.
     package var taskCount: Int { tasks.count + (performing == nil ? 0 : 1) }
 
