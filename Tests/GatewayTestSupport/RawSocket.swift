@@ -11,13 +11,14 @@ package final class RawSocket: Sendable {
 
     /// Connects and upgrades. Throws what is answered to an upgrade that is refused.
     package static func webSocket(
-        _ url: String, speaking name: String = WireProtocol.name, host: String = "test", _ headers: String = ""
+        _ url: String, path: String = WireProtocol.path(app: "shop"), speaking name: String = WireProtocol.name, host: String = "test",
+        _ headers: String = ""
     ) async throws -> RawSocket {
         let port = Int(url.split(separator: ":").last ?? "") ?? 0
         return try await LocalSocket.onThread {
             let result = RawSocket(try LocalSocket(port: port, patience: 20))
             let head =
-                "GET \(WireProtocol.path(app: "shop")) HTTP/1.1\r\nHost: \(host)\r\n\(headers)Connection: Upgrade\r\nUpgrade: websocket\r\n"
+                "GET \(path) HTTP/1.1\r\nHost: \(host)\r\n\(headers)Connection: Upgrade\r\nUpgrade: websocket\r\n"
                 + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
                 + "Sec-WebSocket-Protocol: \(name)\r\n\r\n"
             try result.socket.write(Array(head.utf8))

@@ -188,7 +188,7 @@ final class StageSink: RealmFrameSink {
     func drained(below bytes: Int) async {}
     func pauseReading() {}
     func resumeReading() {}
-    func close(_ code: RealmCloseCode, reason: String) { source.finish() }
+    func close(_ reason: RealmCloseReason, _ text: String) { source.finish() }
 }
 
 struct NoCompression: BodyCompression {

@@ -92,11 +92,11 @@ package enum MetricName: String, CaseIterable, Sendable {
     /// The name of the metric's label; nil if it has none.
     package var label: String? {
         switch self {
-        case .sessionErrors, .adminRefused, .realmErrors, .realmCloses: "code"
+        case .sessionErrors, .adminRefused, .realmErrors: "code"
         case .realmSessions, .realmReceivedBytes, .realmSentBytes, .realmUploads, .realmCompensatingWrites, .realmDefects,
             .realmClientFailures, .realmPartitionRefusals:
             "sdk"
-        case .netRefusals: "reason"
+        case .netRefusals, .realmCloses: "reason"
         case .uploads, .httpRequests: "result"
         case .pluginCalls, .pluginSeconds, .pluginFailures: "hook"
         case .pluginSandbox: "part"
@@ -113,7 +113,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         switch self {
         case .connections: "Open connections, HTTP and WebSocket."
         case .netRefusals: "Connections and requests refused or ended to protect the client port, by reason."
-        case .sessions: "Open sessions of clients."
+        case .sessions: "Open sessions of Sluice's protocol."
         case .sessionsStarted: "Sessions opened."
         case .sessionsEnded: "Sessions ended."
         case .sessionErrors: "Errors sent to clients, by code."
@@ -125,7 +125,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .realmUploads: "Upload messages of Realm's protocol that took effect, by SDK."
         case .realmCompensatingWrites: "Objects whose writes were undone at clients of Realm's protocol, by SDK."
         case .realmErrors: "Errors sent to clients of Realm's protocol, by code."
-        case .realmCloses: "Connections of Realm's protocol that the gateway closed, by code."
+        case .realmCloses: "Connections of Realm's protocol that ended, and refused upgrades, by reason."
         case .realmDefects: "Messages withheld because they would have stopped the client, by SDK. Each is a defect of the gateway."
         case .realmClientFailures: "Messages that clients of Realm's protocol could not apply, by SDK."
         case .realmPartitionRefusals: "Connections refused because they ask for partition-based sync, by SDK."

@@ -75,10 +75,14 @@ final class RealmSessionService: Service {
             matches: { $0 == path },
             accept: { [self] request in
                 // A client logs its user out at 403.
-                site?.problem(request).map { .refuseWith(ErrorResponse($0, status: .badRequest)) } ?? accept(request)
+                let decision: UpgradeDecision =
+                    site?.problem(request).map { .refuseWith(ErrorResponse($0, status: .badRequest)) } ?? accept(request)
+                if case .accept = decision {} else { watch.ended(.refused) }
+                return decision
             })
         // A client reports 429 to its app as fatal. It retries at 503.
-        endpoint.refusal = { response in
+        endpoint.refusal = { [watch] response in
+            watch.ended(.refused)
             var refusal = ErrorResponse(RealmUpgradeRefusal(response.error))
             refusal.retryAfter = response.retryAfter
             return refusal
@@ -90,6 +94,7 @@ final class RealmSessionService: Service {
         do throws(RealmUpgradeRefusal) {
             return .accept(try RealmProtocol.negotiate(offered).name)
         } catch {
+            watch.ended(.refused)
             if RealmProtocol.asksForPartitions(offered) {
                 let agent = RealmAgent(request.header("User-Agent"))
                 watch.refusedPartitions(agent)
@@ -134,7 +139,7 @@ final class RealmSessionService: Service {
         services.observer = watch.observer(of: opening.agent)
         services.logger[metadataKey: "sdk"] = "\(opening.agent.text)"
         return RealmSocket(
-            opening, services: services, authenticator: authenticator, egress: egress,
+            opening, services: services, authenticator: authenticator, egress: egress, watch: watch,
             onOpen: { [caller] in caller.yield($0) },
             // Weak: the service owns the socket until the end of its connection.
             onEnd: { [weak self] socket in self?.open.withLock { $0[ObjectIdentifier(socket)] = nil } })

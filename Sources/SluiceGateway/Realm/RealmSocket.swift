@@ -28,6 +28,8 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
         var isClosed = false
         /// The end that was asked for before the connection began.
         var end: RealmConnectionEnd?
+        /// The first reason for which the gateway closes the socket.
+        var reason: RealmCloseReason?
     }
 
     /// Messages that may arrive before the user is known. A client sends one BIND and waits.
@@ -40,6 +42,7 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
     private let outbox: SocketOutbox
     /// Counts the bytes sent.
     private let egress: MetricNumber
+    private let watch: RealmWatch
     private let onOpen: @Sendable (RealmSocket) -> Void
     private let onEnd: @Sendable (RealmSocket) -> Void
     /// The time at which the connection was accepted, in monotonic nanoseconds.
@@ -49,13 +52,14 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
     ///   - onOpen: Must arrange the call of `run`.
     ///   - onEnd: Called when the connection has ended, once, whether `run` was called or not.
     init(
-        _ opening: Opening, services: RealmConnectionServices, authenticator: any Authenticator, egress: MetricNumber,
+        _ opening: Opening, services: RealmConnectionServices, authenticator: any Authenticator, egress: MetricNumber, watch: RealmWatch,
         onOpen: @escaping @Sendable (RealmSocket) -> Void, onEnd: @escaping @Sendable (RealmSocket) -> Void
     ) {
         self.opening = opening
         self.services = services
         self.authenticator = authenticator
         self.egress = egress
+        self.watch = watch
         self.onOpen = onOpen
         self.onEnd = onEnd
         outbox = SocketOutbox(environment: services.environment)
@@ -88,14 +92,13 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
             return try await authenticator.authenticate(token: opening.token)
         } catch {
             let error = SluiceError(error, otherwise: .internalError, "The access token could not be checked.")
-            let code: RealmCloseCode
+            let reason: RealmCloseReason
             switch RealmUpgradeRefusal(error).status {
-            case 401: code = .unauthorized
-            case 403: code = .forbidden
-            default: code = .internalError
+            case 401: reason = .unauthorized
+            case 403: reason = .forbidden
+            default: reason = .internalError
             }
-            services.observer.closed(code)
-            close(code, reason: error.code.name)
+            close(reason, error.code.name)
             return nil
         }
     }
@@ -159,7 +162,7 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
             return (nil, false)
         }
         connection?.received(message)
-        if isFull { close(.internalError, reason: "too many messages before authentication") }
+        if isFull { close(.overload, "too many messages before authentication") }
     }
 
     func writabilityChanged(_ isWritable: Bool) { if isWritable { outbox.wake() } }
@@ -168,10 +171,12 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
     var shutdownCode: SocketCloseCode { .internalError }
 
     func closed(_ reason: SocketCloseReason) {
-        let hasOpened = state.withLock { state in
+        let (hasOpened, own) = state.withLock { state in
             state.isClosed = true
-            return state.socket != nil
+            return (state.socket != nil, state.reason)
         }
+        // The one call at the end of every socket, also of one that did not open.
+        watch.ended(RealmSocketEnd(reason, own))
         end(.disconnected)
         outbox.wake()
         // `run` never begins.
@@ -192,7 +197,7 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
     func drained(below bytes: Int) async {
         let isClosed = { self.state.withLock(\.isClosed) }
         guard let error = await outbox.drained(below: bytes, buffered: { bufferedBytes }, isClosed: isClosed) else { return }
-        close(.internalError, reason: error.code.name)
+        close(.slowClient, error.code.name)
         state.withLock { $0.isClosed = true }
         end(.disconnected)
     }
@@ -201,8 +206,12 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
 
     func resumeReading() { state.withLock(\.socket)?.resumeReading() }
 
-    func close(_ code: RealmCloseCode, reason: String) {
-        state.withLock(\.socket)?.close(SocketCloseCode(code), reason: reason)
+    func close(_ reason: RealmCloseReason, _ text: String) {
+        let socket = state.withLock { state in
+            state.reason = state.reason ?? reason
+            return state.socket
+        }
+        socket?.close(SocketCloseCode(reason.code), reason: text)
     }
 }
 

@@ -10,6 +10,9 @@ struct RealmWatch: Sendable {
     /// Counts a client that was refused because it asks for partition-based sync.
     func refusedPartitions(_ agent: RealmAgent) { metrics.number(.realmPartitionRefusals, label: agent.sdk.rawValue).add() }
 
+    /// Counts the end of a connection, or a refused upgrade.
+    func ended(_ end: RealmSocketEnd) { metrics.number(.realmCloses, label: end.rawValue).add() }
+
     /// Returns the observer of a client's connection.
     func observer(of agent: RealmAgent) -> any RealmConnectionObserver { Observer(metrics, agent.sdk.rawValue) }
 
@@ -38,7 +41,6 @@ struct RealmWatch: Sendable {
         func received(bytes: Int) { received.add(bytes) }
         func sent(bytes: Int) { sent.add(bytes) }
         func failed(_ code: RealmErrorCode) { metrics.number(.realmErrors, label: "\(code)").add() }
-        func closed(_ code: RealmCloseCode) { metrics.number(.realmCloses, label: "\(code)").add() }
         func integrated(rejected: Int) {
             uploads.add()
             self.rejected.add(rejected)

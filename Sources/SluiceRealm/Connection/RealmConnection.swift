@@ -234,9 +234,7 @@ package actor RealmConnection {
         case .release(let id, let state): release(id, state)
         case .pauseReading: mailbox.hold(true)
         case .resumeReading: mailbox.hold(false)
-        case .close(let code, let reason):
-            services.observer.closed(code)
-            sink.close(code, reason: reason)
+        case .close(let reason, let text): sink.close(reason, text)
         }
     }
 

@@ -100,7 +100,8 @@ package protocol RealmFrameSink: Sendable {
     func pauseReading()
     func resumeReading()
     /// Closes the socket after the queued messages.
-    func close(_ code: RealmCloseCode, reason: String)
+    /// - Parameter text: The text of the close frame.
+    func close(_ reason: RealmCloseReason, _ text: String)
 }
 
 /// Receives metrics of connections. Many connections call it concurrently, so each call must return at once.
@@ -113,7 +114,6 @@ package protocol RealmConnectionObserver: Sendable {
     func sent(bytes: Int)
     /// Reports an error sent to the client, compensating writes included.
     func failed(_ code: RealmErrorCode)
-    func closed(_ code: RealmCloseCode)
     /// Reports an upload that took effect.
     /// - Parameter rejected: The number of its updates that the client must undo.
     func integrated(rejected: Int)
@@ -130,7 +130,6 @@ package struct NoRealmConnectionObserver: RealmConnectionObserver {
     package func received(bytes: Int) {}
     package func sent(bytes: Int) {}
     package func failed(_ code: RealmErrorCode) {}
-    package func closed(_ code: RealmCloseCode) {}
     package func integrated(rejected: Int) {}
     package func defect() {}
     package func clientFailed() {}

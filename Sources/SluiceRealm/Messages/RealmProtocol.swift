@@ -100,6 +100,44 @@ package enum RealmCloseCode: UInt16, CaseIterable, Sendable {
     case moved = 4003
 }
 
+/// A reason for which the gateway closes a connection.
+package enum RealmCloseReason: Hashable, CaseIterable, Sendable {
+    /// A message is over the bound.
+    case tooLarge
+    /// A message cannot be decoded, or is out of order.
+    case protocolError
+    /// The client has more messages, sessions or uploads under way than a connection may have.
+    case overload
+    case internalError
+    case shutDown
+    /// The client reads nothing.
+    case slowClient
+    /// The access token is not valid, or has expired.
+    case unauthorized
+    /// The user is disabled or deleted.
+    case forbidden
+
+    package var code: RealmCloseCode {
+        switch self {
+        case .tooLarge: .tooLarge
+        case .protocolError, .overload, .internalError, .shutDown, .slowClient: .internalError
+        case .unauthorized: .unauthorized
+        case .forbidden: .forbidden
+        }
+    }
+
+    /// The reason for a message that could not be decoded or kept, or an answer that could not be encoded.
+    init(_ error: SluiceError) {
+        self =
+            switch error.code {
+            case .limitsExceeded: .tooLarge
+            case .tooManyRequests: .overload
+            case .internalError: .internalError
+            default: .protocolError
+            }
+    }
+}
+
 /// The bounds of messages, in bytes.
 package struct RealmMessageLimits: Hashable, Sendable {
     /// One message on the wire.

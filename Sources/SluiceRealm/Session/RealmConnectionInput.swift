@@ -140,5 +140,5 @@ package enum RealmConnectionAction: Hashable, Sendable {
     case release(RealmSessionID, RealmClientState?)
     case pauseReading
     case resumeReading
-    case close(RealmCloseCode, String)
+    case close(RealmCloseReason, String)
 }

@@ -33,9 +33,10 @@ package struct RealmConnectionSettings: Hashable, Sendable {
 struct ConnectionFault: Error {
     var code: RealmErrorCode
     var message: String
+    var reason: RealmCloseReason
 
-    init(_ code: RealmErrorCode, _ message: String) {
-        (self.code, self.message) = (code, message)
+    init(_ code: RealmErrorCode, _ message: String, _ reason: RealmCloseReason = .protocolError) {
+        (self.code, self.message, self.reason) = (code, message, reason)
     }
 }
 
@@ -76,10 +77,10 @@ package struct RealmConnectionMachine: Sendable {
         switch input {
         case .received(let message): try received(message)
         case .malformed(let error) where error.code == .limitsExceeded: close(.tooLarge, error.message)
-        case .malformed(let error): throw ConnectionFault(RealmErrorCode(closing: error), error.message)
+        case .malformed(let error): throw ConnectionFault(RealmErrorCode(closing: error), error.message, RealmCloseReason(error))
         case .tokenExpired: close(.unauthorized, "The access token has expired.")
         case .userDisabled: close(.forbidden, "The user is disabled or deleted.")
-        case .shutDown: close(.internalError, "The server is shutting down.")
+        case .shutDown: close(.shutDown, "The server is shutting down.")
         case .disconnected: releaseAll()
         default: try sessionInput(input, now)
         }
@@ -150,7 +151,7 @@ package struct RealmConnectionMachine: Sendable {
         }
         // Refused sessions stay until their UNBIND, so they need a bound, too.
         guard sessions.count < 2 * settings.sessions else {
-            throw ConnectionFault(.otherConnectionError, "The connection has \(sessions.count) sessions.")
+            throw ConnectionFault(.otherConnectionError, "The connection has \(sessions.count) sessions.", .overload)
         }
         let open = sessions.values.count { $0.phase != .ended }
         generation += 1
@@ -164,11 +165,11 @@ package struct RealmConnectionMachine: Sendable {
 
     private mutating func close(_ fault: ConnectionFault) -> [RealmConnectionAction] {
         let error = RealmServerError(session: 0, code: fault.code, message: fault.message, action: .transient, tryAgain: true)
-        return [.send(.error(error))] + close(.internalError, fault.message)
+        return [.send(.error(error))] + close(fault.reason, fault.message)
     }
 
-    private mutating func close(_ code: RealmCloseCode, _ reason: String) -> [RealmConnectionAction] {
-        releaseAll() + [.close(code, reason)]
+    private mutating func close(_ reason: RealmCloseReason, _ text: String) -> [RealmConnectionAction] {
+        releaseAll() + [.close(reason, text)]
     }
 
     private mutating func releaseAll() -> [RealmConnectionAction] {
@@ -187,7 +188,7 @@ package struct RealmConnectionMachine: Sendable {
         let bytes = sessions.values.reduce(0) { $0 + $1.pendingBytes }
         // Messages that had been read before the pause may still arrive.
         guard bytes <= 4 * settings.uploadBytes else {
-            throw ConnectionFault(.otherConnectionError, "The uploads under way have \(bytes) bytes.")
+            throw ConnectionFault(.otherConnectionError, "The uploads under way have \(bytes) bytes.", .overload)
         }
         if !isPaused, bytes > settings.uploadBytes {
             isPaused = true

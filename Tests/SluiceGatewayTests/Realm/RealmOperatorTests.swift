@@ -1,8 +1,10 @@
 import GatewayTestSupport
 import RealmTestClient
+import RealmTestSupport
 import SluiceCore
 import SluiceGateway
 import SluicePorts
+import SluiceRealm
 import SluiceValues
 import Testing
 
@@ -53,7 +55,11 @@ import Testing
             #expect(far.count == 2 && far[0].hasPrefix("The role 'keeper' permits"), "\(far)")
 
             // A write that was undone, of the device that is named above.
-            try await client.write(`Clients of Realm's protocol`.create("other", store: "south"))
+            let other = ObjectKey(type: "Order", key: .string("other"))
+            try await client.write([
+                .createObject(other), .update(RealmPath(other, "store"), .value(.string("south"))),
+                .update(RealmPath(other, "size"), .value(.int(1))),
+            ])
             try await client.receive { !$0.compensations.isEmpty }
             let undone = Self.reasons(try await Self.why(gateway, account, "other"))
             #expect(undone.contains { $0.hasPrefix("A write by device \(device) was undone at ") }, "\(undone)")

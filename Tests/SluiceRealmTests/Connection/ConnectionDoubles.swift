@@ -324,7 +324,7 @@ final class JournalSink: RealmFrameSink {
     func drained(below bytes: Int) async { try? await journal.drained() }
     func pauseReading() { journal.add("pause") }
     func resumeReading() { journal.add("resume") }
-    func close(_ code: RealmCloseCode, reason: String) { journal.add("close \(code.rawValue)") }
+    func close(_ reason: RealmCloseReason, _ text: String) { journal.add("close \(reason.code.rawValue)") }
 }
 
 extension Journal {
@@ -346,7 +346,6 @@ final class CountingObserver: RealmConnectionObserver {
         var bytesIn = 0
         var bytesOut = 0
         var errors: [RealmErrorCode] = []
-        var closes: [RealmCloseCode] = []
         var uploads: [Int] = []
         var defects = 0
         var reports = 0
@@ -369,7 +368,6 @@ final class CountingObserver: RealmConnectionObserver {
         }
     }
     func failed(_ code: RealmErrorCode) { state.withLock { $0.errors.append(code) } }
-    func closed(_ code: RealmCloseCode) { state.withLock { $0.closes.append(code) } }
     func integrated(rejected: Int) { state.withLock { $0.uploads.append(rejected) } }
     func defect() { state.withLock { $0.defects += 1 } }
     func clientFailed() { state.withLock { $0.reports += 1 } }

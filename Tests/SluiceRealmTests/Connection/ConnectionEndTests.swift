@@ -94,7 +94,6 @@ private typealias Fixture = ConnectionFixture
             #expect(await run.journal.through("0: pong") == ["0: pong"])
             run.time.pass(milliseconds: 4_000)
             #expect(await run.journal.through("close 4001") == ["close view", "close 4001"])
-            #expect(run.observer.counts.closes == [.unauthorized])
         }
     }
 

@@ -264,7 +264,6 @@ private typealias Fixture = ConnectionFixture
             _ = try await run.steady()
             run.connection.received(Array("nonsense\n".utf8))
             #expect(await run.journal.through("close 1011") == ["0: error 102 Transient", "close view", "close 1011"])
-            #expect(run.observer.counts.closes == [.internalError])
         }
     }
 

@@ -21,7 +21,7 @@ extension RealmConnectionAction {
         case .release(_, let state): state == nil ? "release nothing" : "release"
         case .pauseReading: "pause"
         case .resumeReading: "resume"
-        case .close(let code, _): "close \(code.rawValue)"
+        case .close(let reason, _): "close \(reason.code.rawValue)"
         }
     }
 }

@@ -167,6 +167,22 @@ private struct Row: Sendable {
         }
     }
 
+    @Test(
+        arguments: [
+            (.received(.mark(session: 9, request: 1)), .protocolError),
+            (.malformed(SluiceError(.badSyntax, "no")), .protocolError),
+            (.malformed(SluiceError(.badCompression, "no")), .protocolError),
+            (.malformed(SluiceError(.limitsExceeded, "no")), .tooLarge),
+            (.malformed(SluiceError(.tooManyRequests, "no")), .overload),
+            (.malformed(SluiceError(.internalError, "no")), .internalError), (.tokenExpired, .unauthorized),
+            (.userDisabled, .forbidden), (.shutDown, .shutDown), (.disconnected, nil),
+        ] as [(RealmConnectionInput, RealmCloseReason?)])
+    func `closes for the reason that metrics count`(input: RealmConnectionInput, reason: RealmCloseReason?) {
+        var machine = Situation.steady.machine
+        let reasons = machine.handle(input, now: 0).compactMap { if case .close(let reason, _) = $0 { reason } else { nil } }
+        #expect(reasons == (reason.map { [$0] } ?? []) && machine.isClosed)
+    }
+
     @Test func `has a row for each kind of message and input`() {
         let inputs = Self.table.map(\.input)
         let names = inputs.compactMap { if case .received(let message) = $0 { message.name } else { nil } }
