@@ -59,10 +59,10 @@ package enum RealmErrorCode: UInt64, CaseIterable, Sendable {
             case .badClientFile, .resync: .badClientFileIdent
             case .userMismatch: .userMismatch
             case .permissionDenied: .permissionDenied
-            case .badChangeset: .badChangeset
+            // A changeset with a value that the pipeline cannot read. The versions of the upload are right.
+            case .badChangeset, .badSyntax: .badChangeset
             case .invalidSchemaChange: .invalidSchemaChange
             case .writeNotAllowed: .writeNotAllowed
-            case .badSyntax: .badClientVersion
             default: .otherSessionError
             }
     }
