@@ -5,6 +5,8 @@ package import SluicePorts
 package struct ProgressCheck: Hashable, Sendable {
     /// The progress of the last message.
     package private(set) var last: RealmProgress
+    /// The cursor that the client's file has. It stays while the parts of a bootstrap arrive.
+    private var cursor: RealmDownloadCursor
     /// The file ident of the client, which is never the origin of an entry.
     package let file: UInt64
     /// The query version of the last complete view.
@@ -23,6 +25,7 @@ package struct ProgressCheck: Hashable, Sendable {
     package init(_ ident: RealmIdent, upload: RealmUploadProgress) {
         file = ident.file.ident
         queryVersion = ident.query.version
+        cursor = ident.download
         newestClientVersion = max(ident.download.clientVersion, upload.clientVersion)
         last = RealmProgress(download: ident.download, latest: ident.latest, upload: RealmUploadProgress())
     }
@@ -55,6 +58,7 @@ package struct ProgressCheck: Hashable, Sendable {
         }
         guard (0...1).contains(download.estimate) else { throw Self.defect("estimates a progress of \(download.estimate)") }
         last = download.progress
+        if parts == nil { cursor = download.progress.download }
     }
 
     private func checkProgress(_ next: RealmProgress) throws(SluiceError) {
@@ -77,7 +81,7 @@ package struct ProgressCheck: Hashable, Sendable {
 
     private func checkEntries(_ download: RealmDownload) throws(SluiceError) {
         let header = download.progress.download
-        var (server, client) = (UInt64(1), last.download.clientVersion)
+        var (server, client) = (max(cursor.serverVersion, 1), cursor.clientVersion)
         for entry in download.entries {
             guard entry.serverVersion >= server, entry.serverVersion <= header.serverVersion else {
                 throw Self.defect("has an entry of version \(entry.serverVersion) outside of \(server)...\(header.serverVersion)")

@@ -71,6 +71,7 @@ import Testing
             ("client version beyond the upload", { $0.progress.upload.clientVersion = 5 }),
             ("confirmed version beyond the download", { $0.progress.upload.serverVersion = 14 }),
             ("entry of version 0", { $0.entries = [Self.entry(0, 4)] }),
+            ("entry before the client's cursor", { $0.entries = [Self.entry(9, 4)] }),
             ("entries that go back", { $0.entries = [Self.entry(13, 4), Self.entry(12, 4)] }),
             ("entry beyond the header", { $0.entries = [Self.entry(14, 4)] }),
             ("client version of an entry that goes back", { $0.entries = [Self.entry(11, 6), Self.entry(12, 5)] }),
@@ -99,6 +100,17 @@ import Testing
         try check.check(Self.download { ($0.batch, $0.queryVersion) = (.moreToCome, 2) })
         try check.check(Self.download { ($0.batch, $0.queryVersion, $0.entries) = (.lastInBatch, 2, []) })
         try check.check(Self.download { ($0.queryVersion, $0.entries) = (2, []) })
+    }
+
+    @Test func `compares the entries of each part with the cursor before the bootstrap`() throws {
+        var check = Self.check()
+        try check.check(Self.download { $0.batch = .moreToCome })
+        try check.check(Self.download { $0.batch = .moreToCome })
+        #expect(throws: SluiceError.self) {
+            try check.check(Self.download { ($0.batch, $0.entries) = (.lastInBatch, [Self.entry(9, 4)]) })
+        }
+        try check.check(Self.download { $0.batch = .lastInBatch })
+        #expect(throws: SluiceError.self) { try check.check(Self.download { $0.entries = [Self.entry(12, 6)] }) }
     }
 
     @Test func `counts only the parts of the newest query version`() throws {
