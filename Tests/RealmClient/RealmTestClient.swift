@@ -1,22 +1,13 @@
 package import RealmTestSupport
-import SluiceCompression
 package import SluiceCore
-import SluicePorts
 package import SluiceRealm
-import SluiceSync
 
 /// A client of Realm's protocol in the test's process: a `RealmTestFile` and its connection. One task uses it.
 package final class RealmTestClient {
-    /// The deadline of a wait, which only bounds a hang.
-    private static let patience: Duration = .seconds(120)
-    /// Milliseconds from 1970 to 2015.
-    private static let epoch: Int64 = 1_420_070_400_000
-
     package var file: RealmTestFile
-    private let codec = RealmCodec(compression: ZlibBodies())
-    private var connection: (any SyncConnection)?
+    private let link = RealmTestLink()
     /// The reason for the connection's end, such as a close code.
-    package private(set) var goodbye: String?
+    package var goodbye: String? { link.goodbye }
 
     package init(_ file: RealmTestFile) { self.file = file }
 
@@ -31,25 +22,14 @@ package final class RealmTestClient {
         _ url: String, app: String, token: String, offered: [String] = ["com.mongodb.realm-query-sync#14"],
         agent: String = "RealmSync/14.14.0 (Linux test) RealmSwift/20.0.3"
     ) async throws {
-        let address = "ws\(url.dropFirst("http".count))/api/client/v2.0/app/\(app)/realm-sync?baas_at=\(token)"
-        let headers = ["Sec-WebSocket-Protocol": offered.joined(separator: ", "), "User-Agent": agent]
-        connection = try await WebSocketTransport().connect(SyncRequest(url: address, headers: headers))
-        goodbye = nil
+        try await link.connect(url, app: app, token: token, offered: offered, agent: agent)
         try await send(file.connect())
     }
 
-    package func disconnect() {
-        connection?.close()
-        connection = nil
-    }
+    package func disconnect() { link.disconnect() }
 
     /// Sends messages. A connection that has ended tells its reason to `receive`.
-    private func send(_ messages: [RealmClientMessage]) async throws {
-        for message in messages {
-            let bytes = try codec.encode(message)
-            try? await connection?.send(bytes)
-        }
-    }
+    private func send(_ messages: [RealmClientMessage]) async throws { try await link.send(messages) }
 
     /// Sends a message that the file did not ask for.
     package func send(_ message: RealmClientMessage) async throws { try await send([message]) }
@@ -65,7 +45,7 @@ package final class RealmTestClient {
     /// Commits a transaction. It is sent with the next message or connection.
     /// - Parameter delay: Milliseconds that the client's clock is ahead.
     package func commit(_ instructions: [RealmInstruction], ahead delay: Int64 = 0) throws {
-        try file.commit(instructions, at: UInt64(max(SystemEnvironment().wallMilliseconds() + delay - Self.epoch, 1)))
+        try file.commit(instructions, at: RealmTestLink.time(ahead: delay))
     }
 
     /// Replaces the subscriptions, and waits until the view is complete.
@@ -94,12 +74,8 @@ package final class RealmTestClient {
 
     /// Handles messages until the condition holds.
     package func receive(until isEnough: (RealmTestFile) -> Bool) async throws {
-        guard let open = connection else { throw Ended(description: "There is no connection.") }
-        // Unstructured because: it only closes the connection, which ends the wait below.
-        let alarm = Task { [open, patience = Self.patience] in
-            try await Task.sleep(for: patience)
-            open.close()
-        }
+        guard link.isOpen else { throw Ended(description: "There is no connection.") }
+        let alarm = link.alarm()
         defer { alarm.cancel() }
         while !isEnough(file) {
             guard try await take() else {
@@ -118,27 +94,10 @@ package final class RealmTestClient {
         return goodbye ?? ""
     }
 
-    /// - Returns: `false` if the connection has ended.
+    /// - Returns: `false` if the connection had ended before.
     private func take() async throws -> Bool {
-        guard let connection, goodbye == nil else { return false }
-        let inbound: SyncInbound?
-        do throws(SluiceError) {
-            inbound = try await connection.next()
-        } catch {
-            goodbye = error.message
-            return true
-        }
-        guard let inbound else {
-            goodbye = "closed"
-            return true
-        }
-        if case .message(let bytes) = inbound { try await send(try file.receive(try codec.decodeServer(bytes))) }
+        guard link.isOpen, goodbye == nil else { return false }
+        if let message = try await link.next() { try await send(try file.receive(message)) }
         return true
     }
-}
-
-/// Bodies in zlib's format.
-private struct ZlibBodies: BodyCompression {
-    func compress(_ bytes: [UInt8]) throws(SluiceError) -> [UInt8] { try Zlib().compress(bytes) }
-    func decompress(_ bytes: [UInt8], count: Int) throws(SluiceError) -> [UInt8] { try Zlib().decompress(bytes, count: count) }
 }

@@ -20,7 +20,7 @@ package struct RealmTestFile: Sendable {
     }
 
     /// The number of the session on its connection.
-    package let session: UInt64
+    package var session: UInt64
     package private(set) var file: RealmFileIdent?
     package private(set) var model: RealmModel
     private var commits: [Commit] = []

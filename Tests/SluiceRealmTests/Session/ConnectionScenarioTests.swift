@@ -72,6 +72,46 @@ private typealias Fixture = ConnectionFixture
         #expect(fixture.feed(.append(Self.id, [Fixture.entry(3)])) == ["download 3/0 ack 0 [3]"])
     }
 
+    /// Two steady sessions, of which the first ends by an input.
+    private static func ended(by input: RealmConnectionInput) -> (fixture: ConnectionFixture, actions: [String]) {
+        var fixture = Fixture.steady()
+        let other = RealmFileIdent(ident: 3, salt: 5)
+        _ = fixture.feed(Fixture.bind(2))
+        _ = fixture.feed(Fixture.ident(2, file: other))
+        _ = fixture.feed(.opened(second, Fixture.fresh(other), newest: 2))
+        _ = fixture.feed(.bootstrap(second, Fixture.part(0, at: 2)))
+        let actions = fixture.feed(input)
+        return (fixture, actions)
+    }
+
+    private static let second = RealmSessionID(session: 2, generation: 2)
+
+    @Test(
+        arguments: [
+            (.received(.unbind(session: 1)), ["unbound", "release"], "error 106 Transient"),
+            (.failed(id, SluiceError(.badClientFile, "no")), ["error 208 ClientReset", "release"], ""),
+            (.replaced(id), ["error 201 Transient", "release"], ""),
+        ] as [(RealmConnectionInput, [String], String)])
+    func `continues a session when another one of the connection ends`(input: RealmConnectionInput, actions: [String], late: String) {
+        var (fixture, ended) = Self.ended(by: input)
+        #expect(ended == actions)
+        // Answers for the ended session come late.
+        #expect(fixture.feed(.append(Self.id, [Fixture.entry(3)])).isEmpty)
+        #expect(fixture.feed(.append(Self.second, [Fixture.entry(3)])) == ["download 3/0 ack 0 [3]"])
+        #expect(fixture.feed(.mark(session: 2, request: 1)) == ["catch 1"])
+        #expect(fixture.feed(.caughtUp(Self.second, request: 1)) == ["mark 1"])
+        var bound = fixture
+        // The client of an ended session may not know of its end. Behind UNBIND it does.
+        #expect(fixture.feed(.mark(session: 1, request: 1)).first ?? "" == late)
+        guard late.isEmpty else {
+            #expect(bound.feed(Fixture.bind()).isEmpty)
+            #expect(bound.feed(Fixture.ident()) == ["open 2"])
+            return
+        }
+        #expect(fixture.feed(.unbind(session: 1)).isEmpty)
+        #expect(fixture.feed(.append(Self.second, [Fixture.entry(4)])) == ["download 4/0 ack 0 [4]"])
+    }
+
     @Test func `ignores answers for a session of the same number that is over`() {
         var fixture = Fixture.steady()
         _ = fixture.feed(.unbind(session: 1))
