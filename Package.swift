@@ -28,8 +28,8 @@ let server: [SwiftSetting] = [
 
 func nio(_ name: String) -> Target.Dependency { .product(name: name, package: "swift-nio") }
 
-/// A library that only the gateway, the programs and the tests use. An app that embeds the SDK with `traits: []` neither resolves nor builds
-/// its package (docs/decisions/0016-traits.md).
+/// A library that only the gateway, the programs and the tests use. An app that embeds the SDK with `traits: []` neither resolves nor
+/// builds its package (docs/decisions/0016-traits.md).
 func gatewayLibrary(_ name: String, of package: String) -> Target.Dependency {
     .product(name: name, package: package, condition: .when(traits: ["Gateway"]))
 }
@@ -37,7 +37,8 @@ func gatewayLibrary(_ name: String, of package: String) -> Target.Dependency {
 /// A library of the system that only the gateway uses. SwiftPM looks for it even if the app builds no target that links it.
 func gatewayLibrary(_ name: String) -> Target.Dependency { .target(name: name, condition: .when(traits: ["Gateway"])) }
 
-/// A symbol that is missing is an error of the build. With a sanitizer (`dev/asan`) its functions come from the program that loads the plugin.
+/// A symbol that is missing is an error of the build. With a sanitizer (`dev/asan`) its functions come from the program that loads the
+/// plugin.
 let complete = Context.environment["SLUICE_ASAN"] == nil ? ["-Xlinker", "-z", "-Xlinker", "defs"] : []
 
 /// A rule plugin: a shared library that exports its entry and nothing else.

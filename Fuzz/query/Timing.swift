@@ -1,8 +1,8 @@
 #if !FUZZER
     import Foundation
 
-    /// Times texts without the fuzzer's instrumentation: the worst that are known, then every file of the directories given. Ends with 1 when
-    /// a stage takes longer than it may.
+    /// Times texts without the fuzzer's instrumentation: the worst that are known, then every file of the directories given. Ends with 1
+    /// when a stage takes longer than it may.
     @main
     enum Timing {
         static func main() throws {

@@ -2,11 +2,12 @@ package import SluiceCore
 package import SluicePorts
 package import SluiceRealm
 
-/// A Realm client's file and the session that synchronizes it, as pure code: messages of the server come in, and those of the client go out.
+/// A Realm client's file and the session that synchronizes it, as pure code: messages of the server come in, and those of the client go
+/// out.
 ///
 /// It fails where a client stops syncing or ends: on a message at the wrong time, progress that goes back, an empty bootstrap or one of an
-/// unknown set, a change of an object that it lacks, and on a wrong index or size. It keeps its state over connections, as a file on a device
-/// does.
+/// unknown set, a change of an object that it lacks, and on a wrong index or size. It keeps its state over connections, as a file on a
+/// device does.
 package struct RealmTestFile: Sendable {
     package struct Fault: Error, CustomStringConvertible {
         package let description: String

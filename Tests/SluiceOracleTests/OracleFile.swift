@@ -23,8 +23,8 @@ struct OracleLimits {
     }
 }
 
-/// A replica's file as SQLite finds it, without the SDK's reader: all tables that hold rows, fields or keys of objects. Only those that hold
-/// the words of the app itself are left out, and the log of commits, which names what left the view to other processes.
+/// A replica's file as SQLite finds it, without the SDK's reader: all tables that hold rows, fields or keys of objects. Only those that
+/// hold the words of the app itself are left out, and the log of commits, which names what left the view to other processes.
 struct OracleFile {
     private let file: SQLiteLibrary
     private let limits: OracleLimits

@@ -17,8 +17,8 @@ import Testing
         try transaction.commit()
     }
 
-    /// As a phone's backup does it, or a folder that is copied back. A file's changesets are known by their numbers, and those that it makes
-    /// then have numbers that the gateway has seen: as many as it has, fewer or more.
+    /// As a phone's backup does it, or a folder that is copied back. A file's changesets are known by their numbers, and those that it
+    /// makes then have numbers that the gateway has seen: as many as it has, fewer or more.
     @Test(arguments: [1, 2, 4])
     func `Scenario 47: a device whose file was restored from a backup goes on, and loses nothing that it writes then`(
         count: Int

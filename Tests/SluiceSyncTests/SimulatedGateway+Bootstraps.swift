@@ -93,8 +93,8 @@ extension SimulatedGateway {
         }
     }
 
-    /// Rows that are new to the client, in the order of their keys. Of those that it has put aside it is told the keys, as far as nobody has
-    /// written them since.
+    /// Rows that are new to the client, in the order of their keys. Of those that it has put aside it is told the keys, as far as nobody
+    /// has written them since.
     private mutating func sendRows(_ keys: [Int64], of items: [Int64: Item], form: UInt64, after aside: Aside?, _ id: UInt64) {
         let before = aside.map { has(.hasty, 100) ? .max : $0.before }
         let known = keys.filter { key in

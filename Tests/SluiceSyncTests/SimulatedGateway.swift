@@ -13,7 +13,8 @@ func make<M>(_ message: M, _ fill: (inout M) -> Void) -> M {
 }
 
 /// A gateway in memory that keeps the protocol's promises and knows nothing of the client's code. The gateway's own session machine decides
-/// on the order of messages, on bootstraps, acknowledgements and barriers. One call handles one message; what it answers waits in `Session.outgoing`.
+/// on the order of messages, on bootstraps, acknowledgements and barriers. One call handles one message; what it answers waits in
+/// `Session.outgoing`.
 struct SimulatedGateway {
     struct Session {
         var client: UInt64 = 0

@@ -35,7 +35,8 @@ func generated(_ message: some Message) throws -> [UInt8] { try message.serializ
             let flat = rows.append(row)
             rows.withView(flat) { codec.encode($0, into: &writer) }
             #expect(writer.bytes == reference, "seed \(seed)")
-            // What bounds rows for the log (`Limits.rowBytes`) never counts too few, and what tells the small ones never passes a large one.
+            // What bounds rows for the log (`Limits.rowBytes`) never counts too few, and what tells the small ones never passes a large
+            // one.
             let most = (0..<Samples.type.properties.count).reduce(0) { $0 + (row[$1]?.recordBytes ?? 0) }
             let frames = 10 * Samples.type.properties.count
             #expect(reference.count <= most + frames && most <= 8 * rows.arena.count + 24 * rows.cells.count, "seed \(seed)")

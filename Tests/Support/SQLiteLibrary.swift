@@ -14,8 +14,8 @@ package final class SQLiteLibrary {
     /// Opens a file that others write meanwhile, for reading only.
     package convenience init(reading path: String) throws { try self.init(path, flags: SQLITE_OPEN_READONLY) }
 
-    /// Opens the file of a replica for reading and writing, by the VFS that the file needs. Opening a replica in this process has registered
-    /// the VFS. A replica that was just released may hold the file for a moment.
+    /// Opens the file of a replica for reading and writing, by the VFS that the file needs. Opening a replica in this process has
+    /// registered the VFS. A replica that was just released may hold the file for a moment.
     package convenience init(replica path: String) throws {
         try self.init("file:\(path)?vfs=sluice", flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI)
         sqlite3_busy_timeout(database, 10_000)

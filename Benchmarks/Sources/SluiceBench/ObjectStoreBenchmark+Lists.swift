@@ -30,7 +30,8 @@ extension ObjectStoreBenchmark {
         return realm
     }
 
-    /// Measures list edits from the begin of the write to the end of its commit. The object exists before, so a synced Realm uploads each edit.
+    /// Measures list edits from the begin of the write to the end of its commit. The object exists before, so a synced Realm uploads each
+    /// edit.
     func lists(_ realm: Realm, of kind: String, _ report: inout Report) throws {
         let edits = ObjectStoreBenchmark.edits
         var (appends, sets): ([Double], [Double]) = ([], [])

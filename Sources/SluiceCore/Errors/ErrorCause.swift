@@ -1,7 +1,7 @@
 /// The error underneath a `SluiceError`, with the code of the area that it comes from.
 ///
-/// Operators read it in logs, at the admin port, in `sluice why` and beside stored rejections. It never reaches a client, because the text of
-/// a database, broker, plugin or library may quote rows, hosts and statements.
+/// Operators read it in logs, at the admin port, in `sluice why` and beside stored rejections. It never reaches a client, because the text
+/// of a database, broker, plugin or library may quote rows, hosts and statements.
 package indirect enum ErrorCause: Hashable, Sendable {
     /// An error of another part.
     case error(SluiceError)

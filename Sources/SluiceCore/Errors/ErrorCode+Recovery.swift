@@ -87,8 +87,8 @@ extension ErrorCode {
 extension ErrorRecovery {
     /// The change after which a statement may succeed that PostgreSQL ended with this SQLSTATE; nil if the error's code decides.
     ///
-    /// Class 40 is a serialization failure or a deadlock, 08 the connection, 53 a lack of resources, 57P a server that shuts down or starts,
-    /// and 55P03 a lock that is not available. The work must be repeated from its start, on a new connection if this one broke.
+    /// Class 40 is a serialization failure or a deadlock, 08 the connection, 53 a lack of resources, 57P a server that shuts down or
+    /// starts, and 55P03 a lock that is not available. The work must be repeated from its start, on a new connection if this one broke.
     package init?(sqlState: String) {
         let temporary = ["40", "08", "53", "57P", "55P03"]
         guard temporary.contains(where: { sqlState.hasPrefix($0) }) else { return nil }

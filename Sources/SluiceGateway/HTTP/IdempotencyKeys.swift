@@ -49,8 +49,8 @@ struct IdempotencyKeys: Sendable {
         }
         let owner = SymmetricKey(size: .bits128).withUnsafeBytes { Hex.encode(Array($0)) }
         let mine = IngestRequestStore.Key(user: user, key: key, owner: owner)
-        // Unstructured because: after a cancellation the claim's result would be unknown. The claim completes, and dropping the lease releases
-        // the key.
+        // Unstructured because: after a cancellation the claim's result would be unknown. The claim completes, and dropping the lease
+        // releases the key.
         let claim = Task { [store] in try await store.claim(mine, type: type) }
         switch try await claim.value {
         case .mine: return .first(Lease(key: mine, store: store, environment: environment, logger: logger))

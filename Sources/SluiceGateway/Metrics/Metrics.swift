@@ -1,7 +1,8 @@
 import SluiceCore
 import Synchronization
 
-/// The metrics of the gateway, and of the libraries that it uses. A handle counts with atomic operations and without a lock. Getting a handle takes a lock, so callers keep it.
+/// The metrics of the gateway, and of the libraries that it uses. A handle counts with atomic operations and without a lock. Getting a
+/// handle takes a lock, so callers keep it.
 package final class Metrics: Sendable {
     private struct Key: Hashable {
         var name: MetricName

@@ -4,8 +4,8 @@ import SluiceQuery
 
 /// A session's permissions, with their predicates bound to the classes of a schema.
 ///
-/// The session binds them once for each answer of the rules, and again after a change of the schema. Views, commits and ingest use the bound
-/// form, so no rule is parsed per changeset or batch.
+/// The session binds them once for each answer of the rules, and again after a change of the schema. Views, commits and ingest use the
+/// bound form, so no rule is parsed per changeset or batch.
 package struct SessionPermissions: Sendable {
     /// The rules' answer.
     package let plan: SessionPlan

@@ -45,7 +45,8 @@ package enum CompanionSchema {
     ///
     /// Keys are the texts of primary keys, compared byte by byte. A class has one type of key, so its texts are unique.
     ///
-    /// - `client.last_time`: the time of the client's last changeset, by its own clock. It distinguishes two changesets with the same number.
+    /// - `client.last_time`: the time of the client's last changeset, by its own clock. It distinguishes two changesets with the same
+    ///   number.
     /// - `client.session`: the number of times that the client has been opened.
     /// - `horizon`: deletions below it are forgotten, because each client that counts has seen them.
     /// - `rejected_write.rule`: the rule that decided, for operators. `cause` and `fields` are for programs; the client receives both again

@@ -24,8 +24,8 @@ package enum RealmConnectionEnd: Hashable, Sendable {
 
 /// One client's connection of Realm's protocol, from the upgrade to the close.
 ///
-/// The actor owns a `RealmConnectionMachine` and performs its actions in order. Each source of inputs waits until its actions are performed:
-/// the client's messages, the views, the uploads and the marks of each session. The queue of actions is bounded by that.
+/// The actor owns a `RealmConnectionMachine` and performs its actions in order. Each source of inputs waits until its actions are
+/// performed: the client's messages, the views, the uploads and the marks of each session. The queue of actions is bounded by that.
 ///
 /// The end, from any side, discards the actions that wait and cancels all tasks. Answers that come later are ignored.
 package actor RealmConnection {

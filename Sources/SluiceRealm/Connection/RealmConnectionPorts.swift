@@ -82,8 +82,8 @@ package struct RealmWriteResult: Hashable, Sendable {
 package protocol RealmWrites: Sendable {
     /// Applies the changesets of an upload. The caller stores the progress afterwards.
     ///
-    /// A changeset that took effect before is not applied again, even if its progress was not stored. The views yield the entries that put rejected updates back, with server
-    /// versions above that of the result.
+    /// A changeset that took effect before is not applied again, even if its progress was not stored. The views yield the entries that put
+    /// rejected updates back, with server versions above that of the result.
     /// - Throws: `resync` if the file has been opened again.
     func integrate(_ upload: RealmUploadMessage, of session: RealmFileSession, user: String) async throws -> RealmWriteResult
 }

@@ -20,7 +20,8 @@ import Testing
                 try await session.receive { $0.mark == UInt64(number) }
                 times.append(.now - start)
             }
-            // With the slot's signs of life, which come within a second, it would be half of that for one in two. A busy machine delays some.
+            // With the slot's signs of life, which come within a second, it would be half of that for one in two. A busy machine delays
+            // some.
             #expect(times.sorted()[20] < .milliseconds(300), "\(times)")
             _ = try await writer.script("INSERT INTO aside VALUES (1)")
             for number in 41...300 { try await session.sendMark(UInt64(number)) }
