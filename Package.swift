@@ -457,7 +457,7 @@ let package = Package(
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePorts", "SluicePipeline", "SluiceRealm",
                 "SluiceRealmBridge", "SluiceEmbeddedLog", .product(name: "Logging", package: "swift-log"),
-                "TestSupport", "PortsTestSupport",
+                "TestSupport", "PortsTestSupport", "RealmTestSupport",
             ]),
         // The other process in tests of files that several share, and the one that is killed.
         .executableTarget(

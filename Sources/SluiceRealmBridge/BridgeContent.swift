@@ -143,8 +143,22 @@ struct BridgeContent {
         guard memory.view.contains(object) else { return try enter(object, row, place) }
         let values = values(row, of: object.type).filter { names?.contains($0.key) ?? true }
         touch(object, place.version)
-        return try writer.replace(object, values)
+        return try writer.replace(object, values, number: number(place))
     }
+
+    /// Returns the instructions that precede a view, so that the app can put lists and dictionaries into its mixed values.
+    func prepareContainers(_ place: Place) -> [RealmInstruction] {
+        schema.schema.types.flatMap { writer.prepareContainers(in: $0, number(place)) }
+    }
+
+    /// Returns the instructions that follow a changeset of the client. They complete the blocks of the objects that it made.
+    func prepareContainers(after changeset: OwnChangeset, _ place: Place) -> [RealmInstruction] {
+        let made = Set(changeset.objects.filter(\.value.isCreated).map(\.key.type))
+        return schema.schema.types.filter { made.contains($0.name) }.flatMap { writer.prepareContainers(in: $0, number(place)) }
+    }
+
+    /// A number that no other entry of a client has.
+    private func number(_ place: Place) -> UInt64 { place.version ^ (file << 40) }
 
     private mutating func touch(_ object: ObjectKey, _ version: UInt64) {
         if touched.count >= Self.mostTouched { forgetTouched(upTo: last) }

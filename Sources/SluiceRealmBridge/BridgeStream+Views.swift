@@ -48,10 +48,10 @@ extension BridgeStream {
         repaired = []
         fallback = Fallback(content: content, replica: replica, queryVersion: request.view.query.version)
         let place = BridgeContent.Place(version: max(end.lsn, content.last), time: now)
-        let declared = content.declarations(always: request.view.hasSchema)
+        let opening = content.declarations(always: request.view.hasSchema) + content.prepareContainers(place)
         let groups = try collected.instructions(form, &content, place)
         take(end, place, request.view.query)
-        return try parts(([declared] + groups).pieces(maximum: Self.entryBytes), place, request.view.query.version)
+        return try parts(([opening] + groups).pieces(maximum: Self.entryBytes), place, request.view.query.version)
     }
 
     /// The form of a bootstrap that need not erase everything.

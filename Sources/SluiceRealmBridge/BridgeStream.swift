@@ -230,7 +230,10 @@ struct BridgeStream {
                 if !isBehind { instructions += try take(change, changeset, place) }
                 changeset?.objects[change.object]?.isEchoed = true
             }
-            if let changeset { settle(changeset) }
+            if let changeset {
+                if !isBehind { instructions += content.prepareContainers(after: changeset, place) }
+                settle(changeset)
+            }
             if !instructions.isEmpty {
                 entries.append(try entry(instructions, place))
                 content.last = place.version

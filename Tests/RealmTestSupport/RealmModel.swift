@@ -10,7 +10,8 @@ package struct RealmModel: Sendable {
     }
 
     package let schema: Schema
-    package var objects: [ObjectKey: [String: Value]] = [:]
+    package private(set) var objects: [ObjectKey: [String: Value]] = [:]
+    private var blocks = RealmFileBlocks()
 
     package init(_ schema: Schema, _ objects: [ObjectKey: [String: Value]] = [:]) {
         self.schema = schema
@@ -26,10 +27,14 @@ package struct RealmModel: Sendable {
         switch instruction {
         case .createObject(let object):
             guard let type = schema[object.type] else { throw Fault("no class \(object.type)") }
-            if objects[object] == nil { objects[object] = Self.empty(type) }
-        case .eraseObject(let object): objects[object] = nil
+            guard objects[object] == nil else { return }
+            objects[object] = Self.empty(type)
+            if type.hasMixedValue { try blocks.create(object) }
+        case .eraseObject(let object):
+            if objects.removeValue(forKey: object) != nil { try blocks.erase(object) }
         case .update(let path, .erased, _): try erase(path)
         case .update(let path, let payload, _):
+            if isNewContainer(payload, path) { blocks.putContainer(path.object, path.field) }
             try change(path) { value, kind in value = try Self.value(payload, kind, old: value, schema) }
         case .addInteger(let path, let amount):
             try change(path) { value, _ in
@@ -73,6 +78,16 @@ package struct RealmModel: Sendable {
             guard to < size, to != from else { throw Fault("a move from \(from) to \(to) of \(size)") }
             try changeList(path, size: size, atMost: size - 1, from) { elements, _ in elements.insert(elements.remove(at: from), at: to) }
         default: throw Fault("a declaration: \(instruction)")
+        }
+    }
+
+    /// Returns `true` if the payload is a list or dictionary for a mixed property that has no value of the kind.
+    private func isNewContainer(_ payload: RealmPayload, _ path: RealmPath) -> Bool {
+        guard path.steps.isEmpty, let property = schema[path.object.type]?[path.field], property.type == .mixed else { return false }
+        switch (property.collection, payload, objects[path.object]?[path.field]) {
+        case (.none, .container(.list), .list), (.none, .container(.dictionary), .dictionary): return false
+        case (.none, .container, _): return true
+        default: return false
         }
     }
 
@@ -163,4 +178,9 @@ package struct RealmModel: Sendable {
             value = .list(elements)
         }
     }
+}
+
+extension ObjectType {
+    /// `true` if a property of its own can have a list or dictionary without being one.
+    fileprivate var hasMixedValue: Bool { properties.contains { $0.type == .mixed && $0.collection == .none } }
 }

@@ -13,14 +13,15 @@ import Testing
 
 /// A gateway in memory: a database, the pipeline, the bridge and the store of client files.
 final class BridgeStage: Sendable {
-    let database = StageDatabase()
+    let database: StageDatabase
     let files = MemoryRealmClients()
     let services: SessionServices
     let bridge: RealmBridge
     private static let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-    init(rules: any Rules = StageRules()) async {
-        let (time, authority) = (SystemEnvironment(), StageAuthority())
+    init(_ type: ObjectType = StageDatabase.item, rules: any Rules = StageRules()) async {
+        let (time, authority) = (SystemEnvironment(), StageAuthority(type: type))
+        database = StageDatabase(type)
         let fanout = Fanout(authority: authority, frames: MessageFrames(), environment: time, logger: Self.quiet)
         let log = EmbeddedLog(environment: time)
         let feed = Feed(log: log, topics: Topics(app: "app"), fanout: fanout, environment: time, logger: Self.quiet)
@@ -132,14 +133,17 @@ final class StageClient: Sendable {
     }
 
     /// Binds a new file, and takes the empty view.
-    func begin() async throws -> RealmFileIdent {
+    func begin() async throws -> RealmFileIdent { try await beginWithView().file }
+
+    /// Binds a new file, and returns the empty view.
+    func beginWithView() async throws -> (file: RealmFileIdent, view: RealmDownload) {
         try send(.bind(RealmBind(session: 1, needsFileIdent: true)))
         guard case .ident(_, let file)? = await message(.file) else { throw SluiceError(.internalError, "No file was allotted.") }
         try send(.ident(RealmIdent(session: 1, file: file, download: .init(), latest: .init(), query: .init(version: 0, queries: [:]))))
         let first = try #require(await download(.view(0)))
         #expect(first.queryVersion == 0)
         #expect(try Self.texts(first).first == "table Item")
-        return file
+        return (file, first)
     }
 
     /// Subscribes and takes the view.
@@ -199,8 +203,10 @@ struct NoCompression: BodyCompression {
 // MARK: Services
 
 struct StageAuthority: SchemaAuthority {
+    var type = StageDatabase.item
+
     func current() -> AppSchema {
-        AppSchema(version: 1, schema: Schema([StageDatabase.type]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
+        AppSchema(version: 1, schema: Schema([type]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
     }
     func extend(by client: [ObjectType]) async throws -> AppSchema { current() }
     func makeQueryable(_ fields: [String: Set<String>]) async throws -> AppSchema { current() }

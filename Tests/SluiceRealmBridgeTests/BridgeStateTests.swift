@@ -82,7 +82,7 @@ import Testing
     /// A message of 16 MB can have hundreds of thousands. Work that grows with all of them at each commit would not end within the limit.
     @Test(.timeLimit(.minutes(1))) func `are passed one commit at a time, however many they are`() throws {
         let schema = AppSchema(
-            version: 1, schema: Schema([StageDatabase.type]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
+            version: 1, schema: Schema([StageDatabase.item]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
         let stored = StoredRealmClient(record: RealmClientRecord(file: RealmFileIdent(ident: 2, salt: 1)))
         var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), schema, SystemEnvironment())
         let numbers = UInt64(2)...50_000
@@ -105,7 +105,7 @@ import Testing
 
     @Test func `end with a reset if the client confirms nothing`() throws {
         let schema = AppSchema(
-            version: 1, schema: Schema([StageDatabase.type]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
+            version: 1, schema: Schema([StageDatabase.item]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
         let stored = StoredRealmClient(record: RealmClientRecord(file: RealmFileIdent(ident: 2, salt: 1)))
         var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), schema, SystemEnvironment())
         var message = PBServerMessage()

@@ -8,11 +8,18 @@ import SluiceWire
 
 /// A database of items in memory. Each transaction is delivered to the sessions as it commits, unless the log is held.
 actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
-    static let type = ObjectType(
+    static let item = ObjectType(
         name: "Item",
         properties: [
             Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "title", type: .string, isOptional: true),
             Property(id: 3, name: "size", type: .int), Property(id: 4, name: "tags", type: .string, collection: .list),
+        ])
+    /// Items with a mixed value.
+    static let mixedItem = ObjectType(
+        name: "Item",
+        properties: [
+            Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "title", type: .string, isOptional: true),
+            Property(id: 3, name: "size", type: .int), Property(id: 4, name: "any", type: .mixed, isOptional: true),
         ])
 
     private struct Stored {
@@ -28,6 +35,7 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
         var compensations: [UInt64: [WriteRejection]] = [:]
     }
 
+    private let type: ObjectType
     private var items: [Value: Stored] = [:]
     private var clients: [UInt64: Client] = [:]
     private var lsn: UInt64 = 1_000
@@ -38,6 +46,8 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
     private var lastCompensation: UInt64 = 0
     private var fanout: Fanout?
     private var notes: [String] = []
+
+    init(_ type: ObjectType) { self.type = type }
 
     /// The changesets that took effect, by number, and the compensations that were acknowledged.
     var journal: [String] { notes }
@@ -95,7 +105,7 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
         let change = CapturedChange(position: position, type: 0, operation: operation, before: old, after: new)
         let transaction = CapturedTransaction(xid: xid, lsn: position.lsn, commitTime: time, origin: origin, changes: 0..<1, end: nil)
         var writer = ByteWriter(capacity: 256)
-        ChangeRecordCodec(Schema([Self.type])).encode(change, of: transaction, rows: buffer, previous: nil, passage: .stay, into: &writer)
+        ChangeRecordCodec(Schema([type])).encode(change, of: transaction, rows: buffer, previous: nil, passage: .stay, into: &writer)
         return PendingRecord(position: position, xid: xid, bytes: Array(writer.bytes)[...])
     }
 

@@ -10,14 +10,17 @@ package struct RealmObjectWriter {
     package init(_ schema: Schema) { self.schema = schema }
 
     /// Returns the instructions for an object that enters a client's view. They erase a copy that the client may hold, so that they can be
-    /// repeated.
+    /// repeated. Each mixed property has a container first (`prepareContainers`).
     package func enter(_ object: ObjectKey, _ values: [String: Value]) throws(SluiceError) -> [RealmInstruction] {
         let type = try type(of: object)
         var emitter = RealmEmitter(typing: RealmTyping(schema: schema), object: object)
         emitter.instructions = [.eraseObject(object), .createObject(object)]
         for (index, property) in type.properties.enumerated() where index != type.primaryKey {
-            guard let value = values[property.name] else { continue }
-            try emitter.fill(RealmCursor(property), with: value)
+            if property.isMixed {
+                try emitter.fillMixed(RealmCursor(property), with: values[property.name] ?? .null)
+            } else if let value = values[property.name] {
+                try emitter.fill(RealmCursor(property), with: value)
+            }
         }
         return emitter.instructions
     }
@@ -160,7 +163,9 @@ struct RealmEmitter {
     mutating func fillInside(_ cursor: RealmCursor, with value: Value) throws(SluiceError) {
         switch (cursor.place.type, value) {
         case (.embedded, .dictionary(let fields)):
-            for field in try fieldTypes(cursor) {
+            // Mixed fields come first, while the client has the embedded object as the last one of its class.
+            let types = try fieldTypes(cursor)
+            for field in types.filter(\.isMixed) + types.filter({ !$0.isMixed }) {
                 guard let value = fields[field.name] else { continue }
                 try fill(cursor.field(field), with: value)
             }
