@@ -117,7 +117,9 @@ extension BridgeStream {
             if own.isDeleted || own.isCreated {
                 // An object that the client erased may have a new life. One that it created may have other values already.
                 repairs[object] = .some(nil)
-            } else if isBehind || content.isTouched(object, after: changeset.writer.base), !own.written.isEmpty {
+            } else if !own.written.isEmpty {
+                // Without an echo the row has not changed. The client's values have lost if they differ from it, perhaps to a write of
+                // the row's own values, which the stream does not show.
                 guard let known = repairs[object] else {
                     repairs[object] = own.written
                     continue

@@ -135,6 +135,32 @@ import Testing
         }
     }
 
+    @Test func `receives the outcome of a conflict with a write that changed nothing`() async throws {
+        let stage = await Stage()
+        await stage.sql(["a": Stage.item("a", "one")])
+        try await stage.connect { client in
+            _ = try await client.begin()
+            let base = try await client.subscribe(1).progress.download.serverVersion
+            let other = StageClient(stage)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { await other.connection.run() }
+                _ = try await other.begin()
+                let start = try await other.subscribe(1).progress.download.serverVersion
+                try other.upload(3, base: start, time: 2_000_000, [.title("a", "one")])
+                _ = await other.download(.acknowledgement(3))
+                other.connection.end(.disconnected)
+                try await group.waitForAll()
+            }
+            try client.upload(3, base: base, time: 1_000_000, [.title("a", "mine")])
+            var texts: [String] = []
+            for case .download(let download) in await client.messages(through: .acknowledgement(3)) + (try await client.catchUp(1)) {
+                texts += try StageClient.texts(download)
+            }
+            #expect(await stage.database.row("a")?[1] == .string("one"))
+            #expect(texts == ["a.title = one"])
+        }
+    }
+
     @Test func `loses changes of an object that was erased or sent anew meanwhile`() async throws {
         let stage = await Stage()
         await stage.sql(["a": Stage.item("a", "one"), "b": Stage.item("b", "one")])
