@@ -118,6 +118,14 @@ let package = Package(
             "SluicePipeline",
             ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts"] + log
                 + of("swift-protobuf", "SwiftProtobuf") + of("swift-collections", "DequeModule")),
+        shared(
+            "SluiceRealm",
+            ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts"] + log + of("swift-collections", "DequeModule")),
+        shared(
+            "SluiceRealmBridge",
+            [
+                "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePorts", "SluicePipeline", "SluiceRealm",
+            ] + log + of("swift-protobuf", "SwiftProtobuf") + of("swift-collections", "DequeModule")),
         shared("SluiceReplica", ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "CSQLite", "CSluiceVFS"]),
         shared(
             "SluiceSync",
@@ -128,8 +136,8 @@ let package = Package(
             "SluiceGateway",
             [
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
-                "SluiceCompression", "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost",
-                "SluiceNet", "SluiceTracing",
+                "SluiceCompression", "SluicePipeline", "SluiceRealm", "SluiceRealmBridge", "SluicePostgres", "SluiceKafka",
+                "SluiceEmbeddedLog", "SluicePluginHost", "SluiceNet", "SluiceTracing",
             ] + log
                 + of("hummingbird", "Hummingbird") + of("swift-http-types", "HTTPTypes") + of("swift-nio", "NIOCore")
                 + of("swift-service-lifecycle", "ServiceLifecycle") + of("jwt-kit", "JWTKit")
@@ -160,7 +168,7 @@ let package = Package(
         .target(name: "BenchRules", dependencies: ["SluicePluginKit"], swiftSettings: common),
         plugin("BenchRows", rules: "BenchRules"),
         // The references, in C.
-        limit("wsload"),
+        limit("wsload", linking: ["z"]),
         limit("wsrv"),
         limit("sqlite", linking: ["sqlite3"]),
         .executableTarget(name: "limit-kafkaproduce", dependencies: ["CRdKafka"], path: "limits/kafkaproduce"),
@@ -169,7 +177,7 @@ let package = Package(
             name: "SluiceBench",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceGateway", "SluiceMatch", "SluiceQuery", "SluicePorts", "SluicePostgres",
-                "SluicePluginHost",
+                "SluicePluginHost", "SluiceRealm",
                 "SluiceWire", "SluiceReplica", "SluiceSync", "RealmSwift", "CSQLite",
             ]
                 + log

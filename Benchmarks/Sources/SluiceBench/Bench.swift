@@ -25,7 +25,7 @@ struct Bench: AsyncParsableCommand {
     var confirm = false
 
     enum Kind: String, CaseIterable, ExpressibleByArgument {
-        case latency, upload, publish, bootstrap, apply, fanout, rules, ingest, memory, sessions, query, match, objects, plugins
+        case latency, upload, publish, bootstrap, apply, fanout, rules, ingest, memory, sessions, realm, query, match, objects, plugins
 
         var needsServers: Bool { ![.query, .match, .objects, .apply, .plugins].contains(self) }
     }
@@ -70,6 +70,7 @@ struct Bench: AsyncParsableCommand {
         case .ingest: try await IngestBenchmark(setup: setup).run(&report)
         case .sessions: try await SessionsBenchmark(setup: setup).run(&report)
         case .memory: try await MemoryBenchmark(setup: setup).run(&report)
+        case .realm: try await RealmBenchmark(setup: setup).run(&report)
         case .query, .match, .objects, .apply, .plugins: try await measureAlone(kind, &report)
         }
     }
@@ -83,7 +84,7 @@ struct Bench: AsyncParsableCommand {
         case .objects: try ObjectStoreBenchmark(rounds: rounds, scale: scale).run(&report)
         case .apply: try await ApplyBenchmark(rounds: rounds, scale: scale).run(&report)
         case .plugins: try await PluginBenchmark(rounds: rounds, scale: scale).run(&report)
-        case .latency, .upload, .publish, .bootstrap, .fanout, .rules, .ingest, .memory, .sessions: break
+        case .latency, .upload, .publish, .bootstrap, .fanout, .rules, .ingest, .memory, .sessions, .realm: break
         }
     }
 }

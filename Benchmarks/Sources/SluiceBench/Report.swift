@@ -51,5 +51,8 @@ func seconds() -> Double {
 
 private let start = ContinuousClock.now
 
+/// Returns the seconds of CLOCK_MONOTONIC, which the programs in C note.
+func monotonic() -> Double { ProcessInfo.processInfo.systemUptime }
+
 /// Prints a line at once, also to a pipe.
 func say(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }

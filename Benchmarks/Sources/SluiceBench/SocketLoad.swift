@@ -6,7 +6,7 @@ import SluicePostgres
 import SluiceWire
 import SwiftProtobuf
 
-/// The C load generator with sessions of the real protocol.
+/// The C load generator with sessions of the real protocol, or of Realm's.
 @MainActor
 final class SocketLoad {
     private let child: Child
@@ -15,13 +15,22 @@ final class SocketLoad {
     private(set) var changes = 0
     private(set) var messages = 0
     private(set) var bytes = 0
+    /// The bytes received until each connection had its bootstrap, over all connections.
+    private(set) var bootstrapBytes = 0
+    /// The file of the times of changes.
+    private let times: String
 
     /// Opens the sessions, and returns when each has received its bootstrap.
     /// - Parameters:
-    ///   - hellos: The first bytes of each connection, repeated if there are fewer.
-    ///   - uploads: Frames for `upload`: the first of each connection, then the second of each, and so on.
+    ///   - path: The endpoint. With that of Realm's protocol, the sessions speak it.
+    ///   - hellos: The first bytes of each connection, or its queries as JSON in Realm's protocol. Repeated if there are fewer.
+    ///   - uploads: Records for `upload`: the first of each connection, then the second of each, and so on. A record is a frame. In Realm's
+    ///     protocol it is the changesets of a message, as `RealmSide.uploads` returns them.
+    ///   - batch: The changesets in each record.
+    ///   - isTimed: `true` to note the time of each change for `latencies`.
     init(
-        _ setup: Setup, port: Int, path: String, hellos: [[UInt8]], uploads: [[UInt8]] = [], connections: Int
+        _ setup: Setup, port: Int, path: String, hellos: [[UInt8]], uploads: [[UInt8]] = [], batch: Int = 1, connections: Int,
+        isTimed: Bool = false
     ) async throws {
         self.connections = connections
         let file = "\(setup.workspace)/hello-\(UUID().uuidString)"
@@ -29,11 +38,17 @@ final class SocketLoad {
         var arguments = ["\(port)", path, "\(connections)", file]
         if !uploads.isEmpty {
             try Self.write(uploads, to: file + "-uploads")
-            arguments.append(file + "-uploads")
+            arguments += [file + "-uploads", "\(batch)"]
         }
-        child = try Child(setup.program("limit-wsload"), arguments, log: setup.log("limit-wsload"))
+        times = file + "-times"
+        child = try Child(
+            setup.program("limit-wsload"), arguments, log: setup.log("limit-wsload"), environment: isTimed ? ["WSLOAD_TIMES": times] : [:])
         let line = try await child.line()
-        guard line == "ready" else { throw BenchFailure("The load generator said “\(line)” in place of “ready”.") }
+        let fields = line.split(separator: " ")
+        guard fields.first == "ready", let bytes = fields.last.flatMap({ Int($0) }) else {
+            throw BenchFailure("The load generator said “\(line)” in place of “ready”.")
+        }
+        bootstrapBytes = bytes
     }
 
     private static func write(_ records: [[UInt8]], to file: String) throws {
@@ -51,6 +66,22 @@ final class SocketLoad {
             let fields = try await child.line().split(separator: " ").dropFirst().compactMap { Int($0) }
             guard fields.count == 3 else { throw BenchFailure("The load generator's line cannot be read.") }
             (changes, messages, bytes) = (fields[0], fields[1], fields[2])
+        }
+    }
+
+    /// Returns the latencies of the changes from a number on, in milliseconds. Every connection must have received each before the next.
+    ///
+    /// - Parameter commits: The times of the commits of these changes, by `monotonic`. An earlier arrival has the latency 0.
+    func latencies(from first: Int, _ commits: [Double]) throws -> [Double] {
+        let data = try Data(contentsOf: URL(fileURLWithPath: times))
+        let count = commits.count * connections
+        let begin = first * connections * MemoryLayout<Double>.size
+        guard data.count >= begin + count * MemoryLayout<Double>.size else { throw BenchFailure("The times of changes are missing.") }
+        return data.withUnsafeBytes { bytes in
+            (0..<count).map { index in
+                let time = bytes.loadUnaligned(fromByteOffset: begin + index * MemoryLayout<Double>.size, as: Double.self)
+                return max((time - commits[index / connections]) * 1_000, 0)
+            }
         }
     }
 

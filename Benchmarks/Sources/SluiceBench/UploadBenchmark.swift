@@ -95,7 +95,7 @@ final class UploadBenchmark {
         uploads.reserveCapacity(each * devices)
         for number in 1...each {
             for device in 0..<devices {
-                uploads.append(try SocketLoad.frame(Self.upload(UInt64(number), device, number * devices + device, schema), isClient: true))
+                uploads.append(try Self.frame([Self.changeset(UInt64(number), device, number * devices + device)], schema))
             }
         }
         return try await SocketLoad(
@@ -103,23 +103,32 @@ final class UploadBenchmark {
             connections: devices)
     }
 
-    private static func upload(_ number: UInt64, _ device: Int, _ key: Int, _ schema: Schema) throws -> [UInt8] {
-        let values: [String: Value] = [
-            "store": .int(Int64(device)), "quantity": .int(Int64(key % 1_000)), "price": .double(Double(key) / 100),
+    /// Returns the values of an object, without its key.
+    static func values(_ store: Int, _ key: Int) -> [String: Value] {
+        [
+            "store": .int(Int64(store)), "quantity": .int(Int64(key % 1_000)), "price": .double(Double(key) / 100),
             "name": .string("item " + String(format: "%027d", key)), "note": .string(String(repeating: "n", count: Item.noteBytes)),
             "updated": .timestamp(Timestamp(seconds: 1_700_000_000, nanoseconds: 0)),
         ]
+    }
+
+    /// Returns a changeset that creates an object.
+    static func changeset(_ number: UInt64, _ store: Int, _ key: Int) -> Changeset {
         let time = UInt64(Date().timeIntervalSince1970 * 1_000) << 16
-        let changeset = Changeset(
+        return Changeset(
             number: number, time: HybridTime(rawValue: time), base: .zero,
-            changes: [ObjectChange(object: ObjectKey(type: "Item", key: .int(Int64(key))), kind: .create, values: values)])
+            changes: [ObjectChange(object: ObjectKey(type: "Item", key: .int(Int64(key))), kind: .create, values: values(store, key))])
+    }
+
+    /// Returns a client's frame that uploads changesets.
+    static func frame(_ changesets: [Changeset], _ schema: Schema) throws -> [UInt8] {
         var message = PBUpload()
-        message.changesets = [try PBChangeset(changeset, schema: schema)]
-        return try WireProtocol.encode(PBClientMessage.with { $0.upload = message })
+        message.changesets = try changesets.map { try PBChangeset($0, schema: schema) }
+        return SocketLoad.frame(try WireProtocol.encode(PBClientMessage.with { $0.upload = message }), isClient: true)
     }
 
     /// Returns the class with the property numbers that the gateway assigned.
-    private static func schema(_ sql: PostgresConnection) async throws -> Schema {
+    static func schema(_ sql: PostgresConnection) async throws -> Schema {
         let numbers = try await sql.query("SELECT name, id FROM sluice.property WHERE type = 'Item'")
         let types: [String: PropertyType] = ["price": .double, "name": .string, "note": .string, "updated": .timestamp]
         let properties = (0..<numbers.count).map { row in

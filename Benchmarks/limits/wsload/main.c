@@ -1,21 +1,26 @@
-// wsload PORT PATH CONNECTIONS HELLOS [UPLOADS]
+// wsload PORT PATH CONNECTIONS HELLOS [UPLOADS [BATCH]]
 //
 // One thread, one epoll: opens WebSockets on 127.0.0.1, sends each a record of HELLOS (client frames, ready made), and
 // counts what comes back. Of a message it reads the sluice.v1 skeleton: field 4 is the end of a bootstrap, field 5 are
 // commits, in them fields 1 are commits, in those fields 3 are changes; field 6 acknowledges uploads up to its field 1.
+// If PATH is that of Realm's sync protocol, it speaks that (realm.c), and HELLOS has queries.
 //
 // A file of records has, one after another, four bytes of length (little-endian) and as many bytes. Record n of either file
 // belongs to connection n modulo CONNECTIONS; when HELLOS has fewer they are used again and again.
 //
-// Prints "ready" when every connection has had its bootstrap, then "got CHANGES MESSAGES BYTES" each time that every
-// connection has, on average, one change more. With UPLOADS it reads lines "COUNT WINDOW" instead: every connection then
-// sends its next COUNT records, at most WINDOW of them unacknowledged, and "acked SECONDS P50 P99" tells, in
-// seconds, how long all of it took and one record until it was acknowledged. Ends when a connection ends, which is a failure.
+// Prints "ready" and the bytes received when every connection has had its bootstrap, then "got CHANGES MESSAGES BYTES" each
+// time that every connection has, on average, one change more. With UPLOADS, whose records have BATCH changesets each, it
+// reads lines "COUNT WINDOW" instead: every connection then sends its next COUNT records, at most WINDOW of them
+// unacknowledged, and "acked SECONDS P50 P99" tells, in seconds, how long all of it took and one record until it was
+// acknowledged. If WSLOAD_TIMES names a file, it writes the time of each change to it, seconds of CLOCK_MONOTONIC as a
+// double. Ends when a connection ends, which is a failure.
 #define _GNU_SOURCE
+#include "wsload.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,29 +31,20 @@
 #include <time.h>
 #include <unistd.h>
 
-struct connection {
-    int fd, upgraded, ready;
-    unsigned char *bytes; // what has come of a frame that is not whole yet
-    size_t count, room;
-    size_t sent, acked; // uploads
-    double *since;      // when each unacknowledged one was sent, a ring of the window
-};
-
-struct record {
-    const char *bytes;
-    size_t count;
-};
-
 static unsigned long long changes, messages, total, reached, ready_count;
 static unsigned long long connections;
 static struct connection *all;
 static struct record *hellos, *uploads;
 static size_t hello_count, upload_count;
+size_t batch = 1;
+int uploading;
+static int is_realm;
+static FILE *times;
 // Of the round of uploads under way.
 static size_t goal, window, waits_count;
 static double *waits;
 
-static void fail(const char *what) {
+void fail(const char *what) {
     perror(what);
     exit(1);
 }
@@ -57,6 +53,37 @@ static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+// Writes everything. The sockets do not block, so it waits for a full one.
+void put(int fd, const void *bytes, size_t count) {
+    for (size_t at = 0; at < count;) {
+        ssize_t n = write(fd, (const char *)bytes + at, count - at);
+        if (n > 0) at += (size_t)n;
+        if (n >= 0 || errno == EINTR) continue;
+        if (errno != EAGAIN) fail("write");
+        struct pollfd poll_for = {.fd = fd, .events = POLLOUT};
+        poll(&poll_for, 1, -1);
+    }
+}
+
+struct record hello_of(struct connection *c) { return hellos[(size_t)(c - all) % hello_count]; }
+
+void count_message(void) { messages++; }
+
+void changed(void) {
+    changes++;
+    if (!times) return;
+    double time = now();
+    if (fwrite(&time, sizeof time, 1, times) != 1) fail("WSLOAD_TIMES");
+}
+
+void bootstrapped(struct connection *c) {
+    if (c->ready) return;
+    c->ready = 1;
+    if (++ready_count < connections) return;
+    printf("ready %llu\n", total);
+    fflush(stdout);
 }
 
 static struct record *records(const char *path, size_t *count) {
@@ -104,38 +131,53 @@ static void walk(const unsigned char *p, const unsigned char *end, int depth) {
         }
         p = varint(p, end, &length);
         if (tag >> 3 == wanted[depth]) {
-            if (depth == 2) changes++;
+            if (depth == 2) changed();
             else walk(p, p + length, depth + 1);
         }
         p += length;
     }
 }
 
+// Joins records into one write; one without bytes sends the rest.
+static void gather(int fd, struct record record) {
+    static char joined[1 << 16];
+    static size_t filled;
+    if (filled && (!record.count || filled + record.count > sizeof joined)) {
+        put(fd, joined, filled);
+        filled = 0;
+    }
+    if (record.count > sizeof joined) return put(fd, record.bytes, record.count);
+    if (record.count) memcpy(joined + filled, record.bytes, record.count);
+    filled += record.count;
+}
+
 // Sends what the window has room for.
 static void upload(struct connection *c) {
-    char batch[1 << 16];
-    size_t filled = 0;
     while (c->sent < goal && c->sent - c->acked < window) {
         size_t index = c->sent * connections + (size_t)(c - all);
         if (index >= upload_count) { fprintf(stderr, "wsload: there are no more uploads\n"); exit(1); }
-        struct record record = uploads[index];
-        if (filled + record.count > sizeof batch) break;
-        memcpy(batch + filled, record.bytes, record.count);
-        filled += record.count;
-        c->since[c->sent++ % window] = now();
+        c->since[c->sent % window] = now();
+        if (is_realm) realm_upload(c, uploads[index]);
+        else gather(c->fd, uploads[index]);
+        c->sent++;
     }
-    // The window is small enough for the socket's buffer.
-    if (filled && write(c->fd, batch, filled) != (ssize_t)filled) fail("a short write");
+    gather(c->fd, (struct record){0});
 }
 
-static void acknowledged(struct connection *c, const unsigned char *p, size_t length) {
+void acknowledged(struct connection *c, size_t count) {
+    if (!uploads) return;
+    for (double time = now(); c->acked < count; c->acked++) waits[waits_count++] = time - c->since[c->acked % window];
+    upload(c);
+}
+
+// Reads the number of the last changeset that a message acknowledges.
+static void read_acknowledgement(struct connection *c, const unsigned char *p, size_t length) {
     uint64_t number;
     const unsigned char *field, *end = p + length;
     p = varint(p, end, &number);
     field = varint(p, end, &number) + 1;
     varint(field, end, &number);
-    for (double time = now(); c->acked < number; c->acked++) waits[waits_count++] = time - c->since[c->acked % window];
-    upload(c);
+    acknowledged(c, (size_t)number / batch);
 }
 
 static void message(struct connection *c, const unsigned char *p, size_t length) {
@@ -145,13 +187,10 @@ static void message(struct connection *c, const unsigned char *p, size_t length)
         fprintf(stderr, "wsload: the server says an error: %.*s\n", (int)length, (const char *)p);
         exit(1);
     }
-    if (field == 6 && uploads) acknowledged(c, p, length);
-    if (field == 4 && !c->ready) {
-        c->ready = 1;
-        if (++ready_count == connections) { printf("ready\n"); fflush(stdout); }
-    }
+    if (field == 6 && uploads) read_acknowledgement(c, p, length);
+    if (field == 4) bootstrapped(c);
     if (field != 5) return;
-    messages++;
+    count_message();
     walk(p, p + length, 0);
 }
 
@@ -176,11 +215,12 @@ static void frames(struct connection *c) {
         if (c->count - at < head + length) break;
         if ((p[0] & 15) == 9) pong(c->fd, p + head, length);
         if ((p[0] & 15) == 8) { fprintf(stderr, "wsload: the server closed a connection\n"); exit(1); }
-        if ((p[0] & 15) == 2) message(c, p + head, length);
+        if ((p[0] & 15) == 2) (is_realm ? realm_message : message)(c, p + head, length);
         at += head + length;
     }
     memmove(c->bytes, c->bytes + at, c->count - at);
     c->count -= at;
+    if (is_realm) realm_confirm(c);
 }
 
 // Takes the answer to the upgrade out of the buffer when all of it is there, and says hello.
@@ -191,8 +231,8 @@ static void upgraded(struct connection *c) {
     c->count -= (size_t)(end + 4 - c->bytes);
     memmove(c->bytes, end + 4, c->count);
     c->upgraded = 1;
-    struct record hello = hellos[(size_t)(c - all) % hello_count];
-    if (write(c->fd, hello.bytes, hello.count) != (ssize_t)hello.count) fail("write");
+    if (is_realm) realm_begin(c);
+    else put(c->fd, hello_of(c).bytes, hello_of(c).count);
 }
 
 static void receive(struct connection *c) {
@@ -223,7 +263,8 @@ static void begin_connection(struct connection *c, int port, const char *path, i
     char text[4096];
     int n = snprintf(text, sizeof text,
         "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: sluice.v1\r\n\r\n", path);
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: %s\r\n\r\n", path,
+        is_realm ? "com.mongodb.realm-query-sync#14" : "sluice.v1");
     if (write(fd, text, (size_t)n) != n) fail("write");
     c->fd = fd;
     fcntl(fd, F_SETFL, O_NONBLOCK);
@@ -263,10 +304,15 @@ static void upload_rounds(int queue) {
 }
 
 int main(int count, char **arguments) {
-    if (count != 5 && count != 6) { fprintf(stderr, "usage: wsload PORT PATH CONNECTIONS HELLOS [UPLOADS]\n"); return 2; }
+    if (count < 5 || count > 7) { fprintf(stderr, "usage: wsload PORT PATH CONNECTIONS HELLOS [UPLOADS [BATCH]]\n"); return 2; }
+    is_realm = strstr(arguments[2], "/realm-sync") != 0;
+    const char *file = getenv("WSLOAD_TIMES");
+    if (file && !(times = fopen(file, "w"))) fail(file);
     connections = strtoull(arguments[3], 0, 10);
     hellos = records(arguments[4], &hello_count);
-    if (count == 6) uploads = records(arguments[5], &upload_count);
+    if (count > 5) uploads = records(arguments[5], &upload_count);
+    uploading = count > 5;
+    if (count > 6) batch = strtoull(arguments[6], 0, 10);
     struct rlimit files = {connections + 64, connections + 64};
     setrlimit(RLIMIT_NOFILE, &files);
     int queue = epoll_create1(0);
@@ -286,6 +332,7 @@ int main(int count, char **arguments) {
         poll_once(queue);
         if (changes / connections > reached) {
             reached = changes / connections;
+            if (times) fflush(times);
             printf("got %llu %llu %llu\n", changes, messages, total);
             fflush(stdout);
         }
