@@ -80,6 +80,73 @@ import Testing
         }
     }
 
+    @Test func `are written together for many sessions, and what one may not write fails alone`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = PostgresRealmClients(pool: fixture.pool)
+            var sessions: [RealmFileSession] = []
+            var files: [RealmFileIdent] = []
+            for _ in 0..<40 {
+                files.append(try await store.allot(user: "ann"))
+                sessions.append(try await store.open(files[files.count - 1], user: "ann").session)
+            }
+            // One is superseded, and one has a later entry already.
+            _ = try await store.open(files[5], user: "ann")
+            try await store.append([RealmStoreScenario.entry(9)], to: sessions[7])
+            let appended = await Self.codes(sessions) { try await store.append([RealmStoreScenario.entry(1)], to: $0) }
+            #expect(appended == [5: .resync, 7: .internalError])
+            for (index, file) in files.enumerated() where index != 5 {
+                let expected = [RealmStoreScenario.entry(index == 7 ? 9 : 1)]
+                let stored = try await store.open(file, user: "ann")
+                #expect(stored.entries == expected, "file \(index)")
+                sessions[index] = stored.session
+            }
+            let progress = RealmUploadProgress(clientVersion: 3, serverVersion: 1)
+            #expect(await Self.codes(sessions) { try await store.record(progress, of: $0) } == [5: .resync])
+            for (index, file) in files.enumerated() where index != 5 {
+                let stored = try await store.open(file, user: "ann")
+                #expect(stored.record.upload == progress && stored.record.acknowledged == 1, "file \(index)")
+                #expect(stored.entries.count == (index == 7 ? 1 : 0), "file \(index)")
+            }
+        }
+    }
+
+    /// Calls the body for all sessions at once, and returns the errors by index.
+    private static func codes(
+        _ sessions: [RealmFileSession], _ body: @escaping @Sendable (RealmFileSession) async throws -> Void
+    ) async -> [Int: ErrorCode] {
+        await withTaskGroup(of: (Int, ErrorCode?).self) { group in
+            for (index, session) in sessions.enumerated() {
+                group.addTask {
+                    do {
+                        try await body(session)
+                        return (index, nil)
+                    } catch {
+                        return (index, (error as? SluiceError)?.code)
+                    }
+                }
+            }
+            return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }
+    }
+
+    @Test func `that another transaction holds delay no others`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = PostgresRealmClients(pool: fixture.pool)
+            let (held, free) = (try await store.allot(user: "ann"), try await store.allot(user: "ann"))
+            let (first, second) = (try await store.open(held, user: "ann").session, try await store.open(free, user: "ann").session)
+            let writer = try await PostgresConnection.connect(fixture.conninfo)
+            try await writer.script("BEGIN; SELECT FROM sluice.realm_file WHERE id = \(first.file) FOR NO KEY UPDATE")
+            async let waiting: Void = store.append([RealmStoreScenario.entry(1)], to: first)
+            try await fixture.waitForBlocked("%FOR NO KEY UPDATE%")
+            try await store.append([RealmStoreScenario.entry(1)], to: second)
+            try await store.record(RealmUploadProgress(clientVersion: 1, serverVersion: 1), of: second)
+            try await writer.script("COMMIT")
+            try await waiting
+            #expect(try await store.open(held, user: "ann").entries == [RealmStoreScenario.entry(1)])
+            await writer.close()
+        }
+    }
+
     @Test func `that are opened at once have one owner`() async throws {
         try await StoreFixture.with { fixture in
             let store = PostgresRealmClients(pool: fixture.pool)

@@ -3,13 +3,16 @@ package import SluicePorts
 
 /// The client files of Realm's protocol (`sluice.realm_file`, `sluice.realm_entry`).
 ///
-/// Each call for a session is one transaction that locks the row of the file first, see `RealmFileTransaction`.
+/// Each call for a session is one transaction that locks the row of the file first, see `RealmFileTransaction`. The frequent calls of
+/// concurrent sessions share a transaction, see `RealmFileBatch`.
 package struct PostgresRealmClients: RealmClientStore {
     /// The maximum number of files that one call of `forget` deletes.
     package static let forgotten = 1_000
 
     private let pool: PostgresPool
     private let bounds: ClientStreamBounds
+    /// One batch runs at a time: the next one gathers meanwhile, and shares one flush of the WAL.
+    private let batches = RequestCoalescer<RealmFileWrite, Bool>(width: 1, most: 1_024)
 
     package init(pool: PostgresPool, bounds: ClientStreamBounds = ClientStreamBounds()) {
         (self.pool, self.bounds) = (pool, bounds)
@@ -56,11 +59,15 @@ package struct PostgresRealmClients: RealmClientStore {
     }
 
     package func append(_ entries: [RealmStreamEntry], to session: RealmFileSession) async throws {
-        try await change(session) { try $0.append(entries) }
+        guard try await share(.append(entries, session)) else {
+            return try await change(session) { try $0.append(entries) }
+        }
     }
 
     package func record(_ progress: RealmUploadProgress, of session: RealmFileSession) async throws {
-        try await change(session) { try $0.record(progress) }
+        guard try await share(.record(progress, session)) else {
+            return try await change(session) { try $0.record(progress) }
+        }
     }
 
     package func acknowledge(upTo serverVersion: UInt64, of session: RealmFileSession) async throws {
@@ -85,6 +92,34 @@ package struct PostgresRealmClients: RealmClientStore {
 
     package func lose(_ session: RealmFileSession) async throws {
         try await change(session) { try $0.lose() }
+    }
+
+    /// Performs a write in a batch.
+    /// - Returns: `false` if it did not take effect, and the file's own transaction must decide.
+    private func share(_ write: RealmFileWrite) async throws -> Bool {
+        do { return try await batches.ask(write, perform) } catch { throw PostgresError.forPort(error) }
+    }
+
+    /// Performs writes together. Those with the answer `false` did not take effect.
+    private func perform(_ writes: [RealmFileWrite]) async -> Gathered<Bool> {
+        let batch = RealmFileBatch(writes, bounds)
+        do {
+            let done = try await pool.withSession { session in
+                do {
+                    return try batch.perform(session)
+                } catch {
+                    // A write that the server rejects must not fail the others.
+                    guard let rejected = ((error as? PipelineFailure)?.error ?? error) as? PostgresError, rejected.sqlState != nil,
+                        !session.isBroken
+                    else { throw error }
+                    return writes.map { _ in false }
+                }
+            }
+            return Gathered(answers: done.map { .success($0) })
+        } catch {
+            let error = (error as? PipelineFailure)?.error ?? error
+            return Gathered(answers: writes.map { _ in .failure(error) })
+        }
     }
 
     private func change(_ file: RealmFileSession, _ body: @escaping @Sendable (RealmFileTransaction) throws -> Void) async throws {
