@@ -7,6 +7,9 @@ import SluicePorts
 extension RealmConnection {
     /// A session in which a file is allotted or opened.
     struct FileSession {
+        /// Changesets of uploads that take effect together. Beyond: the rest follows, as the wait for an upload has a deadline.
+        static let joinedChangesets = 1_000
+
         /// Present from the opening on.
         var file: RealmFileSession?
         var view: (any RealmClientView)?
@@ -16,8 +19,13 @@ extension RealmConnection {
         let settled: AsyncEvent
         /// Counts the client version up to which the machine knows that uploads took effect.
         let acknowledged: AsyncEvent
-        /// Uploads to apply. The machine bounds their bytes.
-        var uploads: Deque<RealmUploadMessage> = []
+        /// Uploads to apply, each with the number of its turn among the views. The machine bounds their bytes.
+        var uploads: Deque<(message: RealmUploadMessage, turn: UInt64)> = []
+        /// The number of the last turn, and of its changesets.
+        var turn: UInt64 = 0
+        var turnChangesets = 0
+        /// `true` if a view was ordered after the last turn.
+        var hasNewView = false
         var isIntegrating = false
         /// The newest mark. The client needs no answer to older ones.
         var mark: UInt64?
@@ -32,6 +40,17 @@ extension RealmConnection {
         init(environment: any Environment) {
             (reached, acknowledged) = (AsyncEvent(environment: environment), AsyncEvent(environment: environment))
             settled = AsyncEvent(environment: environment)
+        }
+
+        /// Adds an upload to those that wait. They take effect together, unless a view was ordered between them.
+        mutating func add(_ upload: RealmUploadMessage) {
+            if uploads.isEmpty || hasNewView || turnChangesets + upload.entries.count > Self.joinedChangesets {
+                view?.expectUpload()
+                turn += 1
+                (turnChangesets, hasNewView) = (0, false)
+            }
+            turnChangesets += upload.entries.count
+            uploads.append((upload, turn))
         }
 
         /// Records that the machine has every entry up to a version.
@@ -160,6 +179,7 @@ extension RealmConnection {
 
     func build(_ request: RealmViewRequest, for id: RealmSessionID) {
         guard let view = sessions[id]?.view else { return }
+        sessions[id]?.hasNewView = true
         view.build(request)
         awaitPart(of: request.query.version, id)
     }
@@ -251,19 +271,30 @@ extension RealmConnection {
 
     func integrate(_ upload: RealmUploadMessage, for id: RealmSessionID) {
         guard sessions[id]?.file != nil else { return }
-        sessions[id]?.view?.expectUpload()
-        sessions[id]?.uploads.append(upload)
+        sessions[id]?.add(upload)
         guard sessions[id]?.isIntegrating == false else { return }
         sessions[id]?.isIntegrating = true
         start(id) { await self.integrateAll(id) }
     }
 
-    /// Applies the uploads of a session, one at a time and in order.
+    /// Removes the uploads of the next turn, and returns them as one, with their number.
+    private func takeUploads(_ id: RealmSessionID) -> (upload: RealmUploadMessage, count: Int)? {
+        guard let waiting = sessions[id]?.uploads, let first = waiting.first else { return nil }
+        var upload = first.message
+        let others = waiting.dropFirst().prefix { $0.turn == first.turn }
+        for other in others {
+            upload.progress = other.message.progress
+            upload.entries += other.message.entries
+        }
+        sessions[id]?.uploads.removeFirst(1 + others.count)
+        return (upload, 1 + others.count)
+    }
+
+    /// Applies the uploads of a session in order.
     private func integrateAll(_ id: RealmSessionID) async {
         let (writes, store, user) = (services.writes, services.store, user)
         do {
-            while let session = sessions[id], let file = session.file, let upload = session.uploads.first {
-                sessions[id]?.uploads.removeFirst()
+            while let session = sessions[id], let file = session.file, let (upload, count) = takeUploads(id) {
                 let result = try await within(services.waits.integrate, "The upload of version \(upload.progress.clientVersion)") {
                     try await writes.integrate(upload, of: file, user: user)
                 }
@@ -274,7 +305,9 @@ extension RealmConnection {
                 }
                 let (server, client) = (result.integrated.serverVersion, result.integrated.clientVersion)
                 try await wait(for: session.settled, until: server, of: id, services.waits.view, "The change of version \(server)")
-                await submit(.integrated(id, result.integrated))
+                var integrated = result.integrated
+                integrated.uploads = count
+                await submit(.integrated(id, integrated))
                 // Entries made after the upload may follow now.
                 session.acknowledged.reach(client)
             }

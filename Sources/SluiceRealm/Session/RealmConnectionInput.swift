@@ -52,9 +52,12 @@ package struct RealmIntegratedUpload: Hashable, Sendable {
     package var serverVersion: UInt64
     /// The operations of the client that took effect.
     package var operations: [OutgoingOperation]
+    /// The number of uploads that took effect together.
+    package var uploads: Int
 
-    package init(clientVersion: UInt64, serverVersion: UInt64, operations: [OutgoingOperation] = []) {
+    package init(clientVersion: UInt64, serverVersion: UInt64, operations: [OutgoingOperation] = [], uploads: Int = 1) {
         (self.clientVersion, self.serverVersion, self.operations) = (clientVersion, serverVersion, operations)
+        self.uploads = uploads
     }
 }
 
@@ -77,7 +80,7 @@ package enum RealmConnectionInput: Hashable, Sendable {
     case queryFailed(RealmSessionID, queryVersion: UInt64, String)
     /// The user's permissions changed: the view must be built again.
     case permissionsChanged(RealmSessionID)
-    /// The answer to `integrate`, in the order of the actions.
+    /// The answer to one `integrate` or several, in the order of the actions.
     case integrated(RealmSessionID, RealmIntegratedUpload)
     /// A changeset of an upload under way has taken effect.
     case changesetIntegrated(RealmSessionID, RealmIntegratedUpload)

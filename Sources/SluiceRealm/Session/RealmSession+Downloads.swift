@@ -154,13 +154,16 @@ extension RealmSession {
 
     /// Sends the entries that were not sent in this session, in messages of bounded size.
     ///
-    /// - Parameter always: Sends a message without entries if there are none, as the acknowledgement of uploads.
-    mutating func flush(always: Bool) -> [RealmConnectionAction] {
+    /// - Parameters:
+    ///   - always: Sends a message without entries if there are none, as the acknowledgement of uploads.
+    ///   - advances: `false` if a message without entries repeats the server version of the one before.
+    mutating func flush(always: Bool, advances: Bool = true) -> [RealmConnectionAction] {
         guard phase == .steady else { return [] }
         let entries = client.stream.entries
         var start = entries.endIndex
         while start > entries.startIndex, entries[start - 1].serverVersion > sent { start -= 1 }
         guard start < entries.endIndex || always else { return [] }
+        let reached = start < entries.endIndex || advances ? position : sent
         var actions: [RealmConnectionAction] = start < entries.endIndex ? compensations(client.stream.record.compensations) : []
         repeat {
             let end = batchEnd(entries, from: start)
@@ -170,7 +173,7 @@ extension RealmSession {
             let last = batch.last.map { RealmDownloadCursor(serverVersion: $0.serverVersion, clientVersion: $0.clientVersion) }
             // Only the last message may name versions beyond its entries: the client would skip the entries of the next.
             let whole = RealmDownloadCursor(
-                serverVersion: max(position, sent, last?.serverVersion ?? 0), clientVersion: client.stream.record.upload.clientVersion)
+                serverVersion: max(reached, sent, last?.serverVersion ?? 0), clientVersion: client.stream.record.upload.clientVersion)
             actions += send(batch.map { RealmDownloadEntry($0) }, isLast ? whole : last ?? whole)
             start = end
         } while start < entries.endIndex && phase == .steady

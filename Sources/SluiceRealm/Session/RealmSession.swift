@@ -69,7 +69,7 @@ struct RealmSession: Sendable {
     var needsAcknowledgement = false
 
     // Uploads
-    private var uploads: Deque<(progress: RealmUploadProgress, cost: Int)> = []
+    private var uploads: Deque<(progress: RealmUploadProgress, cost: Int, hasChangesets: Bool)> = []
     /// The progress of the last UPLOAD, and the version of the last changeset in this session.
     private var uploaded = RealmUploadProgress()
     private var lastChangeset: UInt64 = 0
@@ -230,29 +230,32 @@ struct RealmSession: Sendable {
         }
         uploaded = progress
         check?.uploaded(progress.clientVersion)
-        uploads.append((progress, upload.cost))
+        uploads.append((progress, upload.cost, !upload.entries.isEmpty))
         pendingBytes += upload.cost
         return [.integrate(id, fresh)]
     }
 
     mutating func integrated(_ result: RealmIntegratedUpload) -> [RealmConnectionAction] {
-        guard let first = uploads.first else { return [] }
-        guard first.progress.clientVersion == result.clientVersion else {
-            let (version, expected) = (result.clientVersion, first.progress.clientVersion)
+        guard !uploads.isEmpty else { return [] }
+        let answered = uploads.prefix(result.uploads)
+        guard let last = answered.last, last.progress.clientVersion == result.clientVersion else {
+            let (version, expected) = (result.clientVersion, answered.last?.progress.clientVersion ?? 0)
             return defect(SluiceError(.internalError, "The upload \(version) took effect before \(expected)."))
         }
-        uploads.removeFirst()
-        pendingBytes -= first.cost
-        client.stream.integrated(first.progress)
+        uploads.removeFirst(answered.count)
+        pendingBytes -= answered.reduce(0) { $0 + $1.cost }
+        client.stream.integrated(last.progress)
         client.model.received(result.operations)
         partsModel?.received(result.operations)
         needsAcknowledgement = true
-        return advanced(to: result.serverVersion) + flush(always: true)
+        // The client confirms each newer server version by an upload. If the answer to one without changesets named a newer version, the
+        // two would answer each other for as long as others write.
+        return advanced(to: result.serverVersion) + flush(always: true, advances: answered.contains(where: \.hasChangesets))
     }
 
-    /// Takes a changeset ahead of the last one of its upload, which alone is acknowledged at once.
+    /// Takes a changeset ahead of the last one of the uploads that take effect together. It alone is acknowledged at once.
     mutating func changesetIntegrated(_ result: RealmIntegratedUpload) -> [RealmConnectionAction] {
-        guard isOpened, phase != .ended, let first = uploads.first, result.clientVersion <= first.progress.clientVersion else { return [] }
+        guard isOpened, phase != .ended, let last = uploads.last, result.clientVersion <= last.progress.clientVersion else { return [] }
         let confirmed = client.stream.record.upload.serverVersion
         client.stream.integrated(RealmUploadProgress(clientVersion: result.clientVersion, serverVersion: confirmed))
         client.model.received(result.operations)

@@ -53,10 +53,13 @@ private typealias Fixture = ConnectionFixture
         let steps = (0..<200).map { _ in random.chance(50) }
         try await ConnectionRun.with(ConnectionRun.Setup(versions: history.uploads)) { run in
             let view = try await run.steady()
-            for version in 1..<total + 1 {
-                run.journal.hold("integrate \(version)")
+            for version in 1..<total + 1 { run.journal.hold("integrate \(version)") }
+            // One at a time: uploads that wait would take effect together.
+            let upload = { (version: UInt64) in
+                guard version <= total else { return }
                 try run.receive(Fixture.upload([version], progress: version, server: 2, base: 2))
             }
+            try upload(1)
             var (yielded, seen, answered) = (0, UInt64(2), UInt64(0))
             for yields in steps {
                 if yielded < history.events.count, yields || answered == total {
@@ -67,10 +70,14 @@ private typealias Fixture = ConnectionFixture
                     // The next upload begins once the one before it is acknowledged.
                     try #require(await run.journal.held()).answer()
                     answered += 1
+                    try upload(answered + 1)
                 }
             }
             for (_, event) in history.events[yielded...] { view.yield(event) }
-            for _ in answered..<total { try #require(await run.journal.held()).answer() }
+            for version in answered..<total {
+                try #require(await run.journal.held()).answer()
+                try upload(version + 2)
+            }
             let lines = await run.journal.through("1: download 31/\(total) ack \(total) [31]")
             #expect(!lines.contains { $0.contains("error") || $0.hasPrefix("close") }, "seed \(seed): \(lines)")
             #expect(lines.filter { $0.hasPrefix("append") }.flatMap(Self.versions) == history.changes, "seed \(seed)")

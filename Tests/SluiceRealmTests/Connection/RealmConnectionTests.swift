@@ -71,6 +71,27 @@ private typealias Fixture = ConnectionFixture
         }
     }
 
+    @Test func `applies uploads that wait as one, up to the next view`() async throws {
+        try await ConnectionRun.with { run in
+            _ = try await run.steady()
+            run.journal.hold("integrate 6")
+            try run.receive(Fixture.upload([6], progress: 6, server: 2, base: 2))
+            let upload = try #require(await run.journal.held())
+            try run.receive(
+                Fixture.upload([], progress: 7, server: 2), Fixture.upload([], progress: 8, server: 2),
+                Fixture.upload([9], progress: 9, server: 2, base: 2), Fixture.upload([10], progress: 10, server: 2, base: 2),
+                Fixture.query(1), Fixture.upload([], progress: 11, server: 2), Fixture.upload([], progress: 12, server: 2))
+            // Its answer shows that the uploads before it wait.
+            try run.receive(.ping(timestamp: 1, roundTrip: 0))
+            _ = await run.journal.through("0: pong")
+            upload.answer()
+            #expect(
+                await run.journal.through("record 12") == [
+                    "integrate 6", "record 6", "integrate 10", "record 10", "integrate 12", "record 12",
+                ])
+        }
+    }
+
     @Test func `waits with the acknowledgement until the view has reached the upload's version`() async throws {
         try await ConnectionRun.with(ConnectionRun.Setup(versions: [6: 5])) { run in
             let view = try await run.steady()

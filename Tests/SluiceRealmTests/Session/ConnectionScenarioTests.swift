@@ -158,6 +158,33 @@ private typealias Fixture = ConnectionFixture
             fixture.feed(.integrated(Self.id, RealmIntegratedUpload(clientVersion: 23, serverVersion: 9))) == ["download 9/23 ack 23 []"])
     }
 
+    @Test func `does not advance the client by the answer to an upload without changesets`() {
+        var fixture = Fixture.steady()
+        #expect(fixture.feed(.append(Self.id, [Fixture.entry(3)])) == ["download 3/0 ack 0 [3]"])
+        #expect(fixture.feed(.advanced(Self.id, 5)).isEmpty)
+        // A client confirms each newer server version by an upload, so a newer one here would go on for ever.
+        #expect(fixture.feed(Fixture.upload([], progress: 7, server: 3)) == ["integrate []"])
+        let first = RealmIntegratedUpload(clientVersion: 7, serverVersion: 5)
+        #expect(fixture.feed(.integrated(Self.id, first)) == ["download 3/7 ack 7 []"])
+        #expect(fixture.feed(Fixture.upload([8], progress: 8, server: 3, base: 3)) == ["integrate [8]"])
+        let second = RealmIntegratedUpload(clientVersion: 8, serverVersion: 6)
+        #expect(fixture.feed(.integrated(Self.id, second)) == ["download 6/8 ack 8 []"])
+    }
+
+    @Test func `answers uploads that took effect together once`() {
+        var fixture = Fixture.steady()
+        _ = fixture.feed(Fixture.upload([], progress: 7, server: 2))
+        _ = fixture.feed(Fixture.upload([8], progress: 9, server: 2, base: 2))
+        _ = fixture.feed(Fixture.upload([], progress: 10, server: 2))
+        let both = RealmIntegratedUpload(clientVersion: 9, serverVersion: 4, uploads: 2)
+        #expect(fixture.feed(.integrated(Self.id, both)) == ["download 4/9 ack 9 []"])
+        let last = RealmIntegratedUpload(clientVersion: 10, serverVersion: 4)
+        #expect(fixture.feed(.integrated(Self.id, last)) == ["download 4/10 ack 10 []"])
+        _ = fixture.feed(Fixture.upload([], progress: 11, server: 4))
+        let wrong = RealmIntegratedUpload(clientVersion: 12, serverVersion: 4)
+        #expect(fixture.feed(.integrated(Self.id, wrong)) == ["defect", "error 208 ClientReset", "release nothing"])
+    }
+
     @Test func `resets a client whose progress cannot be true`() {
         let uploads: [(String, RealmClientMessage, Int)] = [
             ("confirms the future", Fixture.upload([], progress: 21, server: 9), 209),
