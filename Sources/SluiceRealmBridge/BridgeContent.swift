@@ -161,13 +161,12 @@ struct BridgeContent {
     private func number(_ place: Place) -> UInt64 { place.version ^ (file << 40) }
 
     private mutating func touch(_ object: ObjectKey, _ version: UInt64) {
-        if touched.count >= Self.mostTouched { forgetTouched(upTo: last) }
+        if touched.count >= Self.mostTouched {
+            // All at once: most have the version of one bootstrap. To keep some would cost the square of its objects.
+            touched = [:]
+            forgotten = max(forgotten, last, version)
+        }
         touched[object] = version
-    }
-
-    private mutating func forgetTouched(upTo version: UInt64) {
-        touched = touched.filter { $0.value > version }
-        forgotten = max(forgotten, version)
     }
 
     /// Returns `true` if the client may not have known a change of the object when it was at a version.

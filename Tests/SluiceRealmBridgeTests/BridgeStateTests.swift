@@ -41,6 +41,20 @@ import Testing
     }
 }
 
+@Suite(.timeLimit(.minutes(1))) struct `The content of a Realm file` {
+    @Test func `changes by a view of many objects in time that grows with their number`() throws {
+        let schema = AppSchema(
+            version: 1, schema: Schema([StageDatabase.item]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
+        var content = try BridgeContent(2, schema, sentSchema: 0, forgotten: 0)
+        content.last = 4
+        let objects = (0..<100_000).map { ObjectKey(type: StageDatabase.item.name, key: .int($0)) }
+        for object in objects { _ = content.leave(object, BridgeContent.Place(version: 5, time: 0)) }
+        for object in [objects[0], objects[99_999]] {
+            #expect(content.isTouched(object, after: 4) && !content.isTouched(object, after: 5))
+        }
+    }
+}
+
 @Suite struct `The versions of a Realm file's stream` {
     @Test func `have the position and the latest write time up to them`() {
         var steps = BridgeSteps(newest: HybridTime(milliseconds: 5))
