@@ -19,8 +19,9 @@ final class BridgeChannel: SessionChannel {
     }
 
     private let state = Mutex(State())
-    /// Fires with each message and at the close.
-    let arrived: AsyncEvent
+    /// Yields after each message and at the close. Without deadlines: an idle session would have a timer for each wait.
+    private let arrivals: AsyncStream<Void>
+    private let arrival: AsyncStream<Void>.Continuation
     private let taken: AsyncEvent
     /// Counts up to the last changeset that is acknowledged.
     let acknowledged: AsyncEvent
@@ -28,7 +29,8 @@ final class BridgeChannel: SessionChannel {
     let answered: AsyncEvent
 
     init(environment: any Environment) {
-        (arrived, taken) = (AsyncEvent(environment: environment), AsyncEvent(environment: environment))
+        (arrivals, arrival) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        taken = AsyncEvent(environment: environment)
         (acknowledged, answered) = (AsyncEvent(environment: environment), AsyncEvent(environment: environment))
     }
 
@@ -57,7 +59,16 @@ final class BridgeChannel: SessionChannel {
         }
         if acknowledged > 0 { self.acknowledged.reach(acknowledged) }
         if answered > 0 { self.answered.reach(answered) }
-        arrived.fire()
+        wake()
+    }
+
+    /// Ends the wait for a message, or the next one.
+    func wake() { arrival.yield() }
+
+    /// Waits until a message may have arrived, the channel is closed, or the task is cancelled. Only one task waits at a time.
+    func untilWoken() async {
+        var iterator = arrivals.makeAsyncIterator()
+        _ = await iterator.next(isolation: #isolation)
     }
 
     /// Removes and returns the oldest message; nil if none waits.
@@ -96,7 +107,7 @@ final class BridgeChannel: SessionChannel {
         acknowledged.reach(.max)
         answered.reach(.max)
         taken.fire()
-        arrived.fire()
+        wake()
     }
 }
 

@@ -126,7 +126,6 @@ actor BridgeView: RealmClientView {
 
     private func welcome() async throws -> PBWelcome {
         while true {
-            let seen = channel.arrived.count
             if let message = channel.take() {
                 guard case .welcome(let welcome) = try BridgeMessage.decode(message, SchemaCodec(stream.schema.schema)) else {
                     throw channel.error ?? SluiceError(.internalError, "The session of a client file did not begin with a welcome.")
@@ -134,7 +133,7 @@ actor BridgeView: RealmClientView {
                 return welcome
             }
             if channel.isClosed { throw channel.error ?? SluiceError(.shuttingDown, "The session of a client file was closed.") }
-            await channel.arrived.wait(after: seen, milliseconds: Self.wait)
+            await channel.untilWoken()
             try Task.checkCancellation()
         }
     }
@@ -188,7 +187,10 @@ actor BridgeView: RealmClientView {
 
     private func work() async {
         for await _ in orders.wakes {
-            while let order = orders.take() { await perform(order) }
+            while let order = orders.take() {
+                // Unstructured because: a task keeps the memory of its deepest call, tens of KiB for a view, and this one idles. Awaited.
+                await Task { await self.perform(order) }.value
+            }
         }
     }
 
@@ -239,7 +241,7 @@ actor BridgeView: RealmClientView {
         do throws(SluiceError) {
             events += try stream.refuse(version, error)
             // Wakes the consumer.
-            channel.arrived.fire()
+            channel.wake()
         } catch {
             channel.close(error)
         }
@@ -280,10 +282,9 @@ actor BridgeView: RealmClientView {
                 if case .changes(let entries) = event { entriesSinceState += entries.count }
                 return event
             }
-            let seen = channel.arrived.count
             guard let message = channel.take() else {
                 if channel.isClosed { break }
-                await channel.arrived.wait(after: seen, milliseconds: Self.wait)
+                await channel.untilWoken()
                 try Task.checkCancellation()
                 continue
             }

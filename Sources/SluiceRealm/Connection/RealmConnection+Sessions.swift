@@ -133,13 +133,22 @@ extension RealmConnection {
         }
     }
 
-    /// Opens a file and hands the events of its views to the machine, until the session is over.
+    /// Opens a file. Then hands the events of its views to the machine, in another task, until the session is over.
     func open(_ id: RealmSessionID, _ ident: RealmIdent) async {
         do {
             let (state, newest) = try await within(services.waits.open, "Opening file \(ident.file.ident)") {
                 try await self.load(id, ident)
             }
             await submit(.opened(id, state, newest: newest))
+            // A task of its own: a task keeps the memory of its deepest call, and this one idles.
+            start(id) { await self.deliver(id) }
+        } catch {
+            await fail(id, error)
+        }
+    }
+
+    private func deliver(_ id: RealmSessionID) async {
+        do {
             while let event = try await nextEvent(id) { try await take(event, id) }
         } catch {
             await fail(id, error)
