@@ -134,6 +134,14 @@ package protocol ClientRegistry: Sendable {
     /// Records that a batch of asymmetric objects took effect.
     /// - Parameter answer: The acknowledgement, kept as long as the client may request it again; nil if an empty one suffices.
     func recordIngest(id: ClientID, number: UInt64, answer: [UInt8]?) async throws
+    /// Records that a batch of asymmetric objects took effect, and stores its rejected objects as compensating writes.
+    ///
+    /// Does nothing if the number or a higher one is recorded. Values of the rejected objects are not stored.
+    /// - Parameter rejected: The rejected objects, with their changesets.
+    /// - Returns: The compensating writes by number, one for each changeset.
+    func recordIngest(
+        id: ClientID, number: UInt64, rejected: [WriteRejection]
+    ) async throws -> [(id: UInt64, writes: [WriteRejection])]
     /// Returns the acknowledgement of a batch that took effect; nil if none is kept.
     func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]?
     /// Returns write rejections that the client has not acknowledged, by compensation number.

@@ -25,6 +25,8 @@ final class BridgeChannel: SessionChannel {
     private let taken: AsyncEvent
     /// Counts up to the last changeset that is acknowledged.
     let acknowledged: AsyncEvent
+    /// Counts up to the last changeset whose asymmetric objects are durable.
+    let ingested: AsyncEvent
     /// Counts up to the last subscription set that is live or refused.
     let answered: AsyncEvent
 
@@ -32,6 +34,7 @@ final class BridgeChannel: SessionChannel {
         (arrivals, arrival) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         taken = AsyncEvent(environment: environment)
         (acknowledged, answered) = (AsyncEvent(environment: environment), AsyncEvent(environment: environment))
+        ingested = AsyncEvent(environment: environment)
     }
 
     var isLocal: Bool { true }
@@ -41,12 +44,13 @@ final class BridgeChannel: SessionChannel {
     var error: SluiceError? { state.withLock { $0.error } }
 
     func send(_ frames: [Frame]) {
-        var (acknowledged, answered) = (UInt64(0), UInt64(0))
+        var (acknowledged, ingested, answered) = (UInt64(0), UInt64(0), UInt64(0))
         state.withLock { state in
             guard !state.isClosed else { return }
             for message in frames.compactMap({ MessageFrames.message(of: $0) }) {
                 switch BridgeMessage.answer(message) {
                 case .uploadAck(let number, _): acknowledged = max(acknowledged, number)
+                case .ingestAck(let number): ingested = max(ingested, number)
                 case .compensation(_, let writes):
                     for write in writes { state.rejected[write.changeset, default: []].append(RealmRejectedUpdate(write)) }
                 case .bootstrapEnd(let end): answered = max(answered, end.version)
@@ -58,6 +62,7 @@ final class BridgeChannel: SessionChannel {
             }
         }
         if acknowledged > 0 { self.acknowledged.reach(acknowledged) }
+        if ingested > 0 { self.ingested.reach(ingested) }
         if answered > 0 { self.answered.reach(answered) }
         wake()
     }
@@ -105,6 +110,7 @@ final class BridgeChannel: SessionChannel {
             (state.messages, state.bytes) = ([], 0)
         }
         acknowledged.reach(.max)
+        ingested.reach(.max)
         answered.reach(.max)
         taken.fire()
         wake()

@@ -43,6 +43,7 @@ enum BridgeMessage {
     case bootstrapEnd(PBBootstrapEnd)
     case commits([BridgeCommit], lsn: LSN, witness: [UInt8], more: Bool)
     case uploadAck(UInt64, LSN)
+    case ingestAck(UInt64)
     case compensation(UInt64, [RejectedWriteReport])
     case queryError(version: UInt64, SluiceError)
     case error(SluiceError)
@@ -66,7 +67,7 @@ enum BridgeMessage {
     /// Decodes an acknowledgement, a compensating write, or the answer to a subscription set; `other` for every other message.
     static func answer(_ bytes: [UInt8]) -> BridgeMessage {
         // Fields of ServerMessage, length-delimited. They are below 16, so each key is one byte.
-        let fields: [UInt8] = [4, 6, 7, 10]
+        let fields: [UInt8] = [4, 6, 7, 8, 10]
         guard let first = bytes.first, fields.contains(first >> 3), let message: PBServerMessage = try? WireProtocol.decode(from: bytes)
         else {
             return .other
@@ -86,7 +87,8 @@ enum BridgeMessage {
             return .compensation(compensation.id, writes)
         case .queryError(let error): return .queryError(version: error.version, error.error)
         case .error(let error): return .error(error.error)
-        case .ingestAck, .markReached, .bootstrapRows, .commits, nil: return .other
+        case .ingestAck(let ack): return .ingestAck(ack.number)
+        case .markReached, .bootstrapRows, .commits, nil: return .other
         }
     }
 

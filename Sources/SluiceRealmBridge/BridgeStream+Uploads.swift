@@ -132,13 +132,14 @@ extension BridgeStream {
     // MARK: Compensating writes
 
     mutating func compensate(_ number: UInt64, _ writes: [RejectedWriteReport]) {
-        guard let changeset = writes.first?.changeset, replica.compensations[number] == nil else { return }
+        guard let first = writes.first, replica.compensations[number] == nil else { return }
+        let isAsymmetric = schema.schema[first.object.type]?.kind == .asymmetric
         // The stored stream has it already.
-        if let version = reported[changeset] {
+        if let version = reported[ReportedChangeset(number: first.changeset, isAsymmetric: isAsymmetric)] {
             replica.compensations[number] = version
             return
         }
-        compensations.append(Compensation(number: number, changeset: changeset, writes: writes))
+        compensations.append(Compensation(number: number, changeset: first.changeset, writes: writes))
     }
 
     /// The compensating writes whose changeset the stream has passed.
@@ -187,6 +188,7 @@ extension BridgeStream {
     private mutating func repair(
         _ object: ObjectKey, _ row: Row?, _ names: Set<String>?, _ place: BridgeContent.Place
     ) throws(SluiceError) -> [RealmInstruction] {
+        // A client keeps no object of an asymmetric class, so the entry of its compensating write is empty.
         guard schema.schema[object.type]?.kind == .topLevel else { return [] }
         guard let row else { return content.memory.view.contains(object) || names == nil ? content.leave(object, place) : [] }
         guard let names else { return try content.enter(object, row, place) }

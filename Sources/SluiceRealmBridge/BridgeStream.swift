@@ -47,6 +47,12 @@ struct BridgeStream {
         var writes: [RejectedWriteReport]
     }
 
+    /// A changeset with rejected writes. Those of asymmetric classes have a compensating write of their own.
+    struct ReportedChangeset: Hashable {
+        var number: UInt64
+        var isAsymmetric: Bool
+    }
+
     /// The bytes of one entry of a bootstrap. A client commits an entry at once, and stores at most 16 MB of it.
     static let entryBytes = 12 << 20
 
@@ -78,8 +84,10 @@ struct BridgeStream {
     var passed: [RealmViewEvent] = []
     var repairs: [ObjectKey: Set<String>?] = [:]
     var compensations: [Compensation] = []
-    /// The changesets whose compensating writes are in the stored stream.
-    let reported: [UInt64: UInt64]
+    /// The compensating writes that are in the stored stream, with the versions of their entries.
+    let reported: [ReportedChangeset: UInt64]
+    /// The changeset up to which asymmetric objects were ingested in earlier sessions.
+    private(set) var ingested: UInt64 = 0
     /// The objects that were put right since the last confirmation.
     var repaired: Set<ObjectKey> = []
     /// `true` if the session's view record has changed with an entry since the last confirmation.
@@ -109,9 +117,11 @@ struct BridgeStream {
         for (object, barriers) in replica.barriers {
             for barrier in barriers { content.memory.setBarrier(object, barrier.version, barrier.stamp) }
         }
-        var reported: [UInt64: UInt64] = [:]
+        var reported: [ReportedChangeset: UInt64] = [:]
         for compensation in stored.record.compensations + stored.entries.compactMap(\.compensation) {
-            reported[compensation.clientVersion] = compensation.serverVersion
+            let isAsymmetric = compensation.rejected.first.map { schema.schema[$0.table]?.kind == .asymmetric } ?? false
+            let changeset = ReportedChangeset(number: compensation.clientVersion, isAsymmetric: isAsymmetric)
+            reported[changeset] = compensation.serverVersion
         }
         self.reported = reported
         for entry in stored.entries { try content.restore(entry, isNew: entry.serverVersion > replica.version) }
@@ -152,6 +162,7 @@ struct BridgeStream {
     mutating func take(_ welcome: PBWelcome, progress: UInt64) {
         (replica.client, replica.secret) = (welcome.client, Array(welcome.secret))
         content.client = max(welcome.changeset, progress)
+        ingested = welcome.ingestTaken
         uploadTime = HybridTime(rawValue: welcome.changesetTime)
     }
 
@@ -198,7 +209,7 @@ struct BridgeStream {
         case .compensation(let number, let writes): compensate(number, writes)
         case .queryError(let version, let error): return try refuse(version, error)
         case .error(let error): throw error
-        case .welcome, .other: break
+        case .welcome, .ingestAck, .other: break
         }
         return []
     }

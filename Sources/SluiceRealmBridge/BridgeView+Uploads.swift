@@ -15,21 +15,30 @@ extension BridgeView {
     /// Applies an upload, and returns once its changesets are durable and the stream has passed them.
     func integrate(_ upload: RealmUploadMessage) async throws -> RealmWriteResult {
         let client = upload.progress.clientVersion
-        let (last, operations) = try await hand(upload)
+        let translation = try await hand(upload)
+        if let batch = translation.ingest.batches.last { try await ingested(batch.number) }
+        let last = translation.changesets.last?.number
         let version: UInt64
         if let last { version = try await settled(last) } else { version = stream.progress(to: client) }
         return RealmWriteResult(
-            integrated: RealmIntegratedUpload(clientVersion: client, serverVersion: version, operations: operations),
+            integrated: RealmIntegratedUpload(clientVersion: client, serverVersion: version, operations: translation.operations),
             rejected: channel.takeRejected(upTo: client))
     }
 
+    /// An upload as the pipeline takes it.
+    private struct Translation {
+        var changesets: [Changeset] = []
+        /// The operations of the last changeset and those behind it, without those on asymmetric objects: the client keeps none.
+        var operations: [OutgoingOperation] = []
+        var ingest: BridgeIngest
+    }
+
     /// Translates an upload for its turn in the orders.
-    /// - Returns: The number of its last changeset, and the operations that the client keeps.
-    private func hand(_ upload: RealmUploadMessage) async throws -> (last: UInt64?, operations: [OutgoingOperation]) {
-        var messages: [[UInt8]] = []
+    private func hand(_ upload: RealmUploadMessage) async throws -> Translation {
+        var steps: [BridgeUploadStep] = []
         defer {
             // Also of an upload that failed, so that the next one meets its own turn.
-            uploads.append(messages)
+            uploads.append(steps)
             handedUploads += 1
             handed.reach(handedUploads)
         }
@@ -39,11 +48,12 @@ extension BridgeView {
             try await declare(instructions)
             entries.append((entry, instructions))
         }
-        let (changesets, operations) = try translate(entries, progress: upload.progress.clientVersion)
+        let translation = try translate(entries, progress: upload.progress.clientVersion)
         // Behind the translation: the changesets may be older than the progress that comes with them.
         let confirmed = stream.confirm(upload.progress.serverVersion)
-        messages = try self.messages(changesets, confirmed: confirmed)
-        return (changesets.last?.number, operations)
+        let messages = try self.messages(translation.changesets, confirmed: confirmed)
+        steps = translation.ingest.batches.map { .ingest($0) } + messages.map { .message($0) }
+        return translation
     }
 
     /// Adopts the declared classes in development mode, and checks the declarations against the app's schema.
@@ -65,37 +75,45 @@ extension BridgeView {
     }
 
     /// Translates changesets and registers them in the stream.
-    /// - Returns: The changesets, and the operations of the last one and those behind it.
     private func translate(
         _ entries: [(entry: RealmUploadEntry, instructions: [RealmInstruction])], progress: UInt64
-    ) throws(SluiceError) -> (changesets: [Changeset], operations: [OutgoingOperation]) {
+    ) throws(SluiceError) -> Translation {
         var parts: [(entry: RealmUploadEntry, changes: [ObjectChange], operations: [OutgoingOperation])] = []
         var operations: [OutgoingOperation] = []
         let schema = services.authority.current().schema
+        var translation = Translation(ingest: BridgeIngest(schema))
         for (entry, instructions) in entries {
             let permitted = stream.permitted(instructions, of: entry)
-            for instruction in permitted { operations.append(try OutgoingOperation(instruction)) }
-            let changes = try objectChanges(permitted, schema, version: entry.clientVersion)
+            for instruction in permitted where !BridgeIngest.concerns(instruction, schema) {
+                operations.append(try OutgoingOperation(instruction))
+            }
+            let changes = try objectChanges(permitted, schema, of: entry, &translation.ingest)
             guard !changes.isEmpty else { continue }
             parts.append((entry, changes, operations))
             operations = []
         }
-        var changesets: [Changeset] = []
         for (index, (entry, changes, operations)) in parts.enumerated() {
             let isLast = index == parts.count - 1
-            changesets.append(
+            translation.changesets.append(
                 stream.upload(
                     entry, changes, progress: isLast ? progress : entry.clientVersion, operations: isLast ? nil : operations))
         }
-        return (changesets, (parts.last?.operations ?? []) + operations)
+        translation.operations = (parts.last?.operations ?? []) + operations
+        return translation
     }
 
+    /// Returns the changes of synchronized objects, and adds those of asymmetric objects to the ingest unless it has them.
     /// - Throws: `badChangeset` for every error of the content: repeating the upload cannot help, and the client is reset.
     private func objectChanges(
-        _ instructions: [RealmInstruction], _ schema: Schema, version: UInt64
+        _ instructions: [RealmInstruction], _ schema: Schema, of entry: RealmUploadEntry, _ ingest: inout BridgeIngest
     ) throws(SluiceError) -> [ObjectChange] {
         do throws(SluiceError) {
-            return try RealmEditTranslator.changes(of: instructions, schema: schema, lists: UnknownLists(), version: version)
+            let version = entry.clientVersion
+            let changes = try RealmEditTranslator.changes(of: instructions, schema: schema, lists: UnknownLists(), version: version)
+            let asymmetric = changes.filter { schema[$0.object.type]?.kind == .asymmetric }
+            guard !asymmetric.isEmpty else { return changes }
+            if version > stream.ingested { try ingest.add(asymmetric, of: version, at: RealmTime.hybrid(entry.timestamp)) }
+            return changes.filter { schema[$0.object.type]?.kind != .asymmetric }
         } catch {
             throw SluiceError(.badChangeset, error.message, fix: error.fix, cause: .error(error))
         }
@@ -120,6 +138,16 @@ extension BridgeView {
         }
         guard confirmed > 0 || !upload.changesets.isEmpty else { return messages }
         return messages + [try WireProtocol.encode(PBClientMessage(.upload(upload)))]
+    }
+
+    /// Waits until the asymmetric objects up to a changeset are durable.
+    private func ingested(_ number: UInt64) async throws {
+        while channel.ingested.count < number {
+            await channel.ingested.wait(until: number, milliseconds: Self.patience)
+            try Task.checkCancellation()
+        }
+        guard channel.isClosed else { return }
+        throw channel.error ?? SluiceError(.shuttingDown, "The views of a client file were closed during an upload.")
     }
 
     /// Waits until a changeset is durable and the stream has passed it.

@@ -43,8 +43,8 @@ actor BridgeView: RealmClientView {
     private var marks: UInt64 = 0
     /// Counts up to the last changeset that the stream has passed.
     let passed: AsyncEvent
-    /// The messages of uploads whose turn in the orders has not come.
-    var uploads: Deque<[[UInt8]]> = []
+    /// The steps of uploads whose turn in the orders has not come.
+    var uploads: Deque<[BridgeUploadStep]> = []
     /// Counts the uploads that were added.
     let handed: AsyncEvent
     var handedUploads: UInt64 = 0
@@ -253,8 +253,22 @@ actor BridgeView: RealmClientView {
         for (event, value) in [(handed, sentUploads), (channel.answered, stream.newest)] {
             while event.count < value, !orders.isClosed { await event.wait(until: value, milliseconds: Self.wait) }
         }
-        guard !orders.isClosed, let messages = uploads.popFirst() else { return }
-        for message in messages { await session.handle(message) }
+        guard !orders.isClosed, let steps = uploads.popFirst() else { return }
+        var ingest: UInt64 = 0
+        for step in steps {
+            switch step {
+            case .ingest(let batch):
+                await session.ingest(batch.objects, number: batch.number)
+                ingest = batch.number
+            case .message(let message):
+                // The commit of a changeset tells the client that all changesets before it took effect.
+                while channel.ingested.count < ingest, !orders.isClosed {
+                    await channel.ingested.wait(until: ingest, milliseconds: Self.wait)
+                }
+                guard !orders.isClosed, !channel.isClosed else { return }
+                await session.handle(message)
+            }
+        }
     }
 
     private func send(_ kind: PBClientMessage.OneOf_Kind) async {

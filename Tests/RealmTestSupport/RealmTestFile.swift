@@ -66,13 +66,15 @@ package struct RealmTestFile: Sendable {
     /// - Parameter time: Milliseconds since 2015-01-01.
     package mutating func commit(_ instructions: [RealmInstruction], at time: UInt64) throws {
         let isDeclaration = instructions.contains { if case .addTable = $0 { true } else { false } }
-        if !isDeclaration { try model.apply(instructions) }
+        // A client keeps no object of an asymmetric class.
+        let kept = instructions.filter { instruction in instruction.object.map { model.schema[$0.type]?.kind != .asymmetric } ?? true }
+        if !isDeclaration { try model.apply(kept) }
         version += 1
         let entry = RealmUploadEntry(
             clientVersion: version, serverVersion: progress.download.serverVersion, timestamp: time, origin: 0,
             changeset: try RealmChangesetWriter.bytes(of: instructions))
         let stamp = RealmStamp(time, file?.ident ?? 0)
-        let rebased = isDeclaration ? [] : instructions.map { StampedInstruction(instruction: $0, stamp: stamp) }
+        let rebased = isDeclaration ? [] : kept.map { StampedInstruction(instruction: $0, stamp: stamp) }
         commits.append(Commit(entry: entry, rebased: rebased))
     }
 

@@ -53,6 +53,9 @@ struct OneFile: ClientRegistry {
     func allot(user: String) async throws -> ClientFile { file }
     func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, seen: SeenHistory) async throws -> ClientFile { file }
     func recordIngest(id: ClientID, number: UInt64, answer: [UInt8]?) async throws {}
+    func recordIngest(
+        id: ClientID, number: UInt64, rejected: [WriteRejection]
+    ) async throws -> [(id: UInt64, writes: [WriteRejection])] { [] }
     func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]? { nil }
     func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [WriteRejection])] { [] }
     func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws {}

@@ -84,6 +84,30 @@ import Testing
     }
 }
 
+/// Asymmetric objects of a reader in the gateway's process, which come with the changesets of its client.
+@Suite(.timeLimit(.minutes(1))) struct `A session that ingests changesets` {
+    private static func order(_ key: String, of changeset: UInt64) -> (changeset: UInt64, change: ObjectChange) {
+        (changeset, ObjectChange(object: ObjectKey(type: "Order", key: .string(key)), kind: .create, values: ["size": .int(1)]))
+    }
+
+    @Test func `reports rejected objects as compensating writes, one for each changeset, until they are acknowledged`() async throws {
+        let clients = NotedFile(failures: 2)
+        let intake = RejectingIntake()
+        let client = try await SessionClient(NoWrites(), clients: clients, ingest: intake)
+        let objects = [Self.order("a", of: 3), Self.order("b", of: 3), Self.order("a", of: 8)]
+        await client.session.ingest(objects, number: 9)
+        await client.until { $0 == ["compensation 3", "compensation 8", "ingest 9 refused 0"] }
+        #expect(intake.taken == 1 && intake.kept == 1 && clients.noted == [9])
+        let writes = client.channel.messages.map { $0.compensation.writes.map(\.changeset) }
+        #expect(writes.filter { !$0.isEmpty } == [[3, 3], [8]])
+        // A later session has them again, and does not ingest the batch again.
+        let second = try await SessionClient(NoWrites(), clients: clients, ingest: intake)
+        await second.session.ingest(objects, number: 9)
+        await second.until { $0 == ["compensation 3", "compensation 8", "ingest 9 refused 0"] }
+        #expect(intake.taken == 1 && clients.noted == [9])
+    }
+}
+
 /// Objects of a device on their way into the log.
 @Suite(.timeLimit(.minutes(1))) struct `The way into the log` {
     private static let type = ObjectType(
@@ -240,6 +264,8 @@ private final class NotedFile: ClientRegistry {
         var tries = 0
         var noted: [UInt64] = []
         var answers: [UInt64: [UInt8]] = [:]
+        /// The rejected objects of changesets.
+        var compensations: [UInt64: [WriteRejection]] = [:]
     }
     private let state: Mutex<State>
 
@@ -266,8 +292,24 @@ private final class NotedFile: ClientRegistry {
             state.answers[number] = answer
         }
     }
+    func recordIngest(
+        id: ClientID, number: UInt64, rejected: [WriteRejection]
+    ) async throws -> [(id: UInt64, writes: [WriteRejection])] {
+        try state.withLock { state in
+            state.tries += 1
+            guard state.tries > state.failures else { throw SluiceError(.postgresUnreachable, "PostgreSQL is away.") }
+            state.noted.append(number)
+            state.compensations = Dictionary(grouping: rejected, by: \.changeset)
+            return Self.sorted(state.compensations)
+        }
+    }
     func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]? { state.withLock { $0.answers[number] } }
-    func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [WriteRejection])] { [] }
+    func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [WriteRejection])] {
+        state.withLock { Self.sorted($0.compensations.filter { $0.key > last }) }
+    }
+    private static func sorted(_ writes: [UInt64: [WriteRejection]]) -> [(id: UInt64, writes: [WriteRejection])] {
+        writes.sorted { $0.key < $1.key }.map { (id: $0.key, writes: $0.value) }
+    }
     func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws {}
     func keepReported(id: ClientID, _ writes: [WriteRejection]) async throws {}
 }

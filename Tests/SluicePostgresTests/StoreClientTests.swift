@@ -28,6 +28,31 @@ import Testing
         }
     }
 
+    @Test func `keep rejected objects of their changesets as compensating writes, once`() async throws {
+        try await StoreFixture.with { fixture in
+            let (store, rejections) = (ClientStore(pool: fixture.pool), WriteRejectionStore(pool: fixture.pool))
+            let file = try await store.allot(user: "ann", secret: [1])
+            let rejected = [(UInt64(3), "a"), (7, "b"), (3, "c")].map { changeset, key in
+                WriteRejection(
+                    changeset: changeset, object: ObjectKey(type: "Reading", key: .string(key)), code: .writeNotAllowed, reason: "No.",
+                    values: ["value": .double(1)])
+            }
+            let first = try await store.recordIngest(id: file.id, number: 8, rejected: rejected)
+            #expect(first.map { $0.writes.map(\.object.key) } == [[.string("a"), .string("c")], [.string("b")]])
+            #expect(try #require(first.first).id < #require(first.last).id)
+            let open = try await rejections.open(client: file.id)
+            #expect(open.map(\.compensation) == first.map(\.id) && open.map(\.writes.first?.changeset) == [3, 7])
+            #expect(open.flatMap(\.writes).allSatisfy { $0.values.isEmpty && $0.cause == nil })
+            for number in [8, 5] as [UInt64] {
+                #expect(try await store.recordIngest(id: file.id, number: number, rejected: rejected).isEmpty)
+            }
+            #expect(try await rejections.open(client: file.id).count == 2)
+            #expect(try await store.open(id: file.id, secret: [1], user: "ann").ingest == 8)
+            _ = try await fixture.sql("DELETE FROM sluice.client")
+            #expect(try await store.recordIngest(id: file.id, number: 9, rejected: rejected).isEmpty)
+        }
+    }
+
     @Test func `a session that waits for a write of the one before keeps no connection from others`() async throws {
         try await StoreFixture.with { fixture in
             let pool = PostgresPool(fixture.conninfo, size: 1)

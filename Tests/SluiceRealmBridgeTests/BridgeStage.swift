@@ -15,6 +15,7 @@ import Testing
 final class BridgeStage: Sendable {
     let database: StageDatabase
     let files = MemoryRealmClients()
+    let ingest = StageIngest()
     let services: SessionServices
     let bridge: RealmBridge
     private static let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
@@ -29,7 +30,7 @@ final class BridgeStage: Sendable {
             access: SessionServices.Access(authenticator: StageUsers(), authority: authority, rules: rules),
             storage: SessionServices.Storage(
                 clients: database, snapshots: database, committer: Committer(store: database, rules: rules, environment: time),
-                ingest: StageIngest()),
+                ingest: ingest),
             delivery: SessionServices.Delivery(
                 feed: feed, fanout: fanout, resume: LogResume(log: log, feed: feed, environment: time, logger: Self.quiet),
                 layout: StageLayout(), frames: MessageFrames()),
@@ -206,7 +207,7 @@ struct StageAuthority: SchemaAuthority {
     var type = StageDatabase.item
 
     func current() -> AppSchema {
-        AppSchema(version: 1, schema: Schema([type]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
+        AppSchema(version: 1, schema: StageDatabase.schema(type), fields: QueryableFields(global: ["size"]), isDevelopment: false)
     }
     func extend(by client: [ObjectType]) async throws -> AppSchema { current() }
     func makeQueryable(_ fields: [String: Set<String>]) async throws -> AppSchema { current() }
@@ -234,14 +235,6 @@ private struct StageLayout: LayoutProvider {
     func layout(of schema: AppSchema) async throws -> Partitioning {
         Partitioning(schema: schema, topics: Topics(app: "app"), partitions: [:])
     }
-}
-
-private struct StageIngest: IngestIntake {
-    func submit(_ objects: [ObjectChange], from sender: String, permissions: SessionPermissions) async throws -> [WriteRejection] { [] }
-    func keep(_ refused: [WriteRejection], from sender: String, schema: Schema) async throws {}
-    func submit(
-        _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
-    ) async throws -> [Result<IngestPlace?, SluiceError>] { [] }
 }
 
 // MARK: Texts

@@ -22,6 +22,24 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
             Property(id: 3, name: "size", type: .int), Property(id: 4, name: "any", type: .mixed, isOptional: true),
         ])
 
+    /// A class of items, and asymmetric readings.
+    static func schema(_ item: ObjectType) -> Schema {
+        Schema([
+            item,
+            ObjectType(
+                name: "Place", kind: .embedded,
+                properties: [Property(id: 1, name: "x", type: .int), Property(id: 2, name: "y", type: .int, isOptional: true)]),
+            ObjectType(
+                name: "Reading", kind: .asymmetric,
+                properties: [
+                    Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "title", type: .string, isOptional: true),
+                    Property(id: 3, name: "value", type: .double),
+                    Property(id: 4, name: "place", type: .embedded("Place"), isOptional: true),
+                    Property(id: 5, name: "marks", type: .int, collection: .list),
+                ]),
+        ])
+    }
+
     private struct Stored {
         var row: Row?
         var clocks: ObjectClocks?
@@ -46,6 +64,7 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
     private var lastCompensation: UInt64 = 0
     private var fanout: Fanout?
     private var notes: [String] = []
+    private var failure: SluiceError?
 
     init(_ type: ObjectType) { self.type = type }
 
@@ -66,6 +85,9 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
         for batch in held { await fanout?.deliver(batch) }
         held = []
     }
+
+    /// Lets the next transaction of a client fail.
+    func fail(_ error: SluiceError) { failure = error }
 
     func row(_ key: String) -> Row? { items[.string(key)]?.row }
 
@@ -105,13 +127,14 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
         let change = CapturedChange(position: position, type: 0, operation: operation, before: old, after: new)
         let transaction = CapturedTransaction(xid: xid, lsn: position.lsn, commitTime: time, origin: origin, changes: 0..<1, end: nil)
         var writer = ByteWriter(capacity: 256)
-        ChangeRecordCodec(Schema([type])).encode(change, of: transaction, rows: buffer, previous: nil, passage: .stay, into: &writer)
+        ChangeRecordCodec(Self.schema(type)).encode(change, of: transaction, rows: buffer, previous: nil, passage: .stay, into: &writer)
         return PendingRecord(position: position, xid: xid, bytes: Array(writer.bytes)[...])
     }
 
     // MARK: WriteStore
 
     func transaction(_ request: WriteRequest, _ decide: WriteDecider) async throws -> WriteOutcome {
+        if let error = failure.take() { throw error }
         let id = request.origin.client.rawValue
         var basis = WriteBasis(changeset: clients[id]?.file.changeset ?? 0, now: LSN(rawValue: lsn), horizon: .zero)
         for key in request.objects.flatMap(\.keys) {
@@ -216,6 +239,18 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
     }
 
     func recordIngest(id: ClientID, number: UInt64, answer: [UInt8]?) async throws {}
+    func recordIngest(
+        id: ClientID, number: UInt64, rejected: [WriteRejection]
+    ) async throws -> [(id: UInt64, writes: [WriteRejection])] {
+        guard number > clients[id.rawValue]?.file.ingest ?? .max else { return [] }
+        clients[id.rawValue]?.file.ingest = number
+        notes.append("ingest \(number)")
+        return Dictionary(grouping: rejected, by: \.changeset).sorted { $0.key < $1.key }.map { _, writes in
+            lastCompensation += 1
+            clients[id.rawValue]?.compensations[lastCompensation] = writes
+            return (id: lastCompensation, writes: writes)
+        }
+    }
     func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]? { nil }
 
     func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [WriteRejection])] {

@@ -59,6 +59,7 @@ extension Session {
         guard let file else { return [] }
         // A resend: return the stored acknowledgement, which lists the rejected objects.
         guard batch.number > file.ingest else {
+            guard batch.changesets.isEmpty else { return SessionMessages.ingestAck(number: batch.number, rejected: []) }
             let kept = try await services.clients.ingestAnswer(id: file.id, number: batch.number)
             return kept ?? SessionMessages.ingestAck(number: batch.number, rejected: [])
         }
@@ -75,10 +76,33 @@ extension Session {
             try await services.ingest.keep(refused, from: sender, schema: schema.schema)
             batch.isRefusalKept = true
         }
+        guard batch.changesets.isEmpty else { return try await record(batch, refused, of: file.id) }
         let answer = SessionMessages.ingestAck(number: batch.number, rejected: refused)
         // Last: once the number is recorded, a resend is answered and not taken again.
         try await services.clients.recordIngest(id: file.id, number: batch.number, answer: refused.isEmpty ? nil : answer)
         self.file?.ingest = batch.number
         return answer
+    }
+
+    /// Records a batch of changesets and sends its compensating writes. A later session sends them again until the client confirms them.
+    /// - Returns: the acknowledgement.
+    private func record(_ batch: WaitingBatch, _ refused: [WriteRejection], of file: ClientID) async throws -> [UInt8] {
+        let recorded = try await services.clients.recordIngest(id: file, number: batch.number, rejected: batch.numbered(refused))
+        self.file?.ingest = batch.number
+        for compensation in recorded { send(SessionMessages.compensation(id: compensation.id, writes: compensation.writes)) }
+        return SessionMessages.ingestAck(number: batch.number, rejected: [])
+    }
+}
+
+extension WaitingBatch {
+    /// Returns rejections of its objects with their changesets. Of objects with the same key, the earlier ones count as rejected first.
+    fileprivate func numbered(_ rejections: [WriteRejection]) -> [WriteRejection] {
+        var numbers: [ObjectKey: [UInt64]] = [:]
+        for (object, number) in zip(objects, changesets).reversed() { numbers[object.object, default: []].append(number) }
+        return rejections.map { rejection in
+            var rejection = rejection
+            rejection.changeset = numbers[rejection.object]?.popLast() ?? number
+            return rejection
+        }
     }
 }

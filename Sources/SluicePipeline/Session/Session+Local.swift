@@ -11,6 +11,18 @@ extension Session {
         replica.progress = BootstrapProgress()
     }
 
+    /// Stores the asymmetric objects of changesets, behind the batches before them.
+    ///
+    /// Returns once the batch has a place in the window. The acknowledgement follows when the objects are durable, behind a compensating
+    /// write for each changeset with rejected objects. The number is recorded with them, so the caller sends no changeset up to it again.
+    /// - Parameter number: The last changeset of the objects. Batches have increasing numbers.
+    package func ingest(_ objects: [(changeset: UInt64, change: ObjectChange)], number: UInt64) async {
+        while machine.isOpen, machine.ingest.isFull, let taking = tasks.taking { await taking.value }
+        guard machine.isOpen, !channel.isClosed else { return }
+        let batch = WaitingBatch(number: number, objects: objects.map(\.change), changesets: objects.map(\.changeset))
+        perform(machine.handle(.ingest(batch)))
+    }
+
     /// Returns the current rows of objects, as the client may see them. An object outside of the live view is absent.
     ///
     /// The rows may be newer than the commits that were delivered.

@@ -173,6 +173,30 @@ package struct ClientStore: Sendable {
         }
     }
 
+    /// Records that the ingest message with this number took effect, and stores its rejected objects as compensating writes. It waits for
+    /// no changeset of the client.
+    ///
+    /// Does nothing for a recorded number, a smaller one, and a deleted client.
+    /// - Returns: The compensating writes by number, one for each changeset, without values.
+    package func recordIngest(
+        id: ClientID, number: UInt64, rejected: [WriteRejection]
+    ) async throws -> [(id: UInt64, writes: [WriteRejection])] {
+        try await pool.transact { session in
+            let advanced = try session.query(
+                """
+                INSERT INTO sluice.ingest_number AS known (client, number) SELECT id, $2::bigint FROM sluice.client WHERE id = $1::bigint
+                ON CONFLICT (client) DO UPDATE SET number = excluded.number WHERE known.number < excluded.number RETURNING number
+                """, [.int(Int64(clamping: id.rawValue)), .int(Int64(clamping: number))], cached: true)
+            guard !advanced.isEmpty else { return [] }
+            var compensations: [(id: UInt64, writes: [WriteRejection])] = []
+            for (_, writes) in Dictionary(grouping: rejected, by: \.changeset).sorted(by: { $0.key < $1.key }) {
+                let writes = writes.map { $0.withoutValues }
+                compensations.append((id: try WriteRejectionStore.insert(writes, client: id, session), writes: writes))
+            }
+            return compensations
+        }
+    }
+
     /// Returns the stored acknowledgement of an ingest message, or nil.
     package func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]? {
         let result = try await pool.share(
@@ -180,5 +204,14 @@ package struct ClientStore: Sendable {
                 "SELECT answer FROM sluice.ingest_answer WHERE client = $1 AND number = $2",
                 [.int(Int64(clamping: id.rawValue)), .int(Int64(clamping: number))]))
         return result.isEmpty ? nil : result.bytes(0, 0)
+    }
+}
+
+extension WriteRejection {
+    /// The rejection without the object's values, which are among the dead letters.
+    fileprivate var withoutValues: WriteRejection {
+        var rejection = self
+        rejection.values = [:]
+        return rejection
     }
 }

@@ -25,6 +25,12 @@ package struct PostgresClientRegistry: ClientRegistry {
         try await clients.recordIngest(id: id, number: number, answer: answer)
     }
 
+    package func recordIngest(
+        id: ClientID, number: UInt64, rejected: [WriteRejection]
+    ) async throws -> [(id: UInt64, writes: [WriteRejection])] {
+        try await clients.recordIngest(id: id, number: number, rejected: rejected)
+    }
+
     package func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]? {
         try await clients.ingestAnswer(id: id, number: number)
     }

@@ -5,6 +5,8 @@ import SluicePorts
 struct WaitingBatch: Sendable {
     var number: UInt64
     var objects: [ObjectChange]
+    /// The changeset of each object, if a reader in this process sent the batch. Rejections are then compensating writes. Empty otherwise.
+    var changesets: [UInt64] = []
     /// The rejected objects, once the others are durable; nil before.
     /// Completed steps are not repeated if a later step fails. Otherwise the log would receive another copy, and other rules could reject
     /// stored objects.
