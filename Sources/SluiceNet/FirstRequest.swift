@@ -26,6 +26,8 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
 
     private enum State {
         case waiting
+        /// The head was read, and the decision on it is due. `isWhole` is `true` once the request's end was read.
+        case deciding(isWhole: Bool)
         /// The head was read and accepted. The request's end is due.
         case accepted(HTTPHeaders, WebSocketLimits)
         /// The HTTP handlers are being removed. Data that arrives meanwhile is kept in order.
@@ -74,6 +76,8 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
 
     func handlerRemoved(context: ChannelHandlerContext) {
         deadline?.cancel()
+        // A decision that comes later is dropped.
+        state = .done
         // Has no effect if the negotiation has succeeded.
         negotiated.fail(ChannelError.alreadyClosed)
         owner.take()?.closed(.lost("the connection ended before it was open"))
@@ -83,11 +87,12 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         switch state {
         case .waiting:
             if case .head(let head) = unwrapInboundIn(data) { decide(head, context) }
+        case .deciding:
+            guard case .end = unwrapInboundIn(data) else { return refuseBody(context) }
+            state = .deciding(isWhole: true)
         case .accepted(let headers, let limits):
-            switch unwrapInboundIn(data) {
-            case .end: upgrade(headers, limits, context)
-            default: refuse(ErrorResponse(SluiceError(.badRequest, "An upgrade request may not have a body.")), context)
-            }
+            guard case .end = unwrapInboundIn(data) else { return refuseBody(context) }
+            upgrade(headers, limits, context)
         case .switching(var kept):
             kept.append(data)
             state = .switching(kept)
@@ -132,15 +137,63 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
             request.subprotocol = try endpoint.subprotocols.name(for: request)
             headers.replaceOrAdd(name: "Sec-WebSocket-Protocol", value: request.subprotocol)
             switch endpoint.accept(request) {
-            case .accept(let accepted):
-                owner = accepted
-                state = .accepted(headers, endpoint.limits)
-            case .refuse(let error): throw ErrorResponse(error)
-            case .refuseWith(let response): throw response
+            case .later(let decision): wait(for: decision, headers, endpoint.limits, context)
+            case let decision: try follow(decision, headers, endpoint.limits)
             }
         } catch {
             refuse(error, context)
         }
+    }
+
+    private func follow(_ decision: UpgradeDecision, _ headers: HTTPHeaders, _ limits: WebSocketLimits) throws(ErrorResponse) {
+        switch decision {
+        case .accept(let accepted):
+            owner = accepted
+            state = .accepted(headers, limits)
+        case .refuse(let error): throw ErrorResponse(error)
+        case .refuseWith(let response): throw response
+        case .later: throw ErrorResponse(SluiceError(.internalError, "The decision on an upgrade was put off twice."))
+        }
+    }
+
+    /// Reads nothing until the decision: the peer is not authenticated, and bytes behind its request would have no bound.
+    private func wait(
+        for decision: @escaping @Sendable () async -> UpgradeDecision, _ headers: HTTPHeaders, _ limits: WebSocketLimits,
+        _ context: ChannelHandlerContext
+    ) {
+        state = .deciding(isWhole: false)
+        read(false, context)
+        let promise = context.eventLoop.makePromise(of: UpgradeDecision.self)
+        // Unstructured because: the event loop cannot wait. The connection waits no longer than to its deadline.
+        promise.completeWithTask { await decision() }
+        promise.futureResult.assumeIsolated().whenSuccess { self.decided($0, headers, limits, context) }
+    }
+
+    private func decided(
+        _ decision: UpgradeDecision, _ headers: HTTPHeaders, _ limits: WebSocketLimits, _ context: ChannelHandlerContext
+    ) {
+        guard case .deciding(let isWhole) = state else {
+            if case .accept(let accepted) = decision { accepted.closed(.lost("the connection ended before it was open")) }
+            return
+        }
+        // First: the socket's handler may stop reading again.
+        read(true, context)
+        do throws(ErrorResponse) {
+            try follow(decision, headers, limits)
+            if isWhole { upgrade(headers, limits, context) }
+        } catch {
+            refuse(error, context)
+        }
+    }
+
+    private func read(_ isOn: Bool, _ context: ChannelHandlerContext) {
+        // Fails on a closed channel alone.
+        try? context.channel.syncOptions?.setOption(.autoRead, value: isOn)
+    }
+
+    private func refuseBody(_ context: ChannelHandlerContext) {
+        refuse(ErrorResponse(SluiceError(.badRequest, "An upgrade request may not have a body.")), context)
+        read(true, context)
     }
 
     /// Counts an upgrade under its client's address, and with it the connection of a proxy.

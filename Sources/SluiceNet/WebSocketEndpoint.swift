@@ -106,6 +106,9 @@ package enum UpgradeDecision: Sendable {
     case refuse(SluiceError)
     /// Answered with this response, for a client that acts on the status.
     case refuseWith(ErrorResponse)
+    /// Answered with the result, which must not be `later` again. Until then nothing more is read from the connection.
+    /// `NetServer.Configuration.firstRequestPatience` bounds the wait.
+    case later(@Sendable () async -> UpgradeDecision)
 }
 
 /// The endpoint of WebSocket connections.

@@ -9,7 +9,8 @@ import Testing
 /// - `/many` accepts the offered `many#1` to `many#9` with the largest number. It refuses `old#1` with 403, and all else with 400.
 /// - `/wrong` chooses a name that no client offers.
 /// - `/expired` refuses each client with 401.
-private func withEndpoints(_ body: @Sendable (TestServer) async throws -> Void) async throws {
+/// - `/later` accepts once `gate` is open; with the query `no` it refuses with 401 then.
+private func withEndpoints(gate: Gate = Gate(), _ body: @Sendable (TestServer) async throws -> Void) async throws {
     try await withServer(
         others: { record in
             let accept: @Sendable (UpgradeRequest) -> UpgradeDecision = { request in
@@ -24,8 +25,30 @@ private func withEndpoints(_ body: @Sendable (TestServer) async throws -> Void) 
                     subprotocols: SubprotocolChoice(advised: "none") { _, _ in .accept("other") }, matches: { $0 == "/wrong" },
                     accept: accept),
                 WebSocketEndpoint(subprotocols: many, matches: { $0 == "/expired" }, accept: { _ in .refuseWith(expired) }),
+                WebSocketEndpoint(
+                    subprotocols: many, matches: { $0 == "/later" },
+                    accept: { request in
+                        .later {
+                            await gate.pass()
+                            return request.query == "no" ? .refuseWith(expired) : accept(request)
+                        }
+                    }),
             ]
         }, body)
+}
+
+/// A gate that opens once, for one client.
+private final class Gate: Sendable {
+    private let opening = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingOldest(1))
+    private let arrival = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingOldest(1))
+
+    func open() { opening.continuation.finish() }
+    func pass() async {
+        arrival.continuation.finish()
+        for await _ in opening.stream {}
+    }
+    /// Waits until the client is at the gate.
+    func reached() async { for await _ in arrival.stream {} }
 }
 
 private let many = SubprotocolChoice(advised: "many#9") { offered, _ in
@@ -198,6 +221,52 @@ extension RawClient {
             let frame = try await client.readFrame()
             #expect(frame.payload.count == 125)
             #expect(frame.payload.dropFirst(2).elementsEqual(reason.utf8))
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `An endpoint that decides later` {
+    @Test func `accepts, and keeps the frames that came with the request`() async throws {
+        let gate = Gate()
+        try await withEndpoints(gate: gate) { server in
+            let client = try await RawClient.connect(port: server.port)
+            let request =
+                "GET /later HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: many#3\r\n\r\n"
+            try await client.send(Array(request.utf8) + clientFrame(Array("!hello".utf8)))
+            await gate.reached()
+            gate.open()
+            #expect(try await client.readHead().hasPrefix("HTTP/1.1 101 "))
+            #expect(try await server.nextOwner().request.subprotocol == "many#3")
+            #expect(try await client.readFrame() == .binary(Array("!hello".utf8)))
+            try await client.send(clientFrame(Array("!again".utf8)))
+            #expect(try await client.readFrame() == .binary(Array("!again".utf8)))
+        }
+    }
+
+    @Test func `refuses with a status`() async throws {
+        let gate = Gate()
+        gate.open()
+        try await withEndpoints(gate: gate) { server in
+            let client = try await RawClient.connect(port: server.port)
+            try await client.sendUpgrade(path: "/later?no", subprotocols: "many#1")
+            let refusal = try await client.readResponse()
+            #expect(refusal.head.hasPrefix("HTTP/1.1 401 "))
+            #expect(try JSON.parse(refusal.body)["error_code"] == "InvalidSession")
+            #expect(try await client.readToEnd() == 0)
+        }
+    }
+
+    @Test func `refuses a request with a body at once`() async throws {
+        let gate = Gate()
+        try await withEndpoints(gate: gate) { server in
+            let client = try await RawClient.connect(port: server.port)
+            try await client.sendUpgrade(path: "/later", subprotocols: "many#1", extra: "Content-Length: 3\r\n", body: "abc")
+            #expect(try await client.readResponse().head.hasPrefix("HTTP/1.1 400 "))
+            gate.open()
+            // The owner that comes too late is told of the end.
+            let owner = try await server.nextOwner()
+            #expect(await owner.end() == .lost("the connection ended before it was open"))
         }
     }
 }

@@ -272,6 +272,34 @@ import Testing
         }
     }
 
+    /// They would connect with the same token for ever after a close code.
+    @Test(arguments: ["com.mongodb.realm-query-sync#7", "com.mongodb.realm-query-sync/7"])
+    func `of older versions receive the status at the upgrade`(subprotocol: String) async throws {
+        try await RunningGateway.with { gateway in
+            let id = try await gateway.createUser("ada@example.com")
+            let client = RealmTestClient(try Self.schema())
+            func connect(_ token: String) async throws {
+                try await client.connect(gateway.url, app: gateway.app, token: token, offered: [subprotocol])
+            }
+            func expectRefusal(_ status: Int, _ token: String) async {
+                let error = await #expect(throws: SluiceError.self) { try await connect(token) }
+                #expect(error?.message.contains("\(status)") == true, "\(String(describing: error))")
+            }
+            await expectRefusal(401, "abc")
+            await expectRefusal(401, try await gateway.token(of: id, lasting: -5))
+            let soon = try await gateway.token(of: id, lasting: 2)
+            try await connect(soon)
+            try await client.subscribe(Self.all)
+            #expect(try await client.untilEnd().contains("unexpectedServerError"))
+            await expectRefusal(401, soon)
+            try await connect(try await gateway.token(of: id))
+            try await client.synchronize()
+            _ = try await gateway.request("PUT", "/admin/v1/users/\(id)/disable", admin: true)
+            #expect(try await client.untilEnd().contains("unexpectedServerError"))
+            await expectRefusal(403, try await gateway.token(of: id))
+        }
+    }
+
     @Test func `that ask for partition-based sync are refused, and named in the log`() async throws {
         let lines = LinesOfLog()
         try await RunningGateway.with(logger: Logger(label: "test") { _ in lines }) { gateway in

@@ -75,10 +75,7 @@ final class RealmSessionService: Service {
             matches: { $0 == path },
             accept: { [self] request in
                 // A client logs its user out at 403.
-                let decision: UpgradeDecision =
-                    site?.problem(request).map { .refuseWith(ErrorResponse($0, status: .badRequest)) } ?? accept(request)
-                if case .accept = decision {} else { watch.ended(.refused) }
-                return decision
+                counted(site?.problem(request).map { .refuseWith(ErrorResponse($0, status: .badRequest)) } ?? accept(request))
             })
         // A client reports 429 to its app as fatal. It retries at 503.
         endpoint.refusal = { [watch] response in
@@ -104,6 +101,15 @@ final class RealmSessionService: Service {
         }
     }
 
+    /// Counts a refused upgrade.
+    private func counted(_ decision: UpgradeDecision) -> UpgradeDecision {
+        switch decision {
+        case .accept, .later: break
+        case .refuse, .refuseWith: watch.ended(.refused)
+        }
+        return decision
+    }
+
     /// Decides on an upgrade request. Called on an event loop.
     private func accept(_ request: UpgradeRequest) -> UpgradeDecision {
         guard settings.isEnabled else {
@@ -114,12 +120,27 @@ final class RealmSessionService: Service {
                 .badAuthentication, "The request has no access token.", fix: "Send it as the query parameter baas_at.")
             return .refuseWith(ErrorResponse(RealmUpgradeRefusal(error)))
         }
-        guard let version = (try? RealmProtocol.negotiate([request.subprotocol]))?.version else {
+        guard let chosen = try? RealmProtocol.negotiate([request.subprotocol]) else {
             return .refuse(SluiceError(.internalError, "The subprotocol \(request.subprotocol) was chosen and is not known."))
         }
-        let opening = RealmSocket.Opening(
-            token: token, settings: RealmConnectionSettings(version: version, salt: settings.salt),
-            agent: RealmAgent(request.header("User-Agent")))
+        var connection = RealmConnectionSettings(version: chosen.version, salt: settings.salt)
+        connection.knowsCloseCodes = chosen.knowsCloseCodes
+        let opening = RealmSocket.Opening(token: token, settings: connection, agent: RealmAgent(request.header("User-Agent")))
+        return chosen.knowsCloseCodes ? admit(opening) : .later { [self] in counted(await acceptOlder(opening)) }
+    }
+
+    /// Decides on the upgrade of a client that acts on a status alone: it would connect again and again after a close code.
+    private func acceptOlder(_ opening: RealmSocket.Opening) async -> UpgradeDecision {
+        do {
+            _ = try await authenticator.authenticate(token: opening.token)
+            return admit(opening)
+        } catch {
+            let error = SluiceError(error, otherwise: .internalError, "The access token could not be checked.")
+            return .refuseWith(ErrorResponse(RealmUpgradeRefusal(error)))
+        }
+    }
+
+    private func admit(_ opening: RealmSocket.Opening) -> UpgradeDecision {
         let socket = socket(opening)
         let isFull = open.withLock { open in
             guard open.count < settings.maximum else { return true }

@@ -211,7 +211,7 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
             state.reason = state.reason ?? reason
             return state.socket
         }
-        socket?.close(SocketCloseCode(reason.code), reason: text)
+        socket?.close(SocketCloseCode(opening.settings.code(of: reason)), reason: text)
     }
 }
 

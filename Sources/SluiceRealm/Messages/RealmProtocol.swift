@@ -5,6 +5,8 @@ package struct RealmSubprotocol: Hashable, Sendable {
     package var version: Int
     /// The offered text, for the header of the answer. Any other text crashes the client.
     package var name: String
+    /// `true` if the client acts on the close codes from 4001 on. Others receive the status of the error at the next upgrade.
+    package var knowsCloseCodes: Bool { version >= 8 && name.hasPrefix(RealmProtocol.prefix) }
 
     package init(version: Int, name: String) {
         (self.version, self.name) = (version, name)

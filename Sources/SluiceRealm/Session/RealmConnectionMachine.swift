@@ -19,6 +19,8 @@ package struct RealmConnectionSettings: Hashable, Sendable {
     package var queryBytes: Int
     /// Bytes of changesets in one DOWNLOAD, unless one alone is larger.
     package var batchBytes: Int
+    /// `RealmSubprotocol.knowsCloseCodes`.
+    package var knowsCloseCodes = true
 
     package init(
         version: Int, salt: UInt64, schemaVersion: UInt64 = 0, sessions: Int = 64, uploadBytes: Int = Limits.uploadBytes,
@@ -26,6 +28,14 @@ package struct RealmConnectionSettings: Hashable, Sendable {
     ) {
         (self.version, self.salt, self.schemaVersion, self.sessions) = (version, salt, schemaVersion, sessions)
         (self.uploadBytes, self.openQueries, self.queryBytes, self.batchBytes) = (uploadBytes, openQueries, queryBytes, batchBytes)
+    }
+
+    /// Returns the code that closes the connection for a reason. A client that does not know the reason's own code connects again.
+    package func code(of reason: RealmCloseReason) -> RealmCloseCode {
+        switch reason.code {
+        case .unauthorized, .forbidden, .moved: knowsCloseCodes ? reason.code : .internalError
+        case .tooLarge, .internalError: reason.code
+        }
     }
 }
 

@@ -25,6 +25,11 @@ import Testing
         #expect(Self.refusal(["com.mongodb.realm-sync/7"])?.error.message.contains("partition-based") == true)
     }
 
+    @Test(arguments: [("#14", true), ("#8", true), ("#7", false), ("#2", false), ("/7", false), ("/8", false), ("/14", false)])
+    func `decides if a client knows the close codes`(suffix: String, isKnown: Bool) throws {
+        #expect(try RealmProtocol.negotiate(["com.mongodb.realm-query-sync\(suffix)"]).knowsCloseCodes == isKnown)
+    }
+
     @Test(arguments: ["#1", "#15", "#", "#+3", "#03", "#3 ", "#14#14", "#99999999999999999999", ""])
     func `is refused with a status, not accepted, if it is another one`(suffix: String) {
         let refusal = Self.refusal(["com.mongodb.realm-query-sync\(suffix)"])

@@ -183,6 +183,15 @@ private struct Row: Sendable {
         #expect(reasons == (reason.map { [$0] } ?? []) && machine.isClosed)
     }
 
+    @Test(arguments: [(RealmCloseReason.unauthorized, UInt16(4001)), (.forbidden, 4002), (.shutDown, 1011), (.tooLarge, 1009)])
+    func `closes a client that knows no close codes with 1011`(reason: RealmCloseReason, code: UInt16) {
+        for knowsCloseCodes in [true, false] {
+            var settings = RealmConnectionSettings(version: 7, salt: 5)
+            settings.knowsCloseCodes = knowsCloseCodes
+            #expect(settings.code(of: reason).rawValue == (knowsCloseCodes || code < 4000 ? code : 1011))
+        }
+    }
+
     @Test func `has a row for each kind of message and input`() {
         let inputs = Self.table.map(\.input)
         let names = inputs.compactMap { if case .received(let message) = $0 { message.name } else { nil } }
