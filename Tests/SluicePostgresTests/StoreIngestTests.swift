@@ -295,6 +295,7 @@ import Testing
                 SELECT pg_terminate_backend(pid, 5000) FROM pg_locks
                 WHERE locktype = 'advisory' AND granted AND mode = 'ExclusiveLock' AND pid <> pg_backend_pid()
                     AND (classid::bigint << 32) | objid::bigint = hashtextextended('sluice.ingest t/0', 0)
+                    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
                 """)
             let waiting = try #require(held.firstIndex { $0.isEmpty })
             #expect(try await stores[waiting].claim(topic: "t", partitions: 2) == [0])

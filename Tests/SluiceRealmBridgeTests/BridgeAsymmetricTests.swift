@@ -124,7 +124,9 @@ extension RealmInstruction {
         }
         #expect(Self.keys(stage) == [.string("r"), .string("t")])
         #expect(await stage.database.row("a") == Stage.item("a", "mine"))
-        #expect(await stage.database.journal.filter { $0 != "compensation 0" } == ["ingest 3", "changeset 3", "ingest 4"])
+        // The uploads of the second connection may take effect together. Their asymmetric objects precede the rest then.
+        let journal = await stage.database.journal.filter { $0 != "compensation 0" }
+        #expect(journal.first == "ingest 3" && journal.sorted() == ["changeset 3", "ingest 3", "ingest 4"], "\(journal)")
     }
 
     @Test func `are reported if they are rejected, and nothing is restored`() async throws {
