@@ -43,6 +43,7 @@ struct OracleStage {
             try device.subscribe(&random)
             devices.append(device)
         }
+        let clients = try await realmClients()
         for round in 0..<2 {
             let edited = random.below(30)
             for step in 0..<30 {
@@ -50,6 +51,8 @@ struct OracleStage {
                 if step == edited { takesAway = try editRules() }
                 if random.chance(35) {
                     await writeSQL(connection)
+                } else if random.chance(25) {
+                    try await act(random.pick(clients))
                 } else if try await act(random.pick(devices)) {
                     takesAway = true
                 }
@@ -62,8 +65,10 @@ struct OracleStage {
                 }
             }
             try await barrier(devices, connection, "\(comment), round \(round)")
+            try await barrier(clients, connection, "\(comment), round \(round)")
         }
         for device in devices { await device.stop() }
+        for client in clients { client.stop() }
         await connection.close()
     }
 
@@ -87,6 +92,65 @@ struct OracleStage {
         default: try device.write(&random)
         }
         return false
+    }
+
+    // MARK: Clients of Realm's protocol
+
+    private mutating func realmClients() async throws -> [OracleRealmClient] {
+        var clients: [OracleRealmClient] = []
+        for role in [.everybody, random.pick(OracleApp.Role.allCases)] {
+            clients.append(try await OracleRealmClient(gateways, app, role, &random))
+        }
+        return clients
+    }
+
+    private mutating func act(_ client: OracleRealmClient) async throws {
+        switch random.below(10) {
+        case 0: try await client.subscribe(&random)
+        case 1: client.goOffline()
+        case 2, 3: try await client.comeBack(&random)
+        case 4: try await client.catchUp(&random)
+        default: try await client.write(&random)
+        }
+    }
+
+    /// The entry that puts an object right can follow the answer to a mark, so there are several marks.
+    private mutating func barrier(_ clients: [OracleRealmClient], _ connection: PostgresConnection, _ comment: String) async throws {
+        for client in clients {
+            try await client.comeBack(&random)
+            try await client.catchUp(&random)
+        }
+        let rows = try await table(connection)
+        let graph = MemoryGraph(schema: app.schema, rows: rows.map { ($0.type.name, $0.row) })
+        for client in clients {
+            let expected = try expected(OracleViewer(client), rows, graph)
+            var differences = differences(client, expected)
+            for _ in 0..<10 where !differences.isEmpty {
+                try await client.catchUp(&random)
+                differences = self.differences(client, expected)
+            }
+            for difference in differences { Issue.record("\(comment): \(client.name) \(difference)") }
+            #expect(client.failures.isEmpty, "\(comment): \(client.name)")
+        }
+    }
+
+    private func differences(_ client: OracleRealmClient, _ expected: [String: [Value: [String: Value]]]) -> [String] {
+        var differences: [String] = []
+        let shown = client.rows
+        for type in app.classes {
+            let (want, have) = (expected[type.name] ?? [:], shown[type.name] ?? [:])
+            for key in Set(want.keys).symmetricDifference(have.keys) {
+                differences.append("\(want[key] == nil ? "has" : "lacks") \(type.name) \(key): \(want[key] ?? have[key] ?? [:])")
+            }
+            for (key, values) in want {
+                guard let object = have[key] else { continue }
+                for property in type.properties.dropFirst() where !isSame(object[property.name], values[property.name] ?? .null) {
+                    let (has, wants) = (object[property.name] ?? .null, values[property.name] ?? .null)
+                    differences.append("shows \(property.name) of \(type.name) \(key) as \(has), not \(wants)")
+                }
+            }
+        }
+        return differences
     }
 
     /// The zones of which a device's user may see the objects of each class, nil being all.
@@ -172,7 +236,7 @@ struct OracleStage {
         let rows = try await table(connection)
         let graph = MemoryGraph(schema: app.schema, rows: rows.map { ($0.type.name, $0.row) })
         for device in devices {
-            let expected = try expected(of: device, rows, graph)
+            let expected = try expected(OracleViewer(device), rows, graph)
             let shown = try device.rows()
             for type in app.classes {
                 let (want, have) = (expected[type.name] ?? [:], shown[type.name] ?? [:])
@@ -235,10 +299,10 @@ struct OracleStage {
         return buffer.withView(place) { Row($0) }
     }
 
-    /// What a device should show: the rows that one of its queries and its user's role let through, with the fields that they may
+    /// What an app should show: the rows that one of its queries and its user's role let through, with the fields that they may
     /// see, of those that the app knows.
     private func expected(
-        of device: OracleDevice, _ rows: [(type: ObjectType, row: Row)], _ graph: MemoryGraph
+        _ device: OracleViewer, _ rows: [(type: ObjectType, row: Row)], _ graph: MemoryGraph
     ) throws -> [String: [Value: [String: Value]]] {
         var visible: [String: [Value: Row]] = [:]
         var masked: [String: Set<String>] = [:]
@@ -267,7 +331,7 @@ struct OracleStage {
 
     /// The fields that the device's app knows, with what is shown for those that its user may not see.
     private func values(
-        of row: Row?, _ type: ObjectType, _ device: OracleDevice, _ masked: [String: Set<String>]
+        of row: Row?, _ type: ObjectType, _ device: OracleViewer, _ masked: [String: Set<String>]
     ) -> [String: Value] {
         var values: [String: Value] = [:]
         for property in device.schema[type.name]?.properties ?? [] {
@@ -275,5 +339,23 @@ struct OracleStage {
             values[property.name] = masked[type.name]?.contains(property.name) == true ? property.emptyValue : row?[index] ?? .null
         }
         return values
+    }
+}
+
+/// What decides which objects an app sees.
+struct OracleViewer {
+    let role: OracleApp.Role
+    /// A keeper's.
+    let zone: String
+    let queries: [OracleQuery]
+    /// The classes and properties that the app knows.
+    let schema: Schema
+
+    init(_ device: OracleDevice) {
+        (role, zone, queries, schema) = (device.role, device.zone, device.queries, device.schema)
+    }
+
+    init(_ client: OracleRealmClient) {
+        (role, zone, queries, schema) = (client.role, client.zone, client.queries, client.app.schema)
     }
 }
