@@ -140,8 +140,8 @@ struct PasswordHasherTests {
     }
 
     @Test func `more than may wait are refused at once`() async throws {
-        // Costs a few milliseconds each, so that the first is still at work when the last comes.
-        let hasher = PasswordHasher(cost: .init(rounds: 1 << 13, blockSize: 8, parallelism: 1), width: 1, waiting: 2)
+        // Costs a tenth of a second each, so that the first is still at work when the last comes.
+        let hasher = PasswordHasher(cost: .init(rounds: 1 << 15, blockSize: 8, parallelism: 1), width: 1, waiting: 2)
         let refused = await withTaskGroup(of: Bool.self) { group in
             for _ in 0..<40 {
                 group.addTask {
