@@ -19,28 +19,5 @@ func run(_ bytes: [UInt8]) {
     } catch { fatalError("a valid changeset is not written: \(error)") }
 }
 
-#if FUZZER
-    @c(LLVMFuzzerTestOneInput)
-    public func fuzzOneInput(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
-        run(Array(UnsafeBufferPointer(start: start, count: count)))
-        return 0
-    }
-#else
-    import Foundation
-
-    /// Runs every file of the directories given, without the fuzzer's instrumentation.
-    @main
-    enum Files {
-        static func main() throws {
-            var files = 0
-            for directory in CommandLine.arguments.dropFirst() {
-                for file in try FileManager.default.contentsOfDirectory(atPath: directory).sorted() {
-                    guard let bytes = FileManager.default.contents(atPath: directory + "/" + file) else { continue }
-                    run(Array(bytes))
-                    files += 1
-                }
-            }
-            print(files, "changesets, each as it should be")
-        }
-    }
-#endif
+/// The name of the inputs in the last line of the output.
+let tested = "changesets"
