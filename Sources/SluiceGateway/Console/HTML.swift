@@ -1,3 +1,5 @@
+import SluiceCore
+
 /// A piece of a page.
 ///
 /// A literal in the source is markup. An interpolated value is escaped, unless it is an `HTML` itself. There is no other way to add text,
@@ -34,8 +36,7 @@ package struct HTML: Sendable, ExpressibleByStringInterpolation {
             case "\"": escaped += "&quot;"
             case "'": escaped += "&#39;"
             case "\t", "\n": escaped.unicodeScalars.append(scalar)
-            case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{200E}", "\u{200F}", "\u{202A}"..."\u{202E}", "\u{2066}"..."\u{2069}":
-                escaped += "\u{FFFD}"
+            case _ where scalar.changesOtherText: escaped += "\u{FFFD}"
             default: escaped.unicodeScalars.append(scalar)
             }
         }
