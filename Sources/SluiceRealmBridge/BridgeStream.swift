@@ -79,9 +79,9 @@ struct BridgeStream {
     var lastPassed: UInt64 = 0
     /// The version of the stream before each changeset of the file took effect in it.
     var boundaries: [UInt64: UInt64] = [:]
-    /// The objects that the client must receive again, with the properties; nil for the whole object.
     /// The events of changesets that the stream has just passed.
     var passed: [RealmViewEvent] = []
+    /// The objects that the client must receive again, with the properties; nil for the whole object.
     var repairs: [ObjectKey: Set<String>?] = [:]
     var compensations: [Compensation] = []
     /// The compensating writes that are in the stored stream, with the versions of their entries.
