@@ -15,6 +15,8 @@ struct BridgeContent {
     static let server: UInt64 = 1
 
     let file: UInt64
+    /// A random number that only this file's client and the gateway know.
+    private let salt: UInt64
     private(set) var schema: AppSchema
     private var writer: RealmObjectWriter
     /// The hash of the schema that the client received.
@@ -37,8 +39,8 @@ struct BridgeContent {
     private var forgotten: UInt64 = 0
 
     /// - Parameter forgotten: The version up to which the changes of objects are unknown.
-    init(_ file: UInt64, _ schema: AppSchema, sentSchema: UInt64, forgotten: UInt64) throws(SluiceError) {
-        self.file = file
+    init(_ file: RealmFileIdent, _ schema: AppSchema, sentSchema: UInt64, forgotten: UInt64) throws(SluiceError) {
+        (self.file, salt) = (file.ident, file.salt)
         self.schema = schema
         (self.sentSchema, confirmedSchema) = (sentSchema, sentSchema)
         self.forgotten = forgotten
@@ -157,8 +159,9 @@ struct BridgeContent {
         return schema.schema.types.filter { made.contains($0.name) }.flatMap { writer.prepareContainers(in: $0, number(place)) }
     }
 
-    /// A number that no other entry of a client has.
-    private func number(_ place: Place) -> UInt64 { place.version ^ (file << 40) }
+    /// A number that no other entry of the file has, and no other client can foresee. Otherwise it could create the object of the key
+    /// before, and the entry would erase it at this client.
+    private func number(_ place: Place) -> UInt64 { place.version ^ salt }
 
     private mutating func touch(_ object: ObjectKey, _ version: UInt64) {
         if touched.count >= Self.mostTouched {

@@ -110,7 +110,7 @@ struct BridgeStream {
         uploadTime = .zero
         steps = BridgeSteps(newest: replica.writeTime)
         let version = max(ClientStream(stored).lastVersion, replica.version)
-        content = try BridgeContent(stored.record.file.ident, schema, sentSchema: replica.schema, forgotten: version)
+        content = try BridgeContent(stored.record.file, schema, sentSchema: replica.schema, forgotten: version)
         content.last = version
         content.isExact = replica.objects != nil
         content.memory.view = replica.objects ?? []

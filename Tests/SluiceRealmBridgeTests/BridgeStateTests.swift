@@ -42,10 +42,22 @@ import Testing
 }
 
 @Suite(.timeLimit(.minutes(1))) struct `The content of a Realm file` {
+    @Test func `has keys of transient objects that other clients cannot foresee`() throws {
+        let schema = AppSchema(
+            version: 1, schema: Schema([StageDatabase.mixedItem]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
+        func instructions(salt: UInt64, version: UInt64) throws -> [RealmInstruction] {
+            let content = try BridgeContent(RealmFileIdent(ident: 2, salt: salt), schema, sentSchema: 0, forgotten: 0)
+            return content.prepareContainers(BridgeContent.Place(version: version, time: 0))
+        }
+        let entry = try instructions(salt: 9, version: 5)
+        #expect(try entry.count == 3 && entry == instructions(salt: 9, version: 5), "a repeated bootstrap has equal bytes")
+        #expect(try entry != instructions(salt: 9, version: 6) && entry != instructions(salt: 10, version: 5))
+    }
+
     @Test func `changes by a view of many objects in time that grows with their number`() throws {
         let schema = AppSchema(
             version: 1, schema: Schema([StageDatabase.item]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
-        var content = try BridgeContent(2, schema, sentSchema: 0, forgotten: 0)
+        var content = try BridgeContent(RealmFileIdent(ident: 2, salt: 9), schema, sentSchema: 0, forgotten: 0)
         content.last = 4
         let objects = (0..<100_000).map { ObjectKey(type: StageDatabase.item.name, key: .int($0)) }
         for object in objects { _ = content.leave(object, BridgeContent.Place(version: 5, time: 0)) }

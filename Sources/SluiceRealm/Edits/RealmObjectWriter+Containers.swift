@@ -18,7 +18,7 @@ extension RealmObjectWriter {
     /// Returns the instructions that make the arrays of a class's last block complete. Empty for a class without mixed values.
     ///
     /// They create an object, write containers into it, and erase it. Observers do not see it, because an entry is one transaction.
-    /// - Parameter number: A number for the object's key, such as the version of the entry. Clients cannot foresee the key.
+    /// - Parameter number: A number for the object's key, which differs by entry and which other clients cannot foresee.
     package func prepareContainers(in type: ObjectType, _ number: UInt64) -> [RealmInstruction] {
         let names = type.properties.filter(\.isMixed).map(\.name)
         guard type.kind == .topLevel, !names.isEmpty, let key = type.primaryKey,
