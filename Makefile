@@ -11,7 +11,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test checks build soak hostile asan bench fuzz lint format image
+.PHONY: help setup packages fetch demo test checks build soak hostile asan bench fuzz lint format image
 
 sources := $(wildcard Sources Plugins Tests Benchmarks/Sources Examples Fuzz) Package.swift
 ## Targets with property tests, which draw more with SLUICE_SOAK.
@@ -24,12 +24,19 @@ help:
 setup:
 	@dev/setup
 
+packages:
+	@dev/setup --packages
+
+fetch:
+	swift package resolve
+
 demo: setup
 	exec env KEEP=$(KEEP) setpriv --pdeathsig=TERM dev/demo
 
-## The checks calculate while packages are fetched, and later in the time that the build leaves.
-test: setup
-	$(MAKE) --jobs=2 checks build
+## What waits for the network runs beside what calculates. The checks take the time that the build leaves.
+test:
+	$(MAKE) --jobs=2 packages fetch
+	$(MAKE) --jobs=3 setup checks build
 	dev/run-tests --skip-build $(if $(FILTER),--filter '$(FILTER)')
 
 checks:

@@ -159,7 +159,7 @@ import Testing
         var random = SplitMix64(seed: seed)
         let replica = try open(folder.file)
         var expected: Content = [:]
-        for round in 0..<6 {
+        for round in 0..<rounds(3, soak: 6) {
             var next = expected
             let transaction = try replica.beginWrite()
             for _ in 0..<6_000 {

@@ -21,7 +21,7 @@ struct ReplicaQueryTests {
             let store = try (random.chance(50) ? replica : readOnly).makeReader().store
             let graph = MemoryGraph(schema: sample.schema, rows: rows)
             var writer = GraphQueryWriter(random: random, schema: sample.schema, type: sample.schema.types[0])
-            for _ in 0..<150 {
+            for _ in 0..<rounds(60, soak: 150) {
                 // Tests beside this one wait for servers with deadlines.
                 await Task.yield()
                 writer.forgetArguments()
@@ -41,7 +41,7 @@ struct ReplicaQueryTests {
             }
             random = writer.random
         }
-        #expect(found > 1_000, "seed \(seed): only \(found) objects were found in all, which tells little")
+        #expect(found > rounds(400, soak: 1_000), "seed \(seed): only \(found) objects were found in all, which tells little")
     }
 
     /// The rows as they read back: the file keeps no absent values, and -0 of floats as it is.
