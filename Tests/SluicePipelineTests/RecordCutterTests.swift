@@ -37,6 +37,22 @@ import Testing
         #expect(try Self.cut("[,1]", .json) == ["1:", "2:1"])
     }
 
+    /// Bytes that differ from a newline in one bit, beside it, are the hard ones.
+    @Test func `ends its lines at newlines only`() throws {
+        var random = SplitMix64()
+        print("seed \(random.seed)")
+        for _ in 0..<300 {
+            let bytes = (0..<random.below(60)).map { _ in random.pick([0x0a, 0x0b, 0x8a, 0x09, 0x0e, 0x41, 0x4a] as [UInt8]) }
+            let lines = bytes.split(separator: 0x0a, omittingEmptySubsequences: false).dropLast(bytes.last == 0x0a ? 1 : 0)
+            let expected = lines.enumerated().filter { !$1.allSatisfy { $0 == 0x09 } }.map { (number: $0 + 1, bytes: Array($1)) }
+            var (cutter, records) = (RecordCutter(.lines), [RecordCutter.Record]())
+            try cutter.feed(bytes, into: &records)
+            try cutter.finish(into: &records)
+            #expect(records.map(\.number) == expected.map(\.number), "seed \(random.seed): \(bytes)")
+            #expect(records.map(\.bytes) == expected.map(\.bytes), "seed \(random.seed): \(bytes)")
+        }
+    }
+
     @Test func `may be one value`() throws {
         #expect(try Self.cut(" {\"a\": 1}\n", .json) == ["1:{\"a\": 1}\n"])
         #expect(try Self.cut("nonsense", .json) == ["1:nonsense"])
