@@ -8,7 +8,6 @@ extension Session {
     package func forgetRows() {
         replica.held = nil
         replica.offer = nil
-        replica.progress = BootstrapProgress()
     }
 
     /// Stores the asymmetric objects of changesets, behind the batches before them.

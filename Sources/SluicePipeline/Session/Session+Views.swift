@@ -151,11 +151,13 @@ extension Session {
     /// Resumes a view from the log, or bootstraps it.
     /// - Returns: the new live subscriber.
     private func subscribe(to view: View, _ number: UInt64) async throws -> Fanout.Handle {
+        // A reader in this process drops the rows of a bootstrap that ends early, so none continues from them.
+        let progress = channel.isLocal ? BootstrapProgress() : replica.progress
         let runner = BootstrapRunner(
             authority: services.authority, snapshots: services.snapshots, fanout: services.fanout, frames: services.frames,
             environment: services.environment, channel: channel, sealer: services.sealer,
             client: BootstrapRunner.Client(
-                id: file?.id ?? .server, user: user?.user.id ?? "", progress: replica.progress,
+                id: file?.id ?? .server, user: user?.user.id ?? "", progress: progress,
                 pending: machine.views.subscriptions.pending, taken: { await self.machine.uploads.told }))
         if let id = try await resume(view, number, runner) { return id }
         services.observer.bootstrapBegan()
