@@ -32,6 +32,8 @@ extension RealmConnection {
         var isCatchingUp = false
         /// The number of the view's events.
         var events: UInt64 = 0
+        /// `true` while the views wait for a client to read.
+        var isDraining = false
         /// The query version of a view whose next part is awaited.
         var building: UInt64?
         /// The task that ends the session unless the part comes.
@@ -63,20 +65,33 @@ extension RealmConnection {
     // MARK: Waits
 
     /// Returns the result of `body`, or throws `timeout` after the time. `body` must end soon after its task is cancelled.
+    /// - Parameter id: The session whose views begin the time again with each event; nil for none.
     func within<Result: Sendable>(
-        _ milliseconds: Int, _ step: String, _ body: @escaping @Sendable () async throws -> Result
+        _ milliseconds: Int, of id: RealmSessionID? = nil, _ step: String, _ body: @escaping @Sendable () async throws -> Result
     ) async throws -> Result {
         let environment = services.environment
         return try await withThrowingTaskGroup(of: Result?.self) { group in
             group.addTask { try await body() }
             group.addTask {
-                try await environment.sleep(nanoseconds: UInt64(max(milliseconds, 0)) * 1_000_000)
+                var seen: UInt64?
+                repeat {
+                    seen = await self.events(of: id)
+                    try await environment.sleep(nanoseconds: UInt64(max(milliseconds, 0)) * 1_000_000)
+                } while await self.hasProgress(id, since: seen)
                 return nil
             }
             defer { group.cancelAll() }
             guard let first = try await group.next(), let result = first else { throw Self.timeout(step, milliseconds) }
             return result
         }
+    }
+
+    private func events(of id: RealmSessionID?) -> UInt64? { id.flatMap { sessions[$0]?.events } }
+
+    /// Returns `true` if the views of a session have yielded events, or wait for the client to read. The socket limits that time.
+    private func hasProgress(_ id: RealmSessionID?, since seen: UInt64?) -> Bool {
+        guard let session = id.flatMap({ sessions[$0] }), let seen else { return false }
+        return session.events != seen || session.isDraining
     }
 
     private static func timeout(_ step: String, _ milliseconds: Int) -> SluiceError {
@@ -89,12 +104,12 @@ extension RealmConnection {
         for event: AsyncEvent, until value: UInt64, of id: RealmSessionID, _ milliseconds: Int, _ step: String
     ) async throws {
         while event.count < value {
-            let seen = sessions[id]?.events
+            let seen = events(of: id)
             await event.wait(until: value, milliseconds: milliseconds)
             try Task.checkCancellation()
             guard event.count < value else { return }
             // A long bootstrap is no stall: each of its parts begins the time again.
-            guard let seen, let now = sessions[id]?.events, seen != now else { throw Self.timeout(step, milliseconds) }
+            guard hasProgress(id, since: seen) else { throw Self.timeout(step, milliseconds) }
         }
     }
 
@@ -225,7 +240,9 @@ extension RealmConnection {
         case .changes, .advanced, .integrated, .permissionsChanged: break
         }
         // A client that does not read stops its views. The socket limits the time.
+        sessions[id]?.isDraining = true
         await sink.drained(below: Limits.outboxBytes)
+        sessions[id]?.isDraining = false
         return event
     }
 
@@ -304,7 +321,9 @@ extension RealmConnection {
         let (writes, store, user) = (services.writes, services.store, user)
         do {
             while let session = sessions[id], let file = session.file, let (upload, count) = takeUploads(id) {
-                let result = try await within(services.waits.integrate, "The upload of version \(upload.progress.clientVersion)") {
+                // It may wait for the end of a view in slices.
+                let step = "The upload of version \(upload.progress.clientVersion)"
+                let result = try await within(services.waits.integrate, of: id, step) {
                     try await writes.integrate(upload, of: file, user: user)
                 }
                 services.observer.integrated(rejected: result.rejected.count)

@@ -197,6 +197,29 @@ private typealias Fixture = ConnectionFixture
         }
     }
 
+    /// The upload waits in the views for the end of a bootstrap, whose slices a slow client takes one by one.
+    @Test func `does not give up an upload while the views have events or the client reads`() async throws {
+        try await ConnectionRun.with { run in
+            let view = try await run.steady()
+            run.journal.hold("integrate 6")
+            try run.receive(Fixture.upload([6], progress: 6, server: 2, base: 2))
+            _ = await run.journal.held()
+            await run.time.untilSleeping(milliseconds: 1_005)
+            run.journal.hold("drain")
+            view.yield(.advanced(3))
+            let drain = try #require(await run.journal.held())
+            // An event has come, and later the client still reads.
+            for times in 2...3 {
+                run.time.pass(milliseconds: 1_005)
+                await run.time.untilSleeping(milliseconds: 1_005, times: times)
+            }
+            drain.answer()
+            while await run.connection.sessions.values.contains(where: \.isDraining) { await Task.yield() }
+            run.time.pass(milliseconds: 1_005)
+            #expect(await run.journal.through("close view").contains("1: error 201 Transient"))
+        }
+    }
+
     @Test func `stops the views of a client that does not read`() async throws {
         try await ConnectionRun.with { run in
             let view = try await run.steady()
