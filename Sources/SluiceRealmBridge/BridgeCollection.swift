@@ -2,42 +2,91 @@ import SluiceCore
 import SluiceRealm
 import SluiceWire
 
-/// The rows of a bootstrap until its end.
-struct BridgeCollection {
-    /// The bytes of rows that are collected. Beyond, the view is refused.
-    static let mostBytes = 64 << 20
+/// The bounds of a file's views.
+package struct BridgeBounds: Hashable, Sendable {
+    /// The bytes of one entry of a bootstrap. A client commits an entry at once, and stores at most 16 MB of it.
+    package var entryBytes: Int
+    /// The objects of one view. Each needs about 300 bytes in memory, and its key in the stored state until the client confirms the view.
+    package var viewObjects: Int
+    /// The objects of unfinished bootstraps whose keys are stored. Beyond: the client is reset if the connection ends before the repetition
+    /// of a view does.
+    package var partObjects: Int
 
+    package init(entryBytes: Int = 15 << 20, viewObjects: Int = 1_000_000, partObjects: Int = BridgeReplica.mostObjects) {
+        (self.entryBytes, self.viewObjects, self.partObjects) = (entryBytes, viewObjects, partObjects)
+    }
+}
+
+/// The rows of a bootstrap that were not sent: all of a small one, and those since the last slice of a large one.
+struct BridgeCollection {
     /// The version of the hidden subscription set.
     let version: UInt64
+    private let bounds: BridgeBounds
     private var rows: [ObjectKey: Row] = [:]
     private(set) var kept: Set<ObjectKey> = []
     private var removed: Set<ObjectKey> = []
+    /// Rows of an attempt before, which the session does not repeat if it keeps them.
+    private var aside: [ObjectKey: Row] = [:]
+    /// The bytes of rows.
     private var bytes = 0
-    /// `true` if the bootstrap exceeds the bound. Its rows are dropped.
+    /// The objects that the bootstrap has named in slices, and still has.
+    private(set) var sent: Set<ObjectKey> = []
+    /// `true` if the bootstrap has more objects than a view may have. Its rows are dropped.
     private(set) var isTooLarge = false
+    /// `true` if the rows are dropped, because the client cannot take the view in slices.
+    private(set) var isDropped = false
+    /// The objects of dropped rows and removals.
+    private(set) var dropped: Set<ObjectKey> = []
 
-    init(version: UInt64) { self.version = version }
+    init(version: UInt64, _ bounds: BridgeBounds) { (self.version, self.bounds) = (version, bounds) }
+
+    /// `true` if the rows no longer fit one entry.
+    var isFull: Bool { bytes > bounds.entryBytes }
+    /// The objects of rows that were not sent.
+    var waiting: Set<ObjectKey> { Set(rows.keys) }
+    /// The objects that the bootstrap has named. Those in `removed` have left since.
+    private var named: Set<ObjectKey> { kept.union(sent).union(rows.keys) }
 
     mutating func add(_ message: BridgeRows, of type: ObjectType) {
-        guard !isTooLarge, let key = type.primaryKey else { return }
-        bytes += message.bytes + 64 * (message.rows.count + message.removed.count + message.kept.count)
-        guard bytes <= Self.mostBytes else {
-            self = BridgeCollection(version: version)
-            isTooLarge = true
-            return
+        guard !isTooLarge, let index = type.primaryKey else { return }
+        let entered = message.rows.compactMap { row in row[index].map { (object: ObjectKey(type: type.name, key: $0), row: row) } }
+        let left = message.removed.map { ObjectKey(type: type.name, key: $0) }
+        if isDropped {
+            dropped.formUnion(entered.map(\.object) + left)
+        } else {
+            bytes += message.bytes + 64 * (entered.count + left.count)
+            add(entered, left, kept: message.kept.map { ObjectKey(type: type.name, key: $0) })
         }
-        for row in message.rows {
-            guard let key = row[key] else { continue }
-            let object = ObjectKey(type: type.name, key: key)
+        guard rows.count + kept.count + sent.count + dropped.count > bounds.viewObjects else { return }
+        drop()
+        (isTooLarge, dropped) = (true, [])
+    }
+
+    private mutating func add(_ entered: [(object: ObjectKey, row: Row)], _ left: [ObjectKey], kept unchanged: [ObjectKey]) {
+        for (object, row) in entered {
             rows[object] = row
             removed.remove(object)
         }
-        for key in message.removed {
-            let object = ObjectKey(type: type.name, key: key)
+        for object in left {
             rows[object] = nil
+            kept.remove(object)
             removed.insert(object)
         }
-        for key in message.kept { kept.insert(ObjectKey(type: type.name, key: key)) }
+        for object in unchanged {
+            if let row = aside.removeValue(forKey: object) { rows[object] = row } else { kept.insert(object) }
+        }
+    }
+
+    /// Begins again: the session repeats its rows, or keeps them.
+    mutating func restart() {
+        aside.merge(rows) { $1 }
+        (rows, kept, removed, sent) = ([:], [], [], [])
+    }
+
+    /// Drops the rows, and keeps the keys of their objects. The end of the bootstrap decides on what follows.
+    mutating func drop() {
+        dropped.formUnion(removed.union(rows.keys))
+        (rows, kept, removed, aside, bytes, isDropped) = ([:], [], [], [:], 0, true)
     }
 
     /// The way in which the rows reach the client.
@@ -53,25 +102,46 @@ struct BridgeCollection {
     }
 
     /// Returns the instructions of each object, in an order that is the same for equal rows, and updates the content.
+    /// - Parameter leftovers: The objects of unfinished bootstraps. The client may hold them after a full one.
     func instructions(
-        _ form: Form, _ content: inout BridgeContent, _ place: BridgeContent.Place
+        _ form: Form, _ content: inout BridgeContent, _ place: BridgeContent.Place, leftovers: Set<ObjectKey> = []
     ) throws(SluiceError) -> [[RealmInstruction]] {
         var groups: [[RealmInstruction]] = []
-        for object in Self.sorted(leaving(form, content)) { groups.append(content.leave(object, place)) }
+        for object in Self.sorted(leaving(form, content, leftovers)) { groups.append(content.leave(object, place)) }
         for object in Self.sorted(Set(rows.keys)) {
             guard let row = rows[object] else { continue }
             switch form {
             case .full, .restoration: groups.append(try content.enter(object, row, place))
-            case .difference, .changes: groups.append(try content.replace(object, row, nil, place))
+            // Slices have the versions of the client's changesets before them, so none may merge with a row.
+            case .difference, .changes:
+                groups.append(sent.isEmpty ? try content.replace(object, row, nil, place) : try content.enter(object, row, place))
             }
         }
         return groups
     }
 
-    private func leaving(_ form: Form, _ content: BridgeContent) -> Set<ObjectKey> {
+    /// Removes the rows, and returns the instructions of each object. Every row enters, and no unnamed object leaves.
+    /// - Throws: `internalError` if the session keeps an object that the client lacks.
+    mutating func slice(_ content: inout BridgeContent, _ place: BridgeContent.Place) throws(SluiceError) -> [[RealmInstruction]] {
+        let groups = try instructions(.restoration, &content, place)
+        try check(kept, content)
+        sent.subtract(removed)
+        sent.formUnion(rows.keys)
+        sent.formUnion(kept)
+        (rows, kept, removed, bytes) = ([:], [], [], 0)
+        return groups
+    }
+
+    /// - Throws: `internalError` if one of the objects is not at the client.
+    func check(_ kept: Set<ObjectKey>, _ content: BridgeContent) throws(SluiceError) {
+        guard let missing = kept.first(where: { !content.memory.view.contains($0) }) else { return }
+        throw SluiceError(.internalError, "A bootstrap keeps an object of class \(missing.type) that its client lacks.")
+    }
+
+    private func leaving(_ form: Form, _ content: BridgeContent, _ leftovers: Set<ObjectKey>) -> Set<ObjectKey> {
         switch form {
-        case .full: return content.memory.held.subtracting(rows.keys)
-        case .difference: return content.memory.view.subtracting(rows.keys).subtracting(kept.subtracting(removed)).union(removed)
+        case .full: return content.memory.held.union(leftovers).subtracting(named).union(removed)
+        case .difference: return content.memory.view.subtracting(named).union(removed)
         // The client may hold an object that the content lacks, if its position is older than the stream.
         case .changes, .restoration: return removed
         }
@@ -102,8 +172,8 @@ extension [[RealmInstruction]] {
 }
 
 extension RealmInstruction {
-    /// An estimate of the encoded size.
-    fileprivate var cost: Int {
+    /// An estimate of the encoded size, which is no less.
+    var cost: Int {
         switch self {
         case .update(let path, let payload, _), .setInsert(let path, let payload), .setErase(let path, let payload),
             .arrayInsert(let path, _, let payload, _), .arrayUpdate(let path, _, let payload, _):

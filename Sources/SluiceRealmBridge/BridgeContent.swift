@@ -9,7 +9,7 @@ import SluiceWire
 struct BridgeContent {
     /// The objects in `touched`. Beyond, all are forgotten, and older bases count as conflicts.
     static let mostTouched = 10_000
-    /// The erasures that a client may leave unconfirmed. A view of `BridgeCollection.mostBytes` has fewer objects.
+    /// The erasures that a client may leave unconfirmed. A view of `BridgeBounds.viewObjects` has half as many objects.
     static let mostBarriers = 2_000_000
     /// The number of the server as a file.
     static let server: UInt64 = 1

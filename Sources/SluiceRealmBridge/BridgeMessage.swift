@@ -37,7 +37,8 @@ struct BridgeRows: Hashable {
 /// A message of a file's session.
 enum BridgeMessage {
     case welcome(PBWelcome)
-    case bootstrapBegin(version: UInt64)
+    /// The number of rows is an estimate; 0 if unknown.
+    case bootstrapBegin(version: UInt64, rows: UInt64)
     /// Nil for a class that the app lacks.
     case rows(BridgeRows?)
     case bootstrapEnd(PBBootstrapEnd)
@@ -78,7 +79,7 @@ enum BridgeMessage {
     private static func plain(_ message: PBServerMessage) throws(SluiceError) -> BridgeMessage {
         switch message.kind {
         case .welcome(let welcome): return .welcome(welcome)
-        case .bootstrapBegin(let begin): return .bootstrapBegin(version: begin.version)
+        case .bootstrapBegin(let begin): return .bootstrapBegin(version: begin.version, rows: begin.rows)
         case .bootstrapEnd(let end): return .bootstrapEnd(end)
         case .uploadAck(let ack): return .uploadAck(ack.number, LSN(rawValue: ack.lsn))
         case .compensation(let compensation):

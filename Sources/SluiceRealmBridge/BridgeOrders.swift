@@ -18,7 +18,7 @@ final class BridgeOrders: Sendable {
 
     private struct State {
         var orders: Deque<Order> = []
-        var superseded: Set<UInt64> = []
+        var superseded: [UInt64: UInt64] = [:]
         var wanted: UInt64 = 0
         var isClosed = false
     }
@@ -33,22 +33,22 @@ final class BridgeOrders: Sendable {
     var isClosed: Bool { state.withLock { $0.isClosed } }
     /// The number of the newest view that the connection wants.
     var wanted: UInt64 { state.withLock { $0.wanted } }
-    /// The query versions that the connection gave up. Versions only grow.
-    var superseded: Set<UInt64> { state.withLock { $0.superseded } }
+    /// The query versions that the connection gave up, with the last request of each. Versions only grow.
+    var superseded: [UInt64: UInt64] { state.withLock { $0.superseded } }
 
     /// Adds a request. It replaces one that waits, unless an upload waits for that one's view.
     func build(_ view: RealmViewRequest) {
         state.withLock { state in
             state.wanted += 1
             // Kept beyond this request: a view that the consumer has, and the connection gave up, is settled only by the next event.
-            state.superseded = state.superseded.filter { $0 &+ 64 > view.query.version }
+            state.superseded = state.superseded.filter { $0.key &+ 64 > view.query.version }
             if case .build? = state.orders.last { state.orders.removeLast() }
             state.orders.append(.build(BridgeStream.Request(number: state.wanted, view: view)))
         }
         waker.yield()
     }
 
-    func supersede(_ queryVersion: UInt64) { state.withLock { _ = $0.superseded.insert(queryVersion) } }
+    func supersede(_ queryVersion: UInt64) { state.withLock { $0.superseded[queryVersion] = $0.wanted } }
 
     /// Adds an order. Equal ones are joined. The connection bounds the bytes of the uploads that wait.
     func put(_ order: Order) {

@@ -28,10 +28,19 @@ struct BridgeReplica: Hashable {
     var barriers: [ObjectKey: [RealmFileMemory.Barrier]] = [:]
     /// The stream's version of each compensating write that the pipeline still repeats, by its number.
     var compensations: [UInt64: UInt64] = [:]
+    /// The objects in parts of bootstraps that did not end, which the client may hold after the next one; nil if they are too many.
+    var parts: Set<ObjectKey>? = []
 
     /// The number of objects that are stored. Beyond: the client is reset if the change log no longer reaches back to the position.
     static let mostObjects = 100_000
     private static let form: UInt64 = 1
+
+    /// The state of a client that has taken a whole view.
+    var whole: BridgeReplica {
+        var whole = self
+        whole.parts = []
+        return whole
+    }
 
     init(client: UInt64, secret: [UInt8]) { (self.client, self.secret) = (client, secret) }
 
@@ -58,8 +67,9 @@ struct BridgeReplica: Hashable {
         }
         if let objects, objects.count <= Self.mostObjects {
             writer.ifNotZero(12, varint: 1)
-            for (type, objects) in Dictionary(grouping: objects, by: \.type) { write(type, objects.map(\.key), to: &writer) }
+            write(objects, 13, to: &writer)
         }
+        if let parts { write(parts, 17, to: &writer) } else { writer.ifNotZero(16, varint: 1) }
         for (object, list) in barriers { for barrier in list { write(object, barrier, to: &writer) } }
         for (number, version) in compensations {
             let content = writer.open(15)
@@ -70,11 +80,13 @@ struct BridgeReplica: Hashable {
         return writer.take()
     }
 
-    private func write(_ type: String, _ keys: [Value], to writer: inout ByteWriter) {
-        let content = writer.open(13)
-        writer.ifNotEmpty(1, string: type)
-        for key in keys { ValueCodec.nested(2, key, into: &writer) }
-        writer.close(content)
+    private func write(_ objects: Set<ObjectKey>, _ field: UInt32, to writer: inout ByteWriter) {
+        for (type, objects) in Dictionary(grouping: objects, by: \.type) {
+            let content = writer.open(field)
+            writer.ifNotEmpty(1, string: type)
+            for object in objects { ValueCodec.nested(2, object.key, into: &writer) }
+            writer.close(content)
+        }
     }
 
     private func write(_ object: ObjectKey, _ barrier: RealmFileMemory.Barrier, to writer: inout ByteWriter) {
@@ -146,6 +158,10 @@ struct BridgeReplica: Hashable {
         case (15, .lengthDelimited):
             let part = try Part(reader.nested(try reader.content()))
             compensations[part.numbers[1] ?? 0] = part.numbers[2] ?? 0
+        case (16, .varint): if try reader.varint() == 1 { parts = nil }
+        case (17, .lengthDelimited):
+            let part = try Part(reader.nested(try reader.content()))
+            for key in part.keys { parts?.insert(ObjectKey(type: part.name, key: key)) }
         default: try reader.skip(tag.type)
         }
     }

@@ -27,57 +27,91 @@ extension BridgeStream {
         _ request: Request, _ subscription: Subscription, _ collected: BridgeCollection, _ end: PBBootstrapEnd
     ) throws(SluiceError) -> [RealmViewEvent] {
         // The session has sent a view that the client does not get.
-        guard request.number == wanted else { return fallBehind() }
-        if hasRefreshed { isRecordStale = true }
+        guard request.number == wanted else {
+            abandonSlices()
+            return fallBehind()
+        }
+        if let slices { return try finish(slices, request, collected, end) }
         guard !collected.isTooLarge else {
             finished = request.number
-            let text = "Invalid query: the subscriptions select more than \(BridgeCollection.mostBytes) bytes of objects"
+            let text = "Invalid query: the subscriptions select more than \(bounds.viewObjects) objects"
             needed = Subscription(query: replica.query, request: nil, forgets: true)
             return fallBehind() + [.refused(queryVersion: request.view.query.version, text)]
         }
-        let isFull = request.view.isFull || isUncertain
-        guard !(isFull || isRecordStale) || (subscription.forgets && collected.kept.isEmpty) else {
+        guard canTake(request, subscription, collected), !collected.isDropped else {
             needed = Subscription(query: subscription.query, request: request, forgets: true)
             return fallBehind()
         }
-        let form: BridgeCollection.Form = isFull ? .full : changes(end)
-        if form == .full || form == .difference { try requireContent() }
+        let form: BridgeCollection.Form = isFull(request) ? .full : changes(end)
+        try requireContent(form)
         finished = request.number
+        // A version that the client has not seen: its changes of the view's objects are void if they do not know it.
+        let place = BridgeContent.Place(version: max(end.lsn, content.last + 1), time: now)
+        let opening = beginView(request, place)
+        let groups = try collected.instructions(form, &content, place, leftovers: leftovers ?? [])
+        take(end, place, request.view.query)
+        let pieces = ([opening] + groups).pieces(maximum: bounds.entryBytes)
+        if pieces.count > 1 { note(parts: collected.waiting) }
+        return try parts(pieces, place, request.view)
+    }
+
+    /// Handles the begin of a bootstrap, or its repetition.
+    mutating func begin(_ version: UInt64, rows: UInt64) {
+        guard collection?.version != version else {
+            collection?.restart()
+            return
+        }
+        abandonSlices()
+        collection = BridgeCollection(version: version, bounds)
+        expected = rows
+    }
+
+    func isFull(_ request: Request) -> Bool { request.view.isFull || isUncertain }
+
+    /// Returns `false` if the session must send the view again, without the rows that it takes for the client's.
+    mutating func canTake(_ request: Request, _ subscription: Subscription, _ collected: BridgeCollection) -> Bool {
+        if hasRefreshed { isRecordStale = true }
+        return !(isFull(request) || isRecordStale) || (subscription.forgets && collected.kept.isEmpty)
+    }
+
+    /// Remembers the state before a view, and takes the entries that the client may have dropped back.
+    /// - Returns: The instructions that the view begins with.
+    mutating func beginView(_ request: Request, _ place: BridgeContent.Place) -> [RealmInstruction] {
         content.revertEntries()
         for object in repaired { repairs[object] = .some(nil) }
         repaired = []
-        fallback = Fallback(content: content, replica: replica, queryVersion: request.view.query.version)
-        let place = BridgeContent.Place(version: max(end.lsn, content.last), time: now)
-        let opening = content.declarations(always: request.view.hasSchema) + content.prepareContainers(place)
-        let groups = try collected.instructions(form, &content, place)
-        take(end, place, request.view.query)
-        return try parts(([opening] + groups).pieces(maximum: Self.entryBytes), place, request.view.query.version)
+        fallback = Fallback(content: content, replica: replica, request: request)
+        return content.declarations(always: request.view.hasSchema) + content.prepareContainers(place)
     }
 
     /// The form of a bootstrap that need not erase everything.
-    private func changes(_ end: PBBootstrapEnd) -> BridgeCollection.Form {
+    func changes(_ end: PBBootstrapEnd) -> BridgeCollection.Form {
         guard end.resumed else { return .difference }
         return isOlder ? .restoration : .changes
     }
 
-    private func parts(
-        _ pieces: [[RealmInstruction]], _ place: BridgeContent.Place, _ queryVersion: UInt64
+    /// Returns the parts of a view.
+    /// - Parameter isWhole: `false` if the last one follows later.
+    mutating func parts(
+        _ pieces: [[RealmInstruction]], _ place: BridgeContent.Place, _ view: RealmViewRequest, isWhole: Bool = true
     ) throws(SluiceError) -> [RealmViewEvent] {
         var events: [RealmViewEvent] = []
         for (index, piece) in pieces.enumerated() {
-            let isLast = index == pieces.count - 1
+            let isLast = isWhole && index == pieces.count - 1
+            let share = slices.map(\.share) ?? Double(index + 1) / Double(pieces.count)
+            if isLast { viewState = state.whole }
             events.append(
                 .part(
                     RealmBootstrapPart(
-                        queryVersion: queryVersion, serverVersion: place.version, clientVersion: content.client,
-                        entries: [try entry(piece, place)], estimate: Double(index + 1) / Double(pieces.count), isLast: isLast,
-                        replica: isLast ? state.bytes : nil)))
+                        queryVersion: view.query.version, serverVersion: place.version, clientVersion: content.client,
+                        entries: [try entry(piece, place)], estimate: isLast ? 1 : share, isLast: isLast,
+                        replica: isLast ? viewState?.bytes : nil, request: view.number)))
         }
         return events
     }
 
     /// Records that the client has a view, unless it does not take it.
-    private mutating func take(_ end: PBBootstrapEnd, _ place: BridgeContent.Place, _ query: RealmQuerySet) {
+    mutating func take(_ end: PBBootstrapEnd, _ place: BridgeContent.Place, _ query: RealmQuerySet) {
         content.last = max(content.last, place.version)
         steps.add(content.last, LSN(rawValue: end.lsn), time: HybridTime(rawValue: end.writeTime))
         replica.lsn = max(replica.lsn, LSN(rawValue: end.lsn))
@@ -91,31 +125,52 @@ extension BridgeStream {
 
     /// Checks that the objects of the client are known, so that those outside of a view can be erased.
     /// - Throws: `badClientFile`: the client replaces its file and recovers its own changes.
-    private func requireContent() throws(SluiceError) {
+    func requireContent(_ form: BridgeCollection.Form) throws(SluiceError) {
+        guard form == .full || form == .difference else { return }
+        if form == .full, leftovers == nil {
+            throw SluiceError(
+                .badClientFile, "An unfinished bootstrap of client file \(content.file) has more than \(bounds.partObjects) objects.",
+                fix: "The client replaces its file. Subscribe to fewer objects if its connections are short.")
+        }
         guard isOlder || !content.isExact else { return }
         throw SluiceError(
             .badClientFile, "The change log no longer reaches back to the last state of client file \(content.file).",
             fix: "Keep the change log for longer than clients are offline. The client replaces its file.")
     }
 
-    private mutating func fallBehind() -> [RealmViewEvent] {
+    mutating func fallBehind() -> [RealmViewEvent] {
         (isBehind, isRecordStale) = (true, true)
         return []
     }
 
     /// Ends the wait for the answer to the last view.
-    /// - Parameter superseded: The query versions of views that the client did not take.
-    mutating func settleView(superseded: Set<UInt64>) {
+    /// - Parameter superseded: The query versions of views that the client did not take, with the last request of each.
+    /// - Returns: `true` if the client has taken a view.
+    mutating func settleView(superseded: [UInt64: UInt64]) -> Bool {
         guard let before = fallback else {
             if !isBuilding { confirmEntries() }
-            return
+            return false
         }
+        if superseded[before.request.view.query.version] ?? 0 >= before.request.number {
+            restore(before)
+            return false
+        }
+        // The last part is still to come.
+        guard slices == nil else { return false }
         fallback = nil
-        guard superseded.contains(before.queryVersion) else { return confirmEntries() }
+        (partObjects, leftovers) = ([], [])
+        confirmEntries()
+        return true
+    }
+
+    /// Goes back to the state before a view that the client does not take. It may have parts of it.
+    mutating func restore(_ before: Fallback) {
         // Versions and the progress of uploads never go back.
         let (last, client) = (content.last, content.client)
         (content, replica) = (before.content, before.replica)
         (content.last, content.client) = (last, client)
+        leftovers = unfinished
+        (fallback, slices, partObjects) = (nil, nil, [])
         _ = fallBehind()
     }
 
@@ -140,16 +195,20 @@ extension BridgeStream {
             needed = Subscription(query: subscription.query, request: nil, forgets: true)
             return fallBehind()
         }
+        // Too large for one entry: the connection asks for the view again, as a bootstrap.
+        guard !collected.isTooLarge, !collected.isDropped else {
+            if changes(end) == .restoration, !collected.isTooLarge { adopt(collected.dropped) }
+            return fallBehind() + [.permissionsChanged]
+        }
         let form = changes(end)
-        if form == .difference { try requireContent() }
+        try requireContent(form)
         hasRefreshed = true
         let before = content
         let place = BridgeContent.Place(version: max(end.lsn, content.last + 1), time: now)
         let declared = content.declarations()
         let groups = try collected.instructions(form, &content, place)
-        let pieces = ([declared] + groups).pieces(maximum: Self.entryBytes)
-        guard pieces.count == 1, let instructions = pieces.first, !collected.isTooLarge else {
-            // Too large for one entry: the connection asks for the view again, as a bootstrap.
+        let pieces = ([declared] + groups).pieces(maximum: bounds.entryBytes)
+        guard pieces.count == 1, let instructions = pieces.first else {
             content = before
             return fallBehind() + [.permissionsChanged]
         }
@@ -161,6 +220,12 @@ extension BridgeStream {
         take(end, BridgeContent.Place(version: max(content.last, end.lsn), time: place.time), replica.query)
         isUncertain = form == .restoration
         return events + [.advanced(content.last)]
+    }
+
+    /// Adds objects that the client may hold to a content that is older than its stream. A full bootstrap must follow.
+    private mutating func adopt(_ objects: Set<ObjectKey>) {
+        content.memory.view.formUnion(objects)
+        (isOlder, isUncertain) = (false, true)
     }
 
     /// Handles a refused set. The view before it continues.

@@ -37,7 +37,7 @@ struct BridgeStream {
     struct Fallback {
         var content: BridgeContent
         var replica: BridgeReplica
-        var queryVersion: UInt64
+        var request: Request
     }
 
     /// Compensating writes that wait for their entry.
@@ -53,14 +53,12 @@ struct BridgeStream {
         var isAsymmetric: Bool
     }
 
-    /// The bytes of one entry of a bootstrap. A client commits an entry at once, and stores at most 16 MB of it.
-    static let entryBytes = 12 << 20
-
     var content: BridgeContent
     var steps: BridgeSteps
     var replica: BridgeReplica
     private var codec: SchemaCodec
     let environment: any Environment
+    let bounds: BridgeBounds
     var isBehind = true
     /// `true` if the session's view record names rows that the client does not have.
     var isRecordStale = false
@@ -68,8 +66,18 @@ struct BridgeStream {
     /// The version of the last hidden set.
     private(set) var newest: UInt64 = 0
     var collection: BridgeCollection?
+    /// The estimated number of rows in the bootstrap; 0 if unknown.
+    var expected: UInt64 = 0
     /// The content before the last view that was yielded. It returns if the client does not take the view.
     var fallback: Fallback?
+    /// The state that is stored with the last view.
+    var viewState: BridgeReplica?
+    /// The large bootstrap whose first slices were yielded.
+    var slices: Slices?
+    /// The objects in parts of the last bootstrap that were yielded without the last one; nil if they are too many.
+    var partObjects: Set<ObjectKey>? = []
+    /// The same of unfinished bootstraps before.
+    var leftovers: Set<ObjectKey>?
     var own: [UInt64: OwnChangeset] = [:]
     /// The numbers in `own`, in the order of the uploads. One upload may have very many.
     var ownOrder: Deque<UInt64> = []
@@ -103,9 +111,12 @@ struct BridgeStream {
     /// The set that the bridge must subscribe to; nil for none.
     var needed: Subscription?
 
-    init(_ stored: StoredRealmClient, _ replica: BridgeReplica, _ schema: AppSchema, _ environment: any Environment) throws(SluiceError) {
+    init(
+        _ stored: StoredRealmClient, _ replica: BridgeReplica, _ schema: AppSchema, _ environment: any Environment,
+        _ bounds: BridgeBounds = BridgeBounds()
+    ) throws(SluiceError) {
         self.replica = replica
-        self.environment = environment
+        (self.environment, self.bounds, leftovers) = (environment, bounds, replica.parts)
         codec = SchemaCodec(schema.schema)
         uploadTime = .zero
         steps = BridgeSteps(newest: replica.writeTime)
@@ -151,6 +162,7 @@ struct BridgeStream {
         state.schema = content.sentSchema
         state.objects = content.isExact && !isOlder ? content.memory.view : nil
         state.barriers = content.memory.barriers
+        state.parts = storedParts
         return state
     }
 
@@ -185,6 +197,8 @@ struct BridgeStream {
         return newest
     }
 
+    /// `true` once the first set is answered, with which a session resumes.
+    var hasResumed: Bool { subscriptions[1]?.isComplete ?? (newest > 64) }
     /// `true` if the next set must make the session forget the client's rows.
     var mustForget: Bool { isRecordStale || isOlder }
 
@@ -199,8 +213,11 @@ struct BridgeStream {
                 fix: "The client replaces its file and recovers its changes. No action is needed.")
         }
         switch try BridgeMessage.decode(bytes, codec) {
-        case .bootstrapBegin(let version): collection = BridgeCollection(version: version)
-        case .rows(let rows): if let rows { collection?.add(rows, of: codec[rows.type].type) }
+        case .bootstrapBegin(let version, let rows): begin(version, rows: rows)
+        case .rows(let rows):
+            guard let rows else { return [] }
+            collection?.add(rows, of: codec[rows.type].type)
+            return try cut()
         case .bootstrapEnd(let end): return try self.end(end)
         case .commits(let commits, let lsn, let witness, let more): return try take(commits, lsn, witness, more: more)
         case .uploadAck(let number, let lsn):
@@ -249,7 +266,9 @@ struct BridgeStream {
                 entries.append(try entry(instructions, place))
                 content.last = place.version
             }
-            steps.add(max(content.last, commit.lsn.rawValue), commit.lsn, time: commit.writeTime)
+            // The slices have a version already, and the client has the commit with it.
+            let version = slices == nil ? max(content.last, commit.lsn.rawValue) : content.last
+            steps.add(version, commit.lsn, time: commit.writeTime)
         }
         events += Self.events(entries)
         return more ? events : events + advance(to: lsn, witness)

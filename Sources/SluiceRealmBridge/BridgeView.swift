@@ -30,6 +30,8 @@ actor BridgeView: RealmClientView {
     var stream: BridgeStream
     /// The version of the client at the opening, which the connection reads without waiting.
     private nonisolated let openedAt = Atomic<UInt64>(0)
+    /// The stored state, as far as it is known.
+    private var kept: BridgeReplica
     private let keep: @Sendable ([UInt8]) async throws -> Void
     private nonisolated let onClose: @Sendable (BridgeView) -> Void
     private var events: Deque<RealmViewEvent> = []
@@ -55,7 +57,7 @@ actor BridgeView: RealmClientView {
     ///   - newest: The end of the log.
     init(
         _ client: RealmViewClient, services: SessionServices, logger: Logger, newest: UInt64,
-        keep: @escaping @Sendable ([UInt8]) async throws -> Void, onClose: @escaping @Sendable (BridgeView) -> Void
+        bounds: BridgeBounds, keep: @escaping @Sendable ([UInt8]) async throws -> Void, onClose: @escaping @Sendable (BridgeView) -> Void
     ) throws(SluiceError) {
         let schema = services.authority.current()
         let record = client.stored.record
@@ -68,7 +70,8 @@ actor BridgeView: RealmClientView {
         channel = BridgeChannel(environment: services.environment)
         self.services = services.local(users)
         session = Session(services: self.services, channel: channel, numbering: .increasing)
-        stream = try BridgeStream(client.stored, replica ?? BridgeReplica(client: 0, secret: []), schema, services.environment)
+        kept = replica ?? BridgeReplica(client: 0, secret: [])
+        stream = try BridgeStream(client.stored, kept, schema, services.environment, bounds)
         classes = Set(schema.schema.types.map(\.name))
         (passed, handed) = (AsyncEvent(environment: services.environment), AsyncEvent(environment: services.environment))
         // The client may know versions a few bytes beyond the end of an idle log.
@@ -94,7 +97,7 @@ actor BridgeView: RealmClientView {
         if stream.content.last > 0 { events.append(.advanced(stream.content.last)) }
         if replica.client == 0 {
             // Changesets are counted by this identity, so it must be durable before the first one.
-            try await keep(stream.state.bytes)
+            try await store(stream.state)
         }
         guard canResume else { return }
         isResuming = true
@@ -285,13 +288,14 @@ actor BridgeView: RealmClientView {
         isUnconfirmed = false
         stream.wanted = orders.wanted
         if events.isEmpty {
-            stream.settleView(superseded: orders.superseded)
+            if stream.settleView(superseded: orders.superseded), let state = stream.viewState { kept = state }
             try await storeState()
         }
         while !orders.isClosed {
             try await repair()
             if let event = events.popFirst() {
                 isUnconfirmed = event.hasEntries
+                if case .part(let part) = event, !part.isLast { try await storeParts() }
                 if case .integrated(let changeset) = event { await durable(changeset.clientVersion) }
                 if case .changes(let entries) = event { entriesSinceState += entries.count }
                 return event
@@ -320,7 +324,8 @@ actor BridgeView: RealmClientView {
         try stream.adopt(services.authority.current())
         events += try stream.handle(message)
         passed.reach(stream.lastPassed)
-        if isResuming, !stream.isBehind { isResuming = false }
+        // Also if the resumption exceeds one entry: the view is built anew then.
+        if isResuming, !stream.isBehind || stream.hasResumed { isResuming = false }
         if let request = held, !isResuming {
             held = nil
             if request.number == orders.wanted { orders.put(.build(request)) }
@@ -343,7 +348,22 @@ actor BridgeView: RealmClientView {
     private func storeState() async throws {
         guard entriesSinceState >= Self.entriesBetweenStates, stream.isStorable else { return }
         entriesSinceState = 0
-        try await keep(stream.state.bytes)
+        try await store(stream.state)
+    }
+
+    private func store(_ state: BridgeReplica) async throws {
+        try await keep(state.bytes)
+        kept = state
+    }
+
+    /// Stores the objects of the next part ahead of it, if the client may append the bootstrap of the next connection to it. That bootstrap
+    /// must erase them.
+    private func storeParts() async throws {
+        let parts = stream.storedParts
+        guard kept.parts != parts else { return }
+        var state = kept
+        state.parts = parts
+        try await store(state)
     }
 }
 

@@ -12,10 +12,13 @@ import Synchronization
 package final class RealmBridge: RealmViews, RealmWrites {
     private let services: SessionServices
     private let logger: Logger
+    private let bounds: BridgeBounds
     /// The open views by file.
     private let views = Mutex<[UInt64: BridgeView]>([:])
 
-    package init(services: SessionServices, logger: Logger) { (self.services, self.logger) = (services, logger) }
+    package init(services: SessionServices, logger: Logger, bounds: BridgeBounds = BridgeBounds()) {
+        (self.services, self.logger, self.bounds) = (services, logger, bounds)
+    }
 
     /// The number of files that are open.
     package var count: Int { views.withLock(\.count) }
@@ -30,7 +33,9 @@ package final class RealmBridge: RealmViews, RealmWrites {
     ) async throws -> any RealmClientView {
         let file = client.stored.record.file.ident
         let newest = try await services.snapshots.currentLSN()
-        let view = try BridgeView(client, services: services, logger: logger, newest: newest.rawValue, keep: keep) { [weak self] view in
+        let view = try BridgeView(
+            client, services: services, logger: logger, newest: newest.rawValue, bounds: bounds, keep: keep
+        ) { [weak self] view in
             self?.views.withLock { if $0[file] === view { $0[file] = nil } }
         }
         do {

@@ -40,6 +40,8 @@ package struct RealmTestFile: Sendable {
     /// The error that ended the session.
     package private(set) var error: RealmServerError?
     package private(set) var bootstraps = 0
+    /// The parts of a bootstrap without its last one.
+    package var waitingParts: Int { parts.entries.count }
     private var isIdentified = false
     private var isUnbinding = false
     /// `true` once the server has answered the UNBIND.

@@ -11,7 +11,17 @@ import Testing
     private static let keys = ["a", "b", "c", "d"]
 
     @Test(arguments: seeds(20)) func `show what the database has in the end`(seed: UInt64) async throws {
-        let stage = await BridgeStage()
+        try await Self.play(seed, on: await BridgeStage())
+    }
+
+    /// Three rows are a slice. What is larger than one entry outside of a view that the client asked for is asked for again.
+    @Test(arguments: seeds(20)) func `show the same if every view comes in slices`(seed: UInt64) async throws {
+        let stage = await BridgeStage(bounds: BridgeBounds(entryBytes: 250))
+        await stage.database.cut(1)
+        try await Self.play(seed, on: stage)
+    }
+
+    private static func play(_ seed: UInt64, on stage: BridgeStage) async throws {
         var random = SplitMix64(seed: seed)
         var players = [Player(clock: 0, query: 1), Player(clock: random.chance(50) ? 60_000 : 0, query: 1)]
         for _ in 0..<6 {
@@ -60,7 +70,9 @@ import Testing
             case 6: return .create(key, "new \(random.below(1_000))", Int64(random.below(9)))
             case 7: return .erase(key)
             case 8: return .upload
-            default: return random.chance(30) ? .subscribe(random.below(2)) : .sql(rows(&random))
+            default:
+                guard random.chance(30) else { return .sql(rows(&random)) }
+                return random.chance(50) ? .subscribe(random.below(2)) : .ask(random.below(2))
             }
         }
     }
@@ -77,6 +89,8 @@ private struct Player: Sendable {
         /// Sends what was written. Without it, the next session does.
         case upload
         case subscribe(Int)
+        /// Subscribes, and does not wait for the view.
+        case ask(Int)
         case sql([String: Row?])
     }
 
@@ -88,6 +102,8 @@ private struct Player: Sendable {
     private var file: RealmFileIdent?
     private var query: Int
     private var queryVersion: UInt64 = 1
+    /// The queries by version.
+    private var asked: [UInt64: Int] = [:]
     private var sent: UInt64 = 0
     private var mark: UInt64 = 0
     private var time: UInt64 = 370_000_000_000
@@ -106,7 +122,11 @@ private struct Player: Sendable {
         return size < 5
     }
 
-    private var set: RealmQuerySet { RealmQuerySet(version: queryVersion, queries: ["Item": Self.queries[query]]) }
+    private var newest: RealmQuerySet { subscriptions(of: queryVersion) }
+
+    private func subscriptions(of version: UInt64) -> RealmQuerySet {
+        RealmQuerySet(version: version, queries: asked[version].map { ["Item": Self.queries[$0]] } ?? [:])
+    }
 
     func session(_ client: StageClient, _ steps: [Step], _ stage: BridgeStage) async throws -> Player {
         var player = self
@@ -129,15 +149,17 @@ private struct Player: Sendable {
         (sent, mark) = (0, 0)
         guard let file else {
             let file = try await client.begin()
-            (self.file, queryVersion) = (file, 1)
+            (self.file, queryVersion, asked) = (file, 1, [1: query])
             app.take(file)
-            try client.send(.query(session: 1, set))
+            try client.send(.query(session: 1, newest))
             return try await settle(client)
         }
         try client.send(.bind(RealmBind(session: 1, needsFileIdent: false)))
         let latest = RealmServerVersion(version: app.latest, salt: app.latest == 0 ? 0 : 5)
-        try client.send(.ident(RealmIdent(session: 1, file: file, download: app.cursor, latest: latest, query: set)))
+        let query = subscriptions(of: app.view)
+        try client.send(.ident(RealmIdent(session: 1, file: file, download: app.cursor, latest: latest, query: query)))
         try upload(client)
+        if queryVersion > app.view { try client.send(.query(session: 1, newest)) }
     }
 
     private mutating func perform(_ step: Step, _ client: StageClient, _ stage: BridgeStage) async throws {
@@ -159,13 +181,19 @@ private struct Player: Sendable {
             try app.write([PlayingApp.Change(object: .item(key), isErasure: true)], at: time)
         case .upload: try upload(client)
         case .subscribe(let query):
-            // An SDK sends earlier changes ahead of the set.
-            try upload(client)
-            (self.query, queryVersion) = (query, queryVersion + 1)
-            try client.send(.query(session: 1, set))
+            try ask(query, client)
             try await settle(client)
+        case .ask(let query): try ask(query, client)
         case .sql(let rows): await stage.sql(rows)
         }
+    }
+
+    private mutating func ask(_ query: Int, _ client: StageClient) throws {
+        // An SDK sends earlier changes ahead of the set.
+        try upload(client)
+        (self.query, queryVersion) = (query, queryVersion + 1)
+        asked[queryVersion] = query
+        try client.send(.query(session: 1, newest))
     }
 
     private mutating func upload(_ client: StageClient) throws {

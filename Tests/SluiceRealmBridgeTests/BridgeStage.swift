@@ -14,15 +14,19 @@ import Testing
 /// A gateway in memory: a database, the pipeline, the bridge and the store of client files.
 final class BridgeStage: Sendable {
     let database: StageDatabase
-    let files = MemoryRealmClients()
+    let files: MemoryRealmClients
     let ingest = StageIngest()
     let services: SessionServices
     let bridge: RealmBridge
     private static let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-    init(_ type: ObjectType = StageDatabase.item, rules: any Rules = StageRules()) async {
+    /// - Parameter before: The gateway whose database and client files this one continues with.
+    init(
+        _ type: ObjectType = StageDatabase.item, rules: any Rules = StageRules(), bounds: BridgeBounds = BridgeBounds(),
+        after before: BridgeStage? = nil
+    ) async {
         let (time, authority) = (SystemEnvironment(), StageAuthority(type: type))
-        database = StageDatabase(type)
+        (database, files) = (before?.database ?? StageDatabase(type), before?.files ?? MemoryRealmClients())
         let fanout = Fanout(authority: authority, frames: MessageFrames(), environment: time, logger: Self.quiet)
         let log = EmbeddedLog(environment: time)
         let feed = Feed(log: log, topics: Topics(app: "app"), fanout: fanout, environment: time, logger: Self.quiet)
@@ -35,7 +39,7 @@ final class BridgeStage: Sendable {
                 feed: feed, fanout: fanout, resume: LogResume(log: log, feed: feed, environment: time, logger: Self.quiet),
                 layout: StageLayout(), frames: MessageFrames()),
             environment: time, logger: Self.quiet)
-        bridge = RealmBridge(services: services, logger: Self.quiet)
+        bridge = RealmBridge(services: services, logger: Self.quiet, bounds: bounds)
         await database.serve(fanout)
     }
 
@@ -66,7 +70,8 @@ final class BridgeStage: Sendable {
 final class StageClient: Sendable {
     let connection: RealmConnection
     private let codec = RealmCodec(compression: NoCompression())
-    private let sink: StageSink
+    /// The socket.
+    let sink: StageSink
 
     init(_ stage: BridgeStage) {
         sink = StageSink()
@@ -88,6 +93,8 @@ final class StageClient: Sendable {
         case error
         case queryError
         case mark(UInt64)
+        /// A part of a bootstrap before the last one.
+        case part
 
         func accepts(_ message: RealmServerMessage) -> Bool {
             switch (self, message) {
@@ -96,6 +103,7 @@ final class StageClient: Sendable {
             case (.changes, .download(let download)): !download.entries.isEmpty
             case (.acknowledgement(let version), .download(let download)): download.progress.upload.clientVersion == version
             case (.mark(let mark), .mark(_, let request)): mark == request
+            case (.part, .download(let download)): download.batch == .moreToCome
             default: false
             }
         }
@@ -186,11 +194,33 @@ final class StageSink: RealmFrameSink {
     }
 
     func send(_ message: [UInt8]) {
-        do { source.yield(try codec.decodeServer(message)) } catch { Issue.record("A message cannot be read: \(error)") }
+        do {
+            let message = try codec.decodeServer(message)
+            if case .download(let download) = message, download.batch == .moreToCome { parts.fire() }
+            source.yield(message)
+        } catch {
+            Issue.record("A message cannot be read: \(error)")
+        }
+    }
+
+    /// Counts the parts that were sent, and the calls of `release`.
+    private let parts = AsyncEvent(environment: SystemEnvironment())
+    private let releases = AsyncEvent(environment: SystemEnvironment())
+    private let most = Atomic(UInt64.max)
+
+    /// Lets the client read no more once it has so many parts of bootstraps before the last one.
+    func hold(after parts: UInt64) { most.store(parts, ordering: .relaxed) }
+
+    /// Lets the client read again.
+    func release() {
+        most.store(.max, ordering: .relaxed)
+        releases.fire()
     }
 
     var bufferedBytes: Int { 0 }
-    func drained(below bytes: Int) async {}
+    func drained(below bytes: Int) async {
+        while parts.count >= most.load(ordering: .relaxed), !Task.isCancelled { await releases.wait(after: 0, milliseconds: 60_000) }
+    }
     func pauseReading() {}
     func resumeReading() {}
     func close(_ reason: RealmCloseReason, _ text: String) { source.finish() }

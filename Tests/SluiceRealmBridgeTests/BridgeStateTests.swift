@@ -23,6 +23,7 @@ import Testing
         state.objects = random.chance(20) ? nil : Set(keys.filter { _ in random.chance(60) }.map { ObjectKey(type: "Item", key: $0) })
         let barrier = RealmFileMemory.Barrier(version: 5, stamp: RealmStamp(random.next() >> 1, 1))
         for key in keys where random.chance(40) { state.barriers[ObjectKey(type: "Item", key: key)] = [barrier, barrier] }
+        state.parts = random.chance(20) ? nil : Set(keys.filter { _ in random.chance(60) }.map { ObjectKey(type: "Item", key: $0) })
         state.compensations = [3: 77, random.next() >> 1: 78]
         #expect(BridgeReplica(state.bytes) == state, "seed \(seed)")
         #expect(BridgeReplica.client(inHead: Array(state.bytes.prefix(BridgeReplica.headBytes))) == state.client, "seed \(seed)")

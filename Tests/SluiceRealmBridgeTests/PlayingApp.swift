@@ -31,6 +31,10 @@ struct PlayingApp {
     private(set) var latest: UInt64 = 0
     private(set) var version: UInt64 = 1
     private var file: UInt64 = 0
+    /// The query version of the last whole bootstrap.
+    private(set) var view: UInt64 = 0
+    /// The parts of a bootstrap, which stay over connections until a part of another one comes.
+    private var parts: (version: UInt64, entries: [RealmDownloadEntry]) = (0, [])
 
     /// - Parameter clock: The offset of the app's clock, in milliseconds.
     init(clock: UInt64) { self.clock = clock }
@@ -72,7 +76,14 @@ struct PlayingApp {
     // MARK: The server
 
     mutating func take(_ download: RealmDownload) throws {
-        for entry in download.entries {
+        var entries = download.entries
+        if download.batch != .steadyState {
+            if parts.version != download.queryVersion { parts = (download.queryVersion, []) }
+            parts.entries += entries
+            guard download.batch == .lastInBatch else { return }
+            (entries, parts, view) = (parts.entries, (0, []), download.queryVersion)
+        }
+        for entry in entries {
             for instruction in try RealmChangesetReader.instructions(of: entry.changeset) { take(instruction, entry) }
         }
         cursor = download.progress.download

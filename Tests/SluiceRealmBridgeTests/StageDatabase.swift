@@ -65,6 +65,11 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
     private var fanout: Fanout?
     private var notes: [String] = []
     private var failure: SluiceError?
+    private var piece = Int.max
+    /// The pieces of the next snapshot after which it waits.
+    private var pause: Int?
+    private let pauses = AsyncEvent(environment: SystemEnvironment())
+    private let resumption = AsyncEvent(environment: SystemEnvironment())
 
     init(_ type: ObjectType) { self.type = type }
 
@@ -85,6 +90,17 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
         for batch in held { await fanout?.deliver(batch) }
         held = []
     }
+
+    /// Lets snapshots have so many rows in one piece.
+    func cut(_ rows: Int) { piece = rows }
+
+    /// Lets the next snapshot of several pieces wait behind so many, until its reader is cancelled or `resume` is called.
+    func pause(after pieces: Int) { pause = pieces }
+
+    /// Waits until the snapshot waits.
+    nonisolated func untilPaused() async { await pauses.wait(after: 0, milliseconds: 60_000) }
+
+    nonisolated func resume() { resumption.fire() }
 
     /// Lets the next transaction of a client fail.
     func fail(_ error: SluiceError) { failure = error }
@@ -189,16 +205,25 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
                 guard let row = stored.row else { continue }
                 let place = buffer.append(row)
                 guard buffer.withView(place, { query.predicate.matches($0) }) else { continue }
-                if let known = query.known, UInt64(stored.xid) < known.point.transaction,
-                    buffer.withView(place, { known.predicate.matches($0) })
-                {
-                    kept.append(key)
-                } else {
-                    rows.append(place)
+                let isKnown = query.known.map { known in
+                    UInt64(stored.xid) < known.point.transaction && buffer.withView(place) { known.predicate.matches($0) }
                 }
+                let isStaged = query.staged.map { staged in
+                    UInt64(stored.xid) < staged.point.transaction && staged.through.map { "\(key)" <= "\($0)" } ?? true
+                }
+                if isKnown ?? false || isStaged ?? false { kept.append(key) } else { rows.append(place) }
             }
             if !kept.isEmpty { try await sink.take(kept: kept, query: index) }
-            try await sink.take(rows, of: buffer, query: index, isInOrder: true)
+            for start in stride(from: 0, to: max(rows.count, 1), by: piece) {
+                if start > 0, start / piece == pause {
+                    pause = nil
+                    pauses.fire()
+                    await resumption.wait(after: resumption.count, milliseconds: 60_000)
+                    try Task.checkCancellation()
+                }
+                let end = min(rows.count, start + min(piece, rows.count))
+                try await sink.take(Array(rows[start..<end]), of: buffer, query: index, isInOrder: true)
+            }
         }
         return start
     }

@@ -92,7 +92,8 @@ package enum RealmErrorAction: String, CaseIterable, Sendable {
             switch error.code {
             case .badClientFile, .resync, .badChangeset, .badSyntax: .clientReset
             case .userMismatch, .userDisabled: .logOutUser
-            case .permissionDenied, .invalidSchemaChange, .writeNotAllowed: .applicationBug
+            // A retry cannot help: the session ends until the app changes.
+            case .permissionDenied, .invalidSchemaChange, .writeNotAllowed, .queryTooLarge: .applicationBug
             case .tokenExpired: .refreshUser
             default: .transient
             }

@@ -34,11 +34,14 @@ package struct RealmBootstrapPart: Hashable, Sendable {
     package var isLast: Bool
     /// With the last part: the state of the views that is stored with the view; nil for none.
     package var replica: [UInt8]?
+    /// The number of the request for the view; nil for any. Parts of an earlier request of the same set are dropped.
+    package var request: UInt64?
 
     package init(
         queryVersion: UInt64, serverVersion: UInt64, clientVersion: UInt64, entries: [OutgoingEntry], estimate: Double = 1,
-        isLast: Bool = true, replica: [UInt8]? = nil
+        isLast: Bool = true, replica: [UInt8]? = nil, request: UInt64? = nil
     ) {
+        self.request = request
         (self.queryVersion, self.serverVersion, self.clientVersion) = (queryVersion, serverVersion, clientVersion)
         (self.entries, self.estimate, self.isLast, self.replica) = (entries, estimate, isLast, replica)
     }
@@ -104,9 +107,14 @@ package struct RealmViewRequest: Hashable, Sendable {
     package var isFull: Bool
     /// `true` if the bootstrap must begin with the schema, because the file may have none.
     package var hasSchema: Bool
+    /// `true` if the client has a view of the set. If the connection ends behind a part, the next bootstrap is appended to the part.
+    package var isRepeated: Bool
+    /// The number of the request in its session.
+    package var number: UInt64
 
-    package init(query: RealmQuerySet, isFull: Bool, hasSchema: Bool) {
+    package init(query: RealmQuerySet, isFull: Bool, hasSchema: Bool, isRepeated: Bool = false, number: UInt64 = 0) {
         (self.query, self.isFull, self.hasSchema) = (query, isFull, hasSchema)
+        (self.isRepeated, self.number) = (isRepeated, number)
     }
 }
 

@@ -16,7 +16,11 @@ extension RealmSession {
         wanted = query.version
         client.stream.beginBootstrap(queryVersion: query.version)
         actions.append(.store(id, .beginBootstrap(queryVersion: query.version)))
-        actions.append(.buildView(id, RealmViewRequest(query: query, isFull: needsFull, hasSchema: needsSchema)))
+        built += 1
+        let isRepeated = query.version == current.version
+        let request = RealmViewRequest(
+            query: query, isFull: needsFull, hasSchema: needsSchema, isRepeated: isRepeated, number: built)
+        actions.append(.buildView(id, request))
         return actions
     }
 
@@ -55,6 +59,8 @@ extension RealmSession {
     mutating func bootstrap(_ part: RealmBootstrapPart, now: Int64) -> [RealmConnectionAction] {
         guard phase == .bootstrapping || phase == .steady else { return [] }
         guard phase == .bootstrapping, part.queryVersion == wanted else { return [.superseded(id, queryVersion: part.queryVersion)] }
+        // A part of an earlier request, which may lack what this one must erase. That request is superseded already.
+        guard part.request ?? built == built else { return [] }
         var model = partsModel ?? client.model
         partsModel = nil
         latest = max(latest, part.serverVersion)
@@ -70,13 +76,20 @@ extension RealmSession {
             return defect(error)
         }
         parts += 1
-        guard part.isLast else {
+        // The set that came before this part. Marks and changes wait for its view.
+        let next = isReplacing ? open.last : nil
+        isReplacing = false
+        var actions: [RealmConnectionAction] = [.send(.download(download))]
+        if part.isLast {
+            client.model = model
+            actions = complete(part) + actions
+            dropWaiting(upTo: part.serverVersion)
+            if next == nil { actions += takeWaiting(after: part.serverVersion, now: now) }
+        } else {
             partsModel = model
             partial = part.queryVersion
-            return [.send(.download(download))]
         }
-        client.model = model
-        return complete(part) + [.send(.download(download))] + takeWaiting(after: part.serverVersion, now: now)
+        return next.map { actions + build($0) } ?? actions
     }
 
     private mutating func complete(_ part: RealmBootstrapPart) -> [RealmConnectionAction] {
@@ -94,16 +107,23 @@ extension RealmSession {
 
     /// Takes the entries that arrived during a bootstrap, without those that it covers.
     private mutating func takeWaiting(after version: UInt64, now: Int64) -> [RealmConnectionAction] {
+        dropWaiting(upTo: version)
         let entries = waiting
         waiting = []
         waitingBytes = 0
-        for covered in entries where covered.entry.serverVersion <= version {
-            if let compensation = covered.entry.compensation { client.stream.keep(compensation) }
-        }
-        var actions = add(entries.filter { $0.entry.serverVersion > version }, now: now)
+        var actions = add(entries, now: now)
         if phase == .steady { actions += flush(always: needsAcknowledgement) }
         if phase == .steady { actions += answerMark() }
         return actions
+    }
+
+    /// Drops the entries that a bootstrap covers, and keeps their compensating writes.
+    private mutating func dropWaiting(upTo version: UInt64) {
+        for covered in waiting where covered.entry.serverVersion <= version {
+            if let compensation = covered.entry.compensation { client.stream.keep(compensation) }
+        }
+        waiting.removeAll { $0.entry.serverVersion <= version }
+        waitingBytes = waiting.reduce(0) { $0 + $1.entry.cost }
     }
 
     // MARK: Changes

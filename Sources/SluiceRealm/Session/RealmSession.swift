@@ -47,6 +47,11 @@ struct RealmSession: Sendable {
     var needsFull = false
     /// `true` until a bootstrap has sent the schema.
     var needsSchema = false
+    /// The number of the last request for a view.
+    var built: UInt64 = 0
+    /// `true` until the first part of the view of an IDENT, if the client may have parts of another one. It drops them at that part.
+    /// Without it, the client would append the next view of the same set to them.
+    var isReplacing = false
     /// The parts of the bootstrap under way, and the model after them.
     var parts = 0
     var partsModel: ClientModel?
@@ -175,6 +180,7 @@ struct RealmSession: Sendable {
         case .bootstrap:
             check = ProgressCheck(ident, upload: client.stream.record.upload)
             needsFull = true
+            isReplacing = client.stream.record.view != nil || client.stream.record.building != nil
             actions = build(ident.query)
         case .resend:
             check = ProgressCheck(ident, upload: client.stream.record.upload)
@@ -201,7 +207,7 @@ struct RealmSession: Sendable {
         }
         open.append(query)
         if open.count > settings.openQueries { open.removeFirst() }
-        return build(query)
+        return isReplacing ? [] : build(query)
     }
 
     // MARK: Uploads

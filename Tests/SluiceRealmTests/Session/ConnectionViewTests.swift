@@ -34,16 +34,49 @@ private typealias Fixture = ConnectionFixture
         #expect(fixture.feed(.caughtUp(Self.id, request: 3)) == ["mark 3"])
     }
 
-    @Test func `keep the first bootstrap if the set after it is refused`() {
+    /// The client may have parts of any set from an earlier connection, and drops those of all others at the first part of this one.
+    @Test func `begin with the set that a returning client has, before a newer one`() {
         var (fixture, actions) = Fixture.resumed(at: 6, query: 2)
         #expect(actions == ["store begin 2", "build 2 full"])
-        #expect(fixture.feed(Fixture.query(3)) == ["superseded 2", "store begin 3", "build 3 full"])
+        #expect(fixture.feed(Fixture.query(3)).isEmpty)
+        #expect(
+            fixture.feed(.bootstrap(Self.id, Fixture.part(2, at: 10, client: 20, isLast: false))) == [
+                "more 10/20 ack 20 [10]", "superseded 2", "store begin 3", "build 3 full",
+            ])
         #expect(
             fixture.feed(.queryFailed(Self.id, queryVersion: 3, "no")) == [
                 "query error 3", "superseded 3", "store begin 2", "build 2 full",
             ])
         actions = fixture.feed(.bootstrap(Self.id, Fixture.part(2, at: 10, client: 20)))
         #expect(actions == ["store view 2 at 10", "last 10/20 ack 20 [10]"])
+    }
+
+    @Test func `keep the first view of a returning client if the set that waited for it is refused`() {
+        var (fixture, _) = Fixture.resumed(at: 6, query: 2)
+        #expect(fixture.feed(Fixture.query(3)).isEmpty)
+        // The view covers the first of them.
+        #expect(fixture.feed(.append(Self.id, [Fixture.entry(9, client: 20), Fixture.entry(11, client: 20)])).isEmpty)
+        #expect(fixture.feed(.bootstrap(Self.id, Fixture.part(2, at: 10, client: 20))).last == "build 3")
+        #expect(
+            fixture.feed(.queryFailed(Self.id, queryVersion: 3, "no")) == [
+                "query error 3", "store cancel", "error 231 Warning", "download 11/20 ack 20 [11]",
+            ])
+    }
+
+    @Test func `answer a mark behind a set that waited for the first view of a returning client`() {
+        var (fixture, _) = Fixture.resumed(at: 6, query: 2)
+        #expect(fixture.feed(Fixture.query(3)).isEmpty && fixture.feed(Fixture.query(4)).isEmpty)
+        #expect(fixture.feed(.mark(session: 1, request: 1)) == ["catch 1"])
+        #expect(fixture.feed(.caughtUp(Self.id, request: 1)).isEmpty)
+        #expect(fixture.feed(.append(Self.id, [Fixture.entry(11, client: 20)])).isEmpty)
+        #expect(
+            fixture.feed(.bootstrap(Self.id, Fixture.part(2, at: 10, client: 20))) == [
+                "store view 2 at 10", "last 10/20 ack 20 [10]", "store begin 4", "build 4",
+            ])
+        #expect(
+            fixture.feed(.bootstrap(Self.id, Fixture.part(4, at: 10, client: 20))) == [
+                "store view 4 at 10", "last 10/20 ack 20 [10]", "error 231 Warning", "download 11/20 ack 20 [11]", "mark 1",
+            ])
     }
 
     @Test func `erase the parts of a superseded set to which the session returns`() {

@@ -1,0 +1,241 @@
+import PortsTestSupport
+import SluiceCore
+import SluicePipeline
+import SluicePorts
+import SluiceRealm
+import SluiceWire
+import SwiftProtobuf
+import Testing
+
+@testable import SluiceRealmBridge
+
+/// Changes, restarts and other views while a view is on its way.
+@Suite(.timeLimit(.minutes(2))) struct `A view on its way` {
+    /// A stage whose next view waits behind 400 of a thousand rows.
+    private static func stage(_ bounds: BridgeBounds = Sliced.small) async -> BridgeStage {
+        let stage = await BridgeStage(bounds: bounds)
+        await Sliced.fill(stage)
+        await stage.database.cut(200)
+        return stage
+    }
+
+    /// Asks for all items, and takes parts until the database waits. A full view erases everything that the client may hold.
+    private static func begin(
+        _ isFull: Bool, on stage: BridgeStage, _ body: (StageClient, inout PartStore) async throws -> Void
+    ) async throws {
+        var (store, file) = (PartStore(), RealmFileIdent(ident: 0, salt: 0))
+        if isFull { (store, file) = try await Sliced.interrupted(stage) }
+        await stage.database.pause(after: 2)
+        try await stage.connect { client in
+            if isFull {
+                try Sliced.resume(client, file, store.cursor, Sliced.none, then: Sliced.all)
+            } else {
+                _ = try await client.begin()
+                try client.send(.query(session: 1, Sliced.all))
+            }
+            for _ in 0..<4 { try store.take(await client.messages(through: .part)) }
+            await stage.database.untilPaused()
+            try await body(client, &store)
+        }
+    }
+
+    @Test(arguments: [false, true]) func `has the changes that others make of objects in earlier slices`(isFull: Bool) async throws {
+        let stage = await Self.stage()
+        try await Self.begin(isFull, on: stage) { client, store in
+            await stage.sql([Sliced.key(0): BridgeStage.item(Sliced.key(0), "changed"), Sliced.key(1): nil, Sliced.key(2): nil])
+            await stage.sql([Sliced.key(2): BridgeStage.item(Sliced.key(2), "again")])
+            await stage.sql([Sliced.key(3): BridgeStage.item(Sliced.key(3), "left", size: 200_000)])
+            await stage.sql([Sliced.key(998): BridgeStage.item(Sliced.key(998), "later"), Sliced.key(999): nil])
+            await stage.sql(["new": BridgeStage.item("new", "new")])
+            stage.database.resume()
+            try store.take(await client.messages(through: .view(1)))
+            var titles = Sliced.titles(4..<998)
+            titles[.string(Sliced.key(0))] = .string("changed")
+            titles[.string(Sliced.key(2))] = .string("again")
+            titles[.string(Sliced.key(998))] = .string("later")
+            titles[.string("new")] = .string("new")
+            #expect(store.differences(from: titles).isEmpty)
+            await stage.sql([Sliced.key(4): nil])
+            try store.take(await client.messages(through: .changes))
+            titles[.string(Sliced.key(4))] = nil
+            #expect(store.differences(from: titles).isEmpty)
+        }
+    }
+
+    /// The session gives the first snapshot up, and names what it has sent of it by keys alone.
+    @Test(arguments: [false, true]) func `begins again behind its slices if too much changes meanwhile`(isFull: Bool) async throws {
+        let stage = await Self.stage()
+        try await Self.begin(isFull, on: stage) { client, store in
+            for letter in ["a", "b", "c", "d", "e"] {
+                await stage.sql(["k": BridgeStage.item("k", String(repeating: letter, count: 8 << 20))])
+            }
+            await stage.sql(["k": nil, Sliced.key(1): nil, Sliced.key(2): BridgeStage.item(Sliced.key(2), "changed")])
+            stage.database.resume()
+            try store.take(await client.messages(through: .view(1)))
+            var titles = Sliced.titles([0] + Array(3..<1_000))
+            titles[.string(Sliced.key(2))] = .string("changed")
+            #expect(store.differences(from: titles).isEmpty)
+        }
+    }
+
+    @Test func `leaves no object behind if the gateway restarts`() async throws {
+        let old = await Self.stage()
+        var (store, file) = try await Sliced.interrupted(old)
+        let stage = await BridgeStage(bounds: Sliced.small, after: old)
+        await stage.sql(Dictionary(uniqueKeysWithValues: (0..<20).map { (Sliced.key($0), nil) }))
+        try await stage.connect { client in
+            try Sliced.resume(client, file, store.cursor, Sliced.none, then: Sliced.all)
+            try store.take(await client.messages(through: .view(1)))
+            #expect(store.differences(from: Sliced.titles(20..<1_000)).isEmpty)
+            await stage.sql([Sliced.key(20): nil])
+            try store.take(await client.messages(through: .changes))
+            #expect(store.differences(from: Sliced.titles(21..<1_000)).isEmpty)
+        }
+        (store, file) = try await Sliced.interrupted(stage)
+        #expect(file.ident == 3)
+    }
+
+    /// Its rows fit one entry, so the client has none of them. The session must not take them for the client's.
+    @Test func `is whole if it replaces one of the same objects`() async throws {
+        let stage = await Self.stage(BridgeBounds())
+        await stage.database.pause(after: 2)
+        try await stage.connect { client in
+            _ = try await client.begin()
+            var store = PartStore()
+            try client.send(.query(session: 1, Sliced.all))
+            await stage.database.untilPaused()
+            try client.send(.query(session: 1, RealmQuerySet(version: 2, queries: Sliced.all.queries)))
+            try store.take(await client.messages(through: .view(2)))
+            #expect(store.differences(from: Sliced.titles(0..<1_000)).isEmpty)
+        }
+    }
+
+    @Test func `is taken if an earlier request of the same set was given up`() async throws {
+        let stage = await BridgeStage()
+        await stage.sql(["a": BridgeStage.item("a", "one")])
+        let file = try await stage.files.allot(user: "ann")
+        let stored = try await stage.files.open(file, user: "ann")
+        let view = try await stage.bridge.open(RealmViewClient(user: "ann", stored: stored)) { _ in }
+        view.build(RealmViewRequest(query: Sliced.all, isFull: false, hasSchema: true, number: 1))
+        view.supersede(queryVersion: 1)
+        view.build(RealmViewRequest(query: Sliced.all, isFull: true, hasSchema: true, number: 2))
+        while let event = try await view.next() {
+            if case .part(let part) = event, part.isLast, part.request == 2 { break }
+        }
+        await stage.sql(["a": BridgeStage.item("a", "two")])
+        while let event = try await view.next() {
+            guard case .changes(let entries) = event else { continue }
+            #expect(try entries.flatMap { try RealmChangesetReader.instructions(of: $0.entry.changeset).map(\.text) } == ["a.title = two"])
+            break
+        }
+        view.close()
+        while stage.services.files.count > 0, !Task.isCancelled { await Task.yield() }
+    }
+
+    /// The client discards its change of an object that the view gives it anew, so the gateway must not apply it.
+    @Test func `voids the changes of its objects that it did not know, also if nothing else is committed`() async throws {
+        let stage = await BridgeStage()
+        await stage.sql(["a": BridgeStage.item("a", "one")])
+        var (file, cursor) = (RealmFileIdent(ident: 0, salt: 0), RealmDownloadCursor())
+        try await stage.connect { client in
+            file = try await client.begin()
+            cursor = try await client.subscribe(1).progress.download
+            // The client does not get this one.
+            _ = try await client.subscribe(2)
+        }
+        try await stage.connect { client in
+            try Sliced.resume(client, file, cursor, RealmQuerySet(version: 1, queries: ["Item": "TRUEPREDICATE"]), then: nil)
+            let view = try #require(await client.download(.view(1)))
+            #expect(try StageClient.texts(view).contains("create a"))
+            try client.upload(3, base: cursor.serverVersion, [.title("a", "mine")])
+            _ = await client.messages(through: .acknowledgement(3))
+            #expect(await stage.database.row("a")?[1] == .string("one"))
+        }
+    }
+}
+
+/// The translation of a session's messages, as the pipeline sends them.
+@Suite(.timeLimit(.minutes(1))) struct `The stream of a large view` {
+    private static let schema = AppSchema(
+        version: 1, schema: StageDatabase.schema(StageDatabase.item), fields: QueryableFields(global: ["size"]), isDevelopment: false)
+    private static let file = RealmFileIdent(ident: 2, salt: 1)
+    private static let text = String(repeating: "x", count: 1_000)
+
+    private static func message(_ fill: (inout PBServerMessage) -> Void) throws -> [UInt8] {
+        var message = PBServerMessage()
+        fill(&message)
+        return try WireProtocol.encode(message)
+    }
+
+    private static func begin(_ version: UInt64) throws -> [UInt8] { try message { $0.bootstrapBegin = .with { $0.version = version } } }
+
+    private static func end(_ version: UInt64, _ lsn: UInt64, resumed: Bool = false) throws -> [UInt8] {
+        try message { $0.bootstrapEnd = .with { ($0.version, $0.lsn, $0.resumed) = (version, lsn, resumed) } }
+    }
+
+    private static func rows(_ keys: [String], gone: [String] = []) -> [UInt8] {
+        var writer = BootstrapRowsWriter(RowCodec(StageDatabase.item))
+        var buffer = RowBuffer()
+        for key in keys {
+            let place = buffer.append(BridgeStage.item(key, text))
+            buffer.withView(place) { writer.add($0) }
+        }
+        for key in gone { writer.addGone(.string(key)) }
+        return writer.finish()
+    }
+
+    private static func texts(_ events: [RealmViewEvent]) throws -> [String] {
+        try events.flatMap { event -> [String] in
+            guard case .part(let part) = event else { return [] }
+            return try part.entries.flatMap { try RealmChangesetReader.instructions(of: $0.entry.changeset).map(\.text) }
+        }
+    }
+
+    @Test func `keeps no more rows than one entry has`() throws {
+        let stored = StoredRealmClient(record: RealmClientRecord(file: Self.file))
+        let bounds = BridgeBounds(entryBytes: 20_000)
+        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), Self.schema, SystemEnvironment(), bounds)
+        stream.wanted = 1
+        let request = BridgeStream.Request(number: 1, view: RealmViewRequest(query: Sliced.all, isFull: true, hasSchema: true))
+        let version = stream.subscribe(BridgeStream.Subscription(query: Sliced.all, request: request, forgets: true))
+        #expect(try stream.handle(Self.begin(version)).isEmpty)
+        var parts = 0
+        for number in 0..<200 {
+            let events = try stream.handle(Self.rows((0..<5).map { "k\(number) \($0)" }))
+            parts += events.count
+            #expect(events.count <= 3 && stream.collection?.waiting.count ?? 0 <= 20)
+        }
+        let last = try stream.handle(Self.end(version, 500))
+        #expect(parts > 40 && last.count <= 3)
+        #expect(stream.held.count == 1_000)
+    }
+
+    /// Only the session tells what the client may hold. Its rows exceed one entry, so the connection asks for the view again.
+    @Test func `resumed from an older state is followed by one that erases all that the client may hold`() throws {
+        var stored = StoredRealmClient(record: RealmClientRecord(file: Self.file))
+        stored.record.view = RealmClientRecord.View(queryVersion: 1, serverVersion: 100)
+        stored.entries = [
+            RealmStreamEntry(
+                serverVersion: 200, clientVersion: 0, timestamp: 1, origin: 1,
+                changeset: try RealmChangesetWriter.bytes(of: RealmInstruction.item("b", "entered")), created: 0)
+        ]
+        var replica = BridgeReplica(client: 1, secret: [])
+        (replica.version, replica.lsn, replica.query) = (100, LSN(rawValue: 100), Sliced.all)
+        replica.objects = [.item("a")]
+        let bounds = BridgeBounds(entryBytes: 2_000)
+        var stream = try BridgeStream(stored, replica, Self.schema, SystemEnvironment(), bounds)
+        let first = stream.subscribe(BridgeStream.Subscription(query: Sliced.all, request: nil, forgets: false))
+        #expect(stream.isOlder && !stream.hasResumed)
+        // The request waits for the resumption, which tells what it must erase.
+        stream.wanted = 1
+        var events = try stream.handle(Self.begin(first)) + stream.handle(Self.rows(["c", "d", "e"], gone: ["f"]))
+        events += try stream.handle(Self.rows(["g"])) + stream.handle(Self.end(first, 300, resumed: true))
+        #expect(events == [.permissionsChanged] && stream.hasResumed && stream.isBehind)
+        let request = BridgeStream.Request(number: 1, view: RealmViewRequest(query: Sliced.all, isFull: false, hasSchema: false))
+        let second = stream.subscribe(BridgeStream.Subscription(query: Sliced.all, request: request, forgets: stream.mustForget))
+        events = try stream.handle(Self.begin(second)) + stream.handle(Self.rows(["c"])) + stream.handle(Self.end(second, 300))
+        let erased = try Self.texts(events).filter { $0.hasPrefix("erase") }
+        #expect(erased == ["erase a", "erase b", "erase d", "erase e", "erase f", "erase g", "erase c"])
+        #expect(stream.held == [.item("c")] && !stream.isBehind)
+    }
+}
