@@ -92,8 +92,9 @@ extension BridgeStream {
 
     /// The objects in parts of unfinished bootstraps; nil if they are too many.
     var unfinished: Set<ObjectKey>? {
-        guard let partObjects, let leftovers, partObjects.count + leftovers.count <= bounds.viewObjects else { return nil }
-        return leftovers.union(partObjects)
+        guard let partObjects, let leftovers else { return nil }
+        let all = leftovers.union(partObjects)
+        return all.count <= bounds.viewObjects ? all : nil
     }
 
     /// The objects that the view of the next connection must erase; nil if they are too many to be stored.

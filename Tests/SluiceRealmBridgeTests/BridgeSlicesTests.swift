@@ -141,23 +141,3 @@ import Testing
         }
     }
 }
-
-@Suite struct `The estimated size of an entry` {
-    /// A client stores at most 16 MB of an entry.
-    @Test(arguments: seeds(30)) func `is no less than its bytes`(seed: UInt64) throws {
-        var random = SplitMix64(seed: seed)
-        let writer = RealmObjectWriter(StageDatabase.schema(StageDatabase.item))
-        var instructions: [RealmInstruction] = RealmSchema.instructions(of: StageDatabase.schema(StageDatabase.item))
-        for number in 0..<200 {
-            let key = String(repeating: "k", count: random.below(40)) + "\(number)"
-            let tags = (0..<random.below(20)).map { _ in Value.string(String(repeating: "ü", count: random.below(30))) }
-            let title: Value = random.chance(20) ? .null : .string(String(repeating: "t", count: random.below(300)))
-            let size = Value.int(Int64(truncatingIfNeeded: random.next()) >> Int64(random.below(64)))
-            instructions += try writer.enter(.item(key), ["title": title, "size": size, "tags": .list(tags)])
-        }
-        let pieces = [instructions].pieces(maximum: .max)
-        #expect(pieces.count == 1)
-        let bytes = try RealmChangesetWriter.bytes(of: instructions).count
-        #expect(bytes <= instructions.reduce(0) { $0 + $1.cost } + 4_096, "seed \(seed)")
-    }
-}
