@@ -30,8 +30,9 @@ extension RealmConnection {
         /// The newest mark. The client needs no answer to older ones.
         var mark: UInt64?
         var isCatchingUp = false
-        /// The number of the view's events.
+        /// The number of the view's events, and of the parts of bootstraps among them.
         var events: UInt64 = 0
+        var parts: UInt64 = 0
         /// `true` while the views wait for a client to read.
         var isDraining = false
         /// The query version of a view whose next part is awaited.
@@ -65,7 +66,7 @@ extension RealmConnection {
     // MARK: Waits
 
     /// Returns the result of `body`, or throws `timeout` after the time. `body` must end soon after its task is cancelled.
-    /// - Parameter id: The session whose views begin the time again with each event; nil for none.
+    /// - Parameter id: The session whose bootstraps begin the time again with each part; nil for none.
     func within<Result: Sendable>(
         _ milliseconds: Int, of id: RealmSessionID? = nil, _ step: String, _ body: @escaping @Sendable () async throws -> Result
     ) async throws -> Result {
@@ -75,9 +76,9 @@ extension RealmConnection {
             group.addTask {
                 var seen: UInt64?
                 repeat {
-                    seen = await self.events(of: id)
+                    seen = await self.count(\.parts, of: id)
                     try await environment.sleep(nanoseconds: UInt64(max(milliseconds, 0)) * 1_000_000)
-                } while await self.hasProgress(id, since: seen)
+                } while await self.hasProgress(\.parts, of: id, since: seen)
                 return nil
             }
             defer { group.cancelAll() }
@@ -86,12 +87,14 @@ extension RealmConnection {
         }
     }
 
-    private func events(of id: RealmSessionID?) -> UInt64? { id.flatMap { sessions[$0]?.events } }
+    private func count(_ events: KeyPath<FileSession, UInt64>, of id: RealmSessionID?) -> UInt64? {
+        id.flatMap { sessions[$0]?[keyPath: events] }
+    }
 
     /// Returns `true` if the views of a session have yielded events, or wait for the client to read. The socket limits that time.
-    private func hasProgress(_ id: RealmSessionID?, since seen: UInt64?) -> Bool {
+    private func hasProgress(_ events: KeyPath<FileSession, UInt64>, of id: RealmSessionID?, since seen: UInt64?) -> Bool {
         guard let session = id.flatMap({ sessions[$0] }), let seen else { return false }
-        return session.events != seen || session.isDraining
+        return session[keyPath: events] != seen || session.isDraining
     }
 
     private static func timeout(_ step: String, _ milliseconds: Int) -> SluiceError {
@@ -104,12 +107,12 @@ extension RealmConnection {
         for event: AsyncEvent, until value: UInt64, of id: RealmSessionID, _ milliseconds: Int, _ step: String
     ) async throws {
         while event.count < value {
-            let seen = events(of: id)
+            let seen = count(\.events, of: id)
             await event.wait(until: value, milliseconds: milliseconds)
             try Task.checkCancellation()
             guard event.count < value else { return }
             // A long bootstrap is no stall: each of its parts begins the time again.
-            guard hasProgress(id, since: seen) else { throw Self.timeout(step, milliseconds) }
+            guard hasProgress(\.events, of: id, since: seen) else { throw Self.timeout(step, milliseconds) }
         }
     }
 
@@ -235,7 +238,9 @@ extension RealmConnection {
         guard let event else { throw SluiceError(.shuttingDown, "The views of a file have ended.") }
         sessions[id]?.events &+= 1
         switch event {
-        case .part(let part): endDeadline(of: part.queryVersion, id)
+        case .part(let part):
+            sessions[id]?.parts &+= 1
+            endDeadline(of: part.queryVersion, id)
         case .refused(let version, _): endDeadline(of: version, id)
         case .changes, .advanced, .integrated, .permissionsChanged: break
         }
