@@ -38,6 +38,8 @@ package struct RealmModel: Sendable {
             try change(path) { value, kind in value = try Self.value(payload, kind, old: value, schema) }
         case .addInteger(let path, let amount):
             try change(path) { value, _ in
+                // An addition to null has no effect.
+                if value == .null { return }
                 guard case .int(let number) = value else { throw Fault("an addition to \(value)") }
                 value = .int(number &+ amount)
             }
