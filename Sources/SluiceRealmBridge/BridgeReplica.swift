@@ -16,7 +16,7 @@ struct BridgeReplica: Hashable {
     var witness: [UInt8] = []
     /// The version of the file's stream at the position.
     var version: UInt64 = 0
-    /// The latest time of a client's write up to the position.
+    /// The latest time of a write or commit up to the position.
     var writeTime = HybridTime.zero
     /// The hash of the schema that the client received.
     var schema: UInt64 = 0

@@ -1,7 +1,7 @@
 import DequeModule
 import SluiceCore
 
-/// The versions of a file's stream with their positions in the log, and the latest write time up to each.
+/// The versions of a file's stream with their positions in the log, and the latest time of a write or commit up to each.
 ///
 /// A version is the position of its commit, or a few bytes more if the commit needed several entries.
 struct BridgeSteps: Hashable {
@@ -15,7 +15,7 @@ struct BridgeSteps: Hashable {
     static let most = 4_096
 
     private var steps: Deque<Step> = []
-    /// The latest write time of the stream.
+    /// The latest time of a write or commit in the stream.
     private(set) var newest: HybridTime
 
     /// - Parameter newest: A bound on the write times of the stream so far.
@@ -62,6 +62,10 @@ enum RealmTime {
         // Cut to the range of hybrid times, so that the sum fits.
         HybridTime(milliseconds: min(Int64(clamping: timestamp), HybridTime.lastMillisecond) + epoch)
     }
+
+    /// Returns a time that the commit of a transaction does not exceed, nor a row's time after the rounding to milliseconds.
+    /// - Parameter microseconds: The commit time since 1970.
+    static func bound(commit microseconds: Int64) -> HybridTime { HybridTime(milliseconds: microseconds / 1_000 + 1) }
 
     /// Returns the timestamp of a time in milliseconds since 1970.
     static func timestamp(milliseconds: Int64) -> UInt64 { UInt64(max(milliseconds, epoch) - epoch) }

@@ -113,7 +113,9 @@ extension BridgeStream {
     /// Records that the client has a view, unless it does not take it.
     mutating func take(_ end: PBBootstrapEnd, _ place: BridgeContent.Place, _ query: RealmQuerySet) {
         content.last = max(content.last, place.version)
-        steps.add(content.last, LSN(rawValue: end.lsn), time: HybridTime(rawValue: end.writeTime))
+        // The times of the rows' commits are not known, but they have passed.
+        let time = max(HybridTime(rawValue: end.writeTime), HybridTime(milliseconds: now))
+        steps.add(content.last, LSN(rawValue: end.lsn), time: time)
         replica.lsn = max(replica.lsn, LSN(rawValue: end.lsn))
         // The view record has the anchor of its position.
         replica.witness = []

@@ -268,7 +268,9 @@ struct BridgeStream {
             }
             // The slices have a version already, and the client has the commit with it.
             let version = slices == nil ? max(content.last, commit.lsn.rawValue) : content.last
-            steps.add(version, commit.lsn, time: commit.writeTime)
+            // The commit's time too: what SQL wrote has no other, and the client's clock may be behind.
+            let time = max(commit.writeTime, RealmTime.bound(commit: commit.time))
+            steps.add(version, commit.lsn, time: time)
         }
         events += Self.events(entries)
         return more ? events : events + advance(to: lsn, witness)

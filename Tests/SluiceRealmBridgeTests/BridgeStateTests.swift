@@ -130,6 +130,27 @@ import Testing
         #expect(stream.own.isEmpty && stream.lastPassed == numbers.upperBound)
     }
 
+    @Test func `are later than the commits that their writer has seen, also of SQL`() throws {
+        let schema = AppSchema(
+            version: 1, schema: Schema([StageDatabase.item]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
+        let stored = StoredRealmClient(record: RealmClientRecord(file: RealmFileIdent(ident: 2, salt: 1)))
+        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), schema, SystemEnvironment())
+        // SQL commits at 1.7 and 1.8 million seconds, and rows have times that are rounded to milliseconds.
+        for (lsn, time) in [(UInt64(50), Int64(1_700_000_000_123_500)), (60, 1_800_000_000_123_500)] {
+            var writer = CommitsWriter()
+            writer.beginCommit(LSN(rawValue: lsn), commitTime: time)
+            writer.endCommit()
+            _ = try stream.handle(writer.finish(LSN(rawValue: lsn)))
+        }
+        func time(_ number: UInt64, base: UInt64) -> HybridTime {
+            let entry = RealmUploadEntry(clientVersion: number, serverVersion: base, timestamp: 1, origin: 0, changeset: [])
+            return stream.upload(entry, [], progress: number, operations: nil).time
+        }
+        let (first, second) = (time(3, base: 55), time(4, base: 60))
+        #expect(first > HybridTime(milliseconds: 1_700_000_000_124) && first < HybridTime(milliseconds: 1_800_000_000_123))
+        #expect(second > HybridTime(milliseconds: 1_800_000_000_124))
+    }
+
     @Test func `end with a reset if the client confirms nothing`() throws {
         let schema = AppSchema(
             version: 1, schema: Schema([StageDatabase.item]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
