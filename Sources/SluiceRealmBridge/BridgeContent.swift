@@ -138,12 +138,18 @@ struct BridgeContent {
     }
 
     /// Gives properties of an object that the client holds their values. An object that it lacks enters.
-    /// - Parameter names: The properties; nil for all.
+    /// - Parameter names: The properties; nil for all. A property that the row does not show is then emptied.
     mutating func replace(
         _ object: ObjectKey, _ row: Row, _ names: Set<String>?, _ place: Place
     ) throws(SluiceError) -> [RealmInstruction] {
         guard memory.view.contains(object) else { return try enter(object, row, place) }
-        let values = values(row, of: object.type).filter { names?.contains($0.key) ?? true }
+        var values = values(row, of: object.type)
+        if let names {
+            values = values.filter { names.contains($0.key) }
+        } else if let type = schema.schema[object.type] {
+            // The client may have a value from before that its user must not see any more.
+            values.merge(type.properties.map { ($0.name, $0.emptyValue) }) { value, _ in value }
+        }
         touch(object, place.version)
         return try writer.replace(object, values, number: number(place))
     }

@@ -1,3 +1,4 @@
+import RealmTestSupport
 import SluiceCore
 import SluicePipeline
 import SluicePorts
@@ -53,6 +54,19 @@ import Testing
         let entry = try instructions(salt: 9, version: 5)
         #expect(try entry.count == 3 && entry == instructions(salt: 9, version: 5), "a repeated bootstrap has equal bytes")
         #expect(try entry != instructions(salt: 9, version: 6) && entry != instructions(salt: 10, version: 5))
+    }
+
+    @Test func `has no value that its user must not see any more`() throws {
+        let schema = AppSchema(
+            version: 1, schema: Schema([StageDatabase.item]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
+        var content = try BridgeContent(RealmFileIdent(ident: 2, salt: 9), schema, sentSchema: 0, forgotten: 0)
+        var row = BridgeStage.item("a", "secret", size: 1, tags: ["x"])
+        var file = RealmModel(schema.schema)
+        try file.apply(try content.enter(.item("a"), row, BridgeContent.Place(version: 5, time: 0)))
+        // The title and the tags are masked from here on.
+        (row[1], row[3]) = (nil, nil)
+        try file.apply(try content.replace(.item("a"), row, nil, BridgeContent.Place(version: 6, time: 0)))
+        #expect(file.objects[.item("a")] == ["title": .null, "size": .int(1), "tags": .list([])])
     }
 
     @Test func `changes by a view of many objects in time that grows with their number`() throws {
