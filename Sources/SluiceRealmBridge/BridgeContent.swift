@@ -254,7 +254,7 @@ struct BridgeContent {
         return names.isEmpty ? [] : try replace(object, row, names, place)
     }
 
-    /// Returns the properties that have another value than the changeset gave them.
+    /// Returns the properties that have another value than the changeset gave them, or that may have one.
     private func amended(_ change: BridgeCommit.Change, _ row: Row, _ own: OwnChangeset.Object, isNew: Bool) -> Set<String> {
         guard let type = schema.schema[change.object.type] else { return [] }
         let changed = change.changed.map { names($0, of: type.name) }
@@ -263,7 +263,11 @@ struct BridgeContent {
             guard let value = row[index] else { continue }
             if let wanted = own.values[property.name] {
                 if wanted != value { amended.insert(property.name) }
-            } else if !own.written.contains(property.name) {
+            } else if own.written.contains(property.name) {
+                // Edits and additions without an effect may have lost to a write that the stream does not show.
+                let isChanged = changed?.contains(property.name) ?? true
+                if !isChanged || own.converted.contains(property.name) { amended.insert(property.name) }
+            } else {
                 // A new object has empty values otherwise.
                 let isChanged = isNew ? value != property.emptyValue && !value.isNull : changed?.contains(property.name) ?? true
                 if isChanged { amended.insert(property.name) }

@@ -19,7 +19,7 @@ extension BridgeStream {
         let next = HybridTime(rawValue: seen.rawValue == .max ? .max : seen.rawValue + 1)
         uploadTime = max(RealmTime.hybrid(entry.timestamp), next)
         own[entry.clientVersion] = OwnChangeset(
-            writer(of: entry), progress: progress, operations: operations, changes: changes)
+            writer(of: entry), progress: progress, operations: operations, changes: changes, schema.schema)
         ownOrder.append(entry.clientVersion)
         return Changeset(
             number: entry.clientVersion, time: uploadTime, base: steps.base(of: entry.serverVersion), changes: changes)

@@ -2,6 +2,7 @@ import RealmTestSupport
 import SluiceCore
 import SluicePorts
 import SluiceRealm
+import SluiceValues
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct `Lists and dictionaries in mixed values of a Realm client` {
@@ -40,6 +41,29 @@ import Testing
             try Self.apply(await client.download(.changes), to: &file)
         }
         #expect(file.objects.count == 3 && file.objects[.item("a")]?["any"] == .list([.string("w"), .int(2)]))
+    }
+
+    @Test func `come again if PostgreSQL may have stored another form of a value in them`() async throws {
+        let stage = await BridgeStage(StageDatabase.mixedItem)
+        await stage.sql(["a": Self.row("a", .null)])
+        var file = RealmModel(Self.schema)
+        try await stage.connect { client in
+            _ = try await client.begin()
+            let view = try await client.subscribe(1)
+            try Self.apply(view, to: &file)
+            let base = view.progress.download.serverVersion
+            let time = Value.timestamp(Timestamp(seconds: 1, nanoseconds: 5_001))
+            for (version, value) in [(UInt64(3), Value.int(4)), (5, .float(1.5)), (7, time)] {
+                try client.upload(version, base: base, [Self.any("a", .value(value))])
+                var texts: [String] = []
+                for case .download(let download) in await client.messages(through: .acknowledgement(version))
+                    + (try await client.catchUp(version))
+                {
+                    texts += try StageClient.texts(download).filter { $0.contains("a.any") }
+                }
+                #expect(texts.isEmpty == (value == .int(4)))
+            }
+        }
     }
 
     @Test func `come into objects that the client made itself, also by the app alone`() async throws {

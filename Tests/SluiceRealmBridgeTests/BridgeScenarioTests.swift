@@ -161,6 +161,32 @@ import Testing
         }
     }
 
+    @Test func `receives a list again if its edit alone was lost, to a write that nobody saw`() async throws {
+        let stage = await Stage()
+        await stage.database.setClock(SystemEnvironment().wallMilliseconds())
+        try await stage.connect { client in
+            _ = try await client.begin()
+            _ = try await client.subscribe(1)
+            await stage.sql(["a": Stage.item("a", "one", size: 1, tags: ["x"])])
+            var base = try #require(await client.download(.changes)).progress.download.serverVersion
+            try client.upload(3, base: base, [.update(RealmPath(.item("a"), "size"), .value(.int(2)))])
+            _ = await client.download(.acknowledgement(3))
+            let row = Stage.item("a", "one", size: 2, tags: ["x", "s"])
+            await stage.sql(["a": row])
+            base = try #require(await client.download(.changes)).progress.download.serverVersion
+            // SQL writes the row's own values. The stream does not show it, and it is later than the client's edit.
+            await stage.sql(["a": row])
+            let edit = RealmInstruction.arrayInsert(RealmPath(.item("a"), "tags"), at: 2, .value(.string("y")), priorSize: 2)
+            try client.upload(5, base: base, [.update(RealmPath(.item("a"), "size"), .value(.int(7))), edit])
+            var texts: [String] = []
+            for case .download(let download) in await client.messages(through: .acknowledgement(5)) + (try await client.catchUp(1)) {
+                texts += try StageClient.texts(download)
+            }
+            #expect(await stage.database.row("a") == Stage.item("a", "one", size: 7, tags: ["x", "s"]))
+            #expect(texts == ["a.tags cleared", "a.tags[0] = x", "a.tags[1] = s"])
+        }
+    }
+
     @Test func `loses changes of an object that was erased or sent anew meanwhile`() async throws {
         let stage = await Stage()
         await stage.sql(["a": Stage.item("a", "one"), "b": Stage.item("b", "one")])

@@ -5,6 +5,7 @@ import SluiceQuery
 import SluiceWire
 
 @testable import SluicePipeline
+@testable import SluiceRealmBridge
 
 /// A database of items in memory. Each transaction is delivered to the sessions as it commits, unless the log is held.
 actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
@@ -70,6 +71,8 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
     private var pause: Int?
     private let pauses = AsyncEvent(environment: SystemEnvironment())
     private let resumption = AsyncEvent(environment: SystemEnvironment())
+    /// The time of position 0, in milliseconds since 1970.
+    private var epoch: Int64 = 0
 
     init(_ type: ObjectType) { self.type = type }
 
@@ -107,6 +110,16 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
 
     func row(_ key: String) -> Row? { items[.string(key)]?.row }
 
+    // MARK: Time
+
+    /// Makes the times of commits later than 2015, so that they compare with those of clients.
+    func setClock(_ milliseconds: Int64 = 1_760_000_000_000) { epoch = milliseconds }
+
+    /// The time of a commit now, in milliseconds since 1970.
+    var milliseconds: Int64 { epoch + Int64(lsn) }
+    /// The same as a time of Realm's protocol.
+    var timestamp: UInt64 { RealmTime.timestamp(milliseconds: milliseconds) }
+
     // MARK: Transactions
 
     /// Commits rows as SQL does; nil deletes.
@@ -120,7 +133,7 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
     ) async {
         lsn += 100
         xid += 1
-        let time = Int64(lsn) * 1_000
+        let time = milliseconds * 1_000
         var records: [PendingRecord] = []
         for (ordinal, write) in writes.enumerated() {
             let before = items[write.key]?.row
