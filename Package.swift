@@ -517,7 +517,8 @@ let package = Package(
             "SluiceOracle",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePostgres", "SluiceKafka", "SluicePipeline",
-                "SluiceReplica", "SluiceSync", "SluiceGateway", "SluiceSDK", "TestSupport", "GatewayTestSupport",
+                "SluicePorts", "SluiceRealm", "SluiceReplica", "SluiceSync", "SluiceGateway", "SluiceSDK", "TestSupport",
+                "RealmTestSupport", "RealmTestClient", "GatewayTestSupport",
             ]),
         tests("SluiceTools", dependencies: ["SluiceValues", "SluiceCore", "SluiceGateway", "SluiceTools"]),
         tests(

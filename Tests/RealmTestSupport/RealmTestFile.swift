@@ -57,6 +57,10 @@ package struct RealmTestFile: Sendable {
     package var objects: [ObjectKey: [String: Value]] { model.objects }
     /// `true` if every commit has taken effect on the server.
     package var isUploaded: Bool { commits.allSatisfy { $0.entry.clientVersion <= progress.upload.clientVersion } }
+    /// Returns the instructions of the commits behind a version that the stream has not confirmed, as the app made them.
+    package func pending(after version: UInt64 = 0) throws -> [RealmInstruction] {
+        try commits.filter { $0.entry.clientVersion > version }.flatMap { try RealmChangesetReader.instructions(of: $0.entry.changeset) }
+    }
     /// The newest subscription set and the one whose view the file has.
     package var query: RealmQuerySet { subscriptions.newest }
     package var active: RealmQuerySet { subscriptions.active }

@@ -69,7 +69,7 @@ final class OracleDevice {
             })
     }
 
-    private static func data(_ role: OracleApp.Role, _ zone: String) -> String {
+    static func data(_ role: OracleApp.Role, _ zone: String) -> String {
         switch role {
         case .everybody: "{}"
         case .keeper: #"{ "zone": "\#(zone)" }"#

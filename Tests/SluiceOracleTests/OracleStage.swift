@@ -21,7 +21,7 @@ struct OracleStage {
     /// The classes of which guests do not see one field more, and of those the ones where it has been so since the last barrier.
     private var veils: Set<String> = []
     private var keptVeils: Set<String> = []
-    private var random: SplitMix64
+    var random: SplitMix64
 
     init(_ gateways: [RunningGateway], _ app: OracleApp, _ random: SplitMix64, _ comment: String, _ folder: Phone.Folder?) {
         self.folder = folder
@@ -43,6 +43,7 @@ struct OracleStage {
             try device.subscribe(&random)
             devices.append(device)
         }
+        let clients = try await realmClients()
         for round in 0..<2 {
             let edited = random.below(30)
             for step in 0..<30 {
@@ -50,6 +51,8 @@ struct OracleStage {
                 if step == edited { takesAway = try editRules() }
                 if random.chance(35) {
                     await writeSQL(connection)
+                } else if random.chance(25) {
+                    try await act(random.pick(clients))
                 } else if try await act(random.pick(devices)) {
                     takesAway = true
                 }
@@ -62,8 +65,10 @@ struct OracleStage {
                 }
             }
             try await barrier(devices, connection, "\(comment), round \(round)")
+            try await barrier(clients, connection, "\(comment), round \(round)")
         }
         for device in devices { await device.stop() }
+        for client in clients { client.stop() }
         await connection.close()
     }
 
@@ -172,7 +177,7 @@ struct OracleStage {
         let rows = try await table(connection)
         let graph = MemoryGraph(schema: app.schema, rows: rows.map { ($0.type.name, $0.row) })
         for device in devices {
-            let expected = try expected(of: device, rows, graph)
+            let expected = try expected(OracleViewer(device), rows, graph)
             let shown = try device.rows()
             for type in app.classes {
                 let (want, have) = (expected[type.name] ?? [:], shown[type.name] ?? [:])
@@ -200,7 +205,7 @@ struct OracleStage {
     }
 
     /// NaN is NaN here.
-    private func isSame(_ left: Value?, _ right: Value) -> Bool { left == right || left.map { "\($0)" } == "\(right)" }
+    func isSame(_ left: Value?, _ right: Value) -> Bool { left == right || left.map { "\($0)" } == "\(right)" }
 
     /// Waits until every gateway knows what the others have changed of users: the one that changes a user answers when its sessions know
     /// all changes so far.
@@ -210,7 +215,7 @@ struct OracleStage {
     }
 
     /// All rows that PostgreSQL has.
-    private func table(_ connection: PostgresConnection) async throws -> [(type: ObjectType, row: Row)] {
+    func table(_ connection: PostgresConnection) async throws -> [(type: ObjectType, row: Row)] {
         var rows: [(type: ObjectType, row: Row)] = []
         for type in app.classes {
             let forms = type.properties.map { ColumnForm($0, in: app.schema) }
@@ -235,10 +240,10 @@ struct OracleStage {
         return buffer.withView(place) { Row($0) }
     }
 
-    /// What a device should show: the rows that one of its queries and its user's role let through, with the fields that they may
+    /// What an app should show: the rows that one of its queries and its user's role let through, with the fields that they may
     /// see, of those that the app knows.
-    private func expected(
-        of device: OracleDevice, _ rows: [(type: ObjectType, row: Row)], _ graph: MemoryGraph
+    func expected(
+        _ device: OracleViewer, _ rows: [(type: ObjectType, row: Row)], _ graph: MemoryGraph
     ) throws -> [String: [Value: [String: Value]]] {
         var visible: [String: [Value: Row]] = [:]
         var masked: [String: Set<String>] = [:]
@@ -267,7 +272,7 @@ struct OracleStage {
 
     /// The fields that the device's app knows, with what is shown for those that its user may not see.
     private func values(
-        of row: Row?, _ type: ObjectType, _ device: OracleDevice, _ masked: [String: Set<String>]
+        of row: Row?, _ type: ObjectType, _ device: OracleViewer, _ masked: [String: Set<String>]
     ) -> [String: Value] {
         var values: [String: Value] = [:]
         for property in device.schema[type.name]?.properties ?? [] {
@@ -275,5 +280,23 @@ struct OracleStage {
             values[property.name] = masked[type.name]?.contains(property.name) == true ? property.emptyValue : row?[index] ?? .null
         }
         return values
+    }
+}
+
+/// The facts that decide which objects an app shows.
+struct OracleViewer {
+    let role: OracleApp.Role
+    /// A keeper's.
+    let zone: String
+    let queries: [OracleQuery]
+    /// The classes and properties that the app knows.
+    let schema: Schema
+
+    init(_ device: OracleDevice) {
+        (role, zone, queries, schema) = (device.role, device.zone, device.queries, device.schema)
+    }
+
+    init(_ client: OracleRealmClient) {
+        (role, zone, queries, schema) = (client.role, client.zone, client.queries, client.app.schema)
     }
 }

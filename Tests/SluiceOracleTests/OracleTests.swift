@@ -10,6 +10,7 @@ import Testing
 
 /// Random apps, subscriptions, rules and writers; after a barrier every replica must be what PostgreSQL holds of its
 /// subscriptions and its user's rules, value by value (G3, G4), and at no moment anything else (G5).
+/// Two of the users have a file of a Realm SDK instead of a replica (`OracleRealmClient`). It is compared at the barriers alone.
 ///
 /// `SLUICE_ORACLE_RUNS` plays so many instead of the usual number, and `SLUICE_SOAK=1` 5,000. `SLUICE_ORACLE_SEED` plays one seed, so many
 /// times, and prints what happens: what a play finds may depend on time.
