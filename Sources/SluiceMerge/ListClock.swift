@@ -23,6 +23,8 @@ package struct ListClock: Hashable, Sendable {
     package struct Removal: Hashable, Sendable {
         package var client: ClientID
         package var lsn: LSN
+        /// The number of the changeset (`WriteContext.changeset`).
+        package var changeset: UInt64 = 0
     }
 
     package struct Place: Hashable, Sendable {

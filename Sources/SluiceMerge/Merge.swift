@@ -8,11 +8,51 @@ package struct WriteContext: Hashable, Sendable {
     package var base: LSN
     /// The end of the server's log before this transaction writes anything: a deletion is remembered with it.
     package var now: LSN
+    /// The number of the changeset; 0 if no later changeset of the client can lack it.
+    package var changeset: UInt64 = 0
+    /// The own changes that the writer does not see, unless its base includes them. `nil` for none.
+    package var discarded: DiscardedChanges?
 
     package init(stamp: WriteStamp, base: LSN, now: LSN) {
         self.stamp = stamp
         self.base = base
         self.now = now
+    }
+
+    /// Returns the context for a property with discarded changes.
+    fileprivate func discarding(_ changes: DiscardedChanges?) -> WriteContext {
+        var writer = self
+        writer.discarded = changes
+        return writer
+    }
+
+    /// `true` if the base includes changes that were made at the end of the log.
+    func baseSees(_ lsn: LSN) -> Bool { lsn == .zero || base > lsn }
+
+    /// `true` if the writer sees a place of a list.
+    func sees(_ place: ListClock.Place) -> Bool {
+        if baseSees(place.lsn) { return true }
+        return place.stamp.client == stamp.client && place.tag >= discarded?.nextTag ?? 0
+    }
+
+    /// `true` if the writer sees a removal of an element.
+    func sees(_ removal: ListClock.Removal) -> Bool {
+        if baseSees(removal.lsn) { return true }
+        return removal.client == stamp.client && discarded.map { removal.changeset > $0.changeset } ?? true
+    }
+
+    /// `true` if a clear is the writer's own and its list is another one all the same. A clear of this changeset counts.
+    fileprivate func hasDiscarded(_ reset: Deletion) -> Bool {
+        discarded?.hasClears == true && reset.stamp.client == stamp.client && !baseSees(reset.lsn) && reset.lsn < now
+    }
+}
+
+extension Deletion {
+    /// `true` if the writer knew the replacement of a value. A replacement by SQL has no known position, so later writers count as knowing
+    /// it.
+    func admits(_ writer: WriteContext) -> Bool {
+        if writer.hasDiscarded(self) { return false }
+        return isKnown(to: writer) || stamp.client == .server && writer.stamp > stamp
     }
 }
 
@@ -102,7 +142,7 @@ package enum Merge {
     private static func write(
         _ change: ObjectChange, _ writer: WriteContext, _ state: inout ObjectState, _ type: ObjectType
     ) throws(SluiceError) -> MergeEffect {
-        var work = PropertyWork(state: state, type: type, seen: change.seen)
+        var work = PropertyWork(state: state, type: type, change: change)
         for (name, value) in change.values {
             try work.on(name) { property, old, clock throws(SluiceError) in
                 try set(property, value, isDefault: change.defaults.contains(name), writer, &old, &clock)
@@ -120,6 +160,7 @@ package enum Merge {
         var state: ObjectState
         let type: ObjectType
         let seen: [String: ValueHash]
+        let discarded: [String: DiscardedChanges]
         var touched: Set<String> = []
         var changed: Set<String> = []
         var isSuperseded = false
@@ -128,10 +169,10 @@ package enum Merge {
         /// The last of them: a property is often edited many times in a row.
         private var last: (name: String, property: OpenProperty)?
 
-        init(state: ObjectState, type: ObjectType, seen: [String: ValueHash]) {
+        init(state: ObjectState, type: ObjectType, change: ObjectChange) {
             self.state = state
             self.type = type
-            self.seen = seen
+            (seen, discarded) = (change.seen, change.discarded)
         }
 
         mutating func on(
@@ -159,7 +200,7 @@ package enum Merge {
         mutating func perform(_ edit: Edit, by writer: WriteContext) throws(SluiceError) {
             let name = edit.property
             guard let target = opened(name) else { return }
-            note(try target.apply(edit, by: writer, seen: seen[name]), of: name)
+            note(try target.apply(edit, by: writer.discarding(discarded[name]), seen: seen[name]), of: name)
         }
 
         private mutating func opened(_ name: String) -> OpenProperty? {

@@ -75,6 +75,12 @@ private enum PlaceFlag {
     static let removals: UInt8 = 8
     static let value: UInt8 = 16
     static let original: UInt8 = 32
+    /// The removals have the numbers of their changesets.
+    static let numbered: UInt8 = 64
+}
+
+extension ListClock.Place {
+    fileprivate var hasNumberedRemovals: Bool { removals.contains { $0.changeset > 0 } }
 }
 
 extension PropertyClock {
@@ -151,7 +157,7 @@ extension ClockWriter {
             byte(
                 (place.isLeft ? PlaceFlag.isLeft : 0) | (parent == nil ? 0 : PlaceFlag.parent) | (element == nil ? 0 : PlaceFlag.element)
                     | (place.removals.isEmpty ? 0 : PlaceFlag.removals) | (place.value == nil ? 0 : PlaceFlag.value)
-                    | (place.original == nil ? 0 : PlaceFlag.original))
+                    | (place.original == nil ? 0 : PlaceFlag.original) | (place.hasNumberedRemovals ? PlaceFlag.numbered : 0))
             stamp(place.stamp)
             number(place.tag)
             number(place.lsn.rawValue)
@@ -162,6 +168,7 @@ extension ClockWriter {
                 for removal in place.removals {
                     number(removal.client.rawValue)
                     number(removal.lsn.rawValue)
+                    if place.hasNumberedRemovals { number(removal.changeset) }
                 }
             }
             if let value = place.value { entry(value) }
@@ -240,8 +247,9 @@ extension ClockReader {
             if flags & PlaceFlag.element != 0 { elements[index] = try number() }
             if flags & PlaceFlag.removals != 0 {
                 for _ in 0..<(try count(of: 2)) {
-                    let client = ClientID(rawValue: try number())
-                    place.removals.append(ListClock.Removal(client: client, lsn: LSN(rawValue: try number())))
+                    let (client, lsn) = (ClientID(rawValue: try number()), LSN(rawValue: try number()))
+                    let changeset = flags & PlaceFlag.numbered != 0 ? try number() : 0
+                    place.removals.append(ListClock.Removal(client: client, lsn: lsn, changeset: changeset))
                 }
             }
             if flags & PlaceFlag.value != 0 { place.value = try entry(depth: depth) }

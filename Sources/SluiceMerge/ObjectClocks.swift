@@ -100,13 +100,7 @@ package struct Deletion: Hashable, Sendable {
 
     /// `true` if the writer knew the deletion: its base includes it, or it is the writer's own and its changes arrive in order.
     func isKnown(to writer: WriteContext) -> Bool {
-        lsn == .zero || writer.base > lsn || writer.stamp.client == stamp.client
-    }
-
-    /// `true` if the writer knew the replacement of a value. A replacement by SQL has no known position, so later writers count as knowing
-    /// it.
-    func admits(_ writer: WriteContext) -> Bool {
-        isKnown(to: writer) || stamp.client == .server && writer.stamp > stamp
+        writer.baseSees(lsn) || writer.stamp.client == stamp.client
     }
 }
 

@@ -55,8 +55,8 @@ extension OpenList {
     /// `true` if an element had the value in the base's list. `nil` if that is unknown.
     private func was(_ hash: ValueHash, _ first: Int) -> Bool? {
         // Only the first and the last value are known.
-        if let original = places[first].original, !baseSees(original.until) { return original.hash == hash }
-        if let value = places[first].value, !baseSees(value.lsn) { return nil }
+        if let original = places[first].original, !writer.baseSees(original.until) { return original.hash == hash }
+        if let value = places[first].value, !writer.baseSees(value.lsn) { return nil }
         return presentPlace(of: first) == nil ? nil : ValueHash(values[first]) == hash
     }
 
@@ -79,12 +79,12 @@ extension OpenList {
             let first = Int(elements[place].first)
             if let original = places[first].original {
                 index.originals[original.hash, default: []].append(number)
-                if !baseSees(original.until) {
+                if !writer.baseSees(original.until) {
                     index.known[original.hash, default: []].append(number)
                     continue
                 }
             }
-            if let value = places[first].value, !baseSees(value.lsn) { continue }
+            if let value = places[first].value, !writer.baseSees(value.lsn) { continue }
             if presentPlace(of: first) != nil { index.known[ValueHash(values[first]), default: []].append(number) }
         }
         valueIndex = index

@@ -25,7 +25,7 @@ final class OpenList {
     /// Elements by value. Built for the first reference whose index does not lead to its element.
     var valueIndex: ValueIndex?
     /// `true` if the clock had no history of this list.
-    private var isFresh = false
+    private(set) var isFresh = false
     /// The contents that the clock had instead, of another value.
     private var replaced: Contents?
     #if DEBUG
@@ -83,17 +83,16 @@ final class OpenList {
         elements.reserveCapacity(places.count)
         var moves: [Int] = []
         for index in places.indices {
-            let (lsn, client) = (places[index].lsn, places[index].stamp.client)
             var removed: PlaceTree.Mask = []
             if !places[index].removals.isEmpty {
-                for removal in places[index].removals { removed.formUnion(observers(of: removal.lsn, by: removal.client)) }
+                for removal in places[index].removals { removed.formUnion(observers(of: removal.lsn, isMine: writer.sees(removal))) }
             }
             if places[index].element != nil { moves.append(index) }
             let place = Int32(index)
             elements.append(
                 Element(
-                    first: places[index].element == nil ? place : -1, present: place, base: baseSees(lsn) ? place : -1,
-                    mine: mineSees(lsn, by: client) ? place : -1, removed: removed))
+                    first: places[index].element == nil ? place : -1, present: place,
+                    base: writer.baseSees(places[index].lsn) ? place : -1, mine: mineSees(index) ? place : -1, removed: removed))
         }
         // After the loop above: the first place of a moved element may be right of the move, and must have its record before.
         for index in moves {
@@ -132,21 +131,21 @@ final class OpenList {
 
     // MARK: Observers
 
-    func baseSees(_ lsn: LSN) -> Bool { lsn == .zero || writer.base > lsn }
+    private func mineSees(_ index: Int) -> Bool { writer.sees(places[index]) }
 
-    private func mineSees(_ lsn: LSN, by client: ClientID) -> Bool { baseSees(lsn) || client == writer.stamp.client }
+    private func observers(of place: Int) -> PlaceTree.Mask { observers(of: places[place].lsn, isMine: mineSees(place)) }
 
-    private func observers(of lsn: LSN, by client: ClientID) -> PlaceTree.Mask {
-        baseSees(lsn) ? [.present, .base, .mine] : mineSees(lsn, by: client) ? [.present, .mine] : .present
+    private func observers(of lsn: LSN, isMine: Bool) -> PlaceTree.Mask {
+        writer.baseSees(lsn) ? [.present, .base, .mine] : isMine ? [.present, .mine] : .present
     }
 
     private func mask(_ index: Int) -> PlaceTree.Mask {
-        var mask: PlaceTree.Mask = mineSees(places[index].lsn, by: places[index].stamp.client) ? .seen : []
+        var mask: PlaceTree.Mask = mineSees(index) ? .seen : []
         let first = Int(elements[index].first)
         guard first >= 0 else { return mask }
         let (element, place) = (elements[first], Int32(index))
         // An observer sees an element if it sees the insertion and no removal, at the place of the latest move that it sees.
-        let observers = observers(of: places[first].lsn, by: places[first].stamp.client).subtracting(element.removed)
+        let observers = observers(of: first).subtracting(element.removed)
         if element.present == place, observers.contains(.present) { mask.insert(.present) }
         if element.base == place, observers.contains(.base) { mask.insert(.base) }
         if element.mine == place, observers.contains(.mine) { mask.insert(.mine) }
@@ -156,7 +155,7 @@ final class OpenList {
     /// Makes a place the current one of an element, for the observers that see it and no later move.
     private func stand(_ first: Int, at index: Int) {
         func isLater(than other: Int32) -> Bool { other < 0 || !places[Int(other)].isLater(than: places[index]) }
-        let observers = observers(of: places[index].lsn, by: places[index].stamp.client)
+        let observers = observers(of: index)
         if isLater(than: elements[first].present) { elements[first].present = Int32(index) }
         if observers.contains(.base), isLater(than: elements[first].base) { elements[first].base = Int32(index) }
         if observers.contains(.mine), isLater(than: elements[first].mine) { elements[first].mine = Int32(index) }
@@ -191,7 +190,7 @@ final class OpenList {
     private func edited() {
         isChanged = true
         // The base changes only where the log has no positions yet.
-        if baseSees(writer.now) { valueIndex = nil }
+        if writer.baseSees(writer.now) { valueIndex = nil }
     }
 
     // MARK: Editing
@@ -218,8 +217,9 @@ final class OpenList {
         let wasPresent = presentPlace(of: first) != nil
         // Before the value is dropped: references by value of older writers find the element by this hash.
         if wasPresent { remember(originalHash(of: first), of: first) }
-        places[first].removals.append(ListClock.Removal(client: writer.stamp.client, lsn: writer.now))
-        elements[first].removed.formUnion(observers(of: writer.now, by: writer.stamp.client))
+        let removal = ListClock.Removal(client: writer.stamp.client, lsn: writer.now, changeset: writer.changeset)
+        places[first].removals.append(removal)
+        elements[first].removed.formUnion(observers(of: writer.now, isMine: writer.sees(removal)))
         isPlain = false
         values[first] = .null
         update(first)
@@ -269,7 +269,7 @@ final class OpenList {
             lsn: writer.now)
         var parent = left
         // With a visible right child, the place becomes the left child of the next visible place (Fugue).
-        if let next, children.contains(of: left, where: { !places[$0].isLeft && mineSees(places[$0].lsn, by: places[$0].stamp.client) }) {
+        if let next, children.contains(of: left, where: { !places[$0].isLeft && mineSees($0) }) {
             (place.parent, place.isLeft, parent) = (places[next].id, true, next)
         }
         let previous = position(of: place, below: parent, children)
@@ -280,7 +280,7 @@ final class OpenList {
         indices?[place.id] = Int32(new)
         places.append(place)
         values.append(value)
-        let observers = observers(of: writer.now, by: writer.stamp.client)
+        let observers = observers(of: new)
         elements.append(
             Element(
                 first: Int32(moved ?? new), present: Int32(new), base: observers.contains(.base) ? Int32(new) : -1, mine: Int32(new),

@@ -12,12 +12,17 @@ private struct ListHistory {
     private let (hasInside, isDevice): (Bool, Bool)
     private var log: UInt64 = 0
     private var tags: [UInt64] = [0, 0, 0]
+    private var changesets: [UInt64] = [0, 0, 0]
+    /// The last tag of each changeset, by client.
+    private var lastTags: [[UInt64]] = [[0], [0], [0]]
+    private let discards: Bool
 
     init(_ random: SplitMix64, hasInside: Bool) {
         self.random = random
         self.hasInside = hasInside
-        let chance = self.random.chance(30)
+        let (chance, other) = (self.random.chance(30), self.random.chance(50))
         isDevice = hasInside && chance
+        discards = !isDevice && other
         let elements = (0..<self.random.below(6)).map { Value.string(["a", "b", "c"][$0 % 3]) }
         together = ObjectState(values: ["list": .list(elements)], clocks: ObjectClocks())
         together.clocks.properties[8] = PropertyClock(stamp: WriteStamp(time: .zero, client: .server))
@@ -79,6 +84,13 @@ private struct ListHistory {
         // As a device merges its own changes.
         if isDevice { writer.now = .max }
         if isDevice, random.chance(30) { writer = .underWay(by: writer.stamp.client) }
+        if discards {
+            changesets[client] += 1
+            writer.changeset = changesets[client]
+            let last = random.below(lastTags[client].count)
+            if random.chance(40) { writer.discarded = DiscardedChanges(changeset: UInt64(last), nextTag: lastTags[client][last] + 1) }
+        }
+        defer { if discards { lastTags[client].append(tags[client]) } }
         let before = (together, apart, plain)
         var edits: [Edit] = []
         do {
@@ -99,7 +111,8 @@ private struct ListHistory {
     }
 
     private static func apply(_ edits: [Edit], by writer: WriteContext, to state: inout ObjectState) throws {
-        let change = ObjectChange(object: ObjectKey(type: "Thing", key: .int(1)), kind: .set, edits: edits)
+        var change = ObjectChange(object: ObjectKey(type: "Thing", key: .int(1)), kind: .set, edits: edits)
+        change.discarded["list"] = writer.discarded
         try Merge.apply(change, by: writer, to: &state, type: folder)
     }
 

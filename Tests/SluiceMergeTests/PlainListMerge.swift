@@ -13,13 +13,14 @@ struct PlainListMerge {
     private enum Eyes {
         case present
         case base(LSN)
-        case writer(LSN, ClientID)
+        case writer(WriteContext)
 
-        func sees(_ lsn: LSN, by client: ClientID) -> Bool {
+        func sees(_ lsn: LSN, by client: ClientID, isDiscarded: (DiscardedChanges) -> Bool = { _ in false }) -> Bool {
             switch self {
             case .present: true
             case .base(let base): lsn == .zero || base > lsn
-            case .writer(let base, let writer): lsn == .zero || base > lsn || client == writer
+            case .writer(let writer):
+                lsn == .zero || writer.base > lsn || (client == writer.stamp.client && !(writer.discarded.map(isDiscarded) ?? false))
             }
         }
     }
@@ -51,7 +52,7 @@ struct PlainListMerge {
     }
 
     /// The number of elements that a writer sees.
-    func count(for writer: WriteContext) -> Int { elements(.writer(writer.base, writer.stamp.client)).count }
+    func count(for writer: WriteContext) -> Int { elements(.writer(writer)).count }
 
     // MARK: Editing
 
@@ -76,7 +77,8 @@ struct PlainListMerge {
         let present = presentIndex(of: found.first)
         switch edit.action {
         case .remove where !isInside:
-            places[found.first].removals.append(ListClock.Removal(client: writer.stamp.client, lsn: writer.now))
+            places[found.first].removals.append(
+                ListClock.Removal(client: writer.stamp.client, lsn: writer.now, changeset: writer.changeset))
             guard let present else { return .same }
             remember(found.first, elements[present], writer)
             elements.remove(at: present)
@@ -134,13 +136,17 @@ struct PlainListMerge {
         return places.indices.compactMap { index in
             guard sees(index, eyes), current[places[index].first] == index, let first = self.index(of: places[index].first),
                 places[first].element == nil, sees(first, eyes),
-                !places[first].removals.contains(where: { eyes.sees($0.lsn, by: $0.client) })
+                !places[first].removals.contains(where: { removal in
+                    eyes.sees(removal.lsn, by: removal.client) { removal.changeset <= $0.changeset }
+                })
             else { return nil }
             return Element(first: first, place: index)
         }
     }
 
-    private func sees(_ index: Int, _ eyes: Eyes) -> Bool { eyes.sees(places[index].lsn, by: places[index].stamp.client) }
+    private func sees(_ index: Int, _ eyes: Eyes) -> Bool {
+        eyes.sees(places[index].lsn, by: places[index].stamp.client) { places[index].tag < $0.nextTag }
+    }
 
     private func index(of id: ListClock.ID) -> Int? { places.firstIndex { $0.id == id } }
 
@@ -149,7 +155,7 @@ struct PlainListMerge {
     private func isLater(_ one: ListClock.Place, than other: ListClock.Place) -> Bool { (one.stamp, one.tag) > (other.stamp, other.tag) }
 
     private func find(_ reference: ElementRef, _ writer: WriteContext) throws(SluiceError) -> Found? {
-        let mine = Eyes.writer(writer.base, writer.stamp.client)
+        let mine = Eyes.writer(writer)
         switch reference {
         case .listed(let index, let hash): return find(listed: index, hash, writer)
         case .own(let tag, let index, let hash):
@@ -169,7 +175,7 @@ struct PlainListMerge {
         let present = Dictionary(
             uniqueKeysWithValues: zip(elements(.present).map(\.first), elements).map { ($0, $1) })
         func found(_ element: Element) -> Found {
-            Found(first: element.first, seenAt: place(of: element.first, .writer(writer.base, writer.stamp.client)) ?? element.place)
+            Found(first: element.first, seenAt: place(of: element.first, .writer(writer)) ?? element.place)
         }
         func was(_ element: Element) -> Bool? {
             let (place, base) = (places[element.first], Eyes.base(writer.base))
@@ -190,7 +196,7 @@ struct PlainListMerge {
     private func anchor(_ reference: ElementRef?, _ writer: WriteContext) throws(SluiceError) -> Int? {
         guard let reference else { return nil }
         if let found = try find(reference, writer) { return found.seenAt }
-        let seen = elements(.writer(writer.base, writer.stamp.client))
+        let seen = elements(.writer(writer))
         switch reference {
         case .listed(let index, _), .own(_, let index, _), .seen(let index):
             return seen.isEmpty ? nil : seen[min(index, seen.count - 1)].place
@@ -200,7 +206,7 @@ struct PlainListMerge {
     // MARK: Adding places
 
     private mutating func add(_ tag: UInt64, _ element: ListClock.ID?, behind left: Int?, _ writer: WriteContext) {
-        let eyes = Eyes.writer(writer.base, writer.stamp.client)
+        let eyes = Eyes.writer(writer)
         let next = places.indices.dropFirst(left.map { $0 + 1 } ?? 0).first { sees($0, eyes) }
         let parent = left.map { places[$0].id }
         var place = ListClock.Place(

@@ -50,6 +50,8 @@ package struct ObjectChange: Hashable, Sendable {
     /// The hashes of the server's values that the device knew when it made the change, by changed property. Empty for objects that the
     /// device did not receive from the server.
     package var seen: [String: ValueHash]
+    /// The writer's own changes that its lists lack, by property. Only writers in the gateway's process have them.
+    package var discarded: [String: DiscardedChanges] = [:]
 
     package init(
         object: ObjectKey, kind: Kind, values: [String: Value] = [:], defaults: Set<String> = [],
@@ -62,5 +64,22 @@ package struct ObjectChange: Hashable, Sendable {
         self.counters = counters
         self.edits = edits
         self.seen = seen
+    }
+}
+
+/// The changesets of a client whose effects its lists lack, because it took the server's list instead.
+///
+/// A client of Realm's protocol discards its pending edits of a list for a list that it receives as a whole. The gateway merges these edits
+/// all the same. The client's later indices refer to a list without them, until its base includes them.
+package struct DiscardedChanges: Hashable, Sendable {
+    /// The number of the last of the changesets.
+    package var changeset: UInt64
+    /// The first tag of later changesets.
+    package var nextTag: UInt64
+    /// `true` if clears are among the discarded changes. Replacements of an embedded object are not: the later one wins.
+    package var hasClears: Bool
+
+    package init(changeset: UInt64, nextTag: UInt64, hasClears: Bool = true) {
+        (self.changeset, self.nextTag, self.hasClears) = (changeset, nextTag, hasClears)
     }
 }

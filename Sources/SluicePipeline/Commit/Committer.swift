@@ -161,7 +161,9 @@ package struct Committer: Sendable {
     private func merge(_ work: Work, _ basis: WriteBasis) throws -> CommitPlan {
         let (changeset, writer) = (work.changeset, work.writer)
         let wall = environment.wallMilliseconds()
-        let context = WriteContext(stamp: WriteStamp(time: work.time, client: writer.client), base: changeset.base, now: basis.now)
+        var context = WriteContext(stamp: WriteStamp(time: work.time, client: writer.client), base: changeset.base, now: basis.now)
+        // Only these clients discard their own changes.
+        if writer.numbering == .increasing { context.changeset = changeset.number }
         var order: [ObjectKey] = []
         var changes: [ObjectKey: [ObjectChange]] = [:]
         for change in changeset.changes {
