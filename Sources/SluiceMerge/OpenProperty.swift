@@ -38,9 +38,23 @@ package final class OpenProperty {
     /// - Parameter seen: The hash of the server's value that the writer had, if any.
     func apply(_ edit: Edit, by writer: WriteContext, seen: ValueHash?) throws(SluiceError) -> Merge.Outcome {
         let met = clock.meet(seen)
-        let outcome = try merge(edit, by: writer)
+        // Clients of Realm's protocol alone name elements by index, and their changesets have numbers.
+        let mayBeUnknown = writer.changeset > 0 && met != nil && isUnknown(to: writer)
+        let outcome: Merge.Outcome
+        do throws(SluiceError) {
+            outcome = try merge(edit, by: writer)
+        } catch {
+            // A contradiction to SQL's list is a conflict. The writer saw another list, whose history is gone.
+            guard mayBeUnknown, error.code == .badChangeset else { throw error }
+            outcome = .lost
+        }
         clock.part(met)
         return outcome
+    }
+
+    /// `true` if SQL may have written the list after the writer's base: no writer has changed it since, or the write was noticed later.
+    private func isUnknown(to writer: WriteContext) -> Bool {
+        list?.isFresh ?? (clock.contents == nil) || clock.reset.map { !writer.baseSees($0.lsn) } ?? false
     }
 
     private func merge(_ edit: Edit, by writer: WriteContext) throws(SluiceError) -> Merge.Outcome {

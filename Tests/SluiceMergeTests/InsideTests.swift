@@ -39,6 +39,19 @@ import Testing
         }
     }
 
+    @Test func `an index of a client of Realm's protocol into a list that SQL has replaced meanwhile is a conflict`() throws {
+        for bad in [
+            Edit("list", [.element(.seen(0))], .remove, priorSize: 3), Edit("list", [.element(.seen(2))], .set("x")),
+            Edit("list", .insert("x", after: .seen(2), tag: 1), priorSize: 3),
+        ] {
+            let steps: [Step] = [ConflictCase.full, .sql(at: 500, ["list": ["s", "t"]]), .client(1, at: 600, seen: 1, .edit(bad))]
+            let world = try World(steps, folder, isNumbered: true)
+            #expect(world.shown?["list"] == ["s", "t"] && world.lastEffect == .unchanged(.superseded), "\(bad)")
+            // Of other clients it is a contradiction: they name elements by what they saw.
+            #expect(throws: SluiceError.self, "\(bad)") { try World(steps, folder) }
+        }
+    }
+
     @Test func `CR-26 an edit that treats a property as what it is not is a contradiction`() throws {
         for bad in [
             Edit("name", .insert("x", after: nil, tag: 1)), Edit("list", .setInsert("x")), Edit("set", .insert(1, after: nil, tag: 1)),

@@ -76,8 +76,11 @@ struct World {
     static let delay: Int64 = 100
     var type = thing
 
-    init(_ steps: [Step] = [], _ type: ObjectType = thing) throws {
-        self.type = type
+    /// `true` for clients whose changesets have numbers in the clocks.
+    private let isNumbered: Bool
+
+    init(_ steps: [Step] = [], _ type: ObjectType = thing, isNumbered: Bool = false) throws {
+        (self.type, self.isNumbered) = (type, isNumbered)
         for step in steps { try take(step) }
     }
 
@@ -95,9 +98,10 @@ struct World {
         case .client(let client, let time, let seen, let change):
             // A row that is gone has no time: the server's clock is a millisecond on.
             var state = try state(now: rowTime)
-            let writer = WriteContext(
+            var writer = WriteContext(
                 stamp: WriteStamp(time: HybridTime(milliseconds: time), client: ClientID(rawValue: client)),
                 base: LSN(rawValue: UInt64(seen)), now: LSN(rawValue: steps - 1))
+            if isNumbered { writer.changeset = UInt64(steps) }
             lastEffect = try Merge.apply(change, by: writer, to: &state, type: type)
             if state.values != row { rowTime = max(rowTime, time) + World.delay }
             row = state.values
