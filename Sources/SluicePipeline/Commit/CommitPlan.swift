@@ -109,6 +109,13 @@ struct CommitPlan {
         futile.removeAll { undone.contains($0.object) }
     }
 
+    /// Rejects changes that presuppose a rejected write of the client.
+    mutating func refuse(behindRejection object: ObjectKey, wanted: [ObjectChange]) {
+        let message = "\(object.type) \(object.key.keyText) lacks elements whose insertion was undone. This write was undone too."
+        let rejection = Rejection(cause: .neverMade, message: message, rule: "an earlier refusal")
+        reject(object, rejection, wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } })
+    }
+
     /// Rejects an object whose key no table can store.
     mutating func refuse(unkeyable object: ObjectKey, wanted: [ObjectChange]) {
         let name = "\(object.type) \(object.key.keyText)".unicodeScalars.map { $0 == "\0" ? "␀" : String($0) }.joined()

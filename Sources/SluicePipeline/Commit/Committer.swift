@@ -157,23 +157,39 @@ package struct Committer: Sendable {
         }
     }
 
-    /// Applies the changes object by object, in the order of first mention.
-    private func merge(_ work: Work, _ basis: WriteBasis) throws -> CommitPlan {
-        let (changeset, writer) = (work.changeset, work.writer)
-        let wall = environment.wallMilliseconds()
-        var context = WriteContext(stamp: WriteStamp(time: work.time, client: writer.client), base: changeset.base, now: basis.now)
-        // Only these clients discard their own changes.
-        if writer.numbering == .increasing { context.changeset = changeset.number }
+    /// Applies the changes of one object.
+    private static func apply(
+        _ changes: [ObjectChange], by writer: WriteContext, to state: inout ObjectState, _ type: ObjectType
+    ) -> SluiceError? {
+        do throws(SluiceError) {
+            for change in changes { try Merge.apply(change, by: writer, to: &state, type: type) }
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// Returns the changes by object, in the order of first mention.
+    private static func byObject(_ changeset: Changeset) -> [(object: ObjectKey, changes: [ObjectChange])] {
         var order: [ObjectKey] = []
         var changes: [ObjectKey: [ObjectChange]] = [:]
         for change in changeset.changes {
             if changes[change.object] == nil { order.append(change.object) }
             changes[change.object, default: []].append(change)
         }
+        return order.map { ($0, changes[$0] ?? []) }
+    }
+
+    /// Applies the changes object by object.
+    private func merge(_ work: Work, _ basis: WriteBasis) throws -> CommitPlan {
+        let (changeset, writer) = (work.changeset, work.writer)
+        let wall = environment.wallMilliseconds()
+        var context = WriteContext(stamp: WriteStamp(time: work.time, client: writer.client), base: changeset.base, now: basis.now)
+        // Only these clients discard their own changes.
+        if writer.numbering == .increasing { context.changeset = changeset.number }
         var plan = CommitPlan(changeset: changeset.number, by: context)
-        for object in order {
+        for (object, wanted) in Self.byObject(changeset) {
             guard let type = writer.schema.schema[object.type] else { continue }
-            let wanted = changes[object] ?? []
             guard !object.key.isUnstorable else {
                 plan.refuse(unkeyable: object, wanted: wanted)
                 continue
@@ -183,7 +199,12 @@ package struct Committer: Sendable {
             var state = ObjectState(
                 row: before?.row?.named(type), clocks: before?.clocks, type: type, rowTime: before?.rowTime ?? wall,
                 deletedAt: basis.now, now: basis.now)
-            for change in wanted { try Merge.apply(change, by: context, to: &state, type: type) }
+            if let error = Self.apply(wanted, by: context, to: &state, type) {
+                // The writer's lists have elements of a write that was undone.
+                guard error.code == .badChangeset, basis.rejected.contains(object) else { throw error }
+                plan.refuse(behindRejection: object, wanted: wanted)
+                continue
+            }
             // An app with a smaller model may omit required members of embedded objects.
             if type.hasEmbedded { state.fill(wanted.written, of: type, in: writer.schema.schema, now: basis.now) }
             // No client can write from before the horizon, so older clocks are never compared.
