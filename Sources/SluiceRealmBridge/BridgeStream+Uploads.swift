@@ -151,17 +151,29 @@ extension BridgeStream {
         return Set(repairs.keys).union(ready.flatMap { $0.writes.map(\.object) })
     }
 
-    /// Puts objects right at the client.
-    /// - Parameter rows: The rows of those in the view.
-    mutating func repair(_ rows: [ObjectKey: Row]) throws(SluiceError) -> [RealmViewEvent] {
+    /// Takes rows that were read for `reading`.
+    /// - Parameter position: A position at or after all changes in them.
+    mutating func take(_ rows: [ObjectKey: Row], at position: LSN) {
+        guard var reading else { return }
+        reading.rows.merge(rows.filter { !reading.met.contains($0.key) }) { $1 }
+        reading.position = position
+        self.reading = reading
+    }
+
+    /// Puts objects right at the client, once the stream has the position of their rows.
+    mutating func repair() throws(SluiceError) -> [RealmViewEvent] {
+        guard let reading, let position = reading.position, replica.lsn >= position, !unresolved.isEmpty else { return [] }
+        self.reading = nil
+        let rows = reading.rows
         var entries: [OutgoingEntry] = []
-        let compensated = ready
+        let compensated = ready.filter { $0.writes.allSatisfy { reading.objects.contains($0.object) } }
         let undone = Set(compensated.flatMap { $0.writes.map(\.object) })
-        let objects = repairs.filter { !undone.contains($0.key) }
-        repairs = [:]
+        let objects = repairs.filter { !undone.contains($0.key) && reading.objects.contains($0.key) }
+        repairs = repairs.filter { !reading.objects.contains($0.key) }
         repaired.formUnion(undone)
         repaired.formUnion(objects.keys)
-        compensations.removeAll { own[$0.changeset] == nil }
+        let numbers = Set(compensated.map(\.number))
+        compensations.removeAll { numbers.contains($0.number) }
         if !objects.isEmpty {
             let place = nextPlace
             var instructions: [RealmInstruction] = []
@@ -169,7 +181,8 @@ extension BridgeStream {
             if !instructions.isEmpty { entries.append(try append(instructions, place)) }
         }
         for compensation in compensated { entries.append(try undo(compensation, rows)) }
-        return (entries.isEmpty ? [] : [.changes(entries)]) + advanced(to: replica.lsn)
+        let changes: [RealmViewEvent] = entries.isEmpty ? [] : [.changes(entries)]
+        return unresolved.isEmpty ? changes + advanced(to: replica.lsn) : changes
     }
 
     private var nextPlace: BridgeContent.Place {
@@ -207,5 +220,14 @@ extension BridgeStream {
         replica.compensations[compensation.number] = place.version
         let notice = RealmCompensation(serverVersion: place.version, clientVersion: compensation.changeset, rejected: rejected)
         return try append(instructions, place, notice)
+    }
+}
+
+extension BridgeStream.Reading {
+    /// Replaces the row of an object by that of a commit.
+    mutating func meet(_ change: BridgeCommit.Change) {
+        guard objects.contains(change.object) else { return }
+        met.insert(change.object)
+        rows[change.object] = change.event.hasRow ? change.row : nil
     }
 }

@@ -123,6 +123,8 @@ extension BridgeStream {
         replica.held = (try? WireProtocol.encode(end.held)) ?? []
         replica.query = query
         (isBehind, isRecordStale, isOlder, isUncertain) = (false, false, false, false)
+        // The rows may be of another view.
+        reading = nil
     }
 
     /// Checks that the objects of the client are known, so that those outside of a view can be erased.

@@ -40,6 +40,17 @@ struct BridgeStream {
         var request: Request
     }
 
+    /// Rows of a position that the stream must reach before it sends them: a client reads its lists at the position of an entry.
+    struct Reading {
+        var objects: Set<ObjectKey>
+        /// Those in the view.
+        var rows: [ObjectKey: Row] = [:]
+        /// The objects that the stream has met since. Their rows are those of the stream.
+        var met: Set<ObjectKey> = []
+        /// A position at or after all changes in the rows; nil until the rows are read.
+        var position: LSN?
+    }
+
     /// Compensating writes that wait for their entry.
     struct Compensation {
         var number: UInt64
@@ -92,6 +103,8 @@ struct BridgeStream {
     /// The objects that the client must receive again, with the properties; nil for the whole object.
     var repairs: [ObjectKey: Set<String>?] = [:]
     var compensations: [Compensation] = []
+    /// The rows that are read to put objects right; nil for none.
+    var reading: Reading?
     /// The compensating writes that are in the stored stream, with the versions of their entries.
     let reported: [ReportedChangeset: UInt64]
     /// The changeset up to which asymmetric objects were ingested in earlier sessions.
@@ -256,6 +269,7 @@ struct BridgeStream {
             var instructions = isBehind ? [] : content.declarations()
             for change in commit.changes {
                 if !isBehind { instructions += try take(change, changeset, place) }
+                reading?.meet(change)
                 changeset?.objects[change.object]?.isEchoed = true
             }
             if let changeset {

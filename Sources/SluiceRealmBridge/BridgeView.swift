@@ -338,10 +338,18 @@ actor BridgeView: RealmClientView {
 
     /// Puts objects right of which the client may have another state than the server.
     private func repair() async throws {
-        let objects = stream.unresolved
-        guard !objects.isEmpty else { return }
-        let rows = try await session.visibleRows(of: objects)
-        events += try stream.repair(rows)
+        while case let objects = stream.unresolved, !objects.isEmpty {
+            if stream.reading == nil {
+                stream.reading = BridgeStream.Reading(objects: objects)
+                let rows = try await session.visibleRows(of: objects)
+                stream.take(rows, at: try await services.snapshots.currentLSN())
+                // The session announces a position at or after this one.
+                orders.put(.mark)
+            }
+            events += try stream.repair()
+            // The stream has not reached the position.
+            if stream.reading != nil { return }
+        }
     }
 
     /// Stores the state once the stream has grown far beyond the stored one.
