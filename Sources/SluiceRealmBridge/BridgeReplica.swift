@@ -26,6 +26,8 @@ struct BridgeReplica: Hashable {
     var objects: Set<ObjectKey>? = []
     /// Erasures that the client has not confirmed.
     var barriers: [ObjectKey: [RealmFileMemory.Barrier]] = [:]
+    /// The versions that the client may be at.
+    var steps: [BridgeSteps.Step] = []
     /// The stream's version of each compensating write that the pipeline still repeats, by its number.
     var compensations: [UInt64: UInt64] = [:]
     /// The objects in parts of bootstraps that did not end, which the client may hold after the next one; nil if they are too many.
@@ -34,6 +36,7 @@ struct BridgeReplica: Hashable {
     /// The number of objects that are stored. Beyond: the client is reset if the change log no longer reaches back to the position.
     static let mostObjects = 100_000
     private static let form: UInt64 = 1
+    private static let step: UInt32 = 18
 
     /// The state of a client that has taken a whole view.
     var whole: BridgeReplica {
@@ -75,6 +78,13 @@ struct BridgeReplica: Hashable {
             let content = writer.open(15)
             writer.ifNotZero(1, varint: number)
             writer.ifNotZero(2, varint: version)
+            writer.close(content)
+        }
+        for step in steps {
+            let content = writer.open(Self.step)
+            writer.ifNotZero(1, varint: step.version)
+            writer.ifNotZero(2, varint: step.lsn.rawValue)
+            writer.ifNotZero(3, varint: step.time.rawValue)
             writer.close(content)
         }
         return writer.take()
@@ -162,6 +172,10 @@ struct BridgeReplica: Hashable {
         case (17, .lengthDelimited):
             let part = try Part(reader.nested(try reader.content()))
             for key in part.keys { parts?.insert(ObjectKey(type: part.name, key: key)) }
+        case (Self.step, .lengthDelimited):
+            let part = try Part(reader.nested(try reader.content()))
+            let lsn = LSN(rawValue: part.numbers[2] ?? 0)
+            steps.append(BridgeSteps.Step(version: part.numbers[1] ?? 0, lsn: lsn, time: HybridTime(rawValue: part.numbers[3] ?? 0)))
         default: try reader.skip(tag.type)
         }
     }

@@ -5,18 +5,21 @@ import SluiceCore
 ///
 /// A version is the position of its commit, or a few bytes more if the commit needed several entries.
 struct BridgeSteps: Hashable {
-    private struct Step: Hashable {
+    struct Step: Hashable {
         var version: UInt64
         var lsn: LSN
+        /// The latest write time up to the version.
         var time: HybridTime
     }
 
     /// The number of steps that are kept. Bases that are older count as if they had seen the oldest step.
     static let most = 4_096
 
-    private var steps: Deque<Step> = []
+    private(set) var steps: Deque<Step> = []
     /// The latest time of a write or commit in the stream.
     private(set) var newest: HybridTime
+    /// The last version.
+    var end: UInt64 { steps.last?.version ?? 0 }
 
     /// - Parameter newest: A bound on the write times of the stream so far.
     init(newest: HybridTime = .zero) { self.newest = newest }
@@ -27,6 +30,9 @@ struct BridgeSteps: Hashable {
         steps.append(Step(version: version, lsn: lsn, time: newest))
         if steps.count > Self.most { steps.removeFirst() }
     }
+
+    /// Adds the steps of an earlier session, in their order.
+    mutating func restore(_ stored: [Step]) { steps += stored.suffix(Self.most) }
 
     /// Drops the steps that no base needs: later bases are at the version or above.
     mutating func confirm(_ version: UInt64) {

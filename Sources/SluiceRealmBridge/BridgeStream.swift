@@ -153,7 +153,10 @@ struct BridgeStream {
         isOlder = ClientStream(stored).lastVersion > replica.version
         // The write times up to the stored version are known, and the client has seen no later ones. Without this step, its pending
         // changesets would count as later than what the log brings next.
-        if replica.version > 0, !isOlder { steps.add(replica.version, replica.lsn, time: replica.writeTime) }
+        if replica.version > 0, !isOlder {
+            steps.restore(replica.steps)
+            if replica.version > steps.end { steps.add(replica.version, replica.lsn, time: replica.writeTime) }
+        }
     }
 
     /// `true` if the content came from an older state, and the client may not have the entry that makes up for the difference.
@@ -176,6 +179,7 @@ struct BridgeStream {
         state.objects = content.isExact && !isOlder ? content.memory.view : nil
         state.barriers = content.memory.barriers
         state.parts = storedParts
+        state.steps = Array(steps.steps)
         return state
     }
 

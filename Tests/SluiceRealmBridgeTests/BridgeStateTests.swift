@@ -26,6 +26,10 @@ import Testing
         for key in keys where random.chance(40) { state.barriers[ObjectKey(type: "Item", key: key)] = [barrier, barrier] }
         state.parts = random.chance(20) ? nil : Set(keys.filter { _ in random.chance(60) }.map { ObjectKey(type: "Item", key: $0) })
         state.compensations = [3: 77, random.next() >> 1: 78]
+        for version in 0..<UInt64(random.below(3)) {
+            let time = HybridTime(rawValue: random.next())
+            state.steps.append(BridgeSteps.Step(version: version, lsn: LSN(rawValue: random.next()), time: time))
+        }
         #expect(BridgeReplica(state.bytes) == state, "seed \(seed)")
         #expect(BridgeReplica.client(inHead: Array(state.bytes.prefix(BridgeReplica.headBytes))) == state.client, "seed \(seed)")
     }
