@@ -457,6 +457,7 @@ let package = Package(
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePorts", "SluicePipeline", "SluiceRealm",
                 "SluiceRealmBridge", "SluiceEmbeddedLog", .product(name: "Logging", package: "swift-log"),
+                .product(name: "DequeModule", package: "swift-collections"), .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 "TestSupport", "PortsTestSupport", "RealmTestSupport",
             ]),
         // The other process in tests of files that several share, and the one that is killed.

@@ -11,6 +11,8 @@ struct BridgeContent {
     static let mostTouched = 10_000
     /// The erasures that a client may leave unconfirmed. A view of `BridgeBounds.viewObjects` has half as many objects.
     static let mostBarriers = 2_000_000
+    /// The lists that a client may leave unconfirmed.
+    static let mostLists = 1_000_000
     /// The number of the server as a file.
     static let server: UInt64 = 1
 
@@ -24,6 +26,8 @@ struct BridgeContent {
     private var schemaHash: UInt64
     /// The objects that the client holds, and the erasures that it has not confirmed.
     var memory = RealmFileMemory()
+    /// The lists that the client received as a whole.
+    var lists = BridgeLists()
     /// `true` if `memory.view` names every object that the client holds.
     var isExact = true
     /// The highest version of the stream.
@@ -72,6 +76,11 @@ struct BridgeContent {
             case .eraseObject(let object):
                 if isNew { memory.view.remove(object) }
                 memory.setBarrier(object, entry.serverVersion, RealmStamp(entry.timestamp, entry.origin))
+            case .clear(let path, .list) where isNew && path.steps.isEmpty,
+                .update(let path, .container(.object), _) where isNew && path.steps.isEmpty:
+                lists.send(
+                    path.object, path.field,
+                    BridgeLists.Sent(version: entry.serverVersion, time: entry.timestamp, client: entry.clientVersion))
             default: break
             }
         }
@@ -108,6 +117,10 @@ struct BridgeContent {
         var time: Int64
 
         fileprivate var stamp: RealmStamp { RealmStamp(RealmTime.timestamp(milliseconds: time), BridgeContent.server) }
+
+        fileprivate func sent(_ client: UInt64) -> BridgeLists.Sent {
+            BridgeLists.Sent(version: version, time: stamp.time, client: client)
+        }
     }
 
     /// Returns the visible values of a row by property name.
@@ -124,6 +137,7 @@ struct BridgeContent {
         note(object)
         memory.view.insert(object)
         memory.setBarrier(object, place.version, place.stamp)
+        lists.send(object, place.sent(client))
         touch(object, place.version)
         return instructions
     }
@@ -151,6 +165,9 @@ struct BridgeContent {
             values.merge(type.properties.map { ($0.name, $0.emptyValue) }) { value, _ in value }
         }
         touch(object, place.version)
+        for property in schema.schema[object.type]?.properties ?? [] where property.hasDiscards && values[property.name] != nil {
+            lists.send(object, property.name, place.sent(client))
+        }
         return try writer.replace(object, values, number: number(place))
     }
 
@@ -274,5 +291,14 @@ struct BridgeContent {
             }
         }
         return amended
+    }
+}
+
+extension Property {
+    /// `true` if a client discards pending edits of lists when it receives the whole value: of a list, or of an embedded object.
+    var hasDiscards: Bool {
+        if collection == .list { return true }
+        if case .embedded = type { return collection == .none }
+        return false
     }
 }

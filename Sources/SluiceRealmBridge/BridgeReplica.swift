@@ -26,6 +26,8 @@ struct BridgeReplica: Hashable {
     var objects: Set<ObjectKey>? = []
     /// Erasures that the client has not confirmed.
     var barriers: [ObjectKey: [RealmFileMemory.Barrier]] = [:]
+    /// The lists whose pending edits the client may have discarded.
+    var lists = BridgeLists()
     /// The versions that the client may be at.
     var steps: [BridgeSteps.Step] = []
     /// The stream's version of each compensating write that the pipeline still repeats, by its number.
@@ -80,6 +82,7 @@ struct BridgeReplica: Hashable {
             writer.ifNotZero(2, varint: version)
             writer.close(content)
         }
+        lists.write(to: &writer)
         for step in steps {
             let content = writer.open(Self.step)
             writer.ifNotZero(1, varint: step.version)
@@ -176,6 +179,8 @@ struct BridgeReplica: Hashable {
             let part = try Part(reader.nested(try reader.content()))
             let lsn = LSN(rawValue: part.numbers[2] ?? 0)
             steps.append(BridgeSteps.Step(version: part.numbers[1] ?? 0, lsn: lsn, time: HybridTime(rawValue: part.numbers[3] ?? 0)))
+        case (BridgeLists.Field.list, .lengthDelimited): try lists.readList(reader.nested(try reader.content()))
+        case (BridgeLists.Field.base, .lengthDelimited): try lists.readBase(reader.nested(try reader.content()))
         default: try reader.skip(tag.type)
         }
     }

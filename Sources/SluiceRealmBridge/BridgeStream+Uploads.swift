@@ -21,8 +21,33 @@ extension BridgeStream {
         own[entry.clientVersion] = OwnChangeset(
             writer(of: entry), progress: progress, operations: operations, changes: changes, schema.schema)
         ownOrder.append(entry.clientVersion)
+        content.lists.begin(entry.clientVersion, Set(changes.map(\.object)))
         return Changeset(
             number: entry.clientVersion, time: uploadTime, base: steps.base(of: entry.serverVersion), changes: changes)
+    }
+
+    /// Records a changeset as the client made it.
+    mutating func receive(_ entry: RealmUploadEntry, _ instructions: [RealmInstruction]) {
+        let relevant = instructions.filter { instruction in
+            guard case .update(let path, _, _) = instruction else { return true }
+            return schema.schema[path.object.type]?[path.field]?.hasDiscards ?? false
+        }
+        content.lists.receive(entry.clientVersion, base: entry.serverVersion, time: entry.timestamp, relevant)
+    }
+
+    /// Returns changes with the client's own changes that its lists lack.
+    func completed(_ changes: [ObjectChange], of entry: RealmUploadEntry) -> [ObjectChange] {
+        changes.map { change in
+            var change = change
+            for name in Set(change.edits.map(\.property)) {
+                guard let property = schema.schema[change.object.type]?[name], property.hasDiscards,
+                    let last = content.lists.discarded(change.object, name, base: entry.serverVersion, by: entry.clientVersion)
+                else { continue }
+                let tag = RealmEditTranslator<UnknownLists>.firstTag(of: last &+ 1)
+                change.discarded[name] = DiscardedChanges(changeset: last, nextTag: tag, hasClears: property.collection == .list)
+            }
+            return change
+        }
     }
 
     /// Returns the instructions that the client has not discarded: those of objects without a later erasure in the stream.
@@ -61,6 +86,9 @@ extension BridgeStream {
         let needed = min(version, own.values.map(\.writer.base).min() ?? version)
         content.confirm(needed)
         steps.confirm(needed)
+        // While the stream is behind, it may lack changesets of an earlier session.
+        let passed = isBehind ? 0 : ownOrder.first.map { max($0, 1) - 1 } ?? .max
+        content.lists.confirm(version, passed: passed, end: max(content.last, steps.end))
         let numbers = replica.compensations.filter { $0.value <= version }.map(\.key)
         for number in numbers { replica.compensations[number] = nil }
         return numbers.max() ?? 0
@@ -89,6 +117,7 @@ extension BridgeStream {
         while let key = ownOrder.first, key <= number {
             ownOrder.removeFirst()
             guard let changeset = own.removeValue(forKey: key) else { continue }
+            content.lists.pass(key, changeset.objects.keys)
             boundaries[key] = content.last
             lastPassed = max(lastPassed, key)
             content.client = max(content.client, changeset.progress)

@@ -170,9 +170,9 @@ extension BridgeStream {
     /// Goes back to the state before a view that the client does not take. It may have parts of it.
     mutating func restore(_ before: Fallback) {
         // Versions and the progress of uploads never go back.
-        let (last, client) = (content.last, content.client)
+        let (last, client, lists) = (content.last, content.client, content.lists)
         (content, replica) = (before.content, before.replica)
-        (content.last, content.client) = (last, client)
+        (content.last, content.client, content.lists) = (last, client, lists)
         leftovers = unfinished
         (fallback, slices, partObjects) = (nil, nil, [])
         _ = fallBehind()

@@ -141,7 +141,8 @@ struct BridgeStream {
         for (object, barriers) in replica.barriers {
             for barrier in barriers { content.memory.setBarrier(object, barrier.version, barrier.stamp) }
         }
-        var reported: [ReportedChangeset: UInt64] = [:]
+        content.lists = replica.lists
+        var reported: [UInt64: UInt64] = [:]
         for compensation in stored.record.compensations + stored.entries.compactMap(\.compensation) {
             let isAsymmetric = compensation.rejected.first.map { schema.schema[$0.table]?.kind == .asymmetric } ?? false
             let changeset = ReportedChangeset(number: compensation.clientVersion, isAsymmetric: isAsymmetric)
@@ -179,6 +180,7 @@ struct BridgeStream {
         state.objects = content.isExact && !isOlder ? content.memory.view : nil
         state.barriers = content.memory.barriers
         state.parts = storedParts
+        state.lists = content.lists
         state.steps = Array(steps.steps)
         return state
     }
@@ -191,6 +193,7 @@ struct BridgeStream {
     mutating func take(_ welcome: PBWelcome, progress: UInt64) {
         (replica.client, replica.secret) = (welcome.client, Array(welcome.secret))
         content.client = max(welcome.changeset, progress)
+        content.lists.resume(at: content.client)
         ingested = welcome.ingestTaken
         uploadTime = HybridTime(rawValue: welcome.changesetTime)
     }
@@ -222,8 +225,13 @@ struct BridgeStream {
     // MARK: Messages
 
     /// Decodes and handles a message.
-    /// - Throws: `badClientFile` for a client that leaves too many erasures unconfirmed; the errors of the session and of messages.
+    /// - Throws: `badClientFile` for a client that leaves too much unconfirmed; the errors of the session and of messages.
     mutating func handle(_ bytes: [UInt8]) throws(SluiceError) -> [RealmViewEvent] {
+        guard content.lists.count <= BridgeContent.mostLists else {
+            throw SluiceError(
+                .badClientFile, "Client file \(content.file) has left \(content.lists.count) lists unconfirmed.",
+                fix: "The client replaces its file and recovers its changes. No action is needed.")
+        }
         guard content.memory.barrierCount <= BridgeContent.mostBarriers else {
             throw SluiceError(
                 .badClientFile, "Client file \(content.file) has left \(content.memory.barrierCount) erasures unconfirmed.",

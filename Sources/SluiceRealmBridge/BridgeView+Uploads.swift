@@ -43,8 +43,11 @@ extension BridgeView {
             handed.reach(handedUploads)
         }
         var entries: [(entry: RealmUploadEntry, instructions: [RealmInstruction])] = []
-        for entry in upload.entries where entry.clientVersion > stream.content.client {
+        for entry in upload.entries {
             let instructions = try RealmChangesetReader.instructions(of: entry.changeset)
+            // Repeated ones too: the state may lack them.
+            stream.receive(entry, instructions)
+            guard entry.clientVersion > stream.content.client else { continue }
             try await declare(instructions)
             entries.append((entry, instructions))
         }
@@ -52,6 +55,7 @@ extension BridgeView {
         // Behind the translation: the changesets may be older than the progress that comes with them.
         let confirmed = stream.confirm(upload.progress.serverVersion)
         let messages = try self.messages(translation.changesets, confirmed: confirmed)
+        completion.add(translation.changesets)
         steps = translation.ingest.batches.map { .ingest($0) } + messages.map { .message($0) }
         return translation
     }
@@ -87,7 +91,7 @@ extension BridgeView {
             for instruction in permitted where !BridgeIngest.concerns(instruction, schema) {
                 operations.append(try OutgoingOperation(instruction))
             }
-            let changes = try objectChanges(permitted, schema, of: entry, &translation.ingest)
+            let changes = stream.completed(try objectChanges(permitted, schema, of: entry, &translation.ingest), of: entry)
             guard !changes.isEmpty else { continue }
             parts.append((entry, changes, operations))
             operations = []

@@ -24,6 +24,7 @@ actor BridgeView: RealmClientView {
     nonisolated let orders = BridgeOrders()
     let services: SessionServices
     let session: Session
+    nonisolated let completion = BridgeCompletion()
     let logger: Logger
     /// The classes of the session's Hello.
     let classes: Set<String>
@@ -69,7 +70,7 @@ actor BridgeView: RealmClientView {
         let users = BridgeAuthenticator(user: client.user, users: services.authenticator, environment: services.environment)
         channel = BridgeChannel(environment: services.environment)
         self.services = services.local(users)
-        session = Session(services: self.services, channel: channel, numbering: .increasing)
+        session = Session(services: self.services, channel: channel, numbering: .increasing, completion: completion)
         kept = replica ?? BridgeReplica(client: 0, secret: [])
         stream = try BridgeStream(client.stored, kept, schema, services.environment, bounds)
         classes = Set(schema.schema.types.map(\.name))

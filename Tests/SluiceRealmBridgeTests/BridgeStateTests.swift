@@ -26,9 +26,23 @@ import Testing
         for key in keys where random.chance(40) { state.barriers[ObjectKey(type: "Item", key: key)] = [barrier, barrier] }
         state.parts = random.chance(20) ? nil : Set(keys.filter { _ in random.chance(60) }.map { ObjectKey(type: "Item", key: $0) })
         state.compensations = [3: 77, random.next() >> 1: 78]
+        for key in keys where random.chance(40) {
+            var list = BridgeLists.List()
+            for version in 0..<UInt64(random.below(3)) {
+                let settled = random.chance(50) ? random.next() >> 1 | 1 : nil
+                list.sent.append(BridgeLists.Sent(version: version, time: random.next() >> 1, client: random.next() >> 1, settled: settled))
+            }
+            for changeset in 1...UInt64(1 + random.below(2)) {
+                list.emptied.append(BridgeLists.Emptying(changeset: changeset, time: random.chance(50) ? .max : random.next() >> 1))
+            }
+            state.lists.restore(ObjectKey(type: "Item", key: key), random.chance(30) ? "" : "tags", list)
+        }
         for version in 0..<UInt64(random.below(3)) {
             let time = HybridTime(rawValue: random.next())
             state.steps.append(BridgeSteps.Step(version: version, lsn: LSN(rawValue: random.next()), time: time))
+        }
+        for version in 0..<UInt64(random.below(3)) {
+            state.lists.restore(BridgeLists.Base(version: version, changeset: random.next() >> 1))
         }
         #expect(BridgeReplica(state.bytes) == state, "seed \(seed)")
         #expect(BridgeReplica.client(inHead: Array(state.bytes.prefix(BridgeReplica.headBytes))) == state.client, "seed \(seed)")

@@ -110,6 +110,9 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
 
     func row(_ key: String) -> Row? { items[.string(key)]?.row }
 
+    /// Returns a row with the position of the log.
+    func content(_ key: String) -> (row: Row?, position: UInt64) { (row(key), lsn) }
+
     // MARK: Time
 
     /// Makes the times of commits later than 2015, so that they compare with those of clients.
@@ -166,6 +169,8 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
         if let error = failure.take() { throw error }
         let id = request.origin.client.rawValue
         var basis = WriteBasis(changeset: clients[id]?.file.changeset ?? 0, now: LSN(rawValue: lsn), horizon: .zero)
+        let undone = clients[id]?.compensations.filter { $0.key > request.acknowledged } ?? [:]
+        basis.rejected = Set(undone.values.joined().map(\.object))
         for key in request.objects.flatMap(\.keys) {
             guard let stored = items[key], stored.row != nil || stored.clocks != nil else { continue }
             basis.stored[ObjectKey(type: "Item", key: key)] = StoredObject(

@@ -2,6 +2,11 @@ package import SluiceCore
 import SluicePorts
 import SluiceQuery
 
+/// Completes the changesets of a writer in this process with what no message carries.
+package protocol ChangesetCompletion: Sendable {
+    func complete(_ changeset: inout Changeset)
+}
+
 /// The access of a reader in this process, which keeps no rows of its own.
 extension Session {
     /// Forgets the rows that the client has. The next bootstrap that begins sends all of its view.

@@ -18,7 +18,8 @@ extension Session {
         for message in upload.changesets {
             // A session that failed meanwhile writes no more.
             guard machine.isOpen else { return }
-            let changeset = try SessionMessages.changeset(message, schema: schema.schema)
+            var changeset = try SessionMessages.changeset(message, schema: schema.schema)
+            completion?.complete(&changeset)
             // A resend: acknowledge it again without effect.
             guard try machine.take(changeset: changeset.number) else {
                 let lsn = try await services.snapshots.currentLSN()

@@ -8,6 +8,7 @@ import SluiceWire
 package actor Session {
     let services: SessionServices
     let channel: any SessionChannel
+    let completion: (any ChangesetCompletion)?
     private(set) var logger: Logger
     var machine: SessionMachine
     var tasks = Tasks()
@@ -37,9 +38,15 @@ package actor Session {
         var expiry: Task<Void, Never>?
     }
 
-    /// - Parameter numbering: The numbers of the client's changesets.
-    package init(services: SessionServices, channel: any SessionChannel, numbering: ChangesetNumbering = .contiguous) {
+    /// - Parameters:
+    ///   - numbering: The numbers of the client's changesets.
+    ///   - completion: The completion of a client in this process.
+    package init(
+        services: SessionServices, channel: any SessionChannel, numbering: ChangesetNumbering = .contiguous,
+        completion: (any ChangesetCompletion)? = nil
+    ) {
         machine = SessionMachine(numbering: numbering)
+        self.completion = completion
         self.services = services
         self.channel = channel
         logger = services.logger

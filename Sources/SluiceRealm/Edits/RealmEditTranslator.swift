@@ -36,8 +36,11 @@ package struct RealmEditTranslator<Lists: RealmListSource> {
     package init(schema: Schema, lists: Lists, version: UInt64) {
         typing = RealmTyping(schema: schema)
         self.lists = lists
-        nextTag = version &* Self.tagsPerChangeset
+        nextTag = Self.firstTag(of: version)
     }
+
+    /// Returns the lowest tag of a changeset. Its other tags are below that of the next version.
+    package static func firstTag(of version: UInt64) -> UInt64 { version &* tagsPerChangeset }
 
     /// Returns the changes of a changeset. Declarations of classes and properties are left out: `RealmSchemaCheck` reads them.
     /// - Throws: `unknownType`, `unknownProperty` or `wrongValueType` for content that the app's schema does not have. `badChangeset` for a
