@@ -30,6 +30,8 @@ struct BridgeReplica: Hashable {
     var lists = BridgeLists()
     /// The versions that the client may be at.
     var steps: [BridgeSteps.Step] = []
+    /// The objects to put right, with the properties; empty for the whole object.
+    var repairs: [ObjectKey: Set<String>] = [:]
     /// The stream's version of each compensating write that the pipeline still repeats, by its number.
     var compensations: [UInt64: UInt64] = [:]
     /// The objects in parts of bootstraps that did not end, which the client may hold after the next one; nil if they are too many.
@@ -39,6 +41,7 @@ struct BridgeReplica: Hashable {
     static let mostObjects = 100_000
     private static let form: UInt64 = 1
     private static let step: UInt32 = 18
+    private static let repair: UInt32 = 19
 
     /// The state of a client that has taken a whole view.
     var whole: BridgeReplica {
@@ -83,6 +86,13 @@ struct BridgeReplica: Hashable {
             writer.close(content)
         }
         lists.write(to: &writer)
+        for (object, names) in repairs {
+            let content = writer.open(Self.repair)
+            writer.ifNotEmpty(1, string: object.type)
+            ValueCodec.nested(2, object.key, into: &writer)
+            for name in names { writer.ifNotEmpty(3, string: name) }
+            writer.close(content)
+        }
         for step in steps {
             let content = writer.open(Self.step)
             writer.ifNotZero(1, varint: step.version)
@@ -175,6 +185,9 @@ struct BridgeReplica: Hashable {
         case (17, .lengthDelimited):
             let part = try Part(reader.nested(try reader.content()))
             for key in part.keys { parts?.insert(ObjectKey(type: part.name, key: key)) }
+        case (Self.repair, .lengthDelimited):
+            let part = try Part(reader.nested(try reader.content()))
+            if let key = part.keys.first { repairs[ObjectKey(type: part.name, key: key)] = part.names }
         case (Self.step, .lengthDelimited):
             let part = try Part(reader.nested(try reader.content()))
             let lsn = LSN(rawValue: part.numbers[2] ?? 0)
@@ -191,6 +204,7 @@ struct BridgeReplica: Hashable {
         /// Field 2 as a text, and as keys.
         var text = ""
         var keys: [Value] = []
+        var names: Set<String> = []
         var numbers: [UInt32: UInt64] = [:]
 
         init(_ reader: WireReader) throws(SluiceError) {
@@ -203,6 +217,7 @@ struct BridgeReplica: Hashable {
                     let content = reader.slice(try reader.content())
                     text = String(decoding: content, as: UTF8.self)
                     if let key = try? ValueCodec.decode(content) { keys.append(key) }
+                case (3, .lengthDelimited): names.insert(try reader.string())
                 case (_, .varint): numbers[tag.field] = try reader.varint()
                 default: try reader.skip(tag.type)
                 }

@@ -142,7 +142,8 @@ struct BridgeStream {
             for barrier in barriers { content.memory.setBarrier(object, barrier.version, barrier.stamp) }
         }
         content.lists = replica.lists
-        var reported: [UInt64: UInt64] = [:]
+        for (object, names) in replica.repairs { repairs[object] = .some(names.isEmpty ? nil : names) }
+        var reported: [ReportedChangeset: UInt64] = [:]
         for compensation in stored.record.compensations + stored.entries.compactMap(\.compensation) {
             let isAsymmetric = compensation.rejected.first.map { schema.schema[$0.table]?.kind == .asymmetric } ?? false
             let changeset = ReportedChangeset(number: compensation.clientVersion, isAsymmetric: isAsymmetric)
@@ -182,11 +183,12 @@ struct BridgeStream {
         state.parts = storedParts
         state.lists = content.lists
         state.steps = Array(steps.steps)
+        state.repairs = repairs.mapValues { $0 ?? [] }
         return state
     }
 
     /// `true` if the state can be stored: nothing is under way that a later session could not find in the log.
-    var isStorable: Bool { fallback == nil && !isBehind && own.isEmpty && repairs.isEmpty && !isUncertain }
+    var isStorable: Bool { fallback == nil && !isBehind && own.isEmpty && !isUncertain }
 
     /// Records the answer to Hello.
     /// - Parameter progress: The stored version of the client up to which its changesets took effect.

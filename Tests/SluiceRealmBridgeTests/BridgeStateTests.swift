@@ -37,6 +37,9 @@ import Testing
             }
             state.lists.restore(ObjectKey(type: "Item", key: key), random.chance(30) ? "" : "tags", list)
         }
+        for key in keys where random.chance(30) {
+            state.repairs[ObjectKey(type: "Item", key: key)] = random.chance(50) ? [] : ["tags", "size"]
+        }
         for version in 0..<UInt64(random.below(3)) {
             let time = HybridTime(rawValue: random.next())
             state.steps.append(BridgeSteps.Step(version: version, lsn: LSN(rawValue: random.next()), time: time))
