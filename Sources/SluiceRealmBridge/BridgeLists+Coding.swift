@@ -5,8 +5,8 @@ import SluiceWire
 extension BridgeLists {
     /// The fields of the state.
     enum Field {
-        static let list: UInt32 = 16
-        static let base: UInt32 = 17
+        static let list: UInt32 = 20
+        static let base: UInt32 = 21
     }
 
     func write(to writer: inout ByteWriter) {

@@ -20,16 +20,20 @@ final class BridgeStage: Sendable {
     let bridge: RealmBridge
     private static let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-    /// - Parameter before: The gateway whose database and client files this one continues with.
+    static let topics = Topics(app: "app")
+
+    /// - Parameters:
+    ///   - hasLog: `true` if sessions resume from a change log, also after a session that ended with an upload under way.
+    ///   - before: The gateway whose database and client files this one continues with.
     init(
-        _ type: ObjectType = StageDatabase.item, rules: any Rules = StageRules(), bounds: BridgeBounds = BridgeBounds(),
+        _ type: ObjectType = StageDatabase.item, rules: any Rules = StageRules(), bounds: BridgeBounds = BridgeBounds(), hasLog: Bool = false,
         after before: BridgeStage? = nil
     ) async {
         let (time, authority) = (SystemEnvironment(), StageAuthority(type: type))
         (database, files) = (before?.database ?? StageDatabase(type), before?.files ?? MemoryRealmClients())
         let fanout = Fanout(authority: authority, frames: MessageFrames(), environment: time, logger: Self.quiet)
         let log = EmbeddedLog(environment: time)
-        let feed = Feed(log: log, topics: Topics(app: "app"), fanout: fanout, environment: time, logger: Self.quiet)
+        let feed = Feed(log: log, topics: Self.topics, fanout: fanout, environment: time, logger: Self.quiet)
         services = SessionServices(
             access: SessionServices.Access(authenticator: StageUsers(), authority: authority, rules: rules),
             storage: SessionServices.Storage(
@@ -37,10 +41,34 @@ final class BridgeStage: Sendable {
                 ingest: ingest),
             delivery: SessionServices.Delivery(
                 feed: feed, fanout: fanout, resume: LogResume(log: log, feed: feed, environment: time, logger: Self.quiet),
-                layout: StageLayout(), frames: MessageFrames()),
+                layout: StageLayout(partitions: hasLog ? [type.name: 1] : [:]), frames: MessageFrames()),
             environment: time, logger: Self.quiet)
         bridge = RealmBridge(services: services, logger: Self.quiet, bounds: bounds)
-        await database.serve(fanout)
+        if hasLog {
+            do { try await Self.begin(log, feed, type) } catch { Issue.record("The change log did not begin: \(error)") }
+        }
+        await database.serve(fanout, hasLog ? log : nil)
+        guard hasLog else { return }
+        // The feed reads nothing more, and takes an empty partition for a whole one.
+        await sql(["": Self.item("", nil)])
+        await sql(["": nil])
+    }
+
+    /// Makes the feed know that the log is complete. The database delivers to the sessions itself.
+    private static func begin(_ log: EmbeddedLog, _ feed: Feed, _ type: ObjectType) async throws {
+        _ = try await log.prepare([
+            TopicSpec(name: topics.changes(of: type.name), partitions: 1), TopicSpec(name: topics.progress, partitions: 1),
+        ])
+        var batch = LogBatch(topics: [topics.progress])
+        let progress = ProgressRecord(
+            lsn: LSN(rawValue: 1), commitTime: 0, grown: [:], since: .zero, completeSince: LSN(rawValue: 1))
+        batch.append(topic: 0, partition: 0, key: [], value: ProgressCodec.encode(progress))
+        _ = try await log.place(batch)
+        // Unstructured because: it is cancelled below, once it has read the record.
+        let reading = Task { try await feed.run() }
+        while await feed.completeSince == nil { await Task.yield() }
+        reading.cancel()
+        _ = await reading.result
     }
 
     static func item(_ key: String, _ title: String?, size: Int64 = 0, tags: [String] = []) -> Row {
@@ -262,8 +290,10 @@ struct StageRules: Rules {
 }
 
 private struct StageLayout: LayoutProvider {
+    var partitions: [String: Int32] = [:]
+
     func layout(of schema: AppSchema) async throws -> Partitioning {
-        Partitioning(schema: schema, topics: Topics(app: "app"), partitions: [:])
+        Partitioning(schema: schema, topics: BridgeStage.topics, partitions: partitions)
     }
 }
 

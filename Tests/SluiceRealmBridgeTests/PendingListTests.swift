@@ -12,7 +12,7 @@ private struct OneFile {
     let writer: StageWriter
 
     init() async throws {
-        stage = await BridgeStage()
+        stage = await BridgeStage(hasLog: true)
         await stage.database.setClock()
         await stage.sql(["a": BridgeStage.item("a", "one", tags: ["x", "y"])])
         file = StageFile(stage)
@@ -149,8 +149,8 @@ private struct OneFile {
         let play = try await OneFile()
         try await play.commit(play.insert("mine 1", at: 0, of: 2))
         try await play.meet("theirs 1")
-        // The outcome arrives at the gateway, and is lost with the connection.
-        try await play.file.fetch()
+        // The gateway sends the outcome, which is lost with the connection.
+        try await play.file.fetch(acknowledging: play.file.file.version)
         await play.file.disconnect()
         try await play.commit(play.insert("mine 2", at: 3, of: 3))
         try await play.append("theirs 2")

@@ -1,13 +1,16 @@
 import SluiceCore
+import SluiceEmbeddedLog
 import SluiceMerge
 import SluicePorts
 import SluiceQuery
 import SluiceWire
+import Testing
 
 @testable import SluicePipeline
 @testable import SluiceRealmBridge
 
-/// A database of items in memory. Each transaction is delivered to the sessions as it commits, unless the log is held.
+/// A database of items in memory. Each transaction is delivered to the sessions as it commits, unless the log is held. A change log keeps
+/// the transactions for sessions that resume.
 actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
     static let item = ObjectType(
         name: "Item",
@@ -64,6 +67,10 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
     private var isHeld = false
     private var lastCompensation: UInt64 = 0
     private var fanout: Fanout?
+    /// The change log; nil if sessions resume from the tables alone.
+    private var log: EmbeddedLog?
+    /// The last record, which the next one of the log names.
+    private var lastRecord: Position?
     private var notes: [String] = []
     private var failure: SluiceError?
     private var piece = Int.max
@@ -80,18 +87,36 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
     var journal: [String] { notes }
     var position: UInt64 { lsn }
 
-    func serve(_ fanout: Fanout) async {
-        self.fanout = fanout
+    func serve(_ fanout: Fanout, _ log: EmbeddedLog? = nil) async {
+        (self.fanout, self.log) = (fanout, log)
         await fanout.deliver(ReleasedBatch(records: [], watermark: LSN(rawValue: lsn), resync: []))
+    }
+
+    /// Appends a batch to the log, and delivers it. A session that resumes finds a transaction in one of the two.
+    private func deliver(_ batch: ReleasedBatch) async {
+        if let log {
+            var logged = LogBatch(topics: [BridgeStage.topics.changes(of: type.name)])
+            for record in batch.records { logged.append(topic: 0, partition: 0, key: [], value: Array(record.bytes)) }
+            do { _ = try await log.place(logged) } catch { Issue.record("The log refused records: \(error)") }
+        }
+        await fanout?.deliver(batch)
+    }
+
+    /// The last transaction, for sessions that resume from the log.
+    private var witness: HistoryAnchor? {
+        log == nil ? nil : HistoryAnchor(transaction: xid, commitTime: milliseconds * 1_000, lsn: LSN(rawValue: lsn))
     }
 
     /// Holds the log back: transactions commit, and sessions learn of them by `release`.
     func hold() { isHeld = true }
 
-    func release() async {
-        isHeld = false
-        for batch in held { await fanout?.deliver(batch) }
-        held = []
+    /// Delivers what is held.
+    /// - Parameter count: The number of transactions. The others remain held; nil for all.
+    func release(_ count: Int? = nil) async {
+        isHeld = count != nil
+        let released = held.prefix(count ?? .max)
+        held.removeFirst(released.count)
+        for batch in released { await deliver(batch) }
     }
 
     /// Lets snapshots have so many rows in one piece.
@@ -145,8 +170,8 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
             records.append(record(before, write.row, ordinal, time, origin, times[write.key]))
         }
         writeTime = max(writeTime, origin?.time ?? .zero)
-        let batch = ReleasedBatch(records: records, watermark: LSN(rawValue: lsn), resync: [], writeTime: writeTime)
-        if isHeld { held.append(batch) } else { await fanout?.deliver(batch) }
+        let batch = ReleasedBatch(records: records, watermark: LSN(rawValue: lsn), resync: [], witness: witness, writeTime: writeTime)
+        if isHeld { held.append(batch) } else { await deliver(batch) }
     }
 
     private func record(
@@ -159,7 +184,9 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
         let change = CapturedChange(position: position, type: 0, operation: operation, before: old, after: new)
         let transaction = CapturedTransaction(xid: xid, lsn: position.lsn, commitTime: time, origin: origin, changes: 0..<1, end: nil)
         var writer = ByteWriter(capacity: 256)
-        ChangeRecordCodec(Self.schema(type)).encode(change, of: transaction, rows: buffer, previous: nil, passage: .stay, into: &writer)
+        ChangeRecordCodec(Self.schema(type))
+            .encode(change, of: transaction, rows: buffer, previous: lastRecord, passage: .stay, into: &writer)
+        lastRecord = position
         return PendingRecord(position: position, xid: xid, bytes: Array(writer.bytes)[...])
     }
 
@@ -213,7 +240,7 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
 
     func read(_ queries: [SnapshotQuery], into sink: some SnapshotSink) async throws -> SnapshotStart? {
         let snapshot = TransactionSnapshot(xmin: UInt64(xid) + 1, xmax: UInt64(xid) + 1, running: [])
-        let start = SnapshotStart(snapshot: snapshot, lsn: LSN(rawValue: lsn), cluster: "c")
+        let start = SnapshotStart(snapshot: snapshot, lsn: LSN(rawValue: lsn), cluster: "c", witness: witness)
         let content = items
         guard try await sink.begin(start) else { return nil }
         if sink.needsEstimate { try await sink.expect(0) }
@@ -259,7 +286,7 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
     func hasSeen(_ witness: HistoryAnchor) async throws -> Bool { true }
     func currentLSN() async throws -> LSN { LSN(rawValue: lsn) }
     func place() async throws -> (lsn: LSN, point: SnapshotPoint) {
-        (LSN(rawValue: lsn), SnapshotPoint(cluster: "c", transaction: UInt64(xid) + 1))
+        (LSN(rawValue: lsn), SnapshotPoint(cluster: "c", transaction: UInt64(xid) + 1, witness: witness))
     }
 
     // MARK: ClientRegistry

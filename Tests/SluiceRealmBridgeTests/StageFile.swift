@@ -47,11 +47,11 @@ final class StageFile {
         (client, running, inbox) = (nil, nil, [])
     }
 
-    /// Connects a new file, and takes the view of all items.
-    func begin() async throws {
+    /// Connects a new file, and takes a view of items.
+    func begin(_ query: String = "TRUEPREDICATE") async throws {
         try connect()
         try await synchronize()
-        file.subscribe(["Item": "TRUEPREDICATE"])
+        file.subscribe(["Item": query])
         try send(file.later())
         try await synchronize()
     }
@@ -78,6 +78,14 @@ final class StageFile {
         guard case .mark(_, let request) = file.mark() else { return }
         try client.send(.mark(session: file.session, request: request))
         for message in await client.messages(through: .mark(request)) { inbox.append(message) }
+    }
+
+    /// Receives messages until one acknowledges a commit, without handling them. Its outcome is behind the entries that came before.
+    func fetch(acknowledging version: UInt64) async throws {
+        func isAcknowledged(_ message: RealmServerMessage) -> Bool {
+            if case .download(let download) = message { download.progress.upload.clientVersion >= version } else { false }
+        }
+        repeat { try await fetch() } while !inbox.contains(where: isAcknowledged) && file.error == nil && !Task.isCancelled
     }
 
     /// Handles messages of the inbox, and sends the answers.
@@ -160,8 +168,12 @@ final class StageWriter {
     /// Commits a changeset. It is merged when the function returns.
     /// - Parameter milliseconds: The time of the writer's clock, since 1970.
     func commit(_ key: String, _ edits: [Edit], in seen: Seen, at milliseconds: Int64) async throws {
+        try await commit(ObjectChange(object: .item(key), kind: .set, edits: edits), in: seen, at: milliseconds)
+    }
+
+    /// Commits a changeset of one change.
+    func commit(_ change: ObjectChange, in seen: Seen, at milliseconds: Int64) async throws {
         number += 1
-        let change = ObjectChange(object: .item(key), kind: .set, edits: edits)
         let changeset = Changeset(
             number: number, time: HybridTime(milliseconds: milliseconds), base: LSN(rawValue: seen.base), changes: [change])
         let message = try PBChangeset(changeset, schema: Schema([StageDatabase.item]))
