@@ -39,12 +39,13 @@ package final class OpenProperty {
     func apply(_ edit: Edit, by writer: WriteContext, seen: ValueHash?) throws(SluiceError) -> Merge.Outcome {
         let met = clock.meet(seen)
         // Clients of Realm's protocol alone name elements by index, and their changesets have numbers.
-        let mayBeUnknown = writer.changeset > 0 && met != nil && isUnknown(to: writer)
+        let mayBeUnknown = writer.changeset > 0 && (met != nil && isUnknown(to: writer) || isReset(byOtherThan: writer.stamp.client))
         let outcome: Merge.Outcome
         do throws(SluiceError) {
             outcome = try merge(edit, by: writer)
         } catch {
-            // A contradiction to SQL's list is a conflict. The writer saw another list, whose history is gone.
+            // The writer saw another list: SQL has replaced it, and its history is gone. Or another client cleared it, and edits of the
+            // writer have lost. No entry shows the Clear of an empty list, so the writer's base may include it nevertheless.
             guard mayBeUnknown, error.code == .badChangeset else { throw error }
             outcome = .lost
         }
@@ -56,6 +57,9 @@ package final class OpenProperty {
     private func isUnknown(to writer: WriteContext) -> Bool {
         list?.isFresh ?? (clock.contents == nil) || clock.reset.map { !writer.baseSees($0.lsn) } ?? false
     }
+
+    /// `true` if another client has cleared or replaced the list, and some writer does not know it.
+    private func isReset(byOtherThan client: ClientID) -> Bool { clock.reset.map { $0.stamp.client != client } ?? false }
 
     private func merge(_ edit: Edit, by writer: WriteContext) throws(SluiceError) -> Merge.Outcome {
         let merge = EditMerge(edit: edit, writer: writer)

@@ -133,15 +133,33 @@ private struct OneFile {
         #expect(Self.texts(try await play.end()) == ["s", "t", "u", "mine 2"])
     }
 
-    @Test func `lose to a Clear that no entry shows`() async throws {
+    @Test(arguments: [false, true]) func `lose to a Clear that no entry shows`(isEchoed: Bool) async throws {
         let play = try await OneFile()
         let seen = try #require(await play.writer.look("a"))
         let clear = Edit("tags", .clear(.list))
         try await play.writer.commit("a", [clear], in: seen, at: play.stage.database.milliseconds)
         try await play.file.synchronize()
         // Of two concurrent Clears, the later one counts. The list is empty before it.
-        try await play.commit(play.insert("mine", at: 0, of: 0))
+        let mine = play.insert("mine", at: 0, of: 0)
+        if isEchoed { try await play.commit(.title("a", "mine"), mine) } else { try await play.commit(mine) }
         try await play.writer.commit("a", [clear], in: seen, at: play.stage.database.milliseconds + 60_000)
+        #expect(try await play.end() == [])
+    }
+
+    @Test func `lose to a Clear that their base includes, but no entry shows`() async throws {
+        let play = try await OneFile()
+        await play.stage.sql(["b": BridgeStage.item("b", "one")])
+        let seen = try #require(await play.writer.look("a"))
+        let clear = Edit("tags", .clear(.list))
+        try await play.writer.commit("a", [clear], in: seen, at: play.stage.database.milliseconds)
+        try await play.file.synchronize()
+        try await play.writer.commit("a", [clear], in: seen, at: play.stage.database.milliseconds + 60_000)
+        await play.stage.sql(["b": BridgeStage.item("b", "two")])
+        try await play.file.fetch()
+        try await play.commit(play.insert("mine 1", at: 0, of: 0))
+        try await play.file.handle()
+        #expect(play.file.file.objects[.item("b")]?["title"] == .string("two"))
+        try await play.commit(play.insert("mine 2", at: 1, of: 1))
         #expect(try await play.end() == [])
     }
 
