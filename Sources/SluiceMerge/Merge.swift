@@ -29,15 +29,18 @@ package struct WriteContext: Hashable, Sendable {
     /// `true` if the base includes changes that were made at the end of the log.
     func baseSees(_ lsn: LSN) -> Bool { lsn == .zero || base > lsn }
 
+    /// `false` if the writer created the object, and its lists have none of the changes that its base includes.
+    private var hasRow: Bool { discarded?.isBeforeCreation != true }
+
     /// `true` if the writer sees a place of a list.
     func sees(_ place: ListClock.Place) -> Bool {
-        if baseSees(place.lsn) { return true }
+        if hasRow, baseSees(place.lsn) { return true }
         return place.stamp.client == stamp.client && place.tag >= discarded?.nextTag ?? 0
     }
 
     /// `true` if the writer sees a removal of an element.
     func sees(_ removal: ListClock.Removal) -> Bool {
-        if baseSees(removal.lsn) { return true }
+        if hasRow, baseSees(removal.lsn) { return true }
         return removal.client == stamp.client && discarded.map { removal.changeset > $0.changeset } ?? true
     }
 

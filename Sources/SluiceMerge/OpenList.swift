@@ -136,7 +136,13 @@ final class OpenList {
     private func observers(of place: Int) -> PlaceTree.Mask { observers(of: places[place].lsn, isMine: mineSees(place)) }
 
     private func observers(of lsn: LSN, isMine: Bool) -> PlaceTree.Mask {
-        writer.baseSees(lsn) ? [.present, .base, .mine] : isMine ? [.present, .mine] : .present
+        // A writer that created the object may see less than its base includes.
+        switch (writer.baseSees(lsn), isMine) {
+        case (true, true): [.present, .base, .mine]
+        case (true, false): [.present, .base]
+        case (false, true): [.present, .mine]
+        case (false, false): .present
+        }
     }
 
     private func mask(_ index: Int) -> PlaceTree.Mask {

@@ -89,6 +89,7 @@ private struct ListHistory {
             writer.changeset = changesets[client]
             let last = random.below(lastTags[client].count)
             if random.chance(40) { writer.discarded = DiscardedChanges(changeset: UInt64(last), nextTag: lastTags[client][last] + 1) }
+            writer.discarded?.isBeforeCreation = random.chance(30)
         }
         defer { if discards { lastTags[client].append(tags[client]) } }
         let before = (together, apart, plain)

@@ -20,7 +20,8 @@ struct PlainListMerge {
             case .present: true
             case .base(let base): lsn == .zero || base > lsn
             case .writer(let writer):
-                lsn == .zero || writer.base > lsn || (client == writer.stamp.client && !(writer.discarded.map(isDiscarded) ?? false))
+                (writer.discarded?.isBeforeCreation != true && (lsn == .zero || writer.base > lsn))
+                    || (client == writer.stamp.client && !(writer.discarded.map(isDiscarded) ?? false))
             }
         }
     }

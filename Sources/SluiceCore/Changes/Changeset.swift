@@ -78,8 +78,21 @@ package struct DiscardedChanges: Hashable, Sendable {
     package var nextTag: UInt64
     /// `true` if clears are among the discarded changes. Replacements of an embedded object are not: the later one wins.
     package var hasClears: Bool
+    /// `true` if the next changeset creates the object, and the client has not received the row that the server may have. Its lists have
+    /// its own later changes alone, whatever its base includes.
+    package var isBeforeCreation = false
 
     package init(changeset: UInt64, nextTag: UInt64, hasClears: Bool = true) {
         (self.changeset, self.nextTag, self.hasClears) = (changeset, nextTag, hasClears)
+    }
+
+    /// Creates the changes before the creation of an object.
+    /// - Parameters:
+    ///   - changeset: The number of the changeset that creates the object.
+    ///   - firstTag: The first tag of this changeset.
+    package init(creation changeset: UInt64, firstTag: UInt64) {
+        // Earlier clears are known: they belong to an earlier copy of the object.
+        self.init(changeset: max(changeset, 1) - 1, nextTag: firstTag, hasClears: false)
+        isBeforeCreation = true
     }
 }

@@ -109,7 +109,7 @@ struct CommitPlan {
         futile.removeAll { undone.contains($0.object) }
     }
 
-    /// Rejects changes that presuppose a rejected write of the client.
+    /// Rejects changes that presuppose a rejected write of the client, or one that lost.
     mutating func refuse(behindRejection object: ObjectKey, wanted: [ObjectChange]) {
         let message = "\(object.type) \(object.key.keyText) lacks elements whose insertion was undone. This write was undone too."
         let rejection = Rejection(cause: .neverMade, message: message, rule: "an earlier refusal")

@@ -200,8 +200,8 @@ package struct Committer: Sendable {
                 row: before?.row?.named(type), clocks: before?.clocks, type: type, rowTime: before?.rowTime ?? wall,
                 deletedAt: basis.now, now: basis.now)
             if let error = Self.apply(wanted, by: context, to: &state, type) {
-                // The writer's lists have elements of a write that was undone.
-                guard error.code == .badChangeset, basis.rejected.contains(object) else { throw error }
+                // The writer's lists have elements of a write that was undone, or that lost.
+                guard error.code == .badChangeset, basis.rejected.contains(object) || wanted.isBehindCreation else { throw error }
                 plan.refuse(behindRejection: object, wanted: wanted)
                 continue
             }
@@ -228,6 +228,10 @@ extension ObjectType {
 }
 
 extension [ObjectChange] {
+    /// `true` if an earlier changeset created the object, and the writer has not received the row since. Changes by others that it does not
+    /// know may have voided edits of that changeset.
+    fileprivate var isBehindCreation: Bool { contains { $0.kind == .set && $0.discarded.values.contains(where: \.isBeforeCreation) } }
+
     /// The names of the properties that the changes set or edit.
     fileprivate var written: Set<String> {
         var names: Set<String> = []
