@@ -75,6 +75,7 @@ struct BridgeContent {
             case .createObject(let object): if isNew { memory.view.insert(object) }
             case .eraseObject(let object):
                 if isNew { memory.view.remove(object) }
+                lists.receive(object, at: entry.serverVersion)
                 memory.setBarrier(object, entry.serverVersion, RealmStamp(entry.timestamp, entry.origin))
             case .clear(let path, .list) where isNew && path.steps.isEmpty,
                 .update(let path, .container(.object), _) where isNew && path.steps.isEmpty:
@@ -138,6 +139,7 @@ struct BridgeContent {
         memory.view.insert(object)
         memory.setBarrier(object, place.version, place.stamp)
         lists.send(object, place.sent(client))
+        lists.receive(object, at: place.version)
         touch(object, place.version)
         return instructions
     }
@@ -147,6 +149,7 @@ struct BridgeContent {
         note(object)
         memory.view.remove(object)
         memory.setBarrier(object, place.version, place.stamp)
+        lists.receive(object, at: place.version)
         touch(object, place.version)
         return writer.leave(object)
     }
@@ -168,6 +171,7 @@ struct BridgeContent {
         for property in schema.schema[object.type]?.properties ?? [] where property.hasDiscards && values[property.name] != nil {
             lists.send(object, property.name, place.sent(client))
         }
+        if names == nil { lists.receive(object, at: place.version) }
         return try writer.replace(object, values, number: number(place))
     }
 
@@ -252,7 +256,7 @@ struct BridgeContent {
     /// The client has its own change. It receives the properties that the gateway wrote in addition, and after a conflict all that the
     /// changeset wrote.
     mutating func takeOwn(
-        _ change: BridgeCommit.Change, _ own: OwnChangeset.Object, isConflict: Bool, _ place: Place
+        _ change: BridgeCommit.Change, _ own: OwnChangeset.Object, of changeset: UInt64, isConflict: Bool, _ place: Place
     ) throws(SluiceError) -> [RealmInstruction] {
         let object = change.object
         guard let row = change.row, change.event.hasRow else {
@@ -265,6 +269,7 @@ struct BridgeContent {
         }
         let isNew = change.changed == nil && change.event == .entered
         guard own.isCreated ? isNew : memory.view.contains(object) else { return try enter(object, row, place) }
+        if own.isCreated { lists.settle(object, createdBy: changeset) }
         memory.view.insert(object)
         var names = isConflict ? own.written : []
         names.formUnion(amended(change, row, own, isNew: isNew))

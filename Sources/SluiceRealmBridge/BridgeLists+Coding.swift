@@ -7,18 +7,35 @@ extension BridgeLists {
     enum Field {
         static let list: UInt32 = 20
         static let base: UInt32 = 21
+        static let creation: UInt32 = 22
     }
 
     func write(to writer: inout ByteWriter) {
         for (object, properties) in lists {
             for (property, list) in properties { write(object, property, list, to: &writer) }
         }
+        for (object, creation) in creations { write(object, creation, to: &writer) }
         for base in bases {
             let content = writer.open(Field.base)
             writer.ifNotZero(1, varint: base.version)
             writer.ifNotZero(2, varint: base.changeset)
             writer.close(content)
         }
+    }
+
+    private func write(_ object: ObjectKey, _ creation: Creation, to writer: inout ByteWriter) {
+        let content = writer.open(Field.creation)
+        writer.ifNotEmpty(1, string: object.type)
+        ValueCodec.nested(2, object.key, into: &writer)
+        writer.ifNotZero(3, varint: creation.changeset)
+        writer.ifNotZero(4, varint: creation.base)
+        for (property, version) in creation.received {
+            let content = writer.open(5)
+            writer.ifNotEmpty(1, string: property)
+            writer.ifNotZero(2, varint: version)
+            writer.close(content)
+        }
+        writer.close(content)
     }
 
     private func write(_ object: ObjectKey, _ property: String, _ list: List, to writer: inout ByteWriter) {
@@ -69,6 +86,37 @@ extension BridgeLists {
     mutating func readBase(_ reader: WireReader) throws(SluiceError) {
         let numbers = try Self.numbers(reader)
         restore(Base(version: numbers[0], changeset: numbers[1]))
+    }
+
+    mutating func readCreation(_ reader: WireReader) throws(SluiceError) {
+        var reader = reader
+        var (type, key, creation) = ("", Value?.none, Creation(changeset: 0, base: 0))
+        while !reader.isAtEnd {
+            let tag = try reader.tag()
+            switch (tag.field, tag.type) {
+            case (1, .lengthDelimited): type = try reader.string()
+            case (2, .lengthDelimited): key = try ValueCodec.decode(reader.slice(try reader.content()))
+            case (3, .varint): creation.changeset = try reader.varint()
+            case (4, .varint): creation.base = try reader.varint()
+            case (5, .lengthDelimited): try Self.readReceived(reader.nested(try reader.content()), &creation)
+            default: try reader.skip(tag.type)
+            }
+        }
+        if let key { restore(ObjectKey(type: type, key: key), creation) }
+    }
+
+    private static func readReceived(_ reader: WireReader, _ creation: inout Creation) throws(SluiceError) {
+        var reader = reader
+        var (property, version) = ("", UInt64(0))
+        while !reader.isAtEnd {
+            let tag = try reader.tag()
+            switch (tag.field, tag.type) {
+            case (1, .lengthDelimited): property = try reader.string()
+            case (2, .varint): version = try reader.varint()
+            default: try reader.skip(tag.type)
+            }
+        }
+        creation.received[property] = version
     }
 
     /// Returns the fields 1 to 4; 0 for a missing one.

@@ -1,12 +1,16 @@
 import SluiceCore
 import SluiceRealm
 
-/// The lists that a client received as a whole, and the changesets that empty lists.
+/// The lists that a client received as a whole, the changesets that empty lists, and the objects that the client created.
 ///
 /// A client that receives the Clear of a list discards its pending edits of this list. The gateway merges these edits all the same. The
 /// indices of the client's later changesets refer to a list without them, until its base includes their outcome.
 ///
-/// Memory: an entry for each list that the client has not confirmed. The owner bounds `count`.
+/// The server may have an object that a client creates, outside of the client's view. Until the client receives the row, its lists have
+/// its own elements alone.
+///
+/// Memory: an entry for each list that the client has not confirmed. The owner bounds `count`. Objects that the client created are those
+/// of changesets under way, and those whose erasure the client has not confirmed. Both have bounds elsewhere.
 struct BridgeLists: Hashable {
     /// A list in the stream of the client.
     struct Sent: Hashable {
@@ -41,7 +45,17 @@ struct BridgeLists: Hashable {
         var emptied: [Emptying] = []
     }
 
+    /// The last changeset that creates an object.
+    struct Creation: Hashable {
+        var changeset: UInt64
+        /// The version of the stream at which the client wrote it.
+        var base: UInt64
+        /// The version of the first entry that gives a property, or gives or takes the object. The empty name stands for the object.
+        var received: [String: UInt64] = [:]
+    }
+
     private(set) var lists: [ObjectKey: [String: List]] = [:]
+    private(set) var creations: [ObjectKey: Creation] = [:]
     /// In ascending order.
     private(set) var bases: [Base] = []
     /// The last changeset that is known.
@@ -57,6 +71,20 @@ struct BridgeLists: Hashable {
     mutating func send(_ object: ObjectKey, _ property: String, _ sent: Sent) {
         lists[object, default: [:]][property, default: List()].sent.append(sent)
         count += 1
+        if !property.isEmpty { receive(object, property, at: sent.version) }
+    }
+
+    /// Records that an entry gives a property, or gives or takes the object as a whole.
+    mutating func receive(_ object: ObjectKey, _ property: String = "", at version: UInt64) {
+        guard let creation = creations[object], creation.base < version, creation.received[property] == nil else { return }
+        creations[object]?.received[property] = version
+    }
+
+    /// Records that a view gives what the client's changesets up to a number made, except for some objects.
+    mutating func receiveCreations(upTo number: UInt64, at version: UInt64, except objects: Set<ObjectKey>) {
+        for (object, creation) in creations where creation.changeset <= number && !objects.contains(object) {
+            receive(object, at: version)
+        }
     }
 
     /// Records that an object was sent anew. Pending changesets that arrive later are void, those under way are not.
@@ -94,6 +122,36 @@ struct BridgeLists: Hashable {
             default: break
             }
         }
+    }
+
+    /// Records the objects that a changeset creates.
+    mutating func create(_ number: UInt64, base: UInt64, _ instructions: [RealmInstruction]) {
+        var isCreated: [ObjectKey: Bool] = [:]
+        for instruction in instructions {
+            switch instruction {
+            case .createObject(let object): isCreated[object] = true
+            case .eraseObject(let object): isCreated[object] = false
+            default: break
+            }
+        }
+        for (object, isCreated) in isCreated where creations[object].map({ $0.changeset < number }) ?? true {
+            creations[object] = isCreated ? Creation(changeset: number, base: base) : nil
+        }
+    }
+
+    /// Forgets a creation of an object that the server did not have. All elements of its lists are known.
+    mutating func settle(_ object: ObjectKey, createdBy number: UInt64) {
+        if creations[object]?.changeset == number { creations[object] = nil }
+    }
+
+    /// Returns the changeset that created an object, if the client's value of a property has the client's changes alone; nil otherwise.
+    /// - Parameters:
+    ///   - base: The version of the stream at which the client wrote.
+    ///   - number: The changeset of the client, which is recorded already.
+    func creation(of object: ObjectKey, _ property: String, base: UInt64, by number: UInt64) -> UInt64? {
+        guard let creation = creations[object], creation.changeset <= number else { return nil }
+        let isReceived = [property, ""].contains { name in creation.received[name].map { $0 <= base } ?? false }
+        return isReceived ? nil : creation.changeset
     }
 
     private mutating func empty(_ object: ObjectKey, _ property: String, _ emptying: Emptying) {
@@ -144,6 +202,7 @@ struct BridgeLists: Hashable {
     ///   - passed: The changeset up to which the stream has passed the client's.
     ///   - end: The end of the stream.
     mutating func confirm(_ base: UInt64, passed: UInt64, end: UInt64) {
+        creations = creations.filter { $0.value.received[""].map { $0 > base } ?? true }
         guard count > 0 else { return }
         var rest: [ObjectKey: [String: List]] = [:]
         for (object, properties) in lists {
@@ -184,5 +243,9 @@ struct BridgeLists: Hashable {
     mutating func restore(_ base: Base) {
         bases.append(base)
         count += 1
+    }
+
+    mutating func restore(_ object: ObjectKey, _ creation: Creation) {
+        creations[object] = creation
     }
 }

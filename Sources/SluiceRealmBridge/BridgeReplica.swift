@@ -193,6 +193,7 @@ struct BridgeReplica: Hashable {
             let lsn = LSN(rawValue: part.numbers[2] ?? 0)
             steps.append(BridgeSteps.Step(version: part.numbers[1] ?? 0, lsn: lsn, time: HybridTime(rawValue: part.numbers[3] ?? 0)))
         case (BridgeLists.Field.list, .lengthDelimited): try lists.readList(reader.nested(try reader.content()))
+        case (BridgeLists.Field.creation, .lengthDelimited): try lists.readCreation(reader.nested(try reader.content()))
         case (BridgeLists.Field.base, .lengthDelimited): try lists.readBase(reader.nested(try reader.content()))
         default: try reader.skip(tag.type)
         }

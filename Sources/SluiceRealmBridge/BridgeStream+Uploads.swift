@@ -19,7 +19,7 @@ extension BridgeStream {
         let next = HybridTime(rawValue: seen.rawValue == .max ? .max : seen.rawValue + 1)
         uploadTime = max(RealmTime.hybrid(entry.timestamp), next)
         own[entry.clientVersion] = OwnChangeset(
-            writer(of: entry), progress: progress, operations: operations, changes: changes, schema.schema)
+            entry.clientVersion, writer(of: entry), progress: progress, operations: operations, changes: changes, schema.schema)
         ownOrder.append(entry.clientVersion)
         content.lists.begin(entry.clientVersion, Set(changes.map(\.object)))
         return Changeset(
@@ -33,32 +33,54 @@ extension BridgeStream {
             return schema.schema[path.object.type]?[path.field]?.hasDiscards ?? false
         }
         content.lists.receive(entry.clientVersion, base: entry.serverVersion, time: entry.timestamp, relevant)
+        guard entry.clientVersion <= content.client else { return }
+        // A repeated one. The client holds what it created, unless the stream has not passed the changeset.
+        let writer = writer(of: entry)
+        create(
+            instructions.filter { instruction in
+                instruction.object.map { !content.memory.isBarred($0, writer) && !content.memory.view.contains($0) } ?? false
+            }, of: entry)
+    }
+
+    /// Records the objects that a changeset creates, by the instructions that the client has not discarded.
+    private mutating func create(_ instructions: [RealmInstruction], of entry: RealmUploadEntry) {
+        let kept = instructions.filter { instruction in instruction.object.map { schema.schema[$0.type]?.kind == .topLevel } ?? false }
+        content.lists.create(entry.clientVersion, base: entry.serverVersion, kept)
     }
 
     /// Returns changes with the client's own changes that its lists lack.
     func completed(_ changes: [ObjectChange], of entry: RealmUploadEntry) -> [ObjectChange] {
         changes.map { change in
             var change = change
-            for name in Set(change.edits.map(\.property)) {
-                guard let property = schema.schema[change.object.type]?[name], property.hasDiscards,
-                    let last = content.lists.discarded(change.object, name, base: entry.serverVersion, by: entry.clientVersion)
-                else { continue }
-                let tag = RealmEditTranslator<UnknownLists>.firstTag(of: last &+ 1)
-                change.discarded[name] = DiscardedChanges(changeset: last, nextTag: tag, hasClears: property.collection == .list)
-            }
+            for name in Set(change.edits.map(\.property)) { change.discarded[name] = discarded(change.object, name, of: entry) }
             return change
         }
     }
 
-    /// Returns the instructions that the client has not discarded: those of objects without a later erasure in the stream.
+    private func discarded(_ object: ObjectKey, _ name: String, of entry: RealmUploadEntry) -> DiscardedChanges? {
+        func firstTag(_ number: UInt64) -> UInt64 { RealmEditTranslator<UnknownLists>.firstTag(of: number) }
+        let (base, number) = (entry.serverVersion, entry.clientVersion)
+        if let creation = content.lists.creation(of: object, name, base: base, by: number) {
+            return DiscardedChanges(creation: creation, firstTag: firstTag(creation))
+        }
+        guard let property = schema.schema[object.type]?[name], property.hasDiscards,
+            let last = content.lists.discarded(object, name, base: base, by: number)
+        else { return nil }
+        return DiscardedChanges(changeset: last, nextTag: firstTag(last &+ 1), hasClears: property.collection == .list)
+    }
+
+    /// Returns the instructions that the client has not discarded: those of objects without a later erasure in the stream. Records the
+    /// objects that they create.
     mutating func permitted(_ instructions: [RealmInstruction], of entry: RealmUploadEntry) -> [RealmInstruction] {
         let writer = writer(of: entry)
-        return instructions.filter { instruction in
+        let permitted = instructions.filter { instruction in
             guard let object = instruction.object, content.memory.isBarred(object, writer) else { return true }
             guard case .eraseObject = instruction else { return false }
             // The client's own later erasure beats the one that it receives.
             return content.memory.pass(object, writer)
         }
+        create(permitted, of: entry)
+        return permitted
     }
 
     private func writer(of entry: RealmUploadEntry) -> RealmWriter {

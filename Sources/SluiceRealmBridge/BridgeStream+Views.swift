@@ -125,6 +125,8 @@ extension BridgeStream {
         (isBehind, isRecordStale, isOlder, isUncertain) = (false, false, false, false)
         // The rows may be of another view.
         reading = nil
+        // The view has what the client's earlier changesets made, except for what is still to be put right.
+        content.lists.receiveCreations(upTo: content.client, at: content.last, except: Set(repairs.keys))
     }
 
     /// Checks that the objects of the client are known, so that those outside of a view can be erased.

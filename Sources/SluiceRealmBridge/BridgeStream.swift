@@ -318,7 +318,7 @@ struct BridgeStream {
         // An erasure that the client received meanwhile has voided its own change.
         if content.discards(change.object, own, changeset.writer) { return try content.take(change, place) }
         let isConflict = content.isTouched(change.object, after: changeset.writer.base)
-        return try content.takeOwn(change, own, isConflict: isConflict, place)
+        return try content.takeOwn(change, own, of: changeset.number, isConflict: isConflict, place)
     }
 
     /// Cuts entries into events of bounded size.

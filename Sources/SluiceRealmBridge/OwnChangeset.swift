@@ -22,6 +22,8 @@ struct OwnChangeset: Hashable {
         var isEchoed = false
     }
 
+    /// The number of the changeset.
+    let number: UInt64
     /// The time of the changeset, and the version of the stream that the client had integrated.
     let writer: RealmWriter
     /// The progress of the upload, for its last changeset; otherwise the version of the changeset.
@@ -30,8 +32,11 @@ struct OwnChangeset: Hashable {
     var operations: [OutgoingOperation]?
     var objects: [ObjectKey: Object] = [:]
 
-    init(_ writer: RealmWriter, progress: UInt64, operations: [OutgoingOperation]?, changes: [ObjectChange], _ schema: Schema) {
-        (self.writer, self.progress, self.operations) = (writer, progress, operations)
+    init(
+        _ number: UInt64, _ writer: RealmWriter, progress: UInt64, operations: [OutgoingOperation]?, changes: [ObjectChange],
+        _ schema: Schema
+    ) {
+        (self.number, self.writer, self.progress, self.operations) = (number, writer, progress, operations)
         for change in changes { objects[change.object, default: Object()].add(change, schema[change.object.type]) }
     }
 }

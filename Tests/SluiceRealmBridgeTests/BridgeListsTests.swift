@@ -105,4 +105,46 @@ import Testing
         #expect(lists.bases == [BridgeLists.Base(version: 10, changeset: 3), BridgeLists.Base(version: 20, changeset: 4)])
         #expect(lists.discarded(object, "tags", base: 20, by: 4) == nil && lists.count == 4)
     }
+
+    @Test func `have the client's own elements alone in an object that it created, until an entry gives them`() {
+        var lists = BridgeLists()
+        lists.create(3, base: 10, [.createObject(object), .createObject(.item("b"))])
+        // A repeated changeset changes nothing.
+        lists.send(object, "tags", sent(20, 2))
+        lists.create(3, base: 10, [.createObject(object), .createObject(.item("b"))])
+        #expect(lists.creation(of: object, "tags", base: 10, by: 2) == nil)
+        #expect(lists.creation(of: object, "tags", base: 19, by: 3) == 3)
+        #expect(lists.creation(of: object, "tags", base: 20, by: 4) == nil)
+        #expect(lists.creation(of: object, "other", base: 25, by: 4) == 3)
+        lists.receive(object, at: 30)
+        #expect(lists.creation(of: object, "other", base: 29, by: 4) == 3)
+        #expect(lists.creation(of: object, "other", base: 30, by: 4) == nil)
+        lists.confirm(29, passed: 3, end: 40)
+        #expect(lists.creation(of: object, "other", base: 29, by: 5) == 3)
+        // The server did not have the other one. An older changeset of the same object settles nothing.
+        lists.settle(.item("b"), createdBy: 2)
+        #expect(lists.creation(of: .item("b"), "tags", base: 40, by: 5) == 3)
+        lists.settle(.item("b"), createdBy: 3)
+        #expect(lists.creation(of: .item("b"), "tags", base: 40, by: 5) == nil)
+        lists.confirm(40, passed: 3, end: 40)
+        lists.confirm(40, passed: 3, end: 40)
+        #expect(lists.creations.isEmpty && lists.count == 0)
+    }
+
+    @Test func `begin anew with each creation of the client, and end with its erasure`() {
+        var lists = BridgeLists()
+        lists.create(3, base: 10, [.createObject(object)])
+        lists.receive(object, at: 20)
+        lists.create(5, base: 20, [.eraseObject(object), .createObject(object)])
+        #expect(lists.creation(of: object, "tags", base: 20, by: 5) == 5)
+        // A view names what earlier changesets made.
+        lists.receiveCreations(upTo: 4, at: 30, except: [])
+        lists.receiveCreations(upTo: 5, at: 31, except: [object])
+        #expect(lists.creation(of: object, "tags", base: 35, by: 6) == 5)
+        lists.receiveCreations(upTo: 5, at: 40, except: [])
+        #expect(lists.creation(of: object, "tags", base: 39, by: 6) == 5)
+        #expect(lists.creation(of: object, "tags", base: 40, by: 6) == nil)
+        lists.create(7, base: 40, [.createObject(object), .eraseObject(object)])
+        #expect(lists.creations.isEmpty)
+    }
 }

@@ -26,8 +26,8 @@ final class BridgeStage: Sendable {
     ///   - hasLog: `true` if sessions resume from a change log, also after a session that ended with an upload under way.
     ///   - before: The gateway whose database and client files this one continues with.
     init(
-        _ type: ObjectType = StageDatabase.item, rules: any Rules = StageRules(), bounds: BridgeBounds = BridgeBounds(), hasLog: Bool = false,
-        after before: BridgeStage? = nil
+        _ type: ObjectType = StageDatabase.item, rules: any Rules = StageRules(), bounds: BridgeBounds = BridgeBounds(),
+        hasLog: Bool = false, after before: BridgeStage? = nil
     ) async {
         let (time, authority) = (SystemEnvironment(), StageAuthority(type: type))
         (database, files) = (before?.database ?? StageDatabase(type), before?.files ?? MemoryRealmClients())

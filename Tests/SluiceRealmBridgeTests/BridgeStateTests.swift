@@ -38,6 +38,11 @@ import Testing
             state.lists.restore(ObjectKey(type: "Item", key: key), random.chance(30) ? "" : "tags", list)
         }
         for key in keys where random.chance(30) {
+            var creation = BridgeLists.Creation(changeset: random.next() >> 1, base: random.next() >> 1)
+            for name in ["", "tags"] where random.chance(50) { creation.received[name] = random.next() >> 1 }
+            state.lists.restore(ObjectKey(type: "Item", key: key), creation)
+        }
+        for key in keys where random.chance(30) {
             state.repairs[ObjectKey(type: "Item", key: key)] = random.chance(50) ? [] : ["tags", "size"]
         }
         for version in 0..<UInt64(random.below(3)) {
