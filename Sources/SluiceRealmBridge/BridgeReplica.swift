@@ -36,6 +36,8 @@ struct BridgeReplica: Hashable {
     var compensations: [UInt64: UInt64] = [:]
     /// The objects in parts of bootstraps that did not end, which the client may hold after the next one; nil if they are too many.
     var parts: Set<ObjectKey>? = []
+    /// Objects that the client has made since the position, with the numbers of their changesets.
+    var created: [ObjectKey: UInt64] = [:]
 
     /// The number of objects that are stored. Beyond: the client is reset if the change log no longer reaches back to the position.
     static let mostObjects = 100_000
@@ -98,6 +100,13 @@ struct BridgeReplica: Hashable {
             writer.ifNotZero(1, varint: step.version)
             writer.ifNotZero(2, varint: step.lsn.rawValue)
             writer.ifNotZero(3, varint: step.time.rawValue)
+            writer.close(content)
+        }
+        for (object, number) in created {
+            let content = writer.open(24)
+            writer.ifNotEmpty(1, string: object.type)
+            ValueCodec.nested(2, object.key, into: &writer)
+            writer.ifNotZero(3, varint: number)
             writer.close(content)
         }
         return writer.take()
@@ -195,6 +204,9 @@ struct BridgeReplica: Hashable {
         case (BridgeLists.Field.list, .lengthDelimited): try lists.readList(reader.nested(try reader.content()))
         case (BridgeLists.Field.creation, .lengthDelimited): try lists.readCreation(reader.nested(try reader.content()))
         case (BridgeLists.Field.base, .lengthDelimited): try lists.readBase(reader.nested(try reader.content()))
+        case (24, .lengthDelimited):
+            let part = try Part(reader.nested(try reader.content()))
+            if let key = part.keys.first { created[ObjectKey(type: part.name, key: key)] = part.numbers[3] ?? 0 }
         default: try reader.skip(tag.type)
         }
     }

@@ -22,6 +22,7 @@ extension BridgeStream {
             entry.clientVersion, writer(of: entry), progress: progress, operations: operations, changes: changes, schema.schema)
         ownOrder.append(entry.clientVersion)
         content.lists.begin(entry.clientVersion, Set(changes.map(\.object)))
+        for change in changes where change.kind != .set { created[change.object] = change.kind == .create ? entry.clientVersion : nil }
         return Changeset(
             number: entry.clientVersion, time: uploadTime, base: steps.base(of: entry.serverVersion), changes: changes)
     }

@@ -67,6 +67,10 @@ struct BridgeStream {
     var content: BridgeContent
     var steps: BridgeSteps
     var replica: BridgeReplica
+    /// The last state that was stored.
+    private(set) var kept: BridgeReplica
+    /// The objects that the client has made since then, with the numbers of their changesets.
+    var created: [ObjectKey: UInt64] = [:]
     private var codec: SchemaCodec
     let environment: any Environment
     let bounds: BridgeBounds
@@ -128,7 +132,7 @@ struct BridgeStream {
         _ stored: StoredRealmClient, _ replica: BridgeReplica, _ schema: AppSchema, _ environment: any Environment,
         _ bounds: BridgeBounds = BridgeBounds()
     ) throws(SluiceError) {
-        self.replica = replica
+        (self.replica, kept) = (replica, replica)
         (self.environment, self.bounds, leftovers) = (environment, bounds, replica.parts)
         codec = SchemaCodec(schema.schema)
         uploadTime = .zero
@@ -184,8 +188,28 @@ struct BridgeStream {
         state.lists = content.lists
         state.steps = Array(steps.steps)
         state.repairs = repairs.mapValues { $0 ?? [] }
+        state.created = [:]
         return state
     }
+
+    /// The state to store if `isStorable` is `false`: the last one, with the objects that the client has made since. Nil if there are none.
+    ///
+    /// The client has them, so the next session must erase those that are gone by then, unless the log tells what became of them.
+    var remainder: BridgeReplica? {
+        guard !created.isEmpty, kept.client > 0 else { return nil }
+        var state = kept
+        state.created.merge(created) { max($0, $1) }
+        return state
+    }
+
+    /// Records that a state is stored.
+    mutating func keep(_ state: BridgeReplica) {
+        kept = state
+        created = created.filter { own[$0.value] != nil }
+    }
+
+    /// Records that the last state is stored again with these parts.
+    mutating func keep(parts: Set<ObjectKey>?) { kept.parts = parts }
 
     /// `true` if the state can be stored: nothing is under way that a later session could not find in the log.
     var isStorable: Bool { fallback == nil && !isBehind && own.isEmpty && !isUncertain }
@@ -196,6 +220,8 @@ struct BridgeStream {
         (replica.client, replica.secret) = (welcome.client, Array(welcome.secret))
         content.client = max(welcome.changeset, progress)
         content.lists.resume(at: content.client)
+        // The client sends the other changesets again.
+        content.memory.view.formUnion(replica.created.filter { $0.value <= welcome.changeset }.keys)
         ingested = welcome.ingestTaken
         uploadTime = HybridTime(rawValue: welcome.changesetTime)
     }

@@ -31,8 +31,6 @@ actor BridgeView: RealmClientView {
     var stream: BridgeStream
     /// The version of the client at the opening, which the connection reads without waiting.
     private nonisolated let openedAt = Atomic<UInt64>(0)
-    /// The stored state, as far as it is known.
-    private var kept: BridgeReplica
     private let keep: @Sendable ([UInt8]) async throws -> Void
     private nonisolated let onClose: @Sendable (BridgeView) -> Void
     private var events: Deque<RealmViewEvent> = []
@@ -71,7 +69,7 @@ actor BridgeView: RealmClientView {
         channel = BridgeChannel(environment: services.environment)
         self.services = services.local(users)
         session = Session(services: self.services, channel: channel, numbering: .increasing, completion: completion)
-        kept = replica ?? BridgeReplica(client: 0, secret: [])
+        let kept = replica ?? BridgeReplica(client: 0, secret: [])
         stream = try BridgeStream(client.stored, kept, schema, services.environment, bounds)
         classes = Set(schema.schema.types.map(\.name))
         (passed, handed) = (AsyncEvent(environment: services.environment), AsyncEvent(environment: services.environment))
@@ -174,8 +172,9 @@ actor BridgeView: RealmClientView {
     }
 
     private func end() async {
-        if stream.isStorable, !isUnconfirmed, !events.contains(where: \.hasEntries) {
-            let (keep, state, environment) = (keep, stream.state.bytes, services.environment)
+        let isWhole = stream.isStorable && !isUnconfirmed && !events.contains(where: \.hasEntries)
+        if let state = isWhole ? stream.state.bytes : stream.remainder?.bytes {
+            let (keep, environment) = (keep, services.environment)
             await withTaskGroup(of: Void.self) { group in
                 // It fails if the file has been opened again. The state that is stored is older, and suffices.
                 group.addTask { try? await keep(state) }
@@ -289,7 +288,7 @@ actor BridgeView: RealmClientView {
         isUnconfirmed = false
         stream.wanted = orders.wanted
         if events.isEmpty {
-            if stream.settleView(superseded: orders.superseded), let state = stream.viewState { kept = state }
+            if stream.settleView(superseded: orders.superseded), let state = stream.viewState { stream.keep(state) }
             try await storeState()
         }
         while !orders.isClosed {
@@ -362,17 +361,18 @@ actor BridgeView: RealmClientView {
 
     private func store(_ state: BridgeReplica) async throws {
         try await keep(state.bytes)
-        kept = state
+        stream.keep(state)
     }
 
     /// Stores the objects of the next part ahead of it, if the client may append the bootstrap of the next connection to it. That bootstrap
     /// must erase them.
     private func storeParts() async throws {
         let parts = stream.storedParts
-        guard kept.parts != parts else { return }
-        var state = kept
+        guard stream.kept.parts != parts else { return }
+        var state = stream.kept
         state.parts = parts
-        try await store(state)
+        try await keep(state.bytes)
+        stream.keep(parts: parts)
     }
 }
 

@@ -268,6 +268,35 @@ import Testing
         }
     }
 
+    /// A client creates an object, and its session ends before the stream shows the change.
+    @Test(arguments: [true, false]) func `keeps an object that it made exactly if the server has it`(isDeleted: Bool) async throws {
+        let stage = await Stage()
+        var (file, cursor) = (RealmFileIdent(ident: 0, salt: 0), RealmDownloadCursor())
+        try await stage.connect { client in
+            file = try await client.begin()
+            cursor = try await client.subscribe(1).progress.download
+            await stage.database.hold()
+            if !isDeleted { await stage.database.fail(SluiceError(.timeout, "The database does not answer.")) }
+            try client.upload(3, base: cursor.serverVersion, RealmInstruction.item("n", "mine"))
+            if !isDeleted { _ = await client.error() }
+            while isDeleted, await stage.database.row("n") == nil { await Task.yield() }
+        }
+        if isDeleted { await stage.sql(["n": nil]) }
+        await stage.database.release()
+        try await stage.connect { client in
+            try client.send(.bind(RealmBind(session: 1, needsFileIdent: false)))
+            let query = RealmQuerySet(version: 1, queries: ["Item": "TRUEPREDICATE"])
+            let latest = RealmServerVersion(version: cursor.serverVersion, salt: 5)
+            try client.send(.ident(RealmIdent(session: 1, file: file, download: cursor, latest: latest, query: query)))
+            try client.upload(3, base: cursor.serverVersion, RealmInstruction.item("n", "mine"))
+            var texts: [String] = []
+            for case .download(let download) in try await client.catchUp(1) { texts += try StageClient.texts(download) }
+            #expect(texts == (isDeleted ? ["erase n"] : []))
+            let title = await stage.database.row("n")?[1]
+            #expect(title == (isDeleted ? nil : Value.string("mine")))
+        }
+    }
+
     @Test func `takes the place of its older session`() async throws {
         let stage = await Stage()
         try await stage.connect { first in

@@ -52,6 +52,7 @@ import Testing
         for version in 0..<UInt64(random.below(3)) {
             state.lists.restore(BridgeLists.Base(version: version, changeset: random.next() >> 1))
         }
+        for key in keys where random.chance(40) { state.created[ObjectKey(type: "Item", key: key)] = random.next() }
         #expect(BridgeReplica(state.bytes) == state, "seed \(seed)")
         #expect(BridgeReplica.client(inHead: Array(state.bytes.prefix(BridgeReplica.headBytes))) == state.client, "seed \(seed)")
     }
