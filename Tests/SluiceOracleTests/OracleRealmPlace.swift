@@ -33,6 +33,15 @@ struct OracleRealmPlace {
 
     // MARK: Values
 
+    /// Returns the instructions that create an object.
+    ///
+    /// Each mixed property first gets a dictionary, as docs/realm-sdks.md advises: without it, realm-core ends the process of an app that
+    /// deleted all objects of the class before.
+    static func create(_ object: ObjectKey, _ type: ObjectType) -> [RealmInstruction] {
+        let mixed = type.properties.filter { $0.type == .mixed && $0.collection == .none }.map { RealmPath(object, $0.name) }
+        return [.createObject(object)] + mixed.flatMap { [.update($0, .container(.dictionary)), .update($0, .value(.null))] }
+    }
+
     private func payload(_ value: Value) -> RealmPayload {
         switch (type, value) {
         case (_, .null): .value(.null)
@@ -172,8 +181,9 @@ struct OracleRecovery {
         var (objects, instructions) = (objects, [RealmInstruction]())
         for object in erased where objects.removeValue(forKey: object) != nil { instructions.append(.eraseObject(object)) }
         for object in created where objects[object] == nil && old[object] != nil {
-            objects[object] = schema[object.type].map { RealmModel.empty($0) }
-            instructions.append(.createObject(object))
+            guard let type = schema[object.type] else { continue }
+            objects[object] = RealmModel.empty(type)
+            instructions += OracleRealmPlace.create(object, type)
         }
         for (object, names) in touched {
             guard let have = objects[object], let want = old[object], let type = schema[object.type] else { continue }

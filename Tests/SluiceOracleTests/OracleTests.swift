@@ -57,7 +57,11 @@ import Testing
     private static func play(_ seeds: [UInt64], isEdited: Bool?) async throws {
         try await GatewayDatabase.with { conninfo in
             for seed in seeds {
-                try await OraclePlay(seed: seed, isEdited: isEdited).run(conninfo)
+                do {
+                    try await OraclePlay(seed: seed, isEdited: isEdited).run(conninfo)
+                } catch {
+                    Issue.record(error, "seed \(seed)")
+                }
                 try await GatewayDatabase.clear(conninfo)
             }
         }
