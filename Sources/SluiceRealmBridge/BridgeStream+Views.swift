@@ -11,7 +11,8 @@ extension BridgeStream {
             throw SluiceError(.internalError, "A bootstrap of version \(end.version) ended that had not begun.")
         }
         passAll(upTo: end.changeset)
-        content.client = max(content.client, end.changeset)
+        // Within an upload, a version without changes takes effect with the next one, for which the view must not wait.
+        if own.isEmpty { content.client = max(content.client, end.changeset) }
         let before = takePassed()
         subscriptions[end.version]?.isComplete = true
         if let request = subscription.request, !subscription.isComplete {

@@ -192,6 +192,38 @@ import Testing
         #expect(second > HybridTime(milliseconds: 1_800_000_000_124))
     }
 
+    /// The first version of an upload often declares the schema only. The connection confirms it with the whole upload.
+    @Test func `let no view wait for a version without changes before them`() throws {
+        let schema = AppSchema(
+            version: 1, schema: Schema([StageDatabase.item]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
+        let stored = StoredRealmClient(record: RealmClientRecord(file: RealmFileIdent(ident: 2, salt: 1)))
+        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), schema, SystemEnvironment())
+        let entry = RealmUploadEntry(clientVersion: 3, serverVersion: 0, timestamp: 1, origin: 0, changeset: [])
+        _ = stream.upload(entry, [], progress: 3, operations: nil)
+        /// The versions that a view waits for, of a bootstrap with the client's changesets up to a number.
+        func versions(upTo changeset: UInt64) throws -> [UInt64] {
+            let number = stream.newest + 1
+            let view = RealmViewRequest(
+                query: RealmQuerySet(version: number, queries: ["Item": "size > 0"]), isFull: true, hasSchema: true, number: number)
+            let request = BridgeStream.Request(number: number, view: view)
+            let version = stream.subscribe(BridgeStream.Subscription(query: view.query, request: request, forgets: true))
+            stream.wanted = number
+            var (begin, end) = (PBBootstrapBegin(), PBBootstrapEnd())
+            (begin.version, end.version) = (version, version)
+            (end.lsn, end.changeset) = (50 + number, changeset)
+            var message = PBServerMessage()
+            message.bootstrapBegin = begin
+            _ = try stream.handle(WireProtocol.encode(message))
+            message.bootstrapEnd = end
+            return try stream.handle(WireProtocol.encode(message)).compactMap {
+                if case .part(let part) = $0 { part.clientVersion } else { nil }
+            }
+        }
+        #expect(try versions(upTo: 2) == [0])
+        #expect(try versions(upTo: 3) == [3])
+        #expect(try versions(upTo: 5) == [5])
+    }
+
     @Test func `end with a reset if the client confirms nothing`() throws {
         let schema = AppSchema(
             version: 1, schema: Schema([StageDatabase.item]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
