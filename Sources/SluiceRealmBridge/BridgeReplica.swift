@@ -42,8 +42,15 @@ struct BridgeReplica: Hashable {
     /// The number of objects that are stored. Beyond: the client is reset if the change log no longer reaches back to the position.
     static let mostObjects = 100_000
     private static let form: UInt64 = 1
-    private static let step: UInt32 = 18
-    private static let repair: UInt32 = 19
+
+    /// The fields behind the first fifteen. `BridgeLists.Field` has 20 to 22.
+    private enum Field {
+        static let partsAreMany: UInt32 = 16
+        static let part: UInt32 = 17
+        static let step: UInt32 = 18
+        static let repair: UInt32 = 19
+        static let created: UInt32 = 24
+    }
 
     /// The state of a client that has taken a whole view.
     var whole: BridgeReplica {
@@ -79,7 +86,7 @@ struct BridgeReplica: Hashable {
             writer.ifNotZero(12, varint: 1)
             write(objects, 13, to: &writer)
         }
-        if let parts { write(parts, 17, to: &writer) } else { writer.ifNotZero(16, varint: 1) }
+        if let parts { write(parts, Field.part, to: &writer) } else { writer.ifNotZero(Field.partsAreMany, varint: 1) }
         for (object, list) in barriers { for barrier in list { write(object, barrier, to: &writer) } }
         for (number, version) in compensations {
             let content = writer.open(15)
@@ -89,21 +96,21 @@ struct BridgeReplica: Hashable {
         }
         lists.write(to: &writer)
         for (object, names) in repairs {
-            let content = writer.open(Self.repair)
+            let content = writer.open(Field.repair)
             writer.ifNotEmpty(1, string: object.type)
             ValueCodec.nested(2, object.key, into: &writer)
             for name in names { writer.ifNotEmpty(3, string: name) }
             writer.close(content)
         }
         for step in steps {
-            let content = writer.open(Self.step)
+            let content = writer.open(Field.step)
             writer.ifNotZero(1, varint: step.version)
             writer.ifNotZero(2, varint: step.lsn.rawValue)
             writer.ifNotZero(3, varint: step.time.rawValue)
             writer.close(content)
         }
         for (object, number) in created {
-            let content = writer.open(24)
+            let content = writer.open(Field.created)
             writer.ifNotEmpty(1, string: object.type)
             ValueCodec.nested(2, object.key, into: &writer)
             writer.ifNotZero(3, varint: number)
@@ -190,21 +197,21 @@ struct BridgeReplica: Hashable {
         case (15, .lengthDelimited):
             let part = try Part(reader.nested(try reader.content()))
             compensations[part.numbers[1] ?? 0] = part.numbers[2] ?? 0
-        case (16, .varint): if try reader.varint() == 1 { parts = nil }
-        case (17, .lengthDelimited):
+        case (Field.partsAreMany, .varint): if try reader.varint() == 1 { parts = nil }
+        case (Field.part, .lengthDelimited):
             let part = try Part(reader.nested(try reader.content()))
             for key in part.keys { parts?.insert(ObjectKey(type: part.name, key: key)) }
-        case (Self.repair, .lengthDelimited):
+        case (Field.repair, .lengthDelimited):
             let part = try Part(reader.nested(try reader.content()))
             if let key = part.keys.first { repairs[ObjectKey(type: part.name, key: key)] = part.names }
-        case (Self.step, .lengthDelimited):
+        case (Field.step, .lengthDelimited):
             let part = try Part(reader.nested(try reader.content()))
             let lsn = LSN(rawValue: part.numbers[2] ?? 0)
             steps.append(BridgeSteps.Step(version: part.numbers[1] ?? 0, lsn: lsn, time: HybridTime(rawValue: part.numbers[3] ?? 0)))
         case (BridgeLists.Field.list, .lengthDelimited): try lists.readList(reader.nested(try reader.content()))
         case (BridgeLists.Field.creation, .lengthDelimited): try lists.readCreation(reader.nested(try reader.content()))
         case (BridgeLists.Field.base, .lengthDelimited): try lists.readBase(reader.nested(try reader.content()))
-        case (24, .lengthDelimited):
+        case (Field.created, .lengthDelimited):
             let part = try Part(reader.nested(try reader.content()))
             if let key = part.keys.first { created[ObjectKey(type: part.name, key: key)] = part.numbers[3] ?? 0 }
         default: try reader.skip(tag.type)

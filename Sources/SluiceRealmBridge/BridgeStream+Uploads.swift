@@ -22,7 +22,11 @@ extension BridgeStream {
             entry.clientVersion, writer(of: entry), progress: progress, operations: operations, changes: changes, schema.schema)
         ownOrder.append(entry.clientVersion)
         content.lists.begin(entry.clientVersion, Set(changes.map(\.object)))
-        for change in changes where change.kind != .set { created[change.object] = change.kind == .create ? entry.clientVersion : nil }
+        for change in changes where change.kind != .set {
+            // Beyond the bound, the client keeps objects as after a crash of the gateway.
+            let isNoted = change.kind == .create && created.count < BridgeReplica.mostObjects
+            created[change.object] = isNoted ? entry.clientVersion : nil
+        }
         return Changeset(
             number: entry.clientVersion, time: uploadTime, base: steps.base(of: entry.serverVersion), changes: changes)
     }

@@ -69,7 +69,7 @@ struct BridgeStream {
     var replica: BridgeReplica
     /// The last state that was stored.
     private(set) var kept: BridgeReplica
-    /// The objects that the client has made since then, with the numbers of their changesets.
+    /// The objects that the client has made since then, with the numbers of their changesets. At most `BridgeReplica.mostObjects`.
     var created: [ObjectKey: UInt64] = [:]
     private var codec: SchemaCodec
     let environment: any Environment
@@ -199,7 +199,7 @@ struct BridgeStream {
         guard !created.isEmpty, kept.client > 0 else { return nil }
         var state = kept
         state.created.merge(created) { max($0, $1) }
-        return state
+        return state.created.count <= BridgeReplica.mostObjects ? state : nil
     }
 
     /// Records that a state is stored.

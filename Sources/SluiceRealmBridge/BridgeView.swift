@@ -354,7 +354,7 @@ actor BridgeView: RealmClientView {
 
     /// Stores the state once the stream has grown far beyond the stored one.
     private func storeState() async throws {
-        guard entriesSinceState >= Self.entriesBetweenStates, stream.isStorable else { return }
+        guard max(entriesSinceState, stream.created.count) >= Self.entriesBetweenStates, stream.isStorable else { return }
         entriesSinceState = 0
         try await store(stream.state)
     }

@@ -192,6 +192,21 @@ import Testing
         #expect(second > HybridTime(milliseconds: 1_800_000_000_124))
     }
 
+    @Test func `leave a bounded number of objects to note at the end of a session`() throws {
+        let schema = AppSchema(
+            version: 1, schema: Schema([StageDatabase.item]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
+        let stored = StoredRealmClient(record: RealmClientRecord(file: RealmFileIdent(ident: 2, salt: 1)))
+        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), schema, SystemEnvironment())
+        func change(_ number: Int, _ kind: ObjectChange.Kind) -> ObjectChange {
+            ObjectChange(object: ObjectKey(type: "Item", key: .int(Int64(number))), kind: kind)
+        }
+        let most = BridgeReplica.mostObjects
+        let entry = RealmUploadEntry(clientVersion: 3, serverVersion: 0, timestamp: 1, origin: 0, changeset: [])
+        _ = stream.upload(entry, (0..<most + 9).map { change($0, .create) } + [change(0, .delete)], progress: 3, operations: nil)
+        #expect(stream.created.count == most - 1 && stream.created[change(0, .create).object] == nil)
+        #expect(stream.remainder?.created.count == most - 1)
+    }
+
     /// The first version of an upload often declares the schema only. The connection confirms it with the whole upload.
     @Test func `let no view wait for a version without changes before them`() throws {
         let schema = AppSchema(
