@@ -152,7 +152,7 @@ package struct StoredRealmClient: Hashable, Sendable {
 
 /// The store of client files that speak Realm's protocol.
 ///
-/// Every call commits before it returns. A message to the client that depends on a call is sent only afterwards.
+/// Every call but `appendLater` commits before it returns. A message to the client that depends on a call is sent only afterwards.
 ///
 /// A call for a session throws `resync` if the file has been opened again since, and `badClientFile` if the file is gone. It then stores
 /// nothing. Versions that exceed 63 bits throw `internalError`.
@@ -168,6 +168,12 @@ package protocol RealmClientStore: Sendable {
     /// newest. A lost stream takes no entries.
     /// - Throws: `internalError` for a version that does not follow the stream's last one. No entry is then stored.
     func append(_ entries: [RealmStreamEntry], to session: RealmFileSession) async throws
+    /// Takes entries that are stored soon. A crash may lose them: the client then names a version that the stored stream lacks.
+    /// - Returns: `false` if the store takes none. The caller then appends them.
+    /// - Throws: The error of an earlier call that has stored nothing.
+    func appendLater(_ entries: [RealmStreamEntry], to session: RealmFileSession) throws -> Bool
+    /// Does what `record` does, perhaps a little later together with others. Returns once the progress is stored.
+    func recordSoon(_ progress: RealmUploadProgress, of session: RealmFileSession) async throws
     /// Stores the progress of uploads, in the transaction that applies their changesets, and removes the entries that it confirms. Smaller
     /// numbers than those stored change nothing.
     func record(_ progress: RealmUploadProgress, of session: RealmFileSession) async throws
@@ -184,4 +190,12 @@ package protocol RealmClientStore: Sendable {
     func keep(replica: [UInt8], of session: RealmFileSession) async throws
     /// Removes a file's entries. Its client is reset when it returns.
     func lose(_ session: RealmFileSession) async throws
+}
+
+extension RealmClientStore {
+    package func appendLater(_ entries: [RealmStreamEntry], to session: RealmFileSession) throws -> Bool { false }
+
+    package func recordSoon(_ progress: RealmUploadProgress, of session: RealmFileSession) async throws {
+        try await record(progress, of: session)
+    }
 }

@@ -97,8 +97,10 @@ struct BridgeCollection {
         case difference
         /// The changes since the content's position. Unnamed objects stay.
         case changes
-        /// The same, to a content that is older than the client's. The client may hold the objects or not, so every row enters.
+        /// The same, to a content that is older than the client's. The client may hold the objects or not.
         case restoration
+        /// Every row enters. Unnamed objects stay.
+        case slice
     }
 
     /// Returns the instructions of each object, in an order that is the same for equal rows, and updates the content.
@@ -111,7 +113,8 @@ struct BridgeCollection {
         for object in Self.sorted(Set(rows.keys)) {
             guard let row = rows[object] else { continue }
             switch form {
-            case .full, .restoration: groups.append(try content.enter(object, row, place))
+            case .full, .slice: groups.append(try content.enter(object, row, place))
+            case .restoration: groups.append(try content.restore(object, row, place))
             // Slices have the versions of the client's changesets before them, so none may merge with a row.
             case .difference, .changes:
                 groups.append(sent.isEmpty ? try content.replace(object, row, nil, place) : try content.enter(object, row, place))
@@ -123,7 +126,7 @@ struct BridgeCollection {
     /// Removes the rows, and returns the instructions of each object. Every row enters, and no unnamed object leaves.
     /// - Throws: `internalError` if the session keeps an object that the client lacks.
     mutating func slice(_ content: inout BridgeContent, _ place: BridgeContent.Place) throws(SluiceError) -> [[RealmInstruction]] {
-        let groups = try instructions(.restoration, &content, place)
+        let groups = try instructions(.slice, &content, place)
         try check(kept, content)
         sent.subtract(removed)
         sent.formUnion(rows.keys)
@@ -143,7 +146,7 @@ struct BridgeCollection {
         case .full: return content.memory.held.union(leftovers).subtracting(named).union(removed)
         case .difference: return content.memory.view.subtracting(named).union(removed)
         // The client may hold an object that the content lacks, if its position is older than the stream.
-        case .changes, .restoration: return removed
+        case .changes, .restoration, .slice: return removed
         }
     }
 

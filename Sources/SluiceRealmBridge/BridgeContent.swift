@@ -68,8 +68,10 @@ struct BridgeContent {
     }
 
     /// Adds an entry of the stored stream.
-    /// - Parameter isNew: `true` if the content is older than the entry.
-    mutating func restore(_ entry: RealmStreamEntry, isNew: Bool) throws(SluiceError) {
+    /// - Parameters:
+    ///   - isNew: `true` if the content is older than the entry.
+    ///   - hasNewLists: `true` if `lists` is older than the entry.
+    mutating func restore(_ entry: RealmStreamEntry, isNew: Bool, hasNewLists: Bool) throws(SluiceError) {
         for instruction in try RealmChangesetReader.instructions(of: entry.changeset) {
             switch instruction {
             case .createObject(let object): if isNew { memory.view.insert(object) }
@@ -77,8 +79,8 @@ struct BridgeContent {
                 if isNew { memory.view.remove(object) }
                 lists.receive(object, at: entry.serverVersion)
                 memory.setBarrier(object, entry.serverVersion, RealmStamp(entry.timestamp, entry.origin))
-            case .clear(let path, .list) where isNew && path.steps.isEmpty,
-                .update(let path, .container(.object), _) where isNew && path.steps.isEmpty:
+            case .clear(let path, .list) where hasNewLists && path.steps.isEmpty,
+                .update(let path, .container(.object), _) where hasNewLists && path.steps.isEmpty:
                 lists.send(
                     path.object, path.field,
                     BridgeLists.Sent(version: entry.serverVersion, time: entry.timestamp, client: entry.clientVersion))
@@ -144,6 +146,14 @@ struct BridgeContent {
         return instructions
     }
 
+    /// Gives an object to a client that may hold it. Its pending changes of the object stay.
+    mutating func restore(_ object: ObjectKey, _ row: Row, _ place: Place) throws(SluiceError) -> [RealmInstruction] {
+        // Not noted: the client may hold it even if it does not receive the entry.
+        memory.view.insert(object)
+        // Creating an object that exists changes nothing.
+        return try prepareContainers(in: object.type, place) + [.createObject(object)] + replace(object, row, nil, place)
+    }
+
     /// Takes an object from the client. Its pending changes of the object are void.
     mutating func leave(_ object: ObjectKey, _ place: Place) -> [RealmInstruction] {
         note(object)
@@ -178,6 +188,10 @@ struct BridgeContent {
     /// Returns the instructions that precede a view, so that the app can put lists and dictionaries into its mixed values.
     func prepareContainers(_ place: Place) -> [RealmInstruction] {
         schema.schema.types.flatMap { writer.prepareContainers(in: $0, number(place)) }
+    }
+
+    private func prepareContainers(in type: String, _ place: Place) -> [RealmInstruction] {
+        schema.schema[type].map { writer.prepareContainers(in: $0, number(place)) } ?? []
     }
 
     /// Returns the instructions that follow a changeset of the client. They complete the blocks of the objects that it made.

@@ -234,6 +234,18 @@ struct BridgeLists: Hashable {
 
     // MARK: State
 
+    /// Drops what entries after a version brought.
+    mutating func forget(after version: UInt64) {
+        for (object, properties) in lists {
+            for (property, list) in properties {
+                let sent = list.sent.filter { $0.version <= version }
+                count -= list.sent.count - sent.count
+                lists[object]?[property]?.sent = sent
+            }
+        }
+        for (object, creation) in creations { creations[object]?.received = creation.received.filter { $0.value <= version } }
+    }
+
     /// Restores a stored list.
     mutating func restore(_ object: ObjectKey, _ property: String, _ list: List) {
         lists[object, default: [:]][property] = list

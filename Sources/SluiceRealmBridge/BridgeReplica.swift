@@ -28,6 +28,8 @@ struct BridgeReplica: Hashable {
     var barriers: [ObjectKey: [RealmFileMemory.Barrier]] = [:]
     /// The lists whose pending edits the client may have discarded.
     var lists = BridgeLists()
+    /// The version of the file's stream at `lists`, if it is newer than `version`; otherwise 0.
+    var listed: UInt64 = 0
     /// The versions that the client may be at.
     var steps: [BridgeSteps.Step] = []
     /// The objects to put right, with the properties; empty for the whole object.
@@ -50,6 +52,7 @@ struct BridgeReplica: Hashable {
         static let step: UInt32 = 18
         static let repair: UInt32 = 19
         static let created: UInt32 = 24
+        static let listed: UInt32 = 25
     }
 
     /// The state of a client that has taken a whole view.
@@ -109,6 +112,7 @@ struct BridgeReplica: Hashable {
             writer.ifNotZero(3, varint: step.time.rawValue)
             writer.close(content)
         }
+        writer.ifNotZero(Field.listed, varint: listed)
         for (object, number) in created {
             let content = writer.open(Field.created)
             writer.ifNotEmpty(1, string: object.type)
@@ -214,6 +218,7 @@ struct BridgeReplica: Hashable {
         case (Field.created, .lengthDelimited):
             let part = try Part(reader.nested(try reader.content()))
             if let key = part.keys.first { created[ObjectKey(type: part.name, key: key)] = part.numbers[3] ?? 0 }
+        case (Field.listed, .varint): listed = try reader.varint()
         default: try reader.skip(tag.type)
         }
     }

@@ -92,7 +92,7 @@ extension BridgeStream {
         RealmWriter(stamp: RealmStamp(entry.timestamp, content.file), base: entry.serverVersion, version: 0)
     }
 
-    /// Records an upload without changesets for the pipeline: entries from here on follow its progress.
+    /// Records an upload whose changesets have nothing for the pipeline: entries from here on follow its progress.
     /// - Returns: The version of the stream before them.
     mutating func progress(to client: UInt64) -> UInt64 {
         content.client = max(content.client, client)
@@ -206,6 +206,9 @@ extension BridgeStream {
         guard !isBehind, !isBuilding, fallback == nil else { return [] }
         return Set(repairs.keys).union(ready.flatMap { $0.writes.map(\.object) })
     }
+
+    /// `false` if nothing is to be put right.
+    var mayRepair: Bool { !repairs.isEmpty || !compensations.isEmpty }
 
     /// Takes rows that were read for `reading`.
     /// - Parameter position: A position at or after all changes in them.

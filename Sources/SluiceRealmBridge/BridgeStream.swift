@@ -128,16 +128,18 @@ struct BridgeStream {
     /// The set that the bridge must subscribe to; nil for none.
     var needed: Subscription?
 
+    /// - Parameter cursor: The version that the client has.
     init(
         _ stored: StoredRealmClient, _ replica: BridgeReplica, _ schema: AppSchema, _ environment: any Environment,
-        _ bounds: BridgeBounds = BridgeBounds()
+        _ bounds: BridgeBounds = BridgeBounds(), cursor: UInt64 = 0
     ) throws(SluiceError) {
         (self.replica, kept) = (replica, replica)
         (self.environment, self.bounds, leftovers) = (environment, bounds, replica.parts)
         codec = SchemaCodec(schema.schema)
         uploadTime = .zero
         steps = BridgeSteps(newest: replica.writeTime)
-        let version = max(ClientStream(stored).lastVersion, replica.version)
+        let received = max(ClientStream(stored).lastVersion, cursor)
+        let version = max(received, replica.version)
         content = try BridgeContent(stored.record.file, schema, sentSchema: replica.schema, forgotten: version)
         content.last = version
         content.isExact = replica.objects != nil
@@ -146,6 +148,8 @@ struct BridgeStream {
             for barrier in barriers { content.memory.setBarrier(object, barrier.version, barrier.stamp) }
         }
         content.lists = replica.lists
+        // The client did not receive what the stored stream lacks.
+        content.lists.forget(after: version)
         for (object, names) in replica.repairs { repairs[object] = .some(names.isEmpty ? nil : names) }
         var reported: [ReportedChangeset: UInt64] = [:]
         for compensation in stored.record.compensations + stored.entries.compactMap(\.compensation) {
@@ -154,9 +158,12 @@ struct BridgeStream {
             reported[changeset] = compensation.serverVersion
         }
         self.reported = reported
-        for entry in stored.entries { try content.restore(entry, isNew: entry.serverVersion > replica.version) }
+        for entry in stored.entries {
+            let isNew = entry.serverVersion > replica.version
+            try content.restore(entry, isNew: isNew, hasNewLists: entry.serverVersion > max(replica.version, replica.listed))
+        }
         // A position older than the stream does not describe the client: only the log can bring it up to date.
-        isOlder = ClientStream(stored).lastVersion > replica.version
+        isOlder = received > replica.version
         // The write times up to the stored version are known, and the client has seen no later ones. Without this step, its pending
         // changesets would count as later than what the log brings next.
         if replica.version > 0, !isOlder {
@@ -188,18 +195,21 @@ struct BridgeStream {
         state.lists = content.lists
         state.steps = Array(steps.steps)
         state.repairs = repairs.mapValues { $0 ?? [] }
-        state.created = [:]
+        (state.created, state.listed) = ([:], 0)
         return state
     }
 
-    /// The state to store if `isStorable` is `false`: the last one, with the objects that the client has made since. Nil if there are none.
+    /// The state to store if `isStorable` is `false`: the last one, with what the log does not tell of the time since. Nil if that is
+    /// nothing.
     ///
-    /// The client has them, so the next session must erase those that are gone by then, unless the log tells what became of them.
+    /// It has the objects that the client has made, so that the next session can erase those that are gone by then, and the client's lists.
     var remainder: BridgeReplica? {
-        guard !created.isEmpty, kept.client > 0 else { return nil }
+        guard kept.client > 0 else { return nil }
         var state = kept
         state.created.merge(created) { max($0, $1) }
-        return state.created.count <= BridgeReplica.mostObjects ? state : nil
+        if state.created.count > BridgeReplica.mostObjects { state.created = kept.created }
+        if content.lists != kept.lists { (state.lists, state.listed) = (content.lists, content.last) }
+        return state == kept ? nil : state
     }
 
     /// Records that a state is stored.

@@ -19,7 +19,12 @@ extension BridgeView {
         if let batch = translation.ingest.batches.last { try await ingested(batch.number) }
         let last = translation.changesets.last?.number
         let version: UInt64
-        if let last { version = try await settled(last) } else { version = stream.progress(to: client) }
+        if let last {
+            version = try await settled(last)
+        } else {
+            // Versions without a changeset change nothing for the entries.
+            version = upload.entries.isEmpty ? stream.content.last : stream.progress(to: client)
+        }
         return RealmWriteResult(
             integrated: RealmIntegratedUpload(clientVersion: client, serverVersion: version, operations: translation.operations),
             rejected: channel.takeRejected(upTo: client))

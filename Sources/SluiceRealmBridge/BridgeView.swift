@@ -15,6 +15,8 @@ import Synchronization
 actor BridgeView: RealmClientView {
     /// The entries after which the state is stored again.
     private static let entriesBetweenStates = 1_000
+    /// The versions that a client may have beyond the end of the log, as entries without commits have the next free one.
+    private static let versionsBeyondLog: UInt64 = 65_536
     /// The time for which a message of the session is awaited at once, milliseconds.
     private static let wait = 60_000
 
@@ -50,6 +52,11 @@ actor BridgeView: RealmClientView {
     let handed: AsyncEvent
     var handedUploads: UInt64 = 0
     private var sentUploads: UInt64 = 0
+    /// The version up to which the client has confirmed the entries, and the one that the stream knows of.
+    private nonisolated let confirmed = Atomic<UInt64>(0)
+    private var known: UInt64 = 0
+    /// `true` while the session waits for the confirmation of compensating writes.
+    private nonisolated let awaitsConfirmation = Atomic<Bool>(false)
 
     /// - Parameters:
     ///   - services: Those of the gateway.
@@ -70,7 +77,9 @@ actor BridgeView: RealmClientView {
         self.services = services.local(users)
         session = Session(services: self.services, channel: channel, numbering: .increasing, completion: completion)
         let kept = replica ?? BridgeReplica(client: 0, secret: [])
-        stream = try BridgeStream(client.stored, kept, schema, services.environment, bounds)
+        // A version far beyond the log is of another history: the connection refuses it.
+        let cursor = client.cursor <= newest + Self.versionsBeyondLog ? client.cursor : 0
+        stream = try BridgeStream(client.stored, kept, schema, services.environment, bounds, cursor: cursor)
         classes = Set(schema.schema.types.map(\.name))
         (passed, handed) = (AsyncEvent(environment: services.environment), AsyncEvent(environment: services.environment))
         // The client may know versions a few bytes beyond the end of an idle log.
@@ -87,7 +96,9 @@ actor BridgeView: RealmClientView {
         // Unstructured because: orders outlive the calls that give them; the task ends at the close, which follows every opening.
         worker = Task { await self.work() }
         let (record, replica) = (client.stored.record, stream.replica)
-        let canResume = record.view != nil && record.building == nil && record.view?.queryVersion == replica.query.version
+        // A bootstrap erases what the client holds, so an older state must be brought up to date before it.
+        let canResume =
+            record.view != nil && record.view?.queryVersion == replica.query.version && (record.building == nil || stream.isOlder)
         orders.put(.message(try WireProtocol.encode(PBClientMessage(.hello(try hello(replica, canResume: canResume))))))
         let welcome = try await welcome()
         stream.take(welcome, progress: record.upload.clientVersion)
@@ -153,6 +164,13 @@ actor BridgeView: RealmClientView {
     nonisolated func expectUpload() { orders.put(.upload) }
 
     nonisolated func supersede(queryVersion: UInt64) { orders.supersede(queryVersion) }
+
+    nonisolated func confirm(_ version: UInt64) -> Bool {
+        confirmed.max(version, ordering: .acquiringAndReleasing)
+        // Otherwise the next message of the session suffices.
+        if awaitsConfirmation.load(ordering: .acquiring) { channel.wake() }
+        return true
+    }
 
     func newestVersion() async throws -> UInt64 {
         let lsn = try await services.snapshots.currentLSN()
@@ -292,7 +310,8 @@ actor BridgeView: RealmClientView {
             try await storeState()
         }
         while !orders.isClosed {
-            try await repair()
+            try takeConfirmation()
+            if stream.mayRepair { try await repair() }
             if let event = events.popFirst() {
                 isUnconfirmed = event.hasEntries
                 if case .part(let part) = event, !part.isLast { try await storeParts() }
@@ -312,6 +331,15 @@ actor BridgeView: RealmClientView {
         throw channel.error ?? SluiceError(.shuttingDown, "The session of a client file was closed.")
     }
 
+    private func takeConfirmation() throws(SluiceError) {
+        let version = confirmed.load(ordering: .acquiring)
+        guard version > known else { return }
+        known = version
+        let compensation = stream.confirm(version)
+        guard compensation > 0 else { return }
+        orders.put(.message(try WireProtocol.encode(PBClientMessage(.upload(PBUpload.with { $0.compensation = compensation })))))
+    }
+
     /// Waits until a changeset that the stream has passed is durable. Its acknowledgement is on its way.
     private func durable(_ changeset: UInt64) async {
         while channel.acknowledged.count < changeset, !Task.isCancelled {
@@ -324,6 +352,7 @@ actor BridgeView: RealmClientView {
         try stream.adopt(services.authority.current())
         events += try stream.handle(message)
         passed.reach(stream.lastPassed)
+        awaitsConfirmation.store(!stream.replica.compensations.isEmpty, ordering: .releasing)
         // Also if the resumption exceeds one entry: the view is built anew then.
         if isResuming, !stream.isBehind || stream.hasResumed { isResuming = false }
         if let request = held, !isResuming {

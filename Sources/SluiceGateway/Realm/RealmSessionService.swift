@@ -32,6 +32,7 @@ final class RealmSessionService: Service {
     private let services: RealmConnectionServices
     private let authenticator: any Authenticator
     let bridge: RealmBridge
+    private let buffer: RealmStoreBuffer
     private let watch: RealmWatch
     private let egress: MetricNumber
     private let refusals: PartitionRefusals
@@ -47,8 +48,9 @@ final class RealmSessionService: Service {
         self.egress = egress
         authenticator = sessions.authenticator
         bridge = RealmBridge(services: sessions, logger: sessions.logger)
+        buffer = RealmStoreBuffer(clients, environment: sessions.environment)
         services = RealmConnectionServices(
-            store: clients, views: bridge, writes: bridge, coding: RealmCodec(compression: Zlib()), environment: sessions.environment,
+            store: buffer, views: bridge, writes: bridge, coding: RealmCodec(compression: Zlib()), environment: sessions.environment,
             logger: sessions.logger)
         refusals = PartitionRefusals(logger: sessions.logger, environment: sessions.environment)
         (calls, caller) = AsyncStream.makeStream(bufferingPolicy: .unbounded)
@@ -191,6 +193,7 @@ final class RealmSessionService: Service {
                 // One that still waits for its user ends as well.
                 group.cancelAll()
             }
+            await buffer.storeAll()
         } onGracefulShutdown: {
             self.caller.finish()
         }

@@ -3,7 +3,7 @@ import Logging
 import SluiceCore
 import SluicePorts
 
-// The files, views, uploads and marks of the sessions.
+// The files and views of the sessions.
 extension RealmConnection {
     /// A session in which a file is allotted or opened.
     struct FileSession {
@@ -27,6 +27,11 @@ extension RealmConnection {
         /// `true` if a view was ordered after the last turn.
         var hasNewView = false
         var isIntegrating = false
+        /// The numbers of uploads without changesets that came, and that were answered. They take effect at once.
+        var confirmations = (come: UInt64(0), answered: UInt64(0))
+        /// The progress of the last one.
+        var confirmed = RealmUploadProgress()
+        var isConfirming = false
         /// The newest mark. The client needs no answer to older ones.
         var mark: UInt64?
         var isCatchingUp = false
@@ -54,6 +59,14 @@ extension RealmConnection {
             }
             turnChangesets += upload.entries.count
             uploads.append((upload, turn))
+        }
+
+        /// Takes the confirmations up to one, so that they are answered.
+        /// - Returns: Their number.
+        mutating func takeConfirmations(upTo number: UInt64) -> Int {
+            let count = number > confirmations.answered ? number - confirmations.answered : 0
+            confirmations.answered += count
+            return Int(clamping: count)
         }
 
         /// Records that the machine has every entry up to a version.
@@ -103,7 +116,7 @@ extension RealmConnection {
 
     /// Waits until a count of a session reaches `value`.
     /// - Throws: `timeout` if it does not and the view yields no event for the time.
-    private func wait(
+    func wait(
         for event: AsyncEvent, until value: UInt64, of id: RealmSessionID, _ milliseconds: Int, _ step: String
     ) async throws {
         while event.count < value {
@@ -178,9 +191,8 @@ extension RealmConnection {
         var stored = try await store.open(ident.file, user: user)
         try Task.checkCancellation()
         let session = stored.session
-        let view = try await services.views.open(RealmViewClient(user: user, stored: stored)) { replica in
-            try await store.keep(replica: replica, of: session)
-        }
+        let client = RealmViewClient(user: user, stored: stored, cursor: ident.download.serverVersion)
+        let view = try await services.views.open(client) { try await store.keep(replica: $0, of: session) }
         // Changesets may have taken effect before a crash that lost their progress.
         stored.record.upload.clientVersion = max(stored.record.upload.clientVersion, view.clientVersion)
         let stream = ClientStream(stored, bounds: services.bounds)
@@ -245,9 +257,11 @@ extension RealmConnection {
         case .changes, .advanced, .integrated, .permissionsChanged: break
         }
         // A client that does not read stops its views. The socket limits the time.
-        sessions[id]?.isDraining = true
-        await sink.drained(below: Limits.outboxBytes)
-        sessions[id]?.isDraining = false
+        if sink.bufferedBytes >= Limits.outboxBytes {
+            sessions[id]?.isDraining = true
+            await sink.drained(below: Limits.outboxBytes)
+            sessions[id]?.isDraining = false
+        }
         return event
     }
 
@@ -283,94 +297,23 @@ extension RealmConnection {
             let known = session.acknowledged.count
             let batch = Array(rest.prefix { $0.entry.clientVersion <= known })
             rest = rest.dropFirst(batch.count)
-            let store = services.store
-            try await within(services.waits.store, "Storing changes for file \(file.file)") {
-                try await store.append(batch.map(\.entry), to: file)
-            }
+            try await store(batch.map(\.entry), file, mayWait: !session.isIntegrating)
             await submit(.append(id, batch))
             if let last = batch.last { session.reach(last.entry.serverVersion) }
         }
+    }
+
+    /// Stores entries.
+    /// - Parameter mayWait: `true` if they may be stored later. Those that a client reads its uploads by, and notices, may not.
+    private func store(_ entries: [RealmStreamEntry], _ file: RealmFileSession, mayWait: Bool) async throws {
+        let store = services.store
+        if mayWait, entries.allSatisfy({ $0.compensation == nil }), try store.appendLater(entries, to: file) { return }
+        try await within(services.waits.store, "Storing changes for file \(file.file)") { try await store.append(entries, to: file) }
     }
 
     private func untilAcknowledged(_ version: UInt64, _ id: RealmSessionID) async throws {
         guard let session = sessions[id] else { return }
         try await wait(
             for: session.acknowledged, until: version, of: id, services.waits.integrate, "The upload of version \(version) before a change")
-    }
-
-    // MARK: Uploads and marks
-
-    func integrate(_ upload: RealmUploadMessage, for id: RealmSessionID) {
-        guard sessions[id]?.file != nil else { return }
-        sessions[id]?.add(upload)
-        guard sessions[id]?.isIntegrating == false else { return }
-        sessions[id]?.isIntegrating = true
-        start(id) { await self.integrateAll(id) }
-    }
-
-    /// Removes the uploads of the next turn, and returns them as one, with their number.
-    private func takeUploads(_ id: RealmSessionID) -> (upload: RealmUploadMessage, count: Int)? {
-        guard let waiting = sessions[id]?.uploads, let first = waiting.first else { return nil }
-        var upload = first.message
-        let others = waiting.dropFirst().prefix { $0.turn == first.turn }
-        for other in others {
-            upload.progress = other.message.progress
-            upload.entries += other.message.entries
-        }
-        sessions[id]?.uploads.removeFirst(1 + others.count)
-        return (upload, 1 + others.count)
-    }
-
-    /// Applies the uploads of a session in order.
-    private func integrateAll(_ id: RealmSessionID) async {
-        let (writes, store, user) = (services.writes, services.store, user)
-        do {
-            while let session = sessions[id], let file = session.file, let (upload, count) = takeUploads(id) {
-                // It may wait for the end of a view in slices.
-                let step = "The upload of version \(upload.progress.clientVersion)"
-                let result = try await within(services.waits.integrate, of: id, step) {
-                    try await writes.integrate(upload, of: file, user: user)
-                }
-                services.observer.integrated(rejected: result.rejected.count)
-                guard sessions[id] != nil else { return }
-                try await within(services.waits.store, "Storing the progress of file \(file.file)") {
-                    try await store.record(upload.progress, of: file)
-                }
-                let (server, client) = (result.integrated.serverVersion, result.integrated.clientVersion)
-                try await wait(for: session.settled, until: server, of: id, services.waits.view, "The change of version \(server)")
-                var integrated = result.integrated
-                integrated.uploads = count
-                await submit(.integrated(id, integrated))
-                // Entries made after the upload may follow now.
-                session.acknowledged.reach(client)
-            }
-            sessions[id]?.isIntegrating = false
-        } catch {
-            await fail(id, error)
-        }
-    }
-
-    func catchUp(_ request: UInt64, for id: RealmSessionID) {
-        guard sessions[id]?.view != nil else { return }
-        sessions[id]?.mark = request
-        guard sessions[id]?.isCatchingUp == false else { return }
-        sessions[id]?.isCatchingUp = true
-        start(id) { await self.answerMarks(id) }
-    }
-
-    private func answerMarks(_ id: RealmSessionID) async {
-        do {
-            while let session = sessions[id], let view = session.view, let request = session.mark {
-                sessions[id]?.mark = nil
-                let newest = try await within(services.waits.view, "The newest version for mark \(request)") {
-                    try await view.newestVersion()
-                }
-                try await wait(for: session.reached, until: newest, of: id, services.waits.view, "The change of version \(newest)")
-                await submit(.caughtUp(id, request: request))
-            }
-            sessions[id]?.isCatchingUp = false
-        } catch {
-            await fail(id, error)
-        }
     }
 }

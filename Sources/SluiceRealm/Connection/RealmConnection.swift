@@ -115,7 +115,7 @@ package actor RealmConnection {
         for await _ in wakes {
             while !machine.isClosed, let message = mailbox.take() {
                 // Each message may cause an answer, so a client that does not read must read first.
-                await sink.drained(below: Limits.outboxBytes)
+                if sink.bufferedBytes >= Limits.outboxBytes { await sink.drained(below: Limits.outboxBytes) }
                 await handle(message)
                 mailbox.handled(message.count)
             }
@@ -178,6 +178,7 @@ package actor RealmConnection {
         }
         queue += actions
         guard performing == nil else { return }
+        performReady()
         if !queue.isEmpty {
             // Unstructured because: the source of an input may be cancelled, and its actions must not be. `run` awaits it.
             performing = Task { await self.performAll() }
@@ -186,8 +187,19 @@ package actor RealmConnection {
         }
     }
 
+    /// Performs the actions before the next one that waits for the store.
+    private func performReady() {
+        while let action = queue.first {
+            if case .store = action { return }
+            queue.removeFirst()
+            perform(action)
+        }
+    }
+
     private func performAll() async {
-        while let action = queue.popFirst() { await perform(action) }
+        while let action = queue.popFirst() {
+            if case .store(let id, let change) = action { await store(change, for: id) } else { perform(action) }
+        }
         performing = nil
         if machine.isClosed { stop() }
         let sources = waiting
@@ -217,11 +229,11 @@ package actor RealmConnection {
 
     // MARK: Actions
 
-    private func perform(_ action: RealmConnectionAction) async {
+    private func perform(_ action: RealmConnectionAction) {
         switch action {
         case .allotFile(let id): begin(id) { await $0.allot(id) }
         case .openFile(let id, let ident): begin(id) { await $0.open(id, ident) }
-        case .store(let id, let change): await store(change, for: id)
+        case .store: break
         case .buildView(let id, let request): build(request, for: id)
         case .superseded(let id, let version): sessions[id]?.view?.supersede(queryVersion: version)
         case .integrate(let id, let upload): integrate(upload, for: id)

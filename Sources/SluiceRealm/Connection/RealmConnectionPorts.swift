@@ -22,9 +22,11 @@ package struct RealmViewClient: Hashable, Sendable {
     package var user: String
     /// The session, the last complete view, and the last version of the stream.
     package var stored: StoredRealmClient
+    /// The server version that the client has. The stored stream lacks it if a crash lost entries.
+    package var cursor: UInt64
 
-    package init(user: String, stored: StoredRealmClient) {
-        (self.user, self.stored) = (user, stored)
+    package init(user: String, stored: StoredRealmClient, cursor: UInt64 = 0) {
+        (self.user, self.stored, self.cursor) = (user, stored, cursor)
     }
 }
 
@@ -59,12 +61,19 @@ package protocol RealmClientView: Sendable {
     ///
     /// An upload takes effect in the view before it, and before the views that are built after it.
     func expectUpload()
+    /// Records that the client has all entries up to a version, and returns at once. It replaces an upload without changesets.
+    /// - Returns: `false` if the views need an upload for it.
+    func confirm(_ version: UInt64) -> Bool
     /// Returns the next event; nil after `close`.
     func next() async throws -> RealmViewEvent?
     /// Returns the newest version of the server. `next` reaches it soon.
     func newestVersion() async throws -> UInt64
     /// Releases everything and returns at once. A pending `next` returns nil.
     func close()
+}
+
+extension RealmClientView {
+    package func confirm(_ version: UInt64) -> Bool { false }
 }
 
 /// The result of an upload's changesets.

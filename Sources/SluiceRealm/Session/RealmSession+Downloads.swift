@@ -193,7 +193,7 @@ extension RealmSession {
             let last = batch.last.map { RealmDownloadCursor(serverVersion: $0.serverVersion, clientVersion: $0.clientVersion) }
             // Only the last message may name versions beyond its entries: the client would skip the entries of the next.
             let whole = RealmDownloadCursor(
-                serverVersion: max(reached, sent, last?.serverVersion ?? 0), clientVersion: client.stream.record.upload.clientVersion)
+                serverVersion: max(reached, sent, last?.serverVersion ?? 0), clientVersion: applied)
             actions += send(batch.map { RealmDownloadEntry($0) }, isLast ? whole : last ?? whole)
             start = end
         } while start < entries.endIndex && phase == .steady

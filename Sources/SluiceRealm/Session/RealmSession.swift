@@ -18,6 +18,15 @@ struct RealmSession: Sendable {
         case ended
     }
 
+    /// An upload under way.
+    private struct Upload {
+        var progress: RealmUploadProgress
+        var cost: Int
+        var hasChangesets: Bool
+        /// `false` if its changesets took effect before.
+        var isNew: Bool
+    }
+
     let id: RealmSessionID
     let bind: RealmBind
     let settings: RealmConnectionSettings
@@ -74,7 +83,9 @@ struct RealmSession: Sendable {
     var needsAcknowledgement = false
 
     // Uploads
-    private var uploads: Deque<(progress: RealmUploadProgress, cost: Int, hasChangesets: Bool)> = []
+    private var uploads: Deque<Upload> = []
+    /// The client's version up to which its changesets took effect. Versions behind it have none. Entries name it.
+    private(set) var applied: UInt64 = 0
     /// The progress of the last UPLOAD, and the version of the last changeset in this session.
     private var uploaded = RealmUploadProgress()
     private var lastChangeset: UInt64 = 0
@@ -167,6 +178,7 @@ struct RealmSession: Sendable {
     mutating func opened(_ state: RealmClientState, newest: UInt64, now: Int64) throws(ConnectionFault) -> [RealmConnectionAction] {
         guard phase == .opening, let ident else { return [] }
         client = state
+        applied = state.stream.record.upload.clientVersion
         isOpened = true
         sent = ident.download.serverVersion
         position = sent
@@ -236,7 +248,8 @@ struct RealmSession: Sendable {
         }
         uploaded = progress
         check?.uploaded(progress.clientVersion)
-        uploads.append((progress, upload.cost, !upload.entries.isEmpty))
+        uploads.append(
+            Upload(progress: progress, cost: upload.cost, hasChangesets: !upload.entries.isEmpty, isNew: !fresh.entries.isEmpty))
         pendingBytes += upload.cost
         return [.integrate(id, fresh)]
     }
@@ -251,6 +264,8 @@ struct RealmSession: Sendable {
         uploads.removeFirst(answered.count)
         pendingBytes -= answered.reduce(0) { $0 + $1.cost }
         client.stream.integrated(last.progress)
+        // The views count these versions alone.
+        if answered.contains(where: \.isNew) { applied = max(applied, last.progress.clientVersion) }
         client.model.received(result.operations)
         partsModel?.received(result.operations)
         needsAcknowledgement = true
@@ -264,6 +279,7 @@ struct RealmSession: Sendable {
         guard isOpened, phase != .ended, let last = uploads.last, result.clientVersion <= last.progress.clientVersion else { return [] }
         let confirmed = client.stream.record.upload.serverVersion
         client.stream.integrated(RealmUploadProgress(clientVersion: result.clientVersion, serverVersion: confirmed))
+        applied = max(applied, result.clientVersion)
         client.model.received(result.operations)
         partsModel?.received(result.operations)
         needsAcknowledgement = true

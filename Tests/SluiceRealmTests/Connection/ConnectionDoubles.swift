@@ -65,6 +65,8 @@ final class Journal: Sendable {
 
     func fail(_ name: String, _ error: SluiceError) { state.withLock { $0.failures[name] = error } }
 
+    func isHolding(_ name: String) -> Bool { state.withLock { $0.holds[name] != nil } }
+
     /// Returns the next call that is held.
     func held() async -> HeldCall? {
         var iterator = calls.makeAsyncIterator()
@@ -226,11 +228,13 @@ struct JournalStore: RealmClientStore {
 final class JournalViews: RealmViews {
     let journal: Journal
     private let newest: UInt64
+    private let confirms: Bool
     private let opened: AsyncStream<JournalView>
     private let opener: AsyncStream<JournalView>.Continuation
 
-    init(_ journal: Journal, newest: UInt64) {
-        (self.journal, self.newest) = (journal, newest)
+    /// - Parameter confirms: `true` if the views need no upload for a confirmation.
+    init(_ journal: Journal, newest: UInt64, confirms: Bool) {
+        (self.journal, self.newest, self.confirms) = (journal, newest, confirms)
         (opened, opener) = AsyncStream.makeStream(of: JournalView.self, bufferingPolicy: .bufferingOldest(16))
     }
 
@@ -238,7 +242,7 @@ final class JournalViews: RealmViews {
         _ client: RealmViewClient, keep: @escaping @Sendable ([UInt8]) async throws -> Void
     ) async throws -> any RealmClientView {
         try await journal.call("views \(client.stored.record.file.ident)")
-        let view = JournalView(journal, newest: newest)
+        let view = JournalView(journal, newest: newest, confirms: confirms)
         opener.yield(view)
         return view
     }
@@ -256,9 +260,10 @@ final class JournalView: RealmClientView {
     private let source: AsyncStream<RealmViewEvent>.Continuation
     let newest: UInt64
     let clientVersion: UInt64 = 0
+    private let confirms: Bool
 
-    init(_ journal: Journal, newest: UInt64) {
-        (self.journal, self.newest) = (journal, newest)
+    init(_ journal: Journal, newest: UInt64, confirms: Bool) {
+        (self.journal, self.newest, self.confirms) = (journal, newest, confirms)
         (events, source) = AsyncStream.makeStream(of: RealmViewEvent.self, bufferingPolicy: .bufferingOldest(64))
     }
 
@@ -270,6 +275,11 @@ final class JournalView: RealmClientView {
     }
 
     func expectUpload() {}
+
+    func confirm(_ version: UInt64) -> Bool {
+        if confirms { journal.add("confirm \(version)") }
+        return confirms
+    }
 
     func supersede(queryVersion: UInt64) { journal.add("supersede \(queryVersion)") }
 
@@ -320,7 +330,7 @@ final class JournalSink: RealmFrameSink {
         }
     }
 
-    var bufferedBytes: Int { 0 }
+    var bufferedBytes: Int { journal.isHolding("drain") ? .max : 0 }
     func drained(below bytes: Int) async { try? await journal.drained() }
     func pauseReading() { journal.add("pause") }
     func resumeReading() { journal.add("resume") }
@@ -330,7 +340,7 @@ final class JournalSink: RealmFrameSink {
 extension Journal {
     /// Waits while a test holds `drain`. The line is not recorded.
     fileprivate func drained() async throws {
-        guard state.withLock({ $0.holds["drain"] != nil }) else { return }
+        guard isHolding("drain") else { return }
         let call = HeldCall("drain", isStubborn: false)
         caller.yield(call)
         try await call.wait()

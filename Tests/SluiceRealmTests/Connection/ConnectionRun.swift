@@ -23,6 +23,8 @@ struct ConnectionRun {
         var mailbox = RealmMailboxBounds()
         /// The newest version of the server.
         var newest: UInt64 = 2
+        /// `true` if the views need no upload for a confirmation.
+        var confirms = false
     }
 
     /// Every duration is another one, so that a test can wait for one sleep.
@@ -31,7 +33,7 @@ struct ConnectionRun {
     init(_ setup: Setup = Setup()) {
         journal = Journal()
         time = ManualTime()
-        views = JournalViews(journal, newest: setup.newest)
+        views = JournalViews(journal, newest: setup.newest, confirms: setup.confirms)
         observer = CountingObserver()
         var services = RealmConnectionServices(
             store: JournalStore(journal: journal, record: setup.record, entries: setup.entries), views: views,

@@ -242,16 +242,49 @@ private typealias Fixture = ConnectionFixture
         }
     }
 
+    @Test func `answers a confirmation once its progress is stored, without an upload`() async throws {
+        try await ConnectionRun.with(ConnectionRun.Setup(confirms: true)) { run in
+            let view = try await run.steady()
+            view.yield(.changes([Fixture.entry(3)]))
+            _ = await run.journal.through("1: download 3/0 ack 0 [3]")
+            run.journal.hold("record 1")
+            try run.receive(Fixture.upload([], progress: 1, server: 3))
+            let record = try #require(await run.journal.held())
+            #expect(run.journal.rest == ["confirm 3"])
+            record.answer()
+            #expect(await run.journal.through("1: download 3/0 ack 1 []") == ["confirm 3", "record 1", "1: download 3/0 ack 1 []"])
+        }
+    }
+
+    @Test func `answers confirmations with the changesets behind them`() async throws {
+        try await ConnectionRun.with(ConnectionRun.Setup(versions: [3: 4], confirms: true)) { run in
+            let view = try await run.steady()
+            run.journal.hold("record 1")
+            try run.receive(Fixture.upload([], progress: 1, server: 2))
+            let record = try #require(await run.journal.held())
+            try run.receive(Fixture.upload([], progress: 2, server: 2), Fixture.upload([3], progress: 3, server: 2, base: 2))
+            _ = await run.journal.through("record 3")
+            view.yield(.advanced(4))
+            #expect(await run.journal.through("1: download 4/3 ack 3 []").last == "1: download 4/3 ack 3 []")
+            // Its answer would be the second one for the same uploads.
+            record.answer()
+            view.yield(.changes([Fixture.entry(5, client: 3)]))
+            #expect(
+                await run.journal.through("1: download 5/3 ack 3 [5]").filter { $0.contains("download") || $0.contains("error") }
+                    == ["1: download 5/3 ack 3 [5]"])
+        }
+    }
+
     @Test func `stops reading while large uploads are under way, and reads again`() async throws {
         let setup = ConnectionRun.Setup(settings: RealmConnectionSettings(version: 14, salt: 77, uploadBytes: 1_000))
         try await ConnectionRun.with(setup) { run in
             _ = try await run.steady()
             run.journal.hold("integrate 1")
-            try run.receive(
-                Fixture.upload([1], progress: 1, server: 2, base: 2, bytes: 500),
-                Fixture.upload([2], progress: 2, server: 2, base: 2, bytes: 500))
+            try run.receive(Fixture.upload([1], progress: 1, server: 2, base: 2, bytes: 500))
+            let first = try #require(await run.journal.held())
+            try run.receive(Fixture.upload([2], progress: 2, server: 2, base: 2, bytes: 500))
             #expect(await run.journal.through("pause") == ["pause"])
-            try #require(await run.journal.held()).answer()
+            first.answer()
             #expect(
                 await run.journal.through("resume") == [
                     "integrate 1", "record 1", "1: download 2/1 ack 1 []", "integrate 2", "record 2", "1: download 2/2 ack 2 []", "resume",

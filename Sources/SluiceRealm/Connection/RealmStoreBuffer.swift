@@ -1,0 +1,176 @@
+import DequeModule
+package import SluiceCore
+package import SluicePorts
+import Synchronization
+
+/// A store that gathers entries and confirmations of client files, and stores those of many files together.
+///
+/// A change to a thousand clients would otherwise be two thousand rows in PostgreSQL. Most clients confirm an entry before it is stored. It
+/// then never is.
+///
+/// A crash loses the entries of the last `delay`. The client then names a version that the stored stream lacks, and the views continue from
+/// the change log. Progress of uploads is never lost: a client learns of it once it is stored.
+///
+/// Every other call for a file first stores what waits for it.
+package final class RealmStoreBuffer: RealmClientStore {
+    /// The bounds of what waits.
+    package struct Bounds: Hashable, Sendable {
+        /// The time for which entries wait, milliseconds.
+        package var delay: Int
+        /// The bytes of the entries of all files. Beyond: entries are stored at once.
+        package var bytes: Int
+        /// The files that are stored at a time.
+        package var width: Int
+
+        package init(delay: Int = 500, bytes: Int = 64 << 20, width: Int = 256) {
+            (self.delay, self.bytes, self.width) = (delay, bytes, width)
+        }
+    }
+
+    private let store: any RealmClientStore
+    private let environment: any Environment
+    private let bounds: Bounds
+    private let state = Mutex(RealmStoreQueue())
+
+    package init(_ store: any RealmClientStore, environment: any Environment, bounds: Bounds = Bounds()) {
+        (self.store, self.environment, self.bounds) = (store, environment, bounds)
+    }
+
+    /// The bytes of the entries that wait.
+    package var bytes: Int { state.withLock(\.bytes) }
+
+    // MARK: What waits
+
+    package func appendLater(_ entries: [RealmStreamEntry], to session: RealmFileSession) throws -> Bool {
+        let (isTaken, begins) = try state.withLock { state in
+            guard state.bytes < bounds.bytes else { return (false, false) }
+            try state.add(entries, session)
+            return (true, state.begin())
+        }
+        if begins { storeLater() }
+        return isTaken
+    }
+
+    package func recordSoon(_ progress: RealmUploadProgress, of session: RealmFileSession) async throws {
+        let (stored, ticket, begins) = try state.withLock { state in
+            let (stored, ticket) = try state.add(progress, session) { AsyncEvent(environment: environment) }
+            return (stored, ticket, state.begin())
+        }
+        if begins { storeLater() }
+        // The caller has a deadline.
+        while stored.count < ticket {
+            await stored.wait(until: ticket, milliseconds: 60_000)
+            try Task.checkCancellation()
+        }
+        // The count is the highest possible one after an error.
+        if stored.count == .max { throw state.withLock { $0.takeError(of: session) } }
+    }
+
+    /// Stores everything after the delay.
+    private func storeLater() {
+        Task {  // Unstructured because: it serves calls of many sessions. It ends with what waits.
+            repeat {
+                try? await environment.sleep(nanoseconds: UInt64(max(bounds.delay, 0)) * 1_000_000)
+                await storeAll()
+            } while !state.withLock({ $0.isOver() })
+        }
+    }
+
+    /// Stores everything that waits.
+    package func storeAll() async {
+        let files = state.withLock(\.waiting)
+        await withDiscardingTaskGroup { group in
+            for first in 0..<min(bounds.width, files.count) {
+                group.addTask {
+                    for index in stride(from: first, to: files.count, by: self.bounds.width) { try? await self.perform(files[index]) }
+                }
+            }
+        }
+    }
+
+    /// Stores what waits for a file, and then performs a call for it. Calls for one file follow each other.
+    private func perform<Result: Sendable>(
+        _ file: UInt64, _ call: @Sendable () async throws -> Result
+    ) async throws -> Result {
+        let work = try await begin(file)
+        do {
+            if let work { try await store(work) }
+        } catch {
+            end(file, .max, error)
+            throw error
+        }
+        defer { end(file, work?.ticket ?? 0, nil) }
+        return try await call()
+    }
+
+    private func end(_ file: UInt64, _ ticket: UInt64, _ error: (any Error)?) {
+        let (ended, stored) = state.withLock { $0.end(file, error) }
+        stored?.reach(ticket)
+        ended?.fire()
+    }
+
+    private func perform(_ file: UInt64) async throws { try await perform(file) {} }
+
+    /// Waits until no other call for the file is under way, and begins one.
+    private func begin(_ file: UInt64) async throws -> RealmStoreQueue.Work? {
+        while true {
+            let turn = state.withLock { $0.take(file) { AsyncEvent(environment: environment) } }
+            switch turn {
+            case .begun(let work): return work
+            case .busy(let ended, let seen):
+                await ended.wait(after: seen, milliseconds: 1_000)
+                try Task.checkCancellation()
+            }
+        }
+    }
+
+    private func store(_ work: RealmStoreQueue.Work) async throws {
+        if !work.entries.isEmpty { try await store.append(work.entries, to: work.session) }
+        if let progress = work.progress { try await store.record(progress, of: work.session) }
+    }
+
+    // MARK: Other calls
+
+    package func allot(user: String) async throws -> RealmFileIdent { try await store.allot(user: user) }
+
+    package func open(_ file: RealmFileIdent, user: String) async throws -> StoredRealmClient {
+        // A failure concerns an earlier session alone.
+        try? await perform(file.ident)
+        state.withLock { $0.forget(file.ident) }
+        return try await store.open(file, user: user)
+    }
+
+    package func append(_ entries: [RealmStreamEntry], to session: RealmFileSession) async throws {
+        try await perform(session.file) { [store] in try await store.append(entries, to: session) }
+    }
+
+    package func record(_ progress: RealmUploadProgress, of session: RealmFileSession) async throws {
+        state.withLock { $0.drop(upTo: progress.serverVersion, session) }
+        try await perform(session.file) { [store] in try await store.record(progress, of: session) }
+    }
+
+    package func acknowledge(upTo serverVersion: UInt64, of session: RealmFileSession) async throws {
+        state.withLock { $0.drop(upTo: serverVersion, session) }
+        try await perform(session.file) { [store] in try await store.acknowledge(upTo: serverVersion, of: session) }
+    }
+
+    package func beginBootstrap(queryVersion: UInt64, of session: RealmFileSession) async throws {
+        try await perform(session.file) { [store] in try await store.beginBootstrap(queryVersion: queryVersion, of: session) }
+    }
+
+    package func completeBootstrap(_ view: RealmClientRecord.View, of session: RealmFileSession) async throws {
+        try await perform(session.file) { [store] in try await store.completeBootstrap(view, of: session) }
+    }
+
+    package func cancelBootstrap(of session: RealmFileSession) async throws {
+        try await perform(session.file) { [store] in try await store.cancelBootstrap(of: session) }
+    }
+
+    package func keep(replica: [UInt8], of session: RealmFileSession) async throws {
+        try await perform(session.file) { [store] in try await store.keep(replica: replica, of: session) }
+    }
+
+    package func lose(_ session: RealmFileSession) async throws {
+        try await perform(session.file) { [store] in try await store.lose(session) }
+    }
+}
