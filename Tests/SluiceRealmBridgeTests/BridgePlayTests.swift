@@ -21,13 +21,22 @@ import Testing
         try await Self.play(seed, on: stage)
     }
 
-    private static func play(_ seed: UInt64, on stage: BridgeStage) async throws {
+    @Test(arguments: seeds(20)) func `show the same if every session ends by a crash of the gateway`(seed: UInt64) async throws {
+        let resets = try await Self.play(seed, on: await BridgeStage(hasLog: true, crashes: true))
+        #expect(resets == 0, "seed \(seed)")
+    }
+
+    /// - Returns: The number of client resets.
+    @discardableResult
+    private static func play(_ seed: UInt64, on stage: BridgeStage) async throws -> Int {
+        var resets = 0
         var random = SplitMix64(seed: seed)
         var players = [Player(clock: 0, query: 1), Player(clock: random.chance(50) ? 60_000 : 0, query: 1)]
         for _ in 0..<6 {
             for index in players.indices {
                 let steps = Self.steps(&random, of: players[index])
                 try await stage.connect { client in players[index] = try await players[index].session(client, steps, stage) }
+                if players[index].isReset { resets += 1 }
             }
             await stage.sql(Self.rows(&random))
         }
@@ -47,6 +56,7 @@ import Testing
             #expect(shown.mapValues { Self.filled($0) } == wanted, "seed \(seed), app \(index)")
             #expect(players[index].app.faults.isEmpty, "seed \(seed), app \(index)")
         }
+        return resets
     }
 
     private static func filled(_ values: [String: Value]) -> [String: Value] {

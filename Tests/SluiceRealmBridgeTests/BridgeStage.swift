@@ -15,6 +15,8 @@ import Testing
 final class BridgeStage: Sendable {
     let database: StageDatabase
     let files: MemoryRealmClients
+    /// What the connections store by.
+    let store: any RealmClientStore
     let ingest = StageIngest()
     let services: SessionServices
     let bridge: RealmBridge
@@ -24,13 +26,15 @@ final class BridgeStage: Sendable {
 
     /// - Parameters:
     ///   - hasLog: `true` if sessions resume from a change log, also after a session that ended with an upload under way.
+    ///   - crashes: `true` if every session ends as by a crash of the gateway.
     ///   - before: The gateway whose database and client files this one continues with.
     init(
         _ type: ObjectType = StageDatabase.item, rules: any Rules = StageRules(), bounds: BridgeBounds = BridgeBounds(),
-        hasLog: Bool = false, after before: BridgeStage? = nil
+        hasLog: Bool = false, crashes: Bool = false, after before: BridgeStage? = nil
     ) async {
         let (time, authority) = (SystemEnvironment(), StageAuthority(type: type))
         (database, files) = (before?.database ?? StageDatabase(type), before?.files ?? MemoryRealmClients())
+        store = crashes ? CrashingClients(files) : files
         let fanout = Fanout(authority: authority, frames: MessageFrames(), environment: time, logger: Self.quiet)
         let log = EmbeddedLog(environment: time)
         let feed = Feed(log: log, topics: Self.topics, fanout: fanout, environment: time, logger: Self.quiet)
@@ -104,7 +108,7 @@ final class StageClient: Sendable {
     init(_ stage: BridgeStage) {
         sink = StageSink()
         let services = RealmConnectionServices(
-            store: stage.files, views: stage.bridge, writes: stage.bridge, coding: codec, environment: SystemEnvironment())
+            store: stage.store, views: stage.bridge, writes: stage.bridge, coding: codec, environment: SystemEnvironment())
         connection = RealmConnection(RealmConnectionSettings(version: 14, salt: 5), user: "ann", services: services, sink: sink)
     }
 
