@@ -30,7 +30,8 @@ extension RealmObjectWriter {
 }
 
 extension Value {
-    fileprivate var isContainer: Bool {
+    /// `true` for a list, set, dictionary or embedded object.
+    var isContainer: Bool {
         switch self {
         case .list, .dictionary: true
         default: false
