@@ -109,7 +109,8 @@ struct BridgeCollection {
         _ form: Form, _ content: inout BridgeContent, _ place: BridgeContent.Place, leftovers: Set<ObjectKey> = []
     ) throws(SluiceError) -> [BridgeGroup] {
         let leaving = BridgeOrder.sorted(leaving(form, content, leftovers)) { $0 }
-        content.reserve(rows.count)
+        // Otherwise most objects do not enter, and the room for them would copy the maps of a large view.
+        if form == .full || form == .restoration { content.reserve(rows.count) }
         var groups = leaving.map { content.leave($0, place) }
         groups.reserveCapacity(groups.count + rows.count)
         for (object, row) in BridgeOrder.sorted(rows, \.key) {
@@ -152,7 +153,9 @@ struct BridgeCollection {
         switch form {
         // The client may hold the objects of its view, and those whose erasure it has not confirmed.
         case .full:
-            return removed.union(unnamed(content.memory.view)).union(unnamed(content.memory.barriers.keys)).union(unnamed(leftovers))
+            let view = content.memory.view
+            let erased = content.memory.barriers.keys.lazy.filter { !view.contains($0) }
+            return removed.union(unnamed(view)).union(unnamed(erased)).union(unnamed(leftovers))
         case .difference: return removed.union(unnamed(content.memory.view))
         // The client may hold an object that the content lacks, if its position is older than the stream.
         case .changes, .restoration: return removed

@@ -177,10 +177,11 @@ struct BridgeContent {
     private func number(_ place: Place) -> UInt64 { place.version ^ salt }
 
     private mutating func touch(_ object: ObjectKey, _ version: UInt64) {
+        // Every object counts as changed at a version that is forgotten.
         guard version > forgotten else { return }
         if touched.count >= Self.mostTouched {
             // All at once: most have the version of one bootstrap. To keep some would cost the square of its objects.
-            touched.removeAll(keepingCapacity: true)
+            touched = [:]
             forgotten = max(forgotten, last, version)
         }
         touched[object] = version
