@@ -143,22 +143,20 @@ struct BridgeContent {
     }
 
     /// Gives properties of an object that the client holds their values. An object that it lacks enters.
-    /// - Parameter names: The properties; nil for all. A property that the row does not show is then emptied.
+    /// - Parameter names: The properties; nil for all. The client may have a value from before that its user must not see any more, so a
+    ///   property that the row does not show is then emptied.
     mutating func replace(
         _ object: ObjectKey, _ row: Row, _ names: Set<String>?, _ place: Place
     ) throws(SluiceError) -> BridgeGroup {
         guard memory.view.contains(object) else { return try enter(object, row, place) }
         touch(object, place.version)
-        var values: [String: Value] = [:]
-        for (index, property) in (schema.schema[object.type]?.properties ?? []).enumerated() {
-            if let names, !names.contains(property.name) { continue }
-            // The client may have a value from before that its user must not see any more.
-            guard let value = row[index] ?? (names == nil ? property.emptyValue : nil) else { continue }
-            values[property.name] = value
-            if property.hasDiscards { lists.send(object, property.name, place.sent(client)) }
+        for (index, property) in (schema.schema[object.type]?.properties ?? []).enumerated() where property.hasDiscards {
+            // Without names, a property that the row does not show is emptied.
+            let isSent = names.map { $0.contains(property.name) && row[index] != nil } ?? true
+            if isSent { lists.send(object, property.name, place.sent(client)) }
         }
         if names == nil { lists.receive(object, at: place.version) }
-        return .instructions(try writer.replace(object, values, number: number(place)))
+        return .changed(try writer.replace(object, row, names, number: number(place)))
     }
 
     /// Returns the instructions that precede a view, so that the app can put lists and dictionaries into its mixed values.

@@ -5,6 +5,7 @@ import SluiceRealm
 enum BridgeGroup {
     case instructions([RealmInstruction])
     case entering(RealmEnteringObject)
+    case changed(RealmChangedObject)
 
     static let none = BridgeGroup.instructions([])
 
@@ -13,6 +14,7 @@ enum BridgeGroup {
         switch self {
         case .instructions(let instructions): instructions.cost
         case .entering(let object): object.cost
+        case .changed(let object): object.cost
         }
     }
 
@@ -20,6 +22,7 @@ enum BridgeGroup {
         switch self {
         case .instructions(let instructions): instructions.isEmpty
         case .entering: false
+        case .changed(let object): object.isEmpty
         }
     }
 }
@@ -49,6 +52,9 @@ struct BridgePiece {
                 }
             case .entering(let object):
                 operations.append(try OutgoingOperation(object))
+                try writer.append(object)
+            case .changed(let object):
+                operations += try OutgoingOperation.operations(object)
                 try writer.append(object)
             }
         }

@@ -1,6 +1,6 @@
 package import SluiceCore
 
-// Rows, written without instructions. The bytes are those of the instructions that `RealmObjectWriter.enter` returns for the values.
+// Rows, written without instructions. The bytes are those of the instructions that `RealmObjectWriter` returns for the values.
 extension RealmChangesetWriter {
     /// The numbers of a class's name and of its properties' names in the changeset.
     struct ClassNumbers {
@@ -24,6 +24,30 @@ extension RealmChangesetWriter {
                 for instruction in next.instructions { try append(instruction) }
             } else {
                 try append(entering.row[index], index, plan)
+            }
+        }
+    }
+
+    /// Writes new values of an object. All plans of a changeset must be of one schema.
+    /// - Throws: `internalError` for a value that the protocol cannot express. Nothing usable is written then.
+    package mutating func append(_ changed: RealmChangedObject) throws(SluiceError) {
+        let plan = changed.plan
+        for instruction in changed.opening { try append(instruction) }
+        var inside = changed.inside[...]
+        // The first instruction of an object declares its names.
+        var isBegun = false
+        for index in changed.properties {
+            if inside.first?.property == index, let next = inside.popFirst() {
+                for instruction in next.instructions { try append(instruction) }
+                continue
+            }
+            if !isBegun { try begin(changed.object, plan) }
+            isBegun = true
+            guard let value = changed.row[index] else { continue }
+            if case .link(let target) = plan.forms[index] {
+                try update(value, target, index, plan)
+            } else {
+                try update(value, nil, index, plan)
             }
         }
     }

@@ -69,6 +69,17 @@ extension RealmClassPlan.Form {
         }
     }
 
+    /// Returns the estimated bytes of a property's new value in an object that the client holds; nil if it needs instructions.
+    /// - Parameter place: The bytes of the property's path.
+    func cost(changing value: Value, _ place: Int) -> Int? {
+        if value.isContainer { return nil }
+        switch self {
+        case .primaryKey, .general, .list, .links: return nil
+        case .scalar, .mixed: return place + value.payloadCost
+        case .link(let target): return place + (value.isNull ? value.payloadCost : value.linkCost(to: target))
+        }
+    }
+
     private static func cost(_ elements: [Value], _ place: Int, _ cost: (Value) -> Int) -> Int? {
         var sum = 0
         for element in elements {

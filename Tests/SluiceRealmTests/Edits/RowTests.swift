@@ -4,7 +4,7 @@ import SluiceValues
 import TestSupport
 import Testing
 
-@Suite struct `Rows that enter a Realm client's view` {
+@Suite struct `Rows for Realm clients` {
     /// Objects with rows of random classes. Some values are absent, and some do not fit.
     private struct Rows {
         let schema: Schema
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test(arguments: seeds(60)) func `have the bytes and the cost of their instructions`(seed: UInt64) throws {
+    @Test(arguments: seeds(60)) func `that enter have the bytes and the cost of their instructions`(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         var count = 0
         for _ in 0..<rounds(10, soak: 100) {
@@ -66,7 +66,7 @@ import Testing
         #expect(count > 20, "seed \(seed)")
     }
 
-    @Test(arguments: seeds(60)) func `that do not fit are refused as their instructions are`(seed: UInt64) {
+    @Test(arguments: seeds(60)) func `that enter and do not fit are refused as their instructions are`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         for _ in 0..<rounds(10, soak: 100) {
             let rows = Rows(&random, misfits: 10)
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test(arguments: seeds(40)) func `leave a model as their instructions do`(seed: UInt64) throws {
+    @Test(arguments: seeds(40)) func `that enter leave a model as their instructions do`(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         for _ in 0..<rounds(10, soak: 100) {
             let rows = Rows(&random, misfits: 0)
@@ -106,7 +106,36 @@ import Testing
         }
     }
 
-    @Test func `have an operation with the lengths of their lists`() throws {
+    @Test(arguments: seeds(60)) func `change a client as their instructions do`(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        for _ in 0..<rounds(10, soak: 100) {
+            let rows = Rows(&random, misfits: 0)
+            let writer = RealmObjectWriter(rows.schema)
+            var (plain, fast) = (RealmChangesetWriter(), RealmChangesetWriter())
+            for (object, row) in rows.fitting(writer) {
+                let properties = rows.schema[object.type]?.properties ?? []
+                var values = rows.values(object, row)
+                let names = random.chance(50) ? nil : Set(properties.map(\.name).filter { _ in random.chance(40) })
+                if let names {
+                    values = values.filter { names.contains($0.key) }
+                } else {
+                    values.merge(properties.map { ($0.name, $0.emptyValue) }) { value, _ in value }
+                }
+                let instructions = try writer.replace(object, values, number: seed)
+                let changed = try writer.replace(object, row, names, number: seed)
+                #expect(changed.cost >= instructions.cost && changed.isEmpty == instructions.isEmpty, "seed \(seed): \(object) \(row)")
+                #expect(try OutgoingOperation.operations(changed) == instructions.map { try OutgoingOperation($0) }, "seed \(seed)")
+                for instruction in instructions { try plain.append(instruction) }
+                try fast.append(changed)
+                guard fast.bytes == plain.bytes else {
+                    Issue.record("seed \(seed): \(rows.schema.types) \(object) \(row) \(names ?? [])")
+                    return
+                }
+            }
+        }
+    }
+
+    @Test func `that enter have an operation with the lengths of their lists`() throws {
         let writer = RealmObjectWriter(RandomObject.schema)
         var row = Row(Array(repeating: nil, count: RandomObject.task.properties.count))
         (row[0], row[4], row[5]) = (.int(1), .list([.string("x"), .string("y")]), .list([.int(3)]))
