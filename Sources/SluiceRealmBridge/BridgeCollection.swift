@@ -130,6 +130,7 @@ struct BridgeCollection {
         let groups = try instructions(.restoration, &content, place)
         try check(kept, content)
         sent.subtract(removed)
+        sent.reserveCapacity(sent.count + rows.count)
         sent.formUnion(rows.keys)
         sent.formUnion(kept)
         // The next slice has about as many rows.

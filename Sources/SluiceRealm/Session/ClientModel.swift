@@ -49,6 +49,9 @@ package struct ClientModel: Hashable, Sendable {
     /// Checks the operations of one changeset in order, and applies them.
     /// - Throws: `internalError` with the operation at fault. The model is then unusable: the client must be reset.
     package mutating func send(_ operations: [OutgoingOperation]) throws(SluiceError) {
+        let entering = operations.count { if case .enter = $0 { true } else { false } }
+        // Not for a few, as that would copy the objects of another model that shares them.
+        if entering > 1_000, !isSaturated { objects.reserveCapacity(min(objects.count + entering, maximumObjects)) }
         for operation in operations { try apply(operation, isChecked: true) }
     }
 
