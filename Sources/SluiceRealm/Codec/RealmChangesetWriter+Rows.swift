@@ -4,12 +4,13 @@ package import SluiceCore
 extension RealmChangesetWriter {
     /// The numbers of a class's name and of its properties' names in the changeset.
     struct ClassNumbers {
-        var name: Int64
+        let plan: RealmClassPlan
+        let name: Int64
         /// By property index; nil before the first use.
         var properties: [Int64?]
     }
 
-    /// Writes an object that enters. All plans of a changeset must be of one schema.
+    /// Writes an object that enters.
     /// - Throws: `internalError` for a value that the protocol cannot express. Nothing usable is written then.
     package mutating func append(_ entering: RealmEnteringObject) throws(SluiceError) {
         let plan = entering.plan
@@ -28,7 +29,7 @@ extension RealmChangesetWriter {
         }
     }
 
-    /// Writes new values of an object. All plans of a changeset must be of one schema.
+    /// Writes new values of an object.
     /// - Throws: `internalError` for a value that the protocol cannot express. Nothing usable is written then.
     package mutating func append(_ changed: RealmChangedObject) throws(SluiceError) {
         let plan = changed.plan
@@ -105,9 +106,13 @@ extension RealmChangesetWriter {
     /// Sets `place` to the bytes of an object's class and key.
     private mutating func begin(_ object: ObjectKey, _ plan: RealmClassPlan) throws(SluiceError) {
         while classes.count <= plan.index { classes.append(nil) }
-        let name = classes[plan.index]?.name ?? number(of: plan.type.name)
-        if classes[plan.index] == nil {
-            classes[plan.index] = ClassNumbers(name: name, properties: Array(repeating: nil, count: plan.forms.count))
+        let name: Int64
+        // Another schema may have another class at the index.
+        if let known = classes[plan.index], known.plan === plan {
+            name = known.name
+        } else {
+            name = number(of: plan.type.name)
+            classes[plan.index] = ClassNumbers(plan: plan, name: name, properties: Array(repeating: nil, count: plan.forms.count))
         }
         place.removeAll()
         place.integer(name)

@@ -145,6 +145,18 @@ import Testing
         #expect(try OutgoingOperation(writer.enter(RandomObject.key, row)) == .enter(object, lists))
     }
 
+    @Test func `of two schemas have their own names in a changeset`() throws {
+        let writers = [[RandomObject.person], [RandomObject.task], [RandomObject.person]].map { RealmObjectWriter(Schema($0)) }
+        let objects = ["Person", "Task", "Person"].map { ObjectKey(type: $0, key: .int(2)) }
+        let row = Row([.int(2), .string("t")])
+        var (plain, fast) = (RealmChangesetWriter(), RealmChangesetWriter())
+        for (writer, object) in zip(writers, objects) {
+            for instruction in try writer.enter(object, ["title": .string("t")]) { try plain.append(instruction) }
+            try fast.append(writer.enter(object, row))
+        }
+        #expect(fast.bytes == plain.bytes)
+    }
+
     @Test func `of a class that the app lacks are refused`() {
         let writer = RealmObjectWriter(RandomObject.schema)
         let error = #expect(throws: SluiceError.self) { try writer.enter(ObjectKey(type: "Other", key: .int(1)), Row([.int(1)])) }
