@@ -10,6 +10,8 @@ package struct Zlib: Sendable {
 
     /// Returns the compressed form of a body.
     ///
+    /// It uses the fastest level. For the rows of a bootstrap, the default level takes almost five times as long and saves 11 %.
+    ///
     /// - Throws: `internalError` if it cannot allocate memory.
     package func compress(_ bytes: [UInt8]) throws(SluiceError) -> [UInt8] {
         var status = Z_OK
@@ -17,7 +19,7 @@ package struct Zlib: Sendable {
         let result = unsafe [UInt8](unsafeUninitializedCapacity: room) { output, count in
             var length = uLong(room)
             unsafe bytes.withUnsafeBufferPointer { input in
-                status = unsafe compress2(output.baseAddress, &length, input.baseAddress, uLong(input.count), Z_DEFAULT_COMPRESSION)
+                status = unsafe compress2(output.baseAddress, &length, input.baseAddress, uLong(input.count), Z_BEST_SPEED)
             }
             count = status == Z_OK ? Int(length) : 0
         }

@@ -1,6 +1,5 @@
 import SluiceCore
 import SluiceRealm
-import SluiceWire
 
 /// The bounds of a file's views.
 package struct BridgeBounds: Hashable, Sendable {
@@ -38,14 +37,17 @@ struct BridgeCollection {
     /// The objects of dropped rows and removals.
     private(set) var dropped: Set<ObjectKey> = []
 
-    init(version: UInt64, _ bounds: BridgeBounds) { (self.version, self.bounds) = (version, bounds) }
+    /// - Parameter expected: The estimated number of rows; 0 if unknown.
+    init(version: UInt64, _ bounds: BridgeBounds, expected: UInt64 = 0) {
+        (self.version, self.bounds) = (version, bounds)
+        // About as many as an entry has.
+        rows.reserveCapacity(Int(min(expected, 65_536)))
+    }
 
     /// `true` if the rows no longer fit one entry.
     var isFull: Bool { bytes > bounds.entryBytes }
     /// The objects of rows that were not sent.
-    var waiting: Set<ObjectKey> { Set(rows.keys) }
-    /// The objects that the bootstrap has named. Those in `removed` have left since.
-    private var named: Set<ObjectKey> { kept.union(sent).union(rows.keys) }
+    var waiting: Dictionary<ObjectKey, Row>.Keys { rows.keys }
 
     mutating func add(_ message: BridgeRows, of type: ObjectType) {
         guard !isTooLarge, let index = type.primaryKey else { return }
@@ -65,7 +67,7 @@ struct BridgeCollection {
     private mutating func add(_ entered: [(object: ObjectKey, row: Row)], _ left: [ObjectKey], kept unchanged: [ObjectKey]) {
         for (object, row) in entered {
             rows[object] = row
-            removed.remove(object)
+            if !removed.isEmpty { removed.remove(object) }
         }
         for object in left {
             rows[object] = nil
@@ -107,17 +109,19 @@ struct BridgeCollection {
     /// - Parameter leftovers: The objects of unfinished bootstraps. The client may hold them after a full one.
     func instructions(
         _ form: Form, _ content: inout BridgeContent, _ place: BridgeContent.Place, leftovers: Set<ObjectKey> = []
-    ) throws(SluiceError) -> [[RealmInstruction]] {
-        var groups: [[RealmInstruction]] = []
-        for object in Self.sorted(leaving(form, content, leftovers)) { groups.append(content.leave(object, place)) }
-        for object in Self.sorted(Set(rows.keys)) {
-            guard let row = rows[object] else { continue }
+    ) throws(SluiceError) -> [BridgeGroup] {
+        let leaving = BridgeOrder.sorted(leaving(form, content, leftovers)) { $0 }
+        // Otherwise most objects do not enter, and the room for them would copy the maps of a large view.
+        if form == .full || form == .slice { content.reserve(rows.count) }
+        var groups = leaving.map { content.leave($0, place) }
+        groups.reserveCapacity(groups.count + rows.count)
+        for (object, row) in BridgeOrder.sorted(rows, \.key) {
             switch form {
-            case .full, .slice: groups.append(try content.enter(object, row, place))
-            case .restoration: groups.append(try content.restore(object, row, place))
+            case .restoration: groups += try content.restore(object, row, place)
             // Slices have the versions of the client's changesets before them, so none may merge with a row.
-            case .difference, .changes:
-                groups.append(sent.isEmpty ? try content.replace(object, row, nil, place) : try content.enter(object, row, place))
+            case .difference where sent.isEmpty, .changes where sent.isEmpty:
+                groups.append(try content.replace(object, row, nil, place))
+            case .full, .slice, .difference, .changes: groups.append(try content.enter(object, row, place))
             }
         }
         return groups
@@ -125,13 +129,16 @@ struct BridgeCollection {
 
     /// Removes the rows, and returns the instructions of each object. Every row enters, and no unnamed object leaves.
     /// - Throws: `internalError` if the session keeps an object that the client lacks.
-    mutating func slice(_ content: inout BridgeContent, _ place: BridgeContent.Place) throws(SluiceError) -> [[RealmInstruction]] {
+    mutating func slice(_ content: inout BridgeContent, _ place: BridgeContent.Place) throws(SluiceError) -> [BridgeGroup] {
         let groups = try instructions(.slice, &content, place)
         try check(kept, content)
         sent.subtract(removed)
+        sent.reserveCapacity(sent.count + rows.count)
         sent.formUnion(rows.keys)
         sent.formUnion(kept)
-        (rows, kept, removed, bytes) = ([:], [], [], 0)
+        // The next slice has about as many rows.
+        rows.removeAll(keepingCapacity: true)
+        (kept, removed, bytes) = ([], [], 0)
         return groups
     }
 
@@ -141,17 +148,21 @@ struct BridgeCollection {
         throw SluiceError(.internalError, "A bootstrap keeps an object of class \(missing.type) that its client lacks.")
     }
 
+    /// Returns the objects that the bootstrap does not name. Those in `removed` have left since.
+    private func unnamed(_ objects: some Sequence<ObjectKey>) -> [ObjectKey] {
+        objects.filter { rows.index(forKey: $0) == nil && !sent.contains($0) && !kept.contains($0) }
+    }
+
     private func leaving(_ form: Form, _ content: BridgeContent, _ leftovers: Set<ObjectKey>) -> Set<ObjectKey> {
         switch form {
-        case .full: return content.memory.held.union(leftovers).subtracting(named).union(removed)
-        case .difference: return content.memory.view.subtracting(named).union(removed)
+        // The client may hold the objects of its view, and those whose erasure it has not confirmed.
+        case .full:
+            let view = content.memory.view
+            let erased = content.memory.barriers.keys.lazy.filter { !view.contains($0) }
+            return removed.union(unnamed(view)).union(unnamed(erased)).union(unnamed(leftovers))
+        case .difference: return removed.union(unnamed(content.memory.view))
         // The client may hold an object that the content lacks, if its position is older than the stream.
         case .changes, .restoration, .slice: return removed
         }
-    }
-
-    private static func sorted(_ objects: Set<ObjectKey>) -> [ObjectKey] {
-        objects.map { (object: $0, bytes: Array($0.type.utf8) + [0] + ValueCodec.encode($0.key)) }
-            .sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }.map(\.object)
     }
 }

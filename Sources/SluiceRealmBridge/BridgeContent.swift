@@ -98,16 +98,14 @@ struct BridgeContent {
         return RealmSchema.instructions(of: schema.schema)
     }
 
-    /// Returns an entry with the instructions.
+    /// Returns an entry with the content.
     static func entry(
-        _ instructions: [RealmInstruction], version: UInt64, client: UInt64, milliseconds: Int64, now: Int64,
-        compensation: RealmCompensation? = nil
+        _ piece: BridgePiece, version: UInt64, client: UInt64, milliseconds: Int64, now: Int64, compensation: RealmCompensation? = nil
     ) throws(SluiceError) -> OutgoingEntry {
-        var operations: [OutgoingOperation] = []
-        for instruction in instructions { operations.append(try OutgoingOperation(instruction)) }
+        let (changeset, operations) = try piece.encoded()
         let entry = RealmStreamEntry(
             serverVersion: version, clientVersion: client, timestamp: RealmTime.timestamp(milliseconds: milliseconds), origin: server,
-            changeset: try RealmChangesetWriter.bytes(of: instructions), created: now, compensation: compensation)
+            changeset: changeset, created: now, compensation: compensation)
         return OutgoingEntry(entry: entry, operations: operations)
     }
 
@@ -126,63 +124,50 @@ struct BridgeContent {
         }
     }
 
-    /// Returns the visible values of a row by property name.
-    func values(_ row: Row, of type: String) -> [String: Value] {
-        guard let type = schema.schema[type] else { return [:] }
-        var values: [String: Value] = [:]
-        for (index, property) in type.properties.enumerated() { if let value = row[index] { values[property.name] = value } }
-        return values
-    }
-
     /// Gives the client an object anew. Its pending changes of the object are void.
-    mutating func enter(_ object: ObjectKey, _ row: Row, _ place: Place) throws(SluiceError) -> [RealmInstruction] {
-        let instructions = try writer.enter(object, values(row, of: object.type))
-        note(object)
-        memory.view.insert(object)
+    mutating func enter(_ object: ObjectKey, _ row: Row, _ place: Place) throws(SluiceError) -> BridgeGroup {
+        let entering = try writer.enter(object, row)
+        note(object, wasHeld: !memory.view.insert(object).inserted)
         memory.setBarrier(object, place.version, place.stamp)
         lists.send(object, place.sent(client))
         lists.receive(object, at: place.version)
         touch(object, place.version)
-        return instructions
+        return .entering(entering)
     }
 
     /// Gives an object to a client that may hold it. Its pending changes of the object stay.
-    mutating func restore(_ object: ObjectKey, _ row: Row, _ place: Place) throws(SluiceError) -> [RealmInstruction] {
+    mutating func restore(_ object: ObjectKey, _ row: Row, _ place: Place) throws(SluiceError) -> [BridgeGroup] {
         // Not noted: the client may hold it even if it does not receive the entry.
         memory.view.insert(object)
         // Creating an object that exists changes nothing.
-        return try prepareContainers(in: object.type, place) + [.createObject(object)] + replace(object, row, nil, place)
+        let creation = prepareContainers(in: object.type, place) + [.createObject(object)]
+        return [.instructions(creation), try replace(object, row, nil, place)]
     }
 
     /// Takes an object from the client. Its pending changes of the object are void.
-    mutating func leave(_ object: ObjectKey, _ place: Place) -> [RealmInstruction] {
-        note(object)
-        memory.view.remove(object)
+    mutating func leave(_ object: ObjectKey, _ place: Place) -> BridgeGroup {
+        note(object, wasHeld: memory.view.remove(object) != nil)
         memory.setBarrier(object, place.version, place.stamp)
         lists.receive(object, at: place.version)
         touch(object, place.version)
-        return writer.leave(object)
+        return .instructions(writer.leave(object))
     }
 
     /// Gives properties of an object that the client holds their values. An object that it lacks enters.
-    /// - Parameter names: The properties; nil for all. A property that the row does not show is then emptied.
+    /// - Parameter names: The properties; nil for all. The client may have a value from before that its user must not see any more, so a
+    ///   property that the row does not show is then emptied.
     mutating func replace(
         _ object: ObjectKey, _ row: Row, _ names: Set<String>?, _ place: Place
-    ) throws(SluiceError) -> [RealmInstruction] {
+    ) throws(SluiceError) -> BridgeGroup {
         guard memory.view.contains(object) else { return try enter(object, row, place) }
-        var values = values(row, of: object.type)
-        if let names {
-            values = values.filter { names.contains($0.key) }
-        } else if let type = schema.schema[object.type] {
-            // The client may have a value from before that its user must not see any more.
-            values.merge(type.properties.map { ($0.name, $0.emptyValue) }) { value, _ in value }
-        }
         touch(object, place.version)
-        for property in schema.schema[object.type]?.properties ?? [] where property.hasDiscards && values[property.name] != nil {
-            lists.send(object, property.name, place.sent(client))
+        for (index, property) in (schema.schema[object.type]?.properties ?? []).enumerated() where property.hasDiscards {
+            // Without names, a property that the row does not show is emptied.
+            let isSent = names.map { $0.contains(property.name) && row[index] != nil } ?? true
+            if isSent { lists.send(object, property.name, place.sent(client)) }
         }
         if names == nil { lists.receive(object, at: place.version) }
-        return try writer.replace(object, values, number: number(place))
+        return .changed(try writer.replace(object, row, names, number: number(place)))
     }
 
     /// Returns the instructions that precede a view, so that the app can put lists and dictionaries into its mixed values.
@@ -205,6 +190,8 @@ struct BridgeContent {
     private func number(_ place: Place) -> UInt64 { place.version ^ salt }
 
     private mutating func touch(_ object: ObjectKey, _ version: UInt64) {
+        // Every object counts as changed at a version that is forgotten.
+        guard version > forgotten else { return }
         if touched.count >= Self.mostTouched {
             // All at once: most have the version of one bootstrap. To keep some would cost the square of its objects.
             touched = [:]
@@ -222,8 +209,16 @@ struct BridgeContent {
         touched = touched.filter { $0.value > base }
     }
 
-    private mutating func note(_ object: ObjectKey) {
-        if unconfirmed[object] == nil { unconfirmed[object] = memory.view.contains(object) }
+    /// Makes room for objects that enter.
+    mutating func reserve(_ count: Int) {
+        memory.reserve(count)
+        unconfirmed.reserveCapacity(unconfirmed.count + count)
+    }
+
+    private mutating func note(_ object: ObjectKey, wasHeld: Bool) {
+        // The first note stays. This way one search is enough.
+        func keep(_ note: inout Bool) {}
+        keep(&unconfirmed[object, default: wasHeld])
     }
 
     /// Records that the client has all entries so far.
@@ -251,12 +246,12 @@ struct BridgeContent {
     // MARK: Changes
 
     /// Returns the instructions for a change by others.
-    mutating func take(_ change: BridgeCommit.Change, _ place: Place) throws(SluiceError) -> [RealmInstruction] {
+    mutating func take(_ change: BridgeCommit.Change, _ place: Place) throws(SluiceError) -> BridgeGroup {
         let object = change.object
         switch (change.event, change.row) {
         case (.entered, let row?): return try enter(object, row, place)
         case (.updated, let row?): return try replace(object, row, change.changed.map { names($0, of: object.type) }, place)
-        default: return memory.view.contains(object) ? leave(object, place) : []
+        default: return memory.view.contains(object) ? leave(object, place) : .none
         }
     }
 
@@ -271,13 +266,13 @@ struct BridgeContent {
     /// changeset wrote.
     mutating func takeOwn(
         _ change: BridgeCommit.Change, _ own: OwnChangeset.Object, of changeset: UInt64, isConflict: Bool, _ place: Place
-    ) throws(SluiceError) -> [RealmInstruction] {
+    ) throws(SluiceError) -> BridgeGroup {
         let object = change.object
         guard let row = change.row, change.event.hasRow else {
             // An object that the changeset deleted is gone already.
             if own.isDeleted, change.event == .deleted {
                 memory.view.remove(object)
-                return []
+                return .none
             }
             return leave(object, place)
         }
@@ -287,7 +282,7 @@ struct BridgeContent {
         memory.view.insert(object)
         var names = isConflict ? own.written : []
         names.formUnion(amended(change, row, own, isNew: isNew))
-        return names.isEmpty ? [] : try replace(object, row, names, place)
+        return names.isEmpty ? .none : try replace(object, row, names, place)
     }
 
     /// Returns the properties that have another value than the changeset gave them, or that may have one.

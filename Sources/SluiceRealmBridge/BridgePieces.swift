@@ -1,80 +1,81 @@
 import SluiceCore
 import SluiceRealm
 
-extension [[RealmInstruction]] {
+/// The part of an entry that changes one object, or declares classes.
+enum BridgeGroup {
+    case instructions([RealmInstruction])
+    case entering(RealmEnteringObject)
+    case changed(RealmChangedObject)
+
+    static let none = BridgeGroup.instructions([])
+
+    /// An estimate of the encoded bytes, which is no less.
+    var cost: Int {
+        switch self {
+        case .instructions(let instructions): instructions.cost
+        case .entering(let object): object.cost
+        case .changed(let object): object.cost
+        }
+    }
+
+    var isEmpty: Bool {
+        switch self {
+        case .instructions(let instructions): instructions.isEmpty
+        case .entering: false
+        case .changed(let object): object.isEmpty
+        }
+    }
+}
+
+/// The content of one entry.
+struct BridgePiece {
+    private(set) var groups: [BridgeGroup] = []
+
+    init(_ instructions: [RealmInstruction] = []) { append(.instructions(instructions)) }
+
+    var isEmpty: Bool { groups.isEmpty }
+
+    mutating func append(_ group: BridgeGroup) { if !group.isEmpty { groups.append(group) } }
+
+    /// Returns the changeset, and its operations for the check of the client's objects.
+    /// - Throws: `internalError` for a value that the protocol cannot express.
+    func encoded() throws(SluiceError) -> (changeset: [UInt8], operations: [OutgoingOperation]) {
+        var writer = RealmChangesetWriter()
+        var operations: [OutgoingOperation] = []
+        operations.reserveCapacity(groups.count)
+        for group in groups {
+            switch group {
+            case .instructions(let instructions):
+                for instruction in instructions {
+                    operations.append(try OutgoingOperation(instruction))
+                    try writer.append(instruction)
+                }
+            case .entering(let object):
+                operations.append(try OutgoingOperation(object))
+                try writer.append(object)
+            case .changed(let object):
+                operations += try OutgoingOperation.operations(object)
+                try writer.append(object)
+            }
+        }
+        return (writer.bytes, operations)
+    }
+}
+
+extension [BridgeGroup] {
     /// Joins the groups of objects into pieces of bounded size. A group is never cut. There is at least one piece.
-    func pieces(maximum bytes: Int) -> [[RealmInstruction]] {
-        var pieces: [[RealmInstruction]] = [[]]
-        var size = 0
+    func pieces(maximum bytes: Int) -> [BridgePiece] {
+        var pieces: [BridgePiece] = []
+        var (piece, size) = (BridgePiece(), 0)
         for group in self {
             let cost = group.cost
             if size > 0, size + cost > bytes {
-                pieces.append([])
-                size = 0
+                pieces.append(piece)
+                (piece, size) = (BridgePiece(), 0)
             }
-            pieces[pieces.count - 1] += group
+            piece.append(group)
             size += cost
         }
-        return pieces
+        return pieces + [piece]
     }
-}
-
-// Estimates of encoded sizes, which are no less. The names of classes and properties are left out: a changeset has each of them once.
-extension [RealmInstruction] {
-    /// The bytes of the instructions of one object.
-    var cost: Int {
-        // A changeset has the text of a key once.
-        let text = if case .string(let text)? = first?.object?.key { RealmStep.declaration + text.utf8.count } else { 0 }
-        return reduce(text) { $0 + $1.cost }
-    }
-}
-
-extension RealmInstruction {
-    fileprivate var cost: Int {
-        switch self {
-        case .update(let path, let payload, _), .setInsert(let path, let payload), .setErase(let path, let payload):
-            path.cost + payload.cost
-        // With the index and the prior size.
-        case .arrayInsert(let path, _, let payload, _), .arrayUpdate(let path, _, let payload, _): path.cost + 10 + payload.cost
-        case .arrayMove(let path, _, _, _), .arrayErase(let path, _, _): path.cost + 15
-        case .addInteger(let path, _), .clear(let path, _): path.cost + 10
-        case .createObject(let object), .eraseObject(let object): 6 + object.key.keyCost
-        // With both names.
-        case .addTable, .eraseTable, .addColumn, .eraseColumn: 160
-        }
-    }
-}
-
-extension RealmPath {
-    /// With the tag of the instruction, and the numbers of class and property.
-    fileprivate var cost: Int { steps.reduce(12 + object.key.keyCost) { $0 + $1.cost } }
-}
-
-extension RealmStep {
-    /// The bytes of a text's declaration besides the text.
-    fileprivate static let declaration = 10
-
-    fileprivate var cost: Int {
-        switch self {
-        case .index: 6
-        case .key(let text): 6 + Self.declaration + text.utf8.count
-        }
-    }
-}
-
-extension RealmPayload {
-    fileprivate var cost: Int {
-        switch self {
-        case .value(.null), .value(.bool): 2
-        case .value(.int(let number)): 2 + (64 - number.magnitude.leadingZeroBitCount) / 7
-        case .value(.float), .value(.double): 9
-        case .value(let value): value.recordBytes
-        case .container, .erased: 2
-        }
-    }
-}
-
-extension Value {
-    /// The bytes of a primary key in an instruction. A text has a number.
-    fileprivate var keyCost: Int { if case .string = self { 6 } else { recordBytes } }
 }

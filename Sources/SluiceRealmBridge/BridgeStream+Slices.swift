@@ -49,7 +49,7 @@ extension BridgeStream {
         // It never goes back, not even if the bootstrap begins again. The number of rows may be unknown.
         slices.share = max(slices.share, expected > 0 ? min(Double(collected.sent.count) / Double(expected), 0.99) : 0.5)
         (self.slices, collection) = (slices, collected)
-        return try parts(([opening] + groups).pieces(maximum: bounds.entryBytes), slices.place, slices.view, isWhole: false)
+        return try parts(([.instructions(opening)] + groups).pieces(maximum: bounds.entryBytes), slices.place, slices.view, isWhole: false)
     }
 
     private mutating func beginSlices(_ request: Request) throws(SluiceError) -> [RealmInstruction] {
@@ -74,7 +74,7 @@ extension BridgeStream {
         finished = request.number
         let groups = try collected.instructions(form, &content, slices.place, leftovers: leftovers ?? [])
         take(end, slices.place, request.view.query)
-        let events = try parts(([[]] + groups).pieces(maximum: bounds.entryBytes), slices.place, slices.view)
+        let events = try parts(groups.pieces(maximum: bounds.entryBytes), slices.place, slices.view)
         self.slices = nil
         return events + advanced(to: LSN(rawValue: end.lsn))
     }
@@ -85,7 +85,7 @@ extension BridgeStream {
     }
 
     /// Records objects that the client receives in parts before the last one.
-    mutating func note(parts: Set<ObjectKey>) {
+    mutating func note(parts: some Sequence<ObjectKey>) {
         partObjects?.formUnion(parts)
         if partObjects.map({ $0.count > bounds.viewObjects }) ?? false { partObjects = nil }
     }

@@ -235,9 +235,9 @@ extension BridgeStream {
         compensations.removeAll { numbers.contains($0.number) }
         if !objects.isEmpty {
             let place = nextPlace
-            var instructions: [RealmInstruction] = []
-            for (object, names) in objects { instructions += try repair(object, rows[object], names, place) }
-            if !instructions.isEmpty { entries.append(try append(instructions, place)) }
+            var piece = BridgePiece()
+            for (object, names) in objects { piece.append(try repair(object, rows[object], names, place)) }
+            if !piece.isEmpty { entries.append(try append(piece, place)) }
         }
         for compensation in compensated { entries.append(try undo(compensation, rows)) }
         let changes: [RealmViewEvent] = entries.isEmpty ? [] : [.changes(entries)]
@@ -249,9 +249,9 @@ extension BridgeStream {
     }
 
     private mutating func append(
-        _ instructions: [RealmInstruction], _ place: BridgeContent.Place, _ compensation: RealmCompensation? = nil
+        _ piece: BridgePiece, _ place: BridgeContent.Place, _ compensation: RealmCompensation? = nil
     ) throws(SluiceError) -> OutgoingEntry {
-        let entry = try entry(instructions, place, compensation)
+        let entry = try entry(piece, place, compensation)
         content.last = place.version
         steps.add(place.version, replica.lsn, time: .zero)
         return entry
@@ -259,26 +259,26 @@ extension BridgeStream {
 
     private mutating func repair(
         _ object: ObjectKey, _ row: Row?, _ names: Set<String>?, _ place: BridgeContent.Place
-    ) throws(SluiceError) -> [RealmInstruction] {
+    ) throws(SluiceError) -> BridgeGroup {
         // A client keeps no object of an asymmetric class, so the entry of its compensating write is empty.
-        guard schema.schema[object.type]?.kind == .topLevel else { return [] }
-        guard let row else { return content.memory.view.contains(object) || names == nil ? content.leave(object, place) : [] }
+        guard schema.schema[object.type]?.kind == .topLevel else { return .none }
+        guard let row else { return content.memory.view.contains(object) || names == nil ? content.leave(object, place) : .none }
         guard let names else { return try content.enter(object, row, place) }
         return try content.replace(object, row, names, place)
     }
 
     private mutating func undo(_ compensation: Compensation, _ rows: [ObjectKey: Row]) throws(SluiceError) -> OutgoingEntry {
         let place = nextPlace
-        var (instructions, rejected) = ([RealmInstruction](), [RealmRejectedUpdate]())
+        var (piece, rejected) = (BridgePiece(), [RealmRejectedUpdate]())
         var done: Set<ObjectKey> = []
         for write in compensation.writes {
             rejected.append(RealmRejectedUpdate(write))
             guard done.insert(write.object).inserted else { continue }
-            instructions += try repair(write.object, rows[write.object], nil, place)
+            piece.append(try repair(write.object, rows[write.object], nil, place))
         }
         replica.compensations[compensation.number] = place.version
         let notice = RealmCompensation(serverVersion: place.version, clientVersion: compensation.changeset, rejected: rejected)
-        return try append(instructions, place, notice)
+        return try append(piece, place, notice)
     }
 }
 

@@ -51,7 +51,7 @@ extension BridgeStream {
         let opening = beginView(request, place)
         let groups = try collected.instructions(form, &content, place, leftovers: leftovers ?? [])
         take(end, place, request.view.query)
-        let pieces = ([opening] + groups).pieces(maximum: bounds.entryBytes)
+        let pieces = ([.instructions(opening)] + groups).pieces(maximum: bounds.entryBytes)
         if pieces.count > 1 { note(parts: collected.waiting) }
         return try parts(pieces, place, request.view)
     }
@@ -63,7 +63,7 @@ extension BridgeStream {
             return
         }
         abandonSlices()
-        collection = BridgeCollection(version: version, bounds)
+        collection = BridgeCollection(version: version, bounds, expected: rows)
         expected = rows
     }
 
@@ -94,7 +94,7 @@ extension BridgeStream {
     /// Returns the parts of a view.
     /// - Parameter isWhole: `false` if the last one follows later.
     mutating func parts(
-        _ pieces: [[RealmInstruction]], _ place: BridgeContent.Place, _ view: RealmViewRequest, isWhole: Bool = true
+        _ pieces: [BridgePiece], _ place: BridgeContent.Place, _ view: RealmViewRequest, isWhole: Bool = true
     ) throws(SluiceError) -> [RealmViewEvent] {
         var events: [RealmViewEvent] = []
         for (index, piece) in pieces.enumerated() {
@@ -214,14 +214,14 @@ extension BridgeStream {
         let place = BridgeContent.Place(version: max(end.lsn, content.last + 1), time: now)
         let declared = content.declarations()
         let groups = try collected.instructions(form, &content, place)
-        let pieces = ([declared] + groups).pieces(maximum: bounds.entryBytes)
-        guard pieces.count == 1, let instructions = pieces.first else {
+        let pieces = ([.instructions(declared)] + groups).pieces(maximum: bounds.entryBytes)
+        guard pieces.count == 1, let piece = pieces.first else {
             content = before
             return fallBehind() + [.permissionsChanged]
         }
         var events: [RealmViewEvent] = []
-        if !instructions.isEmpty {
-            events.append(.changes([try entry(instructions, place)]))
+        if !piece.isEmpty {
+            events.append(.changes([try entry(piece, place)]))
             content.last = place.version
         }
         take(end, BridgeContent.Place(version: max(content.last, end.lsn), time: place.time), replica.query)

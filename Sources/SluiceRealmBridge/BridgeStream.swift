@@ -316,18 +316,18 @@ struct BridgeStream {
             }
             // One commit is one entry. Only a commit over several messages needs more, with versions behind its own.
             let place = BridgeContent.Place(version: max(commit.lsn.rawValue, content.last + 1), time: commit.time / 1_000)
-            var instructions = isBehind ? [] : content.declarations()
+            var piece = BridgePiece(isBehind ? [] : content.declarations())
             for change in commit.changes {
-                if !isBehind { instructions += try take(change, changeset, place) }
+                if !isBehind { piece.append(try take(change, changeset, place)) }
                 reading?.meet(change)
                 changeset?.objects[change.object]?.isEchoed = true
             }
             if let changeset {
-                if !isBehind { instructions += content.prepareContainers(after: changeset, place) }
+                if !isBehind { piece.append(.instructions(content.prepareContainers(after: changeset, place))) }
                 settle(changeset)
             }
-            if !instructions.isEmpty {
-                entries.append(try entry(instructions, place))
+            if !piece.isEmpty {
+                entries.append(try entry(piece, place))
                 content.last = place.version
             }
             // The slices have a version already, and the client has the commit with it.
@@ -341,15 +341,15 @@ struct BridgeStream {
     }
 
     func entry(
-        _ instructions: [RealmInstruction], _ place: BridgeContent.Place, _ compensation: RealmCompensation? = nil
+        _ piece: BridgePiece, _ place: BridgeContent.Place, _ compensation: RealmCompensation? = nil
     ) throws(SluiceError) -> OutgoingEntry {
         try BridgeContent.entry(
-            instructions, version: place.version, client: content.client, milliseconds: place.time, now: now, compensation: compensation)
+            piece, version: place.version, client: content.client, milliseconds: place.time, now: now, compensation: compensation)
     }
 
     private mutating func take(
         _ change: BridgeCommit.Change, _ changeset: OwnChangeset?, _ place: BridgeContent.Place
-    ) throws(SluiceError) -> [RealmInstruction] {
+    ) throws(SluiceError) -> BridgeGroup {
         guard let changeset, let own = changeset.objects[change.object] else { return try content.take(change, place) }
         // An erasure that the client received meanwhile has voided its own change.
         if content.discards(change.object, own, changeset.writer) { return try content.take(change, place) }

@@ -44,20 +44,26 @@ import Testing
     @Test(arguments: seeds(40)) func `is no less than its bytes`(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let writer = RealmObjectWriter(Self.schema)
-        var groups: [[RealmInstruction]] = [RealmSchema.instructions(of: Self.schema)]
+        let declarations = RealmSchema.instructions(of: Self.schema)
+        var (groups, instructions): ([BridgeGroup], [RealmInstruction]) = ([.instructions(declarations)], declarations)
         for number in 0..<200 {
-            let isItem = random.chance(50)
-            let key: Value =
-                isItem ? .string("\(Self.text(&random, 40))\(number)") : .objectId(ObjectIdentifierBytes(high: random.next(), low: 7))
-            groups.append(try writer.enter(ObjectKey(type: isItem ? "Item" : "Thing", key: key), Self.values(&random)))
+            let type = random.chance(50) ? Self.item : Self.thing
+            let name = "\(Self.text(&random, 40))\(number)"
+            let key: Value = type == Self.item ? .string(name) : .objectId(ObjectIdentifierBytes(high: random.next(), low: 7))
+            let object = ObjectKey(type: type.name, key: key)
+            let values = Self.values(&random)
+            let entered = try writer.enter(object, values)
+            instructions += entered
+            let row = Row(type.properties.map { values[$0.name] })
+            groups.append(random.chance(50) ? .instructions(entered) : .entering(try writer.enter(object, row)))
         }
-        let pieces = groups.pieces(maximum: 50_000)
-        #expect(pieces.joined().elementsEqual(groups.joined()), "seed \(seed)")
-        for piece in pieces {
-            // The names of classes and properties are not counted.
-            #expect(try RealmChangesetWriter.bytes(of: piece).count <= 50_000 + 500, "seed \(seed)")
-        }
-        let (cost, bytes) = (groups.reduce(0) { $0 + $1.cost }, try RealmChangesetWriter.bytes(of: Array(groups.joined())).count)
-        #expect(bytes <= cost + 500 && cost <= 3 * bytes, "seed \(seed): \(cost) for \(bytes)")
+        let changesets = try groups.pieces(maximum: 50_000).map { try $0.encoded().changeset }
+        let whole = try RealmChangesetWriter.bytes(of: instructions)
+        let parts = try changesets.flatMap { try RealmChangesetReader.instructions(of: $0) }
+        #expect(try parts == RealmChangesetReader.instructions(of: whole), "seed \(seed)")
+        // The names of classes and properties are not counted.
+        for changeset in changesets { #expect(changeset.count <= 50_000 + 500, "seed \(seed)") }
+        let cost = groups.reduce(0) { $0 + $1.cost }
+        #expect(whole.count <= cost + 500 && cost <= 3 * whole.count, "seed \(seed): \(cost) for \(whole.count)")
     }
 }

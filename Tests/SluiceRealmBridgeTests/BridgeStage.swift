@@ -331,6 +331,17 @@ extension RealmInstruction {
     }
 }
 
+extension BridgeGroup {
+    /// The instructions that the client receives.
+    var received: [RealmInstruction] {
+        get throws {
+            var piece = BridgePiece()
+            piece.append(self)
+            return try RealmChangesetReader.instructions(of: piece.encoded().changeset)
+        }
+    }
+}
+
 extension Value {
     fileprivate var plain: String {
         switch self {

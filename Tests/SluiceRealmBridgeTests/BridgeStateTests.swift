@@ -89,10 +89,10 @@ import Testing
         var content = try BridgeContent(RealmFileIdent(ident: 2, salt: 9), schema, sentSchema: 0, forgotten: 0)
         var row = BridgeStage.item("a", "secret", size: 1, tags: ["x"])
         var file = RealmModel(schema.schema)
-        try file.apply(try content.enter(.item("a"), row, BridgeContent.Place(version: 5, time: 0)))
+        try file.apply(try content.enter(.item("a"), row, BridgeContent.Place(version: 5, time: 0)).received)
         // The title and the tags are masked from here on.
         (row[1], row[3]) = (nil, nil)
-        try file.apply(try content.replace(.item("a"), row, nil, BridgeContent.Place(version: 6, time: 0)))
+        try file.apply(try content.replace(.item("a"), row, nil, BridgeContent.Place(version: 6, time: 0)).received)
         #expect(file.objects[.item("a")] == ["title": .null, "size": .int(1), "tags": .list([])])
     }
 

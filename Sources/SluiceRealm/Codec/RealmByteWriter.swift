@@ -5,11 +5,19 @@ import SluiceValues
 struct RealmByteWriter {
     private(set) var bytes: [UInt8] = []
 
+    /// Removes the bytes and keeps the capacity.
+    mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
+
+    /// Writes the bytes of another writer.
+    mutating func raw(_ other: RealmByteWriter) { bytes.append(contentsOf: other.bytes) }
+
     mutating func integer(_ value: Int64) {
-        unsigned(UInt128(value < 0 ? ~value : value), isNegative: value < 0)
+        // Most integers have one byte.
+        if value >= 0, value < 0x40 { return bytes.append(UInt8(truncatingIfNeeded: value)) }
+        unsigned(UInt64(bitPattern: value < 0 ? ~value : value), isNegative: value < 0)
     }
 
-    private mutating func unsigned(_ value: UInt128, isNegative: Bool) {
+    private mutating func unsigned(_ value: some UnsignedInteger & FixedWidthInteger, isNegative: Bool) {
         var rest = value
         while rest >> 6 != 0 {
             bytes.append(0x80 | UInt8(truncatingIfNeeded: rest & 0x7F))
@@ -19,9 +27,15 @@ struct RealmByteWriter {
     }
 
     /// Writes a length and the bytes.
-    mutating func counted(_ content: [UInt8]) {
+    private mutating func counted(_ content: [UInt8]) {
         integer(Int64(content.count))
         bytes += content
+    }
+
+    /// Writes a length in bytes and the text.
+    mutating func counted(_ text: String) {
+        integer(Int64(text.utf8.count))
+        bytes.append(contentsOf: text.utf8)
     }
 
     private mutating func type(_ tag: RealmTypeTag) { integer(tag.rawValue) }
@@ -45,8 +59,12 @@ struct RealmByteWriter {
         case .float(let value): word(.float, value.bitPattern)
         case .double(let value): word(.double, value.bitPattern)
         case .decimal(let value): decimal(value)
-        case .string(let value): content(.string, Array(value.utf8))
-        case .binary(let value): content(.binary, value)
+        case .string(let value):
+            type(.string)
+            counted(value)
+        case .binary(let value):
+            type(.binary)
+            counted(value)
         case .timestamp(let value):
             number(.timestamp, value.seconds)
             integer(Int64(value.nanoseconds))
@@ -66,15 +84,10 @@ struct RealmByteWriter {
         bytes += content
     }
 
-    private mutating func content(_ tag: RealmTypeTag, _ content: [UInt8]) {
-        type(tag)
-        counted(content)
-    }
-
     /// Writes a word, little-endian.
     private mutating func word<Word: FixedWidthInteger>(_ tag: RealmTypeTag, _ word: Word) {
         type(tag)
-        bytes += withUnsafeBytes(of: word.littleEndian, Array.init)
+        withUnsafeBytes(of: word.littleEndian) { bytes.append(contentsOf: $0) }
     }
 
     private mutating func decimal(_ value: Decimal128) {

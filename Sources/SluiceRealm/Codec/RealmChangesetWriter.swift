@@ -5,7 +5,11 @@ import SluiceValues
 package struct RealmChangesetWriter {
     private var numbers: [RealmText: Int] = [:]
     private var strings = RealmByteWriter()
-    private var body = RealmByteWriter()
+    var body = RealmByteWriter()
+    /// The class and key of the row that is being written.
+    var place = RealmByteWriter()
+    /// The numbers of names in rows, by the index of the class.
+    var classes: [ClassNumbers?] = []
 
     package init() {}
 
@@ -107,19 +111,22 @@ package struct RealmChangesetWriter {
 
     // MARK: Parts
 
-    private mutating func tag(_ tag: RealmInstructionTag) { body.integer(tag.rawValue) }
-    private mutating func type(_ tag: RealmTypeTag) { body.integer(tag.rawValue) }
+    mutating func tag(_ tag: RealmInstructionTag) { body.integer(tag.rawValue) }
+    mutating func type(_ tag: RealmTypeTag) { body.integer(tag.rawValue) }
 
     /// Writes a reference to a string, and the string before its first reference.
-    private mutating func name(_ text: String) {
+    private mutating func name(_ text: String) { body.integer(number(of: text)) }
+
+    /// Returns the number of a string, and writes the string before its first use.
+    mutating func number(of text: String) -> Int64 {
         let key = RealmText(text)
-        if let number = numbers[key] { return body.integer(Int64(number)) }
+        if let number = numbers[key] { return Int64(number) }
         let number = Int64(numbers.count)
         numbers[key] = numbers.count
         strings.integer(RealmInstructionTag.internString.rawValue)
         strings.integer(number)
-        strings.counted(Array(text.utf8))
-        body.integer(number)
+        strings.counted(text)
+        return number
     }
 
     private mutating func object(_ object: ObjectKey) throws(SluiceError) {
@@ -157,12 +164,18 @@ package struct RealmChangesetWriter {
         switch payload {
         case .container(let container): type(container.realmTag)
         case .erased: type(.erased)
-        case .value(.link(let target, let key)):
-            type(.link)
-            name(target)
-            try self.key(key)
-        case .value(let value): try body.value(value)
+        case .value(let value): try self.payload(value)
         }
+    }
+
+    mutating func payload(_ value: Value) throws(SluiceError) {
+        if case .link(let target, let key) = value { try link(target, key) } else { try body.value(value) }
+    }
+
+    mutating func link(_ target: String, _ key: Value) throws(SluiceError) {
+        type(.link)
+        name(target)
+        try self.key(key)
     }
 }
 

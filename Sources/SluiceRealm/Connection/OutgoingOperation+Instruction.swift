@@ -45,7 +45,7 @@ extension OutgoingOperation {
         return .set(try Path(list), index: try number(index))
     }
 
-    fileprivate static func number(_ number: Int) throws(SluiceError) -> UInt32 {
+    static func number(_ number: Int) throws(SluiceError) -> UInt32 {
         guard let index = UInt32(exactly: number) else {
             throw SluiceError(.internalError, "A changeset names the index or size \(number) of a list.", fix: "Report this defect.")
         }

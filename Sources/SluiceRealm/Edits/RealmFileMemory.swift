@@ -26,17 +26,27 @@ package struct RealmFileMemory: Hashable, Sendable {
 
     package init() {}
 
+    /// Makes room for objects that enter the view.
+    package mutating func reserve(_ count: Int) {
+        view.reserveCapacity(view.count + count)
+        barriers.reserveCapacity(barriers.count + count)
+    }
+
     /// Records an erasure. Changes with an older base are void.
     package mutating func setBarrier(_ object: ObjectKey, _ version: UInt64, _ stamp: RealmStamp) {
-        var list = barriers.removeValue(forKey: object) ?? []
-        defer { barriers[object] = list }
+        let added = Self.add(Barrier(version: version, stamp: stamp), to: &barriers[object, default: []])
+        barrierCount += added
+    }
+
+    /// - Returns: The growth of the list.
+    private static func add(_ barrier: Barrier, to list: inout [Barrier]) -> Int {
         var index = list.endIndex
-        while index > 0, list[index - 1].version > version { index -= 1 }
-        if index < list.endIndex, list[index].stamp >= stamp { return }
+        while index > 0, list[index - 1].version > barrier.version { index -= 1 }
+        if index < list.endIndex, list[index].stamp >= barrier.stamp { return 0 }
         var first = index
-        while first > 0, list[first - 1].stamp <= stamp { first -= 1 }
-        list.replaceSubrange(first..<index, with: [Barrier(version: version, stamp: stamp)])
-        barrierCount += 1 - (index - first)
+        while first > 0, list[first - 1].stamp <= barrier.stamp { first -= 1 }
+        list.replaceSubrange(first..<index, with: CollectionOfOne(barrier))
+        return 1 - (index - first)
     }
 
     /// The objects that the file may hold: those of its view, and those whose erasure it has not confirmed.

@@ -15,22 +15,29 @@ extension RealmObjectWriter {
         }
         for (index, property) in type.properties.enumerated() where index != type.primaryKey {
             guard let value = values[property.name] else { continue }
-            let cursor = RealmCursor(property)
-            guard property.collection == .none else {
-                emitter.instructions.append(.clear(RealmPath(object, property.name), property.collection))
-                try emitter.fill(cursor, with: value)
-                continue
-            }
-            // A container at the place would keep its content.
-            if value.isContainer { emitter.instructions.append(.update(RealmPath(object, property.name), .value(.null))) }
-            try emitter.set(cursor, to: value)
+            try emitter.replace(property, value)
         }
         return emitter.instructions
     }
 }
 
+extension RealmEmitter {
+    /// Writes the new value of a property, whatever the client's copy holds.
+    mutating func replace(_ property: Property, _ value: Value) throws(SluiceError) {
+        let cursor = RealmCursor(property)
+        guard property.collection == .none else {
+            instructions.append(.clear(path(cursor), property.collection))
+            return try fill(cursor, with: value)
+        }
+        // A container at the place would keep its content.
+        if value.isContainer { instructions.append(.update(path(cursor), .value(.null))) }
+        try set(cursor, to: value)
+    }
+}
+
 extension Value {
-    fileprivate var isContainer: Bool {
+    /// `true` for a list, set, dictionary or embedded object.
+    var isContainer: Bool {
         switch self {
         case .list, .dictionary: true
         default: false

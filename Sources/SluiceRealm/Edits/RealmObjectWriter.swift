@@ -6,8 +6,13 @@ package import SluiceCore
 /// that does not fit the app's schema.
 package struct RealmObjectWriter {
     let schema: Schema
+    /// By the index of the class.
+    private let plans: [RealmClassPlan]
 
-    package init(_ schema: Schema) { self.schema = schema }
+    package init(_ schema: Schema) {
+        self.schema = schema
+        plans = schema.types.enumerated().map { RealmClassPlan($1, at: $0) }
+    }
 
     /// Returns the instructions for an object that enters a client's view. They erase a copy that the client may hold, so that they can be
     /// repeated. Each mixed property has a container first (`prepareContainers`).
@@ -16,11 +21,7 @@ package struct RealmObjectWriter {
         var emitter = RealmEmitter(typing: RealmTyping(schema: schema), object: object)
         emitter.instructions = [.eraseObject(object), .createObject(object)]
         for (index, property) in type.properties.enumerated() where index != type.primaryKey {
-            if property.isMixed {
-                try emitter.fillMixed(RealmCursor(property), with: values[property.name] ?? .null)
-            } else if let value = values[property.name] {
-                try emitter.fill(RealmCursor(property), with: value)
-            }
+            try emitter.enter(property, values[property.name])
         }
         return emitter.instructions
     }
@@ -62,9 +63,11 @@ package struct RealmObjectWriter {
         return emitter.instructions
     }
 
-    func type(of object: ObjectKey) throws(SluiceError) -> ObjectType {
-        guard let type = schema[object.type] else { throw RealmEmitter.failure("the app has no class '\(object.type)'") }
-        return type
+    func type(of object: ObjectKey) throws(SluiceError) -> ObjectType { try plan(of: object).type }
+
+    func plan(of object: ObjectKey) throws(SluiceError) -> RealmClassPlan {
+        guard let index = schema.index(of: object.type) else { throw RealmEmitter.failure("the app has no class '\(object.type)'") }
+        return plans[index]
     }
 }
 
@@ -123,6 +126,15 @@ struct RealmEmitter {
     func path(_ cursor: RealmCursor) -> RealmPath { RealmPath(object, cursor.field, cursor.steps) }
 
     // MARK: New values
+
+    /// Writes the value of a property of a new object; nil for none.
+    mutating func enter(_ property: Property, _ value: Value?) throws(SluiceError) {
+        if property.isMixed {
+            try fillMixed(RealmCursor(property), with: value ?? .null)
+        } else if let value {
+            try fill(RealmCursor(property), with: value)
+        }
+    }
 
     /// Writes a value to a place that the client has empty.
     mutating func fill(_ cursor: RealmCursor, with value: Value) throws(SluiceError) {

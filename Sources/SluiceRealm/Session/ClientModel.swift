@@ -49,6 +49,9 @@ package struct ClientModel: Hashable, Sendable {
     /// Checks the operations of one changeset in order, and applies them.
     /// - Throws: `internalError` with the operation at fault. The model is then unusable: the client must be reset.
     package mutating func send(_ operations: [OutgoingOperation]) throws(SluiceError) {
+        let entering = operations.count { if case .enter = $0 { true } else { false } }
+        // Not for a few, as that would copy the objects of another model that shares them.
+        if entering > 1_000, !isSaturated { objects.reserveCapacity(min(objects.count + entering, maximumObjects)) }
         for operation in operations { try apply(operation, isChecked: true) }
     }
 
@@ -65,6 +68,7 @@ package struct ClientModel: Hashable, Sendable {
         case .eraseColumn(let table, let name): if isChecked { throw Self.defect("removes property \(table).\(name)", operation) }
         case .create(let object): create(object)
         case .erase(let object): if !isSaturated { objects[Self.hash(object)] = nil }
+        case .enter(let object, let lists): enter(object, lists)
         case .update(let path, let shape): try update(path, shape, isChecked, operation)
         case .insert(let path, let index, let size):
             try edit(path, .init(at: index, isInsert: true, size: size, change: 1), isChecked, operation)
@@ -82,6 +86,13 @@ package struct ClientModel: Hashable, Sendable {
         let hash = Self.hash(object)
         // Creating an object that exists changes nothing.
         if objects[hash] == nil { objects[hash] = Held(isExact: true) }
+        bound()
+    }
+
+    private mutating func enter(_ object: OutgoingOperation.Object, _ lists: [OutgoingOperation.List]) {
+        guard !isSaturated else { return }
+        let lengths = lists.map { ListLength(property: Self.hash($0.property), count: $0.count) }
+        objects[Self.hash(object)] = Held(isExact: true, lists: lengths)
         bound()
     }
 

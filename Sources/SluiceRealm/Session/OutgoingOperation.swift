@@ -41,12 +41,25 @@ package enum OutgoingOperation: Hashable, Sendable {
         case list
     }
 
+    /// A list of an object that enters.
+    package struct List: Hashable, Sendable {
+        package var property: String
+        /// At least 1.
+        package var count: UInt32
+
+        package init(property: String, count: UInt32) {
+            (self.property, self.count) = (property, count)
+        }
+    }
+
     case addTable(String)
     case addColumn(table: String, name: String)
     case eraseTable(String)
     case eraseColumn(table: String, name: String)
     case create(Object)
     case erase(Object)
+    /// The erasure and the creation of an object with all its values. The lists of its properties that are not named are empty.
+    case enter(Object, [List])
     case update(Path, Shape)
     case insert(Path, index: UInt32, size: UInt32)
     case set(Path, index: UInt32)
