@@ -45,16 +45,31 @@ package final class AsyncEvent: Sendable {
     /// Waits until the count has reached `value`, the time has passed, or the task is cancelled.
     package func wait(until value: UInt64, milliseconds: Int) async {
         if count >= value { return }
-        let id = state.withLock { state in
-            state.nextID += 1
-            state.begun.insert(state.nextID)
-            return state.nextID
-        }
+        let id = begin()
         let environment = self.environment
         let timer = Task { [weak self] in  // Unstructured because: the waiter that it wakes must not await it; cancelled below.
             try? await environment.sleep(nanoseconds: UInt64(max(milliseconds, 0)) * 1_000_000)
             self?.wake(id)
         }
+        await wait(id, until: value)
+        timer.cancel()
+    }
+
+    /// Waits until the count has reached `value`, or the task is cancelled. For events whose source has a deadline: a timer for each of
+    /// many waits would cost more than the wait.
+    package func wait(until value: UInt64) async {
+        if count < value { await wait(begin(), until: value) }
+    }
+
+    private func begin() -> UInt64 {
+        state.withLock { state in
+            state.nextID += 1
+            state.begun.insert(state.nextID)
+            return state.nextID
+        }
+    }
+
+    private func wait(_ id: UInt64, until value: UInt64) async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let now = state.withLock { state in
@@ -69,7 +84,6 @@ package final class AsyncEvent: Sendable {
         } onCancel: {
             wake(id)
         }
-        timer.cancel()
         state.withLock { state in
             state.begun.remove(id)
             state.cancelled.remove(id)

@@ -172,7 +172,8 @@ package protocol RealmClientStore: Sendable {
     /// - Returns: `false` if the store takes none. The caller then appends them.
     /// - Throws: The error of an earlier call that has stored nothing.
     func appendLater(_ entries: [RealmStreamEntry], to session: RealmFileSession) throws -> Bool
-    /// Does what `record` does, perhaps a little later together with others. Returns once the progress is stored.
+    /// Does what `record` does, perhaps a little later together with others. Returns once the progress is stored. It has a deadline of its
+    /// own.
     func recordSoon(_ progress: RealmUploadProgress, of session: RealmFileSession) async throws
     /// Stores the progress of uploads, in the transaction that applies their changesets, and removes the entries that it confirms. Smaller
     /// numbers than those stored change nothing.

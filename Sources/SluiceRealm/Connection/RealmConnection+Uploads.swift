@@ -76,9 +76,8 @@ extension RealmConnection {
         do {
             while let session = sessions[id], let file = session.file, session.confirmations.come > session.confirmations.answered {
                 let (number, progress) = (session.confirmations.come, session.confirmed)
-                try await within(services.waits.store, "Storing the progress of file \(file.file)") {
-                    try await store.recordSoon(progress, of: file)
-                }
+                // The store has a deadline for all files: a timer for each would cost more than the write.
+                try await store.recordSoon(progress, of: file)
                 // Others may have been answered with changesets meanwhile.
                 guard let count = sessions[id]?.takeConfirmations(upTo: number), count > 0 else { continue }
                 await submit(

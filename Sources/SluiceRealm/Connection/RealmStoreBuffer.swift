@@ -21,9 +21,11 @@ package final class RealmStoreBuffer: RealmClientStore {
         package var bytes: Int
         /// The files that are stored at a time.
         package var width: Int
+        /// The time after which the rest is given up, and its sessions end, milliseconds.
+        package var deadline: Int
 
-        package init(delay: Int = 500, bytes: Int = 64 << 20, width: Int = 256) {
-            (self.delay, self.bytes, self.width) = (delay, bytes, width)
+        package init(delay: Int = 500, bytes: Int = 64 << 20, width: Int = 256, deadline: Int = 30_000) {
+            (self.delay, self.bytes, self.width, self.deadline) = (delay, bytes, width, deadline)
         }
     }
 
@@ -57,11 +59,9 @@ package final class RealmStoreBuffer: RealmClientStore {
             return (stored, ticket, state.begin())
         }
         if begins { storeLater() }
-        // The caller has a deadline.
-        while stored.count < ticket {
-            await stored.wait(until: ticket, milliseconds: 60_000)
-            try Task.checkCancellation()
-        }
+        // Ends with the deadline of the store at the latest.
+        await stored.wait(until: ticket)
+        try Task.checkCancellation()
         // The count is the highest possible one after an error.
         if stored.count == .max { throw state.withLock { $0.takeError(of: session) } }
     }
@@ -71,8 +71,18 @@ package final class RealmStoreBuffer: RealmClientStore {
         Task {  // Unstructured because: it serves calls of many sessions. It ends with what waits.
             repeat {
                 try? await environment.sleep(nanoseconds: UInt64(max(bounds.delay, 0)) * 1_000_000)
-                await storeAll()
+                await storeAllInTime()
             } while !state.withLock({ $0.isOver() })
+        }
+    }
+
+    /// Stores everything that waits, and gives up what is not stored in time.
+    private func storeAllInTime() async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.storeAll() }
+            group.addTask { try? await self.environment.sleep(nanoseconds: UInt64(max(self.bounds.deadline, 0)) * 1_000_000) }
+            await group.next()
+            group.cancelAll()
         }
     }
 

@@ -116,6 +116,22 @@ import Testing
         #expect(error?.message == "No store.")
     }
 
+    @Test func `is given up after the deadline`() async throws {
+        let stage = Stage()
+        stage.journal.hold("record 7")
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask {
+                await stage.passDelay()
+                _ = await stage.journal.held()
+                await stage.time.untilSleeping(milliseconds: 30_000)
+                stage.time.pass(milliseconds: 30_000)
+            }
+            await #expect(throws: CancellationError.self) {
+                try await stage.buffer.recordSoon(RealmUploadProgress(clientVersion: 7, serverVersion: 4), of: Self.session)
+            }
+        }
+    }
+
     @Test(arguments: seeds(8, soak: 200)) func `is in the end what it is without the buffer`(seed: UInt64) async throws {
         var random = SplitMix64(seed: seed)
         let (direct, inner) = (MemoryRealmClients(), MemoryRealmClients())
