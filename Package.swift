@@ -26,6 +26,12 @@ let server: [SwiftSetting] = [
     .unsafeFlags(["-Xllvm", "-sil-disable-pass=optimize-hop-to-executor"], .when(configuration: .release))
 ]
 
+/// Settings of the lowest targets. dev/run-tests sets the variable in continuous integration, whose build no debugger reads: unoptimized,
+/// their generic code takes a large part of the time of all tests. Assertions stay.
+let lowest: [SwiftSetting] =
+    Context.environment["SLUICE_TEST_OPTIMIZED"] == nil
+    ? common : common + [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
+
 func nio(_ name: String) -> Target.Dependency { .product(name: name, package: "swift-nio") }
 
 /// A library that only the gateway, the programs and the tests use. An app that embeds the SDK with `traits: []` neither resolves nor
@@ -114,10 +120,10 @@ let package = Package(
         .target(name: "CSluiceVFS", dependencies: ["CSQLite"], linkerSettings: [.linkedLibrary("sqlite3")]),
 
         // Layer 0: forms of values, shared by the product and its plugins
-        .target(name: "SluiceValues", swiftSettings: common),
+        .target(name: "SluiceValues", swiftSettings: lowest),
 
         // Layer 1: the words of every other layer
-        .target(name: "SluiceCore", dependencies: ["SluiceValues"], swiftSettings: common),
+        .target(name: "SluiceCore", dependencies: ["SluiceValues"], swiftSettings: lowest),
         .target(name: "SluicePluginKit", dependencies: ["SluiceValues", "CSluicePlugin"], swiftSettings: adapter),
 
         // Layer 2: pure algorithms
@@ -127,7 +133,7 @@ let package = Package(
             name: "SluiceWire",
             dependencies: ["SluiceValues", "SluiceCore", .product(name: "SwiftProtobuf", package: "swift-protobuf")],
             exclude: ["Protos"],
-            swiftSettings: common
+            swiftSettings: lowest
         ),
 
         // Layer 3
