@@ -48,6 +48,8 @@ struct BridgeCollection {
     var isFull: Bool { bytes > bounds.entryBytes }
     /// The objects of rows that were not sent.
     var waiting: Dictionary<ObjectKey, Row>.Keys { rows.keys }
+    /// The objects of rows and removals that were not sent.
+    var named: Set<ObjectKey> { removed.union(rows.keys) }
 
     mutating func add(_ message: BridgeRows, of type: ObjectType) {
         guard !isTooLarge, let index = type.primaryKey else { return }

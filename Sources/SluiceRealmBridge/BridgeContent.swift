@@ -140,8 +140,9 @@ struct BridgeContent {
         // Not noted: the client may hold it even if it does not receive the entry.
         memory.view.insert(object)
         // Creating an object that exists changes nothing.
-        let creation = prepareContainers(in: object.type, place) + [.createObject(object)]
-        return [.instructions(creation), try replace(object, row, nil, place)]
+        // It may be the last object of a block or the first one of the next.
+        let containers = prepareContainers(in: object.type, place)
+        return [.instructions(containers + [.createObject(object)] + containers), try replace(object, row, nil, place)]
     }
 
     /// Takes an object from the client. Its pending changes of the object are void.

@@ -115,7 +115,11 @@ extension BridgeStream {
         steps.confirm(needed)
         // While the stream is behind, it may lack changesets of an earlier session.
         let passed = isBehind ? 0 : ownOrder.first.map { max($0, 1) - 1 } ?? .max
-        content.lists.confirm(version, passed: passed, end: max(content.last, steps.end))
+        // Clients repeat a version, and one may have left a million lists unconfirmed.
+        if listsConfirmed != (version, passed) {
+            listsConfirmed = (version, passed)
+            content.lists.confirm(version, passed: passed, end: max(content.last, steps.end))
+        }
         let numbers = replica.compensations.filter { $0.value <= version }.map(\.key)
         for number in numbers { replica.compensations[number] = nil }
         return numbers.max() ?? 0

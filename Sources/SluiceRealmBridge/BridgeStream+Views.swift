@@ -217,6 +217,7 @@ extension BridgeStream {
         let pieces = ([.instructions(declared)] + groups).pieces(maximum: bounds.entryBytes)
         guard pieces.count == 1, let piece = pieces.first else {
             content = before
+            if form == .restoration { adopt(collected.named) }
             return fallBehind() + [.permissionsChanged]
         }
         var events: [RealmViewEvent] = []

@@ -102,6 +102,8 @@ struct BridgeStream {
     var lastPassed: UInt64 = 0
     /// The version of the stream before each changeset of the file took effect in it.
     var boundaries: [UInt64: UInt64] = [:]
+    /// The version of the client and the passed changeset up to which the records of lists were confirmed.
+    var listsConfirmed = (version: UInt64(0), passed: UInt64(0))
     /// The events of changesets that the stream has just passed.
     var passed: [RealmViewEvent] = []
     /// The objects that the client must receive again, with the properties; nil for the whole object.

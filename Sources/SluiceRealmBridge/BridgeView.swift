@@ -166,9 +166,9 @@ actor BridgeView: RealmClientView {
     nonisolated func supersede(queryVersion: UInt64) { orders.supersede(queryVersion) }
 
     nonisolated func confirm(_ version: UInt64) -> Bool {
-        confirmed.max(version, ordering: .acquiringAndReleasing)
+        confirmed.max(version, ordering: .sequentiallyConsistent)
         // Otherwise the next message of the session suffices.
-        if awaitsConfirmation.load(ordering: .acquiring) { channel.wake() }
+        if awaitsConfirmation.load(ordering: .sequentiallyConsistent) { channel.wake() }
         return true
     }
 
@@ -332,8 +332,9 @@ actor BridgeView: RealmClientView {
     }
 
     private func takeConfirmation() throws(SluiceError) {
-        let version = confirmed.load(ordering: .acquiring)
-        guard version > known else { return }
+        let version = confirmed.load(ordering: .sequentiallyConsistent)
+        // The session may repeat a compensating write that the client has confirmed before.
+        guard version > known || (version > 0 && !stream.replica.compensations.isEmpty) else { return }
         known = version
         let compensation = stream.confirm(version)
         guard compensation > 0 else { return }
@@ -352,7 +353,7 @@ actor BridgeView: RealmClientView {
         try stream.adopt(services.authority.current())
         events += try stream.handle(message)
         passed.reach(stream.lastPassed)
-        awaitsConfirmation.store(!stream.replica.compensations.isEmpty, ordering: .releasing)
+        awaitsConfirmation.store(!stream.replica.compensations.isEmpty, ordering: .sequentiallyConsistent)
         // Also if the resumption exceeds one entry: the view is built anew then.
         if isResuming, !stream.isBehind || stream.hasResumed { isResuming = false }
         if let request = held, !isResuming {

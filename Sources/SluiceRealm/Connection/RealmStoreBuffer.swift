@@ -63,7 +63,7 @@ package final class RealmStoreBuffer: RealmClientStore {
         await stored.wait(until: ticket)
         try Task.checkCancellation()
         // The count is the highest possible one after an error.
-        if stored.count == .max { throw state.withLock { $0.takeError(of: session) } }
+        if stored.count == .max { throw state.withLock { $0.error(of: session) } }
     }
 
     /// Stores everything after the delay.
@@ -71,60 +71,82 @@ package final class RealmStoreBuffer: RealmClientStore {
         Task {  // Unstructured because: it serves calls of many sessions. It ends with what waits.
             repeat {
                 try? await environment.sleep(nanoseconds: UInt64(max(bounds.delay, 0)) * 1_000_000)
-                await storeAllInTime()
+                await within(bounds.deadline) { await self.storeAll() }
             } while !state.withLock({ $0.isOver() })
         }
     }
 
-    /// Stores everything that waits, and gives up what is not stored in time.
-    private func storeAllInTime() async {
+    /// Cancels what takes longer than a time, milliseconds.
+    private func within(_ milliseconds: Int, _ body: @escaping @Sendable () async -> Void) async {
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.storeAll() }
-            group.addTask { try? await self.environment.sleep(nanoseconds: UInt64(max(self.bounds.deadline, 0)) * 1_000_000) }
+            group.addTask { await body() }
+            group.addTask { try? await self.environment.sleep(nanoseconds: UInt64(max(milliseconds, 0)) * 1_000_000) }
             await group.next()
             group.cancelAll()
         }
     }
 
-    /// Stores everything that waits.
+    /// Stores everything that waits, except of files with a call under way: that one may take long, and the next pass follows soon.
     package func storeAll() async {
         let files = state.withLock(\.waiting)
         await withDiscardingTaskGroup { group in
             for first in 0..<min(bounds.width, files.count) {
                 group.addTask {
-                    for index in stride(from: first, to: files.count, by: self.bounds.width) { try? await self.perform(files[index]) }
+                    for index in stride(from: first, to: files.count, by: self.bounds.width) where !Task.isCancelled {
+                        await self.flush(files[index])
+                    }
                 }
             }
         }
     }
 
-    /// Stores what waits for a file, and then performs a call for it. Calls for one file follow each other.
-    private func perform<Result: Sendable>(
-        _ file: UInt64, _ call: @Sendable () async throws -> Result
-    ) async throws -> Result {
-        let work = try await begin(file)
+    private func flush(_ file: UInt64) async {
+        guard case .begun(let work)? = try? state.withLock({ try $0.take(file, nil) { AsyncEvent(environment: environment) } }) else {
+            return
+        }
         do {
             if let work { try await store(work) }
+            end(file, work, nil)
         } catch {
-            end(file, .max, error)
+            end(file, work, error)
+        }
+    }
+
+    /// Stores what waits for a file, and then performs a call for it. Calls for one file follow each other.
+    /// - Parameter session: The session of the call; nil for any.
+    private func perform<Result: Sendable>(
+        _ file: UInt64, _ session: RealmFileSession?, _ call: @Sendable () async throws -> Result
+    ) async throws -> Result {
+        let work = try await begin(file, session)
+        do {
+            if let work { try await finish(work) }
+        } catch {
+            end(file, work, error)
             throw error
         }
-        defer { end(file, work?.ticket ?? 0, nil) }
+        defer { end(file, work, nil) }
         return try await call()
     }
 
-    private func end(_ file: UInt64, _ ticket: UInt64, _ error: (any Error)?) {
-        let (ended, stored) = state.withLock { $0.end(file, error) }
-        stored?.reach(ticket)
+    /// Stores work also if the caller is cancelled, which concerns its own call alone.
+    private func finish(_ work: RealmStoreQueue.Work) async throws {
+        // Unstructured because: the end of a connection cancels its calls. Awaited, with a deadline.
+        let storing = Task { try await self.store(work) }
+        await within(bounds.deadline) { _ = await storing.result }
+        storing.cancel()
+        try await storing.value
+    }
+
+    private func end(_ file: UInt64, _ work: RealmStoreQueue.Work?, _ error: (any Error)?) {
+        let ended = state.withLock { $0.end(file, work, error) }
+        work?.stored?.reach(error == nil ? work?.ticket ?? 0 : .max)
         ended?.fire()
     }
 
-    private func perform(_ file: UInt64) async throws { try await perform(file) {} }
-
     /// Waits until no other call for the file is under way, and begins one.
-    private func begin(_ file: UInt64) async throws -> RealmStoreQueue.Work? {
+    private func begin(_ file: UInt64, _ session: RealmFileSession?) async throws -> RealmStoreQueue.Work? {
         while true {
-            let turn = state.withLock { $0.take(file) { AsyncEvent(environment: environment) } }
+            let turn = try state.withLock { try $0.take(file, session) { AsyncEvent(environment: environment) } }
             switch turn {
             case .begun(let work): return work
             case .busy(let ended, let seen):
@@ -145,42 +167,43 @@ package final class RealmStoreBuffer: RealmClientStore {
 
     package func open(_ file: RealmFileIdent, user: String) async throws -> StoredRealmClient {
         // A failure concerns an earlier session alone.
-        try? await perform(file.ident)
-        state.withLock { $0.forget(file.ident) }
-        return try await store.open(file, user: user)
+        try? await perform(file.ident, nil) {}
+        let stored = try await store.open(file, user: user)
+        state.withLock { $0.opened(stored.session) }
+        return stored
     }
 
     package func append(_ entries: [RealmStreamEntry], to session: RealmFileSession) async throws {
-        try await perform(session.file) { [store] in try await store.append(entries, to: session) }
+        try await perform(session.file, session) { [store] in try await store.append(entries, to: session) }
     }
 
     package func record(_ progress: RealmUploadProgress, of session: RealmFileSession) async throws {
         state.withLock { $0.drop(upTo: progress.serverVersion, session) }
-        try await perform(session.file) { [store] in try await store.record(progress, of: session) }
+        try await perform(session.file, session) { [store] in try await store.record(progress, of: session) }
     }
 
     package func acknowledge(upTo serverVersion: UInt64, of session: RealmFileSession) async throws {
         state.withLock { $0.drop(upTo: serverVersion, session) }
-        try await perform(session.file) { [store] in try await store.acknowledge(upTo: serverVersion, of: session) }
+        try await perform(session.file, session) { [store] in try await store.acknowledge(upTo: serverVersion, of: session) }
     }
 
     package func beginBootstrap(queryVersion: UInt64, of session: RealmFileSession) async throws {
-        try await perform(session.file) { [store] in try await store.beginBootstrap(queryVersion: queryVersion, of: session) }
+        try await perform(session.file, session) { [store] in try await store.beginBootstrap(queryVersion: queryVersion, of: session) }
     }
 
     package func completeBootstrap(_ view: RealmClientRecord.View, of session: RealmFileSession) async throws {
-        try await perform(session.file) { [store] in try await store.completeBootstrap(view, of: session) }
+        try await perform(session.file, session) { [store] in try await store.completeBootstrap(view, of: session) }
     }
 
     package func cancelBootstrap(of session: RealmFileSession) async throws {
-        try await perform(session.file) { [store] in try await store.cancelBootstrap(of: session) }
+        try await perform(session.file, session) { [store] in try await store.cancelBootstrap(of: session) }
     }
 
     package func keep(replica: [UInt8], of session: RealmFileSession) async throws {
-        try await perform(session.file) { [store] in try await store.keep(replica: replica, of: session) }
+        try await perform(session.file, session) { [store] in try await store.keep(replica: replica, of: session) }
     }
 
     package func lose(_ session: RealmFileSession) async throws {
-        try await perform(session.file) { [store] in try await store.lose(session) }
+        try await perform(session.file, session) { [store] in try await store.lose(session) }
     }
 }

@@ -1,17 +1,20 @@
+import DequeModule
 import SluiceCore
 import SluicePorts
 
 /// What waits to be stored, by file. It decides for `RealmStoreBuffer`.
 ///
-/// One call at a time is under way for a file. A file without anything to store takes no memory.
+/// One call at a time is under way for a file. If what waited cannot be stored, every later call of its session fails: a newer entry or
+/// state would hide the gap. A file without anything to store takes no memory.
 struct RealmStoreQueue {
     /// What a call stores before it does its own work.
     struct Work: Sendable {
         let session: RealmFileSession
         let entries: [RealmStreamEntry]
         let progress: RealmUploadProgress?
-        /// The number of the last confirmation in `progress`.
+        /// The number of the last confirmation in `progress`, and the event that counts those that are stored.
         let ticket: UInt64
+        let stored: AsyncEvent?
     }
 
     enum Turn {
@@ -31,19 +34,25 @@ struct RealmStoreQueue {
         /// Fires at the end of each call.
         var ended: AsyncEvent?
         var isBusy = false
-        /// The reason why what waited could not be stored, until the session knows it.
+        /// The reason why what waited could not be stored. It stays until the file is opened again.
         var error: (any Error)?
 
         var waits: Bool { !entries.isEmpty || progress != nil }
     }
 
+    /// The failed files that are remembered. Beyond, the oldest are forgotten: their sessions have ended long ago.
+    static let mostFailed = 10_000
+
     private var files: [UInt64: File] = [:]
+    private var failed: Deque<UInt64> = []
     /// The bytes of the entries that wait.
     private(set) var bytes = 0
     private var isScheduled = false
 
     /// The files of which something waits, in no order.
     var waiting: [UInt64] { files.filter { $0.value.waits }.map(\.key) }
+    /// The number of files that take memory.
+    var count: Int { files.count }
 
     /// Begins the delay of what waits.
     /// - Returns: `false` if it has begun already.
@@ -63,9 +72,10 @@ struct RealmStoreQueue {
     /// Adds entries behind those that wait.
     /// - Throws: The error of an earlier call, or `resync` for a session that another one has replaced.
     mutating func add(_ entries: [RealmStreamEntry], _ session: RealmFileSession) throws {
-        try open(session)
-        files[session.file]?.entries += entries
+        var file = try file(of: session)
+        file.entries += entries
         bytes += entries.reduce(0) { $0 + $1.cost }
+        files[session.file] = file
     }
 
     /// Adds a confirmation, and drops the entries that it confirms.
@@ -73,9 +83,8 @@ struct RealmStoreQueue {
     mutating func add(
         _ progress: RealmUploadProgress, _ session: RealmFileSession, _ event: () -> AsyncEvent
     ) throws -> (AsyncEvent, UInt64) {
-        try open(session)
         drop(upTo: progress.serverVersion, session)
-        guard var file = files[session.file] else { throw Self.replaced(session) }
+        var file = try file(of: session)
         file.progress = RealmUploadProgress(
             clientVersion: max(progress.clientVersion, file.progress?.clientVersion ?? 0),
             serverVersion: max(progress.serverVersion, file.progress?.serverVersion ?? 0))
@@ -93,71 +102,80 @@ struct RealmStoreQueue {
         guard rest.count < file.entries.count else { return }
         bytes -= file.entries.prefix(file.entries.count - rest.count).reduce(0) { $0 + $1.cost }
         files[session.file]?.entries = Array(rest)
+        clean(session.file)
     }
 
-    private mutating func open(_ session: RealmFileSession) throws {
+    /// Returns the file of a session, or a new one.
+    private mutating func file(of session: RealmFileSession) throws -> File {
         guard let file = files[session.file], file.session.number >= session.number else {
-            // What waits of an earlier session was stored before the file was opened again.
-            forget(session.file)
-            files[session.file, default: File(session: session)].session = session
-            return
+            opened(session)
+            return files[session.file] ?? File(session: session)
         }
         guard file.session == session else { throw Self.replaced(session) }
-        if file.error != nil { throw takeError(of: session) }
+        if let error = file.error { throw error }
+        return file
     }
 
     private static func replaced(_ session: RealmFileSession) -> SluiceError {
         SluiceError(.resync, "Client file \(session.file) has been opened again.")
     }
 
-    /// Removes and returns the error of a file.
-    mutating func takeError(of session: RealmFileSession) -> any Error {
-        let error = files[session.file]?.error ?? Self.replaced(session)
-        files[session.file]?.error = nil
-        clean(session.file)
+    /// Returns the error of a session.
+    func error(of session: RealmFileSession) -> any Error {
+        guard let file = files[session.file], file.session == session, let error = file.error else { return Self.replaced(session) }
         return error
+    }
+
+    /// Records that a session has opened its file. What waits of an earlier one is dropped, and so is its error.
+    mutating func opened(_ session: RealmFileSession) {
+        guard var file = files[session.file], file.session.number < session.number else { return }
+        bytes -= file.entries.reduce(0) { $0 + $1.cost }
+        file.stored?.reach(.max)
+        (file.session, file.entries, file.progress, file.stored, file.error) = (session, [], nil, nil, nil)
+        files[session.file] = file
+        clean(session.file)
     }
 
     // MARK: Calls
 
     /// Begins a call for a file, and hands it what waits.
-    mutating func take(_ id: UInt64, _ event: () -> AsyncEvent) -> Turn {
-        var file = files[id] ?? File(session: RealmFileSession(file: id, number: 0))
+    /// - Parameter session: The session of the call; nil for any.
+    /// - Throws: The error of an earlier call of the session, or `resync`.
+    mutating func take(_ id: UInt64, _ session: RealmFileSession?, _ event: () -> AsyncEvent) throws -> Turn {
+        var file =
+            if let session { try self.file(of: session) } else { files[id] ?? File(session: RealmFileSession(file: id, number: 0)) }
         let ended = file.ended ?? event()
         file.ended = ended
         defer { files[id] = file }
         guard !file.isBusy else { return .busy(ended, ended.count) }
         file.isBusy = true
         guard file.waits else { return .begun(nil) }
-        let work = Work(session: file.session, entries: file.entries, progress: file.progress, ticket: file.ticket)
+        let work = Work(
+            session: file.session, entries: file.entries, progress: file.progress, ticket: file.ticket, stored: file.stored)
         bytes -= file.entries.reduce(0) { $0 + $1.cost }
         (file.entries, file.progress) = ([], nil)
         return .begun(work)
     }
 
     /// Ends a call.
-    /// - Parameter error: The reason why what had waited is not stored; nil if it is.
-    /// - Returns: The events of the end, and of the confirmations.
-    mutating func end(_ id: UInt64, _ error: (any Error)?) -> (ended: AsyncEvent?, stored: AsyncEvent?) {
-        guard var file = files[id] else { return (nil, nil) }
+    /// - Parameter error: The reason why `work` is not stored; nil if it is.
+    /// - Returns: The event of the end.
+    mutating func end(_ id: UInt64, _ work: Work?, _ error: (any Error)?) -> AsyncEvent? {
+        guard var file = files[id] else { return nil }
         file.isBusy = false
-        let events = (file.ended, file.stored)
-        if let error {
+        if let error, let work, work.session == file.session {
             bytes -= file.entries.reduce(0) { $0 + $1.cost }
+            file.stored?.reach(.max)
             (file.entries, file.progress, file.stored, file.error) = ([], nil, nil, error)
+            failed.append(id)
         }
         files[id] = file
         clean(id)
-        return events
-    }
-
-    /// Drops what waits of a file, and its error. A call that is under way ends later.
-    mutating func forget(_ id: UInt64) {
-        guard var file = files[id] else { return }
-        bytes -= file.entries.reduce(0) { $0 + $1.cost }
-        (file.entries, file.progress, file.stored, file.error) = ([], nil, nil, nil)
-        files[id] = file
-        clean(id)
+        if failed.count > Self.mostFailed, let oldest = failed.popFirst(), files[oldest]?.error != nil {
+            files[oldest]?.error = nil
+            clean(oldest)
+        }
+        return file.ended
     }
 
     private mutating func clean(_ id: UInt64) {

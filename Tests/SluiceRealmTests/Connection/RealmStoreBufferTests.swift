@@ -116,6 +116,57 @@ import Testing
         #expect(error?.message == "No store.")
     }
 
+    @Test func `and cannot be stored keeps newer entries and states of its session out, which would hide the gap`() async throws {
+        let stage = Stage()
+        try stage.later(3)
+        stage.journal.fail("append [3] to 2", SluiceError(.timeout, "No store."))
+        await stage.buffer.storeAll()
+        let progress = RealmUploadProgress(clientVersion: 7, serverVersion: 3)
+        let calls: [@Sendable (RealmStoreBuffer) async throws -> Void] = [
+            { try await $0.append([Self.entry(4)], to: Self.session) }, { try await $0.record(progress, of: Self.session) },
+            { try await $0.recordSoon(progress, of: Self.session) }, { try await $0.acknowledge(upTo: 3, of: Self.session) },
+            { try await $0.keep(replica: [], of: Self.session) }, { try await $0.keep(replica: [], of: Self.session) },
+        ]
+        for call in calls {
+            let error = await #expect(throws: SluiceError.self) { try await call(stage.buffer) }
+            #expect(error?.code == .timeout)
+        }
+        #expect(stage.journal.rest == ["fail append [3] to 2"])
+        _ = try await stage.buffer.open(ConnectionFixture.file, user: "anna")
+        #expect(stage.journal.rest == ["fail append [3] to 2", "open 2"])
+    }
+
+    @Test func `is stored although the call behind it is cancelled`() async throws {
+        let stage = Stage()
+        try stage.later(3)
+        stage.journal.hold("append [3] to 2")
+        let record = Task { try await stage.buffer.record(RealmUploadProgress(clientVersion: 7, serverVersion: 2), of: Self.session) }
+        let append = try #require(await stage.journal.held())
+        record.cancel()
+        append.answer()
+        _ = await record.result
+        #expect(stage.journal.rest.first == "append [3] to 2")
+        try await stage.buffer.keep(replica: [], of: Self.session)
+        #expect(stage.journal.rest.last == "keep")
+    }
+
+    @Test func `of one file does not wait for another's`() async throws {
+        let stage = Stage()
+        try stage.later(3)
+        stage.journal.hold("append [3] to 2")
+        async let first: Void = stage.buffer.storeAll()
+        let append = try #require(await stage.journal.held())
+        let other = RealmFileSession(file: 3, number: 1)
+        #expect(try stage.buffer.appendLater([Self.entry(4)], to: other))
+        try stage.later(5)
+        await stage.buffer.storeAll()
+        #expect(stage.journal.rest == ["append [4] to 3"])
+        append.answer()
+        await first
+        await stage.buffer.storeAll()
+        #expect(stage.journal.rest == ["append [4] to 3", "append [3] to 2", "append [5] to 2"])
+    }
+
     @Test func `is given up after the deadline`() async throws {
         let stage = Stage()
         stage.journal.hold("record 7")
