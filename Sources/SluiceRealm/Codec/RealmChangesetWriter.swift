@@ -3,6 +3,15 @@ import SluiceValues
 
 /// Writes a changeset: first all strings, then the instructions.
 package struct RealmChangesetWriter {
+    /// The numbers of a class's name and of its properties' names in the changeset.
+    struct ClassNumbers {
+        /// The plan of the class, known by its identity.
+        let plan: any AnyObject & Sendable
+        let name: Int64
+        /// By property index; nil before the first use.
+        var properties: [Int64?]
+    }
+
     private var numbers: [RealmText: Int] = [:]
     private var strings = RealmByteWriter()
     var body = RealmByteWriter()

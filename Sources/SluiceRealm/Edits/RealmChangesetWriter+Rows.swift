@@ -2,14 +2,6 @@ package import SluiceCore
 
 // Rows, written without instructions. The bytes are those of the instructions that `RealmObjectWriter` returns for the values.
 extension RealmChangesetWriter {
-    /// The numbers of a class's name and of its properties' names in the changeset.
-    struct ClassNumbers {
-        let plan: RealmClassPlan
-        let name: Int64
-        /// By property index; nil before the first use.
-        var properties: [Int64?]
-    }
-
     /// Writes an object that enters.
     /// - Throws: `internalError` for a value that the protocol cannot express. Nothing usable is written then.
     package mutating func append(_ entering: RealmEnteringObject) throws(SluiceError) {
