@@ -21,7 +21,10 @@ extension OpenList {
             return find(listed: index, hash)
         case .seen(let index):
             guard let place = tree.select(.mine, index) else {
-                throw SluiceError(.badChangeset, "A change names element \(index) of a list of \(tree.count(.mine)).")
+                // Withheld: the writer may not see the list.
+                throw SluiceError(
+                    .badChangeset, "A change names element \(index) of a list that had no such element for its writer.",
+                    value: "\(tree.count(.mine)) elements")
             }
             return Found(first: Int(elements[place].first), seenAt: place)
         }
@@ -124,7 +127,10 @@ extension OpenList {
     func checkSize(_ size: Int) throws(SluiceError) {
         let seen = tree.count(.mine)
         guard seen == size else {
-            throw SluiceError(.badChangeset, "A change refers to a list of \(size) elements; its writer saw \(seen).")
+            // Withheld: the writer may not see the list.
+            throw SluiceError(
+                .badChangeset, "A change refers to a list of \(size) elements, and its writer saw another number.",
+                value: "\(seen) elements")
         }
     }
 

@@ -36,6 +36,9 @@ import Testing
         ] {
             let error = #expect(throws: SluiceError.self) { try world(.client(1, at: 10, seen: 1, .edit(bad))) }
             #expect(error?.code == .badChangeset)
+            // Operators alone read how long the list is: its writer may not be allowed to see it.
+            #expect(error?.value == "3 elements")
+            #expect(error.map { ClientError($0).message.contains("3 elements") } == false)
         }
     }
 
