@@ -1,5 +1,4 @@
 import DequeModule
-import FoundationEssentials
 import Logging
 import SluiceCore
 import SluicePipeline
@@ -52,11 +51,7 @@ actor BridgeView: RealmClientView {
     let handed: AsyncEvent
     var handedUploads: UInt64 = 0
     private var sentUploads: UInt64 = 0
-    /// The version up to which the client has confirmed the entries, and the one that the stream knows of.
-    private nonisolated let confirmed = Atomic<UInt64>(0)
-    private var known: UInt64 = 0
-    /// `true` while the session waits for the confirmation of compensating writes.
-    private nonisolated let awaitsConfirmation = Atomic<Bool>(false)
+    private nonisolated let confirmations = BridgeConfirmations()
 
     /// - Parameters:
     ///   - services: Those of the gateway.
@@ -95,11 +90,8 @@ actor BridgeView: RealmClientView {
     func start() async throws {
         // Unstructured because: orders outlive the calls that give them; the task ends at the close, which follows every opening.
         worker = Task { await self.work() }
-        let (record, replica) = (client.stored.record, stream.replica)
-        // A bootstrap erases what the client holds, so an older state must be brought up to date before it.
-        let canResume =
-            record.view != nil && record.view?.queryVersion == replica.query.version && (record.building == nil || stream.isOlder)
-        orders.put(.message(try WireProtocol.encode(PBClientMessage(.hello(try hello(replica, canResume: canResume))))))
+        let (record, replica, canResume) = (client.stored.record, stream.replica, stream.canResume(client.stored.record))
+        orders.put(.message(try WireProtocol.encode(PBClientMessage(.hello(try stream.hello(record, user: client.user))))))
         let welcome = try await welcome()
         stream.take(welcome, progress: record.upload.clientVersion)
         openedAt.store(stream.content.client, ordering: .releasing)
@@ -112,29 +104,6 @@ actor BridgeView: RealmClientView {
         guard canResume else { return }
         isResuming = true
         orders.put(.subscribe(BridgeStream.Subscription(query: replica.query, request: nil, forgets: false)))
-    }
-
-    private func hello(_ replica: BridgeReplica, canResume: Bool) throws(SluiceError) -> PBHello {
-        var hello = PBHello()
-        hello.protocol = WireProtocol.version
-        hello.accessToken = client.user
-        hello.sdk = "realm"
-        hello.schema = services.authority.current().schema.types.map { type in
-            var schema = PBObjectSchema(type)
-            // A class without properties stands for all of them.
-            (schema.properties, schema.primaryKey) = ([], "")
-            return schema
-        }
-        guard replica.client > 0 else { return hello }
-        hello.client = replica.client
-        hello.secret = Data(replica.secret)
-        hello.oldestBase = stream.steps.base(of: client.stored.record.upload.serverVersion).rawValue
-        guard canResume else { return hello }
-        hello.appliedLsn = replica.lsn.rawValue
-        hello.appliedVersion = 1
-        hello.held = try WireProtocol.decode(from: replica.held)
-        hello.witness = Data(replica.witness)
-        return hello
     }
 
     private func welcome() async throws -> PBWelcome {
@@ -166,9 +135,7 @@ actor BridgeView: RealmClientView {
     nonisolated func supersede(queryVersion: UInt64) { orders.supersede(queryVersion) }
 
     nonisolated func confirm(_ version: UInt64) -> Bool {
-        confirmed.max(version, ordering: .sequentiallyConsistent)
-        // Otherwise the next message of the session suffices.
-        if awaitsConfirmation.load(ordering: .sequentiallyConsistent) { channel.wake() }
+        if confirmations.add(version) { channel.wake() }
         return true
     }
 
@@ -192,14 +159,8 @@ actor BridgeView: RealmClientView {
     private func end() async {
         let isWhole = stream.isStorable && !isUnconfirmed && !events.contains(where: \.hasEntries)
         if let state = isWhole ? stream.state.bytes : stream.remainder?.bytes {
-            let (keep, environment) = (keep, services.environment)
-            await withTaskGroup(of: Void.self) { group in
-                // It fails if the file has been opened again. The state that is stored is older, and suffices.
-                group.addTask { try? await keep(state) }
-                group.addTask { try? await environment.sleep(nanoseconds: 10_000_000_000) }
-                await group.next()
-                group.cancelAll()
-            }
+            // It fails if the file has been opened again. The state that is stored is older, and suffices.
+            try? await services.environment.within(milliseconds: 10_000) { [keep] in try await keep(state) }
         }
         // The last message may register the session, so the close comes behind it.
         await worker?.value
@@ -332,10 +293,7 @@ actor BridgeView: RealmClientView {
     }
 
     private func takeConfirmation() throws(SluiceError) {
-        let version = confirmed.load(ordering: .sequentiallyConsistent)
-        // The session may repeat a compensating write that the client has confirmed before.
-        guard version > known || (version > 0 && !stream.replica.compensations.isEmpty) else { return }
-        known = version
+        guard let version = confirmations.take() else { return }
         let compensation = stream.confirm(version)
         guard compensation > 0 else { return }
         orders.put(.message(try WireProtocol.encode(PBClientMessage(.upload(PBUpload.with { $0.compensation = compensation })))))
@@ -353,7 +311,7 @@ actor BridgeView: RealmClientView {
         try stream.adopt(services.authority.current())
         events += try stream.handle(message)
         passed.reach(stream.lastPassed)
-        awaitsConfirmation.store(!stream.replica.compensations.isEmpty, ordering: .sequentiallyConsistent)
+        confirmations.awaits(!stream.replica.compensations.isEmpty)
         // Also if the resumption exceeds one entry: the view is built anew then.
         if isResuming, !stream.isBehind || stream.hasResumed { isResuming = false }
         if let request = held, !isResuming {

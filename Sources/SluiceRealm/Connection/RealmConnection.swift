@@ -197,8 +197,12 @@ package actor RealmConnection {
     }
 
     private func performAll() async {
-        while let action = queue.popFirst() {
-            if case .store(let id, let change) = action { await store(change, for: id) } else { perform(action) }
+        // The end of the connection may have replaced the actions before this task began.
+        performReady()
+        while case .store(let id, let change)? = queue.first {
+            queue.removeFirst()
+            await store(change, for: id)
+            performReady()
         }
         performing = nil
         if machine.isClosed { stop() }
@@ -233,6 +237,7 @@ package actor RealmConnection {
         switch action {
         case .allotFile(let id): begin(id) { await $0.allot(id) }
         case .openFile(let id, let ident): begin(id) { await $0.open(id, ident) }
+        // The one action that waits: `performAll` performs it.
         case .store: break
         case .buildView(let id, let request): build(request, for: id)
         case .superseded(let id, let version): sessions[id]?.view?.supersede(queryVersion: version)

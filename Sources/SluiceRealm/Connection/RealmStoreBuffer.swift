@@ -71,18 +71,8 @@ package final class RealmStoreBuffer: RealmClientStore {
         Task {  // Unstructured because: it serves calls of many sessions. It ends with what waits.
             repeat {
                 try? await environment.sleep(nanoseconds: UInt64(max(bounds.delay, 0)) * 1_000_000)
-                await within(bounds.deadline) { await self.storeAll() }
+                try? await environment.within(milliseconds: bounds.deadline) { await self.storeAll() }
             } while !state.withLock({ $0.isOver() })
-        }
-    }
-
-    /// Cancels what takes longer than a time, milliseconds.
-    private func within(_ milliseconds: Int, _ body: @escaping @Sendable () async -> Void) async {
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { await body() }
-            group.addTask { try? await self.environment.sleep(nanoseconds: UInt64(max(milliseconds, 0)) * 1_000_000) }
-            await group.next()
-            group.cancelAll()
         }
     }
 
@@ -131,10 +121,7 @@ package final class RealmStoreBuffer: RealmClientStore {
     /// Stores work also if the caller is cancelled, which concerns its own call alone.
     private func finish(_ work: RealmStoreQueue.Work) async throws {
         // Unstructured because: the end of a connection cancels its calls. Awaited, with a deadline.
-        let storing = Task { try await self.store(work) }
-        await within(bounds.deadline) { _ = await storing.result }
-        storing.cancel()
-        try await storing.value
+        try await Task { try await environment.within(milliseconds: bounds.deadline) { try await self.store(work) } }.value
     }
 
     private func end(_ file: UInt64, _ work: RealmStoreQueue.Work?, _ error: (any Error)?) {

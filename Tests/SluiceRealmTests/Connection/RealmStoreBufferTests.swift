@@ -150,6 +150,21 @@ import Testing
         #expect(stage.journal.rest.last == "keep")
     }
 
+    @Test func `and is stored before another call is given up after the deadline`() async throws {
+        let stage = Stage()
+        try stage.later(3)
+        stage.journal.hold("append [3] to 2")
+        let keep = Task { try await stage.buffer.keep(replica: [], of: Self.session) }
+        _ = try #require(await stage.journal.held())
+        // The end of the connection does not end the wait, the deadline does.
+        keep.cancel()
+        await stage.time.untilSleeping(milliseconds: 30_000)
+        stage.time.pass(milliseconds: 30_000)
+        await #expect(throws: CancellationError.self) { try await keep.value }
+        await #expect(throws: CancellationError.self) { try await stage.buffer.append([Self.entry(4)], to: Self.session) }
+        #expect(stage.journal.rest == [])
+    }
+
     @Test func `of one file does not wait for another's`() async throws {
         let stage = Stage()
         try stage.later(3)

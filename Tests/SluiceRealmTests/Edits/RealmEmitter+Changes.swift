@@ -1,6 +1,8 @@
 import SluiceCore
 import SluiceValues
 
+@testable import SluiceRealm
+
 /// The changes between two values of a place.
 extension RealmEmitter {
     mutating func change(_ cursor: RealmCursor, from old: Value, to new: Value) throws(SluiceError) {
