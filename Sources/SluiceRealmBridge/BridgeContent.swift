@@ -34,9 +34,7 @@ struct BridgeContent {
     var last: UInt64 = 0
     /// The version of the client up to which the stream has its changesets.
     var client: UInt64 = 0
-    /// The objects that entries since the last confirmation gave or took, with `true` if the client had them before.
-    private var unconfirmed: [ObjectKey: Bool] = [:]
-    private var confirmedSchema: UInt64
+    private var unconfirmed = BridgeUnconfirmed()
     /// The last version that changed each object.
     private var touched: [ObjectKey: UInt64] = [:]
     /// The version up to which changes are forgotten.
@@ -46,7 +44,7 @@ struct BridgeContent {
     init(_ file: RealmFileIdent, _ schema: AppSchema, sentSchema: UInt64, forgotten: UInt64) throws(SluiceError) {
         (self.file, salt) = (file.ident, file.salt)
         self.schema = schema
-        (self.sentSchema, confirmedSchema) = (sentSchema, sentSchema)
+        self.sentSchema = sentSchema
         self.forgotten = forgotten
         writer = RealmObjectWriter(schema.schema)
         schemaHash = try Self.hash(schema.schema)
@@ -92,8 +90,9 @@ struct BridgeContent {
     // MARK: Entries
 
     /// Returns the declarations that must precede the next instructions; empty if the client has the schema.
-    mutating func declarations(always: Bool = false) -> [RealmInstruction] {
+    mutating func declarations(_ place: Place, always: Bool = false) -> [RealmInstruction] {
         guard always || sentSchema != schemaHash else { return [] }
+        unconfirmed.declare(before: sentSchema, at: place.version)
         sentSchema = schemaHash
         return RealmSchema.instructions(of: schema.schema)
     }
@@ -127,7 +126,7 @@ struct BridgeContent {
     /// Gives the client an object anew. Its pending changes of the object are void.
     mutating func enter(_ object: ObjectKey, _ row: Row, _ place: Place) throws(SluiceError) -> BridgeGroup {
         let entering = try writer.enter(object, row)
-        note(object, wasHeld: !memory.view.insert(object).inserted)
+        unconfirmed.send(object, wasHeld: !memory.view.insert(object).inserted, at: place.version)
         memory.setBarrier(object, place.version, place.stamp)
         lists.send(object, place.sent(client))
         lists.receive(object, at: place.version)
@@ -147,7 +146,7 @@ struct BridgeContent {
 
     /// Takes an object from the client. Its pending changes of the object are void.
     mutating func leave(_ object: ObjectKey, _ place: Place) -> BridgeGroup {
-        note(object, wasHeld: memory.view.remove(object) != nil)
+        unconfirmed.send(object, wasHeld: memory.view.remove(object) != nil, at: place.version)
         memory.setBarrier(object, place.version, place.stamp)
         lists.receive(object, at: place.version)
         touch(object, place.version)
@@ -213,28 +212,30 @@ struct BridgeContent {
     /// Makes room for objects that enter.
     mutating func reserve(_ count: Int) {
         memory.reserve(count)
-        unconfirmed.reserveCapacity(unconfirmed.count + count)
+        unconfirmed.reserve(count)
     }
 
-    private mutating func note(_ object: ObjectKey, wasHeld: Bool) {
-        // The first note stays. This way one search is enough.
-        func keep(_ note: inout Bool) {}
-        keep(&unconfirmed[object, default: wasHeld])
+    /// Records that the client has made an object or deleted it, whatever entries it takes.
+    mutating func make(_ object: ObjectKey, isHeld: Bool) {
+        if isHeld { memory.view.insert(object) } else { memory.view.remove(object) }
+        unconfirmed.make(object, isHeld: isHeld)
     }
 
     /// Records that the client has all entries so far.
-    mutating func confirmEntries() {
-        unconfirmed = [:]
-        confirmedSchema = sentSchema
-    }
+    mutating func confirmEntries() { unconfirmed.confirm() }
 
-    /// Takes the entries since the last confirmation back: a bootstrap replaces them.
-    mutating func revertEntries() {
-        for (object, wasHeld) in unconfirmed {
-            if wasHeld { memory.view.insert(object) } else { memory.view.remove(object) }
-        }
-        unconfirmed = [:]
-        sentSchema = confirmedSchema
+    /// Takes the entries that the client does not have back: a bootstrap replaces them.
+    /// - Parameter received: The version of the last entry that the client has.
+    mutating func revertEntries(after received: UInt64) { unconfirmed.revert(after: received, &memory.view, &sentSchema) }
+
+    /// Returns the content before a view that the client does not take.
+    ///
+    /// Versions, the progress of uploads, the records of lists and what the client has made since never go back.
+    func restored(_ before: BridgeContent) -> BridgeContent {
+        var content = before
+        (content.last, content.client, content.lists) = (last, client, lists)
+        unconfirmed.addMade(to: &content.memory.view)
+        return content
     }
 
     /// Returns `true` if the client has discarded its changes of an object, because of an erasure in its stream.
@@ -272,7 +273,7 @@ struct BridgeContent {
         guard let row = change.row, change.event.hasRow else {
             // An object that the changeset deleted is gone already.
             if own.isDeleted, change.event == .deleted {
-                memory.view.remove(object)
+                make(object, isHeld: false)
                 return .none
             }
             return leave(object, place)
@@ -280,7 +281,7 @@ struct BridgeContent {
         let isNew = change.changed == nil && change.event == .entered
         guard own.isCreated ? isNew : memory.view.contains(object) else { return try enter(object, row, place) }
         if own.isCreated { lists.settle(object, createdBy: changeset) }
-        memory.view.insert(object)
+        make(object, isHeld: true)
         var names = isConflict ? own.written : []
         names.formUnion(amended(change, row, own, isNew: isNew))
         return names.isEmpty ? .none : try replace(object, row, names, place)

@@ -167,11 +167,7 @@ extension BridgeStream {
         for (object, own) in changeset.objects where isBehind || !own.isEchoed {
             // The client has the server's object: it has discarded its change.
             if content.discards(object, own, changeset.writer) { continue }
-            if own.isDeleted {
-                content.memory.view.remove(object)
-            } else if own.isCreated {
-                content.memory.view.insert(object)
-            }
+            if own.isDeleted || own.isCreated { content.make(object, isHeld: !own.isDeleted) }
             // The bootstrap that follows has the row of an echo.
             guard !own.isEchoed else { continue }
             if own.isDeleted || own.isCreated {

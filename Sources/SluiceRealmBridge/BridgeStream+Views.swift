@@ -75,14 +75,14 @@ extension BridgeStream {
         return !(isFull(request) || isRecordStale) || (subscription.forgets && collected.kept.isEmpty)
     }
 
-    /// Remembers the state before a view, and takes the entries that the client may have dropped back.
+    /// Takes the entries back that the connection has dropped, and remembers the state before a view.
     /// - Returns: The instructions that the view begins with.
     mutating func beginView(_ request: Request, _ place: BridgeContent.Place) -> [RealmInstruction] {
-        content.revertEntries()
+        content.revertEntries(after: request.view.received)
         for object in repaired { repairs[object] = .some(nil) }
         repaired = []
         fallback = Fallback(content: content, replica: replica, request: request)
-        return content.declarations(always: request.view.hasSchema) + content.prepareContainers(place)
+        return content.declarations(place, always: request.view.hasSchema) + content.prepareContainers(place)
     }
 
     /// The form of a bootstrap that need not erase everything.
@@ -172,10 +172,7 @@ extension BridgeStream {
 
     /// Goes back to the state before a view that the client does not take. It may have parts of it.
     mutating func restore(_ before: Fallback) {
-        // Versions and the progress of uploads never go back.
-        let (last, client, lists) = (content.last, content.client, content.lists)
-        (content, replica) = (before.content, before.replica)
-        (content.last, content.client, content.lists) = (last, client, lists)
+        (content, replica) = (content.restored(before.content), before.replica)
         leftovers = unfinished
         (fallback, slices, partObjects) = (nil, nil, [])
         _ = fallBehind()
@@ -212,7 +209,7 @@ extension BridgeStream {
         hasRefreshed = true
         let before = content
         let place = BridgeContent.Place(version: max(end.lsn, content.last + 1), time: now)
-        let declared = content.declarations()
+        let declared = content.declarations(place)
         let groups = try collected.instructions(form, &content, place)
         let pieces = ([.instructions(declared)] + groups).pieces(maximum: bounds.entryBytes)
         guard pieces.count == 1, let piece = pieces.first else {
@@ -232,7 +229,7 @@ extension BridgeStream {
 
     /// Adds objects that the client may hold to a content that is older than its stream. A full bootstrap must follow.
     private mutating func adopt(_ objects: Set<ObjectKey>) {
-        content.memory.view.formUnion(objects)
+        for object in objects { content.make(object, isHeld: true) }
         (isOlder, isUncertain) = (false, true)
     }
 

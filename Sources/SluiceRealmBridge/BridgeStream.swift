@@ -318,7 +318,7 @@ struct BridgeStream {
             }
             // One commit is one entry. Only a commit over several messages needs more, with versions behind its own.
             let place = BridgeContent.Place(version: max(commit.lsn.rawValue, content.last + 1), time: commit.time / 1_000)
-            var piece = BridgePiece(isBehind ? [] : content.declarations())
+            var piece = BridgePiece(isBehind ? [] : content.declarations(place))
             for change in commit.changes {
                 if !isBehind { piece.append(try take(change, changeset, place)) }
                 reading?.meet(change)

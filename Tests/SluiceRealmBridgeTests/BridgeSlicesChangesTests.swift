@@ -156,63 +156,28 @@ import Testing
 
 /// The translation of a session's messages, as the pipeline sends them.
 @Suite(.timeLimit(.minutes(1))) struct `The stream of a large view` {
-    private static let schema = AppSchema(
-        version: 1, schema: StageDatabase.schema(StageDatabase.item), fields: QueryableFields(global: ["size"]), isDevelopment: false)
-    private static let file = RealmFileIdent(ident: 2, salt: 1)
-    private static let text = String(repeating: "x", count: 1_000)
-
-    private static func message(_ fill: (inout PBServerMessage) -> Void) throws -> [UInt8] {
-        var message = PBServerMessage()
-        fill(&message)
-        return try WireProtocol.encode(message)
-    }
-
-    private static func begin(_ version: UInt64) throws -> [UInt8] { try message { $0.bootstrapBegin = .with { $0.version = version } } }
-
-    private static func end(_ version: UInt64, _ lsn: UInt64, resumed: Bool = false) throws -> [UInt8] {
-        try message { $0.bootstrapEnd = .with { ($0.version, $0.lsn, $0.resumed) = (version, lsn, resumed) } }
-    }
-
-    private static func rows(_ keys: [String], gone: [String] = []) -> [UInt8] {
-        var writer = BootstrapRowsWriter(RowCodec(StageDatabase.item))
-        var buffer = RowBuffer()
-        for key in keys {
-            let place = buffer.append(BridgeStage.item(key, text))
-            buffer.withView(place) { writer.add($0) }
-        }
-        for key in gone { writer.addGone(.string(key)) }
-        return writer.finish()
-    }
-
-    private static func texts(_ events: [RealmViewEvent]) throws -> [String] {
-        try events.flatMap { event -> [String] in
-            guard case .part(let part) = event else { return [] }
-            return try part.entries.flatMap { try RealmChangesetReader.instructions(of: $0.entry.changeset).map(\.text) }
-        }
-    }
-
     @Test func `keeps no more rows than one entry has`() throws {
-        let stored = StoredRealmClient(record: RealmClientRecord(file: Self.file))
+        let stored = StoredRealmClient(record: RealmClientRecord(file: SessionMessages.file))
         let bounds = BridgeBounds(entryBytes: 20_000)
-        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), Self.schema, SystemEnvironment(), bounds)
+        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), SessionMessages.schema, SystemEnvironment(), bounds)
         stream.wanted = 1
         let request = BridgeStream.Request(number: 1, view: RealmViewRequest(query: Sliced.all, isFull: true, hasSchema: true))
         let version = stream.subscribe(BridgeStream.Subscription(query: Sliced.all, request: request, forgets: true))
-        #expect(try stream.handle(Self.begin(version)).isEmpty)
+        #expect(try stream.handle(SessionMessages.begin(version)).isEmpty)
         var parts = 0
         for number in 0..<200 {
-            let events = try stream.handle(Self.rows((0..<5).map { "k\(number) \($0)" }))
+            let events = try stream.handle(SessionMessages.rows((0..<5).map { "k\(number) \($0)" }))
             parts += events.count
             #expect(events.count <= 3 && stream.collection?.waiting.count ?? 0 <= 20)
         }
-        let last = try stream.handle(Self.end(version, 500))
+        let last = try stream.handle(SessionMessages.end(version, 500))
         #expect(parts > 40 && last.count <= 3)
         #expect(stream.held.count == 1_000)
     }
 
     /// Only the session tells what the client may hold. Its rows exceed one entry, so the connection asks for the view again.
     @Test func `resumed from an older state is followed by one that erases all that the client may hold`() throws {
-        var stored = StoredRealmClient(record: RealmClientRecord(file: Self.file))
+        var stored = StoredRealmClient(record: RealmClientRecord(file: SessionMessages.file))
         stored.record.view = RealmClientRecord.View(queryVersion: 1, serverVersion: 100)
         stored.entries = [
             RealmStreamEntry(
@@ -223,18 +188,18 @@ import Testing
         (replica.version, replica.lsn, replica.query) = (100, LSN(rawValue: 100), Sliced.all)
         replica.objects = [.item("a")]
         let bounds = BridgeBounds(entryBytes: 2_000)
-        var stream = try BridgeStream(stored, replica, Self.schema, SystemEnvironment(), bounds)
+        var stream = try BridgeStream(stored, replica, SessionMessages.schema, SystemEnvironment(), bounds)
         let first = stream.subscribe(BridgeStream.Subscription(query: Sliced.all, request: nil, forgets: false))
         #expect(stream.isOlder && !stream.hasResumed)
         // The request waits for the resumption, which tells what it must erase.
         stream.wanted = 1
-        var events = try stream.handle(Self.begin(first)) + stream.handle(Self.rows(["c", "d", "e"], gone: ["f"]))
-        events += try stream.handle(Self.rows(["g"])) + stream.handle(Self.end(first, 300, resumed: true))
+        var events = try stream.handle(SessionMessages.begin(first)) + stream.handle(SessionMessages.rows(["c", "d", "e"], gone: ["f"]))
+        events += try stream.handle(SessionMessages.rows(["g"])) + stream.handle(SessionMessages.end(first, 300, resumed: true))
         #expect(events == [.permissionsChanged] && stream.hasResumed && stream.isBehind)
         let request = BridgeStream.Request(number: 1, view: RealmViewRequest(query: Sliced.all, isFull: false, hasSchema: false))
         let second = stream.subscribe(BridgeStream.Subscription(query: Sliced.all, request: request, forgets: stream.mustForget))
-        events = try stream.handle(Self.begin(second)) + stream.handle(Self.rows(["c"])) + stream.handle(Self.end(second, 300))
-        let erased = try Self.texts(events).filter { $0.hasPrefix("erase") }
+        events = try stream.handle(SessionMessages.begin(second)) + stream.handle(SessionMessages.rows(["c"])) + stream.handle(SessionMessages.end(second, 300))
+        let erased = try SessionMessages.texts(events).filter { $0.hasPrefix("erase") }
         #expect(erased == ["erase a", "erase b", "erase d", "erase e", "erase f", "erase g", "erase c"])
         #expect(stream.held == [.item("c")] && !stream.isBehind)
     }

@@ -111,10 +111,14 @@ package struct RealmViewRequest: Hashable, Sendable {
     package var isRepeated: Bool
     /// The number of the request in its session.
     package var number: UInt64
+    /// The version of the last entry that the client gets before the view. The session drops those behind it that the view covers.
+    package var received: UInt64
 
-    package init(query: RealmQuerySet, isFull: Bool, hasSchema: Bool, isRepeated: Bool = false, number: UInt64 = 0) {
+    package init(
+        query: RealmQuerySet, isFull: Bool, hasSchema: Bool, isRepeated: Bool = false, number: UInt64 = 0, received: UInt64 = 0
+    ) {
         (self.query, self.isFull, self.hasSchema) = (query, isFull, hasSchema)
-        (self.isRepeated, self.number) = (isRepeated, number)
+        (self.isRepeated, self.number, self.received) = (isRepeated, number, received)
     }
 }
 
