@@ -19,11 +19,9 @@ struct BridgeContent {
     let file: UInt64
     /// A random number that only this file's client and the gateway know.
     private let salt: UInt64
-    private(set) var schema: AppSchema
-    private var writer: RealmObjectWriter
+    private(set) var shared: BridgeSchema
     /// The hash of the schema that the client received.
     var sentSchema: UInt64
-    private var schemaHash: UInt64
     /// The objects that the client holds, and the erasures that it has not confirmed.
     var memory = RealmFileMemory()
     /// The lists that the client received as a whole.
@@ -41,29 +39,18 @@ struct BridgeContent {
     private var forgotten: UInt64 = 0
 
     /// - Parameter forgotten: The version up to which the changes of objects are unknown.
-    init(_ file: RealmFileIdent, _ schema: AppSchema, sentSchema: UInt64, forgotten: UInt64) throws(SluiceError) {
+    init(_ file: RealmFileIdent, _ schema: BridgeSchema, sentSchema: UInt64, forgotten: UInt64) {
         (self.file, salt) = (file.ident, file.salt)
-        self.schema = schema
+        shared = schema
         self.sentSchema = sentSchema
         self.forgotten = forgotten
-        writer = RealmObjectWriter(schema.schema)
-        schemaHash = try Self.hash(schema.schema)
     }
+
+    var schema: Schema { shared.app.schema }
+    private var writer: RealmObjectWriter { shared.writer }
 
     /// Adopts a newer version of the schema.
-    mutating func adopt(_ newer: AppSchema) throws(SluiceError) {
-        guard newer.version != schema.version else { return }
-        schema = newer
-        writer = RealmObjectWriter(newer.schema)
-        schemaHash = try Self.hash(newer.schema)
-    }
-
-    /// FNV-1a over the declarations.
-    private static func hash(_ schema: Schema) throws(SluiceError) -> UInt64 {
-        try RealmChangesetWriter.bytes(of: RealmSchema.instructions(of: schema)).reduce(0xCBF2_9CE4_8422_2325) {
-            ($0 ^ UInt64($1)) &* 0x100_0000_01B3
-        }
-    }
+    mutating func adopt(_ newer: BridgeSchema) { shared = newer }
 
     /// Adds an entry of the stored stream.
     /// - Parameters:
@@ -91,10 +78,10 @@ struct BridgeContent {
 
     /// Returns the declarations that must precede the next instructions; empty if the client has the schema.
     mutating func declarations(_ place: Place, always: Bool = false) -> [RealmInstruction] {
-        guard always || sentSchema != schemaHash else { return [] }
+        guard always || sentSchema != shared.hash else { return [] }
         unconfirmed.declare(before: sentSchema, at: place.version)
-        sentSchema = schemaHash
-        return RealmSchema.instructions(of: schema.schema)
+        sentSchema = shared.hash
+        return RealmSchema.instructions(of: schema)
     }
 
     /// Returns an entry with the content.
@@ -161,7 +148,7 @@ struct BridgeContent {
     ) throws(SluiceError) -> BridgeGroup {
         guard memory.view.contains(object) else { return try enter(object, row, place) }
         touch(object, place.version)
-        for (index, property) in (schema.schema[object.type]?.properties ?? []).enumerated() where property.hasDiscards {
+        for (index, property) in (schema[object.type]?.properties ?? []).enumerated() where property.hasDiscards {
             // Without names, a property that the row does not show is emptied.
             let isSent = names.map { $0.contains(property.name) && row[index] != nil } ?? true
             if isSent { lists.send(object, property.name, place.sent(client)) }
@@ -172,17 +159,17 @@ struct BridgeContent {
 
     /// Returns the instructions that precede a view, so that the app can put lists and dictionaries into its mixed values.
     func prepareContainers(_ place: Place) -> [RealmInstruction] {
-        schema.schema.types.flatMap { writer.prepareContainers(in: $0, number(place)) }
+        schema.types.flatMap { writer.prepareContainers(in: $0, number(place)) }
     }
 
     private func prepareContainers(in type: String, _ place: Place) -> [RealmInstruction] {
-        schema.schema[type].map { writer.prepareContainers(in: $0, number(place)) } ?? []
+        schema[type].map { writer.prepareContainers(in: $0, number(place)) } ?? []
     }
 
     /// Returns the instructions that follow a changeset of the client. They complete the blocks of the objects that it made.
     func prepareContainers(after changeset: OwnChangeset, _ place: Place) -> [RealmInstruction] {
         let made = Set(changeset.objects.filter(\.value.isCreated).map(\.key.type))
-        return schema.schema.types.filter { made.contains($0.name) }.flatMap { writer.prepareContainers(in: $0, number(place)) }
+        return schema.types.filter { made.contains($0.name) }.flatMap { writer.prepareContainers(in: $0, number(place)) }
     }
 
     /// A number that no other entry of the file has, and no other client can foresee. Otherwise it could create the object of the key
@@ -258,7 +245,7 @@ struct BridgeContent {
     }
 
     private func names(_ numbers: [UInt32], of type: String) -> Set<String> {
-        guard let type = schema.schema[type] else { return [] }
+        guard let type = schema[type] else { return [] }
         return Set(numbers.compactMap { number in type.index(ofID: number).map { type.properties[$0].name } })
     }
 
@@ -289,7 +276,7 @@ struct BridgeContent {
 
     /// Returns the properties that have another value than the changeset gave them, or that may have one.
     private func amended(_ change: BridgeCommit.Change, _ row: Row, _ own: OwnChangeset.Object, isNew: Bool) -> Set<String> {
-        guard let type = schema.schema[change.object.type] else { return [] }
+        guard let type = schema[change.object.type] else { return [] }
         let changed = change.changed.map { names($0, of: type.name) }
         var amended: Set<String> = []
         for (index, property) in type.properties.enumerated() where index != type.primaryKey {

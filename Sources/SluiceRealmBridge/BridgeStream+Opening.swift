@@ -20,7 +20,7 @@ extension BridgeStream {
         hello.protocol = WireProtocol.version
         hello.accessToken = user
         hello.sdk = "realm"
-        hello.schema = schema.schema.types.map { type in
+        hello.schema = schema.types.map { type in
             var schema = PBObjectSchema(type)
             // A class without properties stands for all of them.
             (schema.properties, schema.primaryKey) = ([], "")

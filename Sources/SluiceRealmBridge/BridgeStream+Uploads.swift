@@ -19,7 +19,7 @@ extension BridgeStream {
         let next = HybridTime(rawValue: seen.rawValue == .max ? .max : seen.rawValue + 1)
         uploadTime = max(RealmTime.hybrid(entry.timestamp), next)
         own[entry.clientVersion] = OwnChangeset(
-            entry.clientVersion, writer(of: entry), progress: progress, operations: operations, changes: changes, schema.schema)
+            entry.clientVersion, writer(of: entry), progress: progress, operations: operations, changes: changes, schema)
         ownOrder.append(entry.clientVersion)
         content.lists.begin(entry.clientVersion, Set(changes.map(\.object)))
         for change in changes where change.kind != .set {
@@ -35,7 +35,7 @@ extension BridgeStream {
     mutating func receive(_ entry: RealmUploadEntry, _ instructions: [RealmInstruction]) {
         let relevant = instructions.filter { instruction in
             guard case .update(let path, _, _) = instruction else { return true }
-            return schema.schema[path.object.type]?[path.field]?.hasDiscards ?? false
+            return schema[path.object.type]?[path.field]?.hasDiscards ?? false
         }
         content.lists.receive(entry.clientVersion, base: entry.serverVersion, time: entry.timestamp, relevant)
         guard entry.clientVersion <= content.client else { return }
@@ -49,7 +49,7 @@ extension BridgeStream {
 
     /// Records the objects that a changeset creates, by the instructions that the client has not discarded.
     private mutating func create(_ instructions: [RealmInstruction], of entry: RealmUploadEntry) {
-        let kept = instructions.filter { instruction in instruction.object.map { schema.schema[$0.type]?.kind == .topLevel } ?? false }
+        let kept = instructions.filter { instruction in instruction.object.map { schema[$0.type]?.kind == .topLevel } ?? false }
         content.lists.create(entry.clientVersion, base: entry.serverVersion, kept)
     }
 
@@ -68,7 +68,7 @@ extension BridgeStream {
         if let creation = content.lists.creation(of: object, name, base: base, by: number) {
             return DiscardedChanges(creation: creation, firstTag: firstTag(creation))
         }
-        guard let property = schema.schema[object.type]?[name], property.hasDiscards,
+        guard let property = schema[object.type]?[name], property.hasDiscards,
             let last = content.lists.discarded(object, name, base: base, by: number)
         else { return nil }
         return DiscardedChanges(changeset: last, nextTag: firstTag(last &+ 1), hasClears: property.collection == .list)
@@ -189,7 +189,7 @@ extension BridgeStream {
 
     mutating func compensate(_ number: UInt64, _ writes: [RejectedWriteReport]) {
         guard let first = writes.first, replica.compensations[number] == nil else { return }
-        let isAsymmetric = schema.schema[first.object.type]?.kind == .asymmetric
+        let isAsymmetric = schema[first.object.type]?.kind == .asymmetric
         // The stored stream has it already.
         if let version = reported[ReportedChangeset(number: first.changeset, isAsymmetric: isAsymmetric)] {
             replica.compensations[number] = version
@@ -261,7 +261,7 @@ extension BridgeStream {
         _ object: ObjectKey, _ row: Row?, _ names: Set<String>?, _ place: BridgeContent.Place
     ) throws(SluiceError) -> BridgeGroup {
         // A client keeps no object of an asymmetric class, so the entry of its compensating write is empty.
-        guard schema.schema[object.type]?.kind == .topLevel else { return .none }
+        guard schema[object.type]?.kind == .topLevel else { return .none }
         guard let row else { return content.memory.view.contains(object) || names == nil ? content.leave(object, place) : .none }
         guard let names else { return try content.enter(object, row, place) }
         return try content.replace(object, row, names, place)

@@ -71,7 +71,6 @@ struct BridgeStream {
     private(set) var kept: BridgeReplica
     /// The objects that the client has made since then, with the numbers of their changesets. At most `BridgeReplica.mostObjects`.
     var created: [ObjectKey: UInt64] = [:]
-    private var codec: SchemaCodec
     let environment: any Environment
     let bounds: BridgeBounds
     var isBehind = true
@@ -132,17 +131,16 @@ struct BridgeStream {
 
     /// - Parameter cursor: The version that the client has.
     init(
-        _ stored: StoredRealmClient, _ replica: BridgeReplica, _ schema: AppSchema, _ environment: any Environment,
+        _ stored: StoredRealmClient, _ replica: BridgeReplica, _ schema: BridgeSchema, _ environment: any Environment,
         _ bounds: BridgeBounds = BridgeBounds(), cursor: UInt64 = 0
     ) throws(SluiceError) {
         (self.replica, kept) = (replica, replica)
         (self.environment, self.bounds, leftovers) = (environment, bounds, replica.parts)
-        codec = SchemaCodec(schema.schema)
         uploadTime = .zero
         steps = BridgeSteps(newest: replica.writeTime)
         let received = max(ClientStream(stored).lastVersion, cursor)
         let version = max(received, replica.version)
-        content = try BridgeContent(stored.record.file, schema, sentSchema: replica.schema, forgotten: version)
+        content = BridgeContent(stored.record.file, schema, sentSchema: replica.schema, forgotten: version)
         content.last = version
         content.isExact = replica.objects != nil
         content.memory.view = replica.objects ?? []
@@ -155,7 +153,7 @@ struct BridgeStream {
         for (object, names) in replica.repairs { repairs[object] = .some(names.isEmpty ? nil : names) }
         var reported: [ReportedChangeset: UInt64] = [:]
         for compensation in stored.record.compensations + stored.entries.compactMap(\.compensation) {
-            let isAsymmetric = compensation.rejected.first.map { schema.schema[$0.table]?.kind == .asymmetric } ?? false
+            let isAsymmetric = compensation.rejected.first.map { schema.app.schema[$0.table]?.kind == .asymmetric } ?? false
             let changeset = ReportedChangeset(number: compensation.clientVersion, isAsymmetric: isAsymmetric)
             reported[changeset] = compensation.serverVersion
         }
@@ -179,7 +177,7 @@ struct BridgeStream {
     /// `true` if the content may lack changes that the stream had.
     var isOlder = false
 
-    var schema: AppSchema { content.schema }
+    var schema: Schema { content.schema }
     /// The objects that the client holds, as far as they are known.
     var held: Set<ObjectKey> { content.memory.view }
 
@@ -238,11 +236,7 @@ struct BridgeStream {
         uploadTime = HybridTime(rawValue: welcome.changesetTime)
     }
 
-    mutating func adopt(_ schema: AppSchema) throws(SluiceError) {
-        guard schema.version != content.schema.version else { return }
-        try content.adopt(schema)
-        codec = SchemaCodec(schema.schema)
-    }
+    mutating func adopt(_ schema: BridgeSchema) { content.adopt(schema) }
 
     // MARK: Subscriptions
 
@@ -277,6 +271,7 @@ struct BridgeStream {
                 .badClientFile, "Client file \(content.file) has left \(content.memory.barrierCount) erasures unconfirmed.",
                 fix: "The client replaces its file and recovers its changes. No action is needed.")
         }
+        let codec = content.shared.codec
         switch try BridgeMessage.decode(bytes, codec) {
         case .bootstrapBegin(let version, let rows): begin(version, rows: rows)
         case .rows(let rows):

@@ -24,6 +24,7 @@ actor BridgeView: RealmClientView {
     nonisolated let channel: BridgeChannel
     nonisolated let orders = BridgeOrders()
     let services: SessionServices
+    private let schemas: BridgeSchemas
     let session: Session
     nonisolated let completion = BridgeCompletion()
     let logger: Logger
@@ -55,12 +56,13 @@ actor BridgeView: RealmClientView {
 
     /// - Parameters:
     ///   - services: Those of the gateway.
+    ///   - schemas: The schema that all views share.
     ///   - newest: The end of the log.
     init(
-        _ client: RealmViewClient, services: SessionServices, logger: Logger, newest: UInt64,
+        _ client: RealmViewClient, services: SessionServices, schemas: BridgeSchemas, logger: Logger, newest: UInt64,
         bounds: BridgeBounds, keep: @escaping @Sendable ([UInt8]) async throws -> Void, onClose: @escaping @Sendable (BridgeView) -> Void
     ) throws(SluiceError) {
-        let schema = services.authority.current()
+        let schema = try schemas.schema(services.authority.current())
         let record = client.stored.record
         let replica = BridgeReplica(record.replica)
         guard replica != nil || record.view == nil else {
@@ -75,11 +77,11 @@ actor BridgeView: RealmClientView {
         // A version far beyond the log is of another history: the connection refuses it.
         let cursor = client.cursor <= newest + Self.versionsBeyondLog ? client.cursor : 0
         stream = try BridgeStream(client.stored, kept, schema, services.environment, bounds, cursor: cursor)
-        classes = Set(schema.schema.types.map(\.name))
+        classes = Set(schema.app.schema.types.map(\.name))
         (passed, handed) = (AsyncEvent(environment: services.environment), AsyncEvent(environment: services.environment))
         // The client may know versions a few bytes beyond the end of an idle log.
         self.newest = max(newest, stream.content.last)
-        (self.client, self.logger, self.keep, self.onClose) = (client, logger, keep, onClose)
+        (self.client, self.schemas, self.logger, self.keep, self.onClose) = (client, schemas, logger, keep, onClose)
     }
 
     nonisolated var clientVersion: UInt64 { openedAt.load(ordering: .acquiring) }
@@ -109,7 +111,7 @@ actor BridgeView: RealmClientView {
     private func welcome() async throws -> PBWelcome {
         while true {
             if let message = channel.take() {
-                guard case .welcome(let welcome) = try BridgeMessage.decode(message, SchemaCodec(stream.schema.schema)) else {
+                guard case .welcome(let welcome) = try BridgeMessage.decode(message, stream.content.shared.codec) else {
                     throw channel.error ?? SluiceError(.internalError, "The session of a client file did not begin with a welcome.")
                 }
                 return welcome
@@ -308,7 +310,7 @@ actor BridgeView: RealmClientView {
 
     private func handle(_ message: [UInt8]) throws(SluiceError) {
         stream.wanted = orders.wanted
-        try stream.adopt(services.authority.current())
+        stream.adopt(try schemas.schema(services.authority.current()))
         events += try stream.handle(message)
         passed.reach(stream.lastPassed)
         confirmations.awaits(!stream.replica.compensations.isEmpty)

@@ -13,6 +13,7 @@ package final class RealmBridge: RealmViews, RealmWrites {
     private let services: SessionServices
     private let logger: Logger
     private let bounds: BridgeBounds
+    private let schemas = BridgeSchemas()
     /// The open views by file.
     private let views = Mutex<[UInt64: BridgeView]>([:])
 
@@ -34,7 +35,7 @@ package final class RealmBridge: RealmViews, RealmWrites {
         let file = client.stored.record.file.ident
         let newest = try await services.snapshots.currentLSN()
         let view = try BridgeView(
-            client, services: services, logger: logger, newest: newest.rawValue, bounds: bounds, keep: keep
+            client, services: services, schemas: schemas, logger: logger, newest: newest.rawValue, bounds: bounds, keep: keep
         ) { [weak self] view in
             self?.views.withLock { if $0[file] === view { $0[file] = nil } }
         }

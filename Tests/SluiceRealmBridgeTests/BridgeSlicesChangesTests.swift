@@ -159,7 +159,7 @@ import Testing
     @Test func `keeps no more rows than one entry has`() throws {
         let stored = StoredRealmClient(record: RealmClientRecord(file: SessionMessages.file))
         let bounds = BridgeBounds(entryBytes: 20_000)
-        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), SessionMessages.schema, SystemEnvironment(), bounds)
+        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), BridgeSchema(SessionMessages.schema), SystemEnvironment(), bounds)
         stream.wanted = 1
         let request = BridgeStream.Request(number: 1, view: RealmViewRequest(query: Sliced.all, isFull: true, hasSchema: true))
         let version = stream.subscribe(BridgeStream.Subscription(query: Sliced.all, request: request, forgets: true))
@@ -188,7 +188,7 @@ import Testing
         (replica.version, replica.lsn, replica.query) = (100, LSN(rawValue: 100), Sliced.all)
         replica.objects = [.item("a")]
         let bounds = BridgeBounds(entryBytes: 2_000)
-        var stream = try BridgeStream(stored, replica, SessionMessages.schema, SystemEnvironment(), bounds)
+        var stream = try BridgeStream(stored, replica, BridgeSchema(SessionMessages.schema), SystemEnvironment(), bounds)
         let first = stream.subscribe(BridgeStream.Subscription(query: Sliced.all, request: nil, forgets: false))
         #expect(stream.isOlder && !stream.hasResumed)
         // The request waits for the resumption, which tells what it must erase.

@@ -75,7 +75,7 @@ import Testing
         let schema = AppSchema(
             version: 1, schema: Schema([StageDatabase.mixedItem]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
         func instructions(salt: UInt64, version: UInt64) throws -> [RealmInstruction] {
-            let content = try BridgeContent(RealmFileIdent(ident: 2, salt: salt), schema, sentSchema: 0, forgotten: 0)
+            let content = try BridgeContent(RealmFileIdent(ident: 2, salt: salt), BridgeSchema(schema), sentSchema: 0, forgotten: 0)
             return content.prepareContainers(BridgeContent.Place(version: version, time: 0))
         }
         let entry = try instructions(salt: 9, version: 5)
@@ -86,7 +86,7 @@ import Testing
     @Test func `has no value that its user must not see any more`() throws {
         let schema = AppSchema(
             version: 1, schema: Schema([StageDatabase.item]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
-        var content = try BridgeContent(RealmFileIdent(ident: 2, salt: 9), schema, sentSchema: 0, forgotten: 0)
+        var content = try BridgeContent(RealmFileIdent(ident: 2, salt: 9), BridgeSchema(schema), sentSchema: 0, forgotten: 0)
         var row = BridgeStage.item("a", "secret", size: 1, tags: ["x"])
         var file = RealmModel(schema.schema)
         try file.apply(try content.enter(.item("a"), row, BridgeContent.Place(version: 5, time: 0)).received)
@@ -99,7 +99,7 @@ import Testing
     @Test func `changes by a view of many objects in time that grows with their number`() throws {
         let schema = AppSchema(
             version: 1, schema: Schema([StageDatabase.item]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
-        var content = try BridgeContent(RealmFileIdent(ident: 2, salt: 9), schema, sentSchema: 0, forgotten: 0)
+        var content = try BridgeContent(RealmFileIdent(ident: 2, salt: 9), BridgeSchema(schema), sentSchema: 0, forgotten: 0)
         content.last = 4
         let objects = (0..<100_000).map { ObjectKey(type: StageDatabase.item.name, key: .int($0)) }
         for object in objects { _ = content.leave(object, BridgeContent.Place(version: 5, time: 0)) }
@@ -152,7 +152,7 @@ import Testing
         let schema = AppSchema(
             version: 1, schema: Schema([StageDatabase.item]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
         let stored = StoredRealmClient(record: RealmClientRecord(file: RealmFileIdent(ident: 2, salt: 1)))
-        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), schema, SystemEnvironment())
+        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), BridgeSchema(schema), SystemEnvironment())
         let numbers = UInt64(2)...50_000
         for number in numbers {
             let entry = RealmUploadEntry(clientVersion: number, serverVersion: 0, timestamp: 1, origin: 0, changeset: [])
@@ -175,7 +175,7 @@ import Testing
         let schema = AppSchema(
             version: 1, schema: Schema([StageDatabase.item]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
         let stored = StoredRealmClient(record: RealmClientRecord(file: RealmFileIdent(ident: 2, salt: 1)))
-        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), schema, SystemEnvironment())
+        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), BridgeSchema(schema), SystemEnvironment())
         // SQL commits at 1.7 and 1.8 million seconds, and rows have times that are rounded to milliseconds.
         for (lsn, time) in [(UInt64(50), Int64(1_700_000_000_123_500)), (60, 1_800_000_000_123_500)] {
             var writer = CommitsWriter()
@@ -196,7 +196,7 @@ import Testing
         let schema = AppSchema(
             version: 1, schema: Schema([StageDatabase.item]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
         let stored = StoredRealmClient(record: RealmClientRecord(file: RealmFileIdent(ident: 2, salt: 1)))
-        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), schema, SystemEnvironment())
+        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), BridgeSchema(schema), SystemEnvironment())
         func change(_ number: Int, _ kind: ObjectChange.Kind) -> ObjectChange {
             ObjectChange(object: ObjectKey(type: "Item", key: .int(Int64(number))), kind: kind)
         }
@@ -212,7 +212,7 @@ import Testing
         let schema = AppSchema(
             version: 1, schema: Schema([StageDatabase.item]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
         let stored = StoredRealmClient(record: RealmClientRecord(file: RealmFileIdent(ident: 2, salt: 1)))
-        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), schema, SystemEnvironment())
+        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), BridgeSchema(schema), SystemEnvironment())
         let entry = RealmUploadEntry(clientVersion: 3, serverVersion: 0, timestamp: 1, origin: 0, changeset: [])
         _ = stream.upload(entry, [], progress: 3, operations: nil)
         /// The versions that a view waits for, of a bootstrap with the client's changesets up to a number.
@@ -243,7 +243,7 @@ import Testing
         let schema = AppSchema(
             version: 1, schema: Schema([StageDatabase.item]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
         let stored = StoredRealmClient(record: RealmClientRecord(file: RealmFileIdent(ident: 2, salt: 1)))
-        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), schema, SystemEnvironment())
+        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), BridgeSchema(schema), SystemEnvironment())
         var message = PBServerMessage()
         message.markReached = PBMarkReached()
         let mark = try WireProtocol.encode(message)

@@ -49,7 +49,7 @@ import Testing
     /// The stream of a client that has the view of `a` at position 100.
     private static func stream() throws -> BridgeStream {
         let stored = StoredRealmClient(record: RealmClientRecord(file: SessionMessages.file))
-        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), SessionMessages.schema, SystemEnvironment())
+        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), BridgeSchema(SessionMessages.schema), SystemEnvironment())
         let version = subscribe(1, isFull: true, on: &stream)
         _ = try stream.handle(SessionMessages.begin(version)) + stream.handle(SessionMessages.rows(["a"]))
             + stream.handle(SessionMessages.end(version, 100))
