@@ -152,10 +152,22 @@ import Testing
     }
 
     /// Ends all connections to a database, and lets none in.
+    ///
+    /// One that is about to begin may have passed the check already, and is not in the list yet. PostgreSQL renames a database only when
+    /// nobody is connected to it.
     private static func lockOut(_ conninfo: String) async throws {
-        try await admin(
-            conninfo,
-            "ALTER DATABASE $1 ALLOW_CONNECTIONS false; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '$1'")
+        try await admin(conninfo, "ALTER DATABASE $1 ALLOW_CONNECTIONS false")
+        for attempt in 1... {
+            do {
+                try await admin(
+                    conninfo,
+                    """
+                    SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '$1';
+                    ALTER DATABASE $1 RENAME TO $1_; ALTER DATABASE $1_ RENAME TO $1
+                    """)
+                return
+            } catch let error as PostgresError where error.sqlState == "55006" && attempt < 10 {}
+        }
     }
 
     private static func letIn(_ conninfo: String) async throws { try await admin(conninfo, "ALTER DATABASE $1 ALLOW_CONNECTIONS true") }
