@@ -56,9 +56,7 @@ package struct RunningGateway: Sendable {
     ) async throws -> R {
         try await few.pass {
             try await GatewayDatabase.with { conninfo in
-                let connection = try await PostgresConnection.connect(conninfo)
-                _ = try await connection.script(tables)
-                await connection.close()
+                try await TestConnections.with(conninfo) { _ = try await $0.script(tables) }
                 return try await body(Deployment(conninfo: conninfo))
             }
         }
@@ -110,9 +108,7 @@ package struct RunningGateway: Sendable {
         _ environment: any Environment, _ traceCollector: String?, _ body: @escaping @Sendable (RunningGateway) async throws -> R
     ) async throws -> R {
         try await GatewayDatabase.with { conninfo in
-            let connection = try await PostgresConnection.connect(conninfo)
-            _ = try await connection.script(ShopApp.tables)
-            await connection.close()
+            try await TestConnections.with(conninfo) { _ = try await $0.script(ShopApp.tables) }
             let plugins = plugins.map(Built.plugin)
             let files = try isDevelopment ? files : listing(plugins, in: files)
             var configuration = GatewayConfiguration(
@@ -276,18 +272,15 @@ package struct RunningGateway: Sendable {
     }
 
     package func count(_ query: String) async throws -> Int64? {
-        let connection = try await PostgresConnection.connect(conninfo)
-        let result = try await connection.query(query)
-        await connection.close()
-        return result.int(0, 0)
+        try await TestConnections.with(conninfo) { try await $0.query(query).int(0, 0) }
     }
 
     /// The first column of what a query gives.
     package func texts(_ query: String) async throws -> [String] {
-        let connection = try await PostgresConnection.connect(conninfo)
-        let result = try await connection.query(query)
-        await connection.close()
-        return (0..<result.count).map { result[$0, 0] ?? "" }
+        try await TestConnections.with(conninfo) { connection in
+            let result = try await connection.query(query)
+            return (0..<result.count).map { result[$0, 0] ?? "" }
+        }
     }
 
     /// Waits until a query gives a number; another process's work has no event to wait for.
@@ -326,9 +319,7 @@ package struct RunningGateway: Sendable {
     }
 
     package func sql(_ text: String) async throws {
-        let connection = try await PostgresConnection.connect(conninfo)
-        _ = try await connection.script(text)
-        await connection.close()
+        try await TestConnections.with(conninfo) { _ = try await $0.script(text) }
     }
 }
 
@@ -348,19 +339,19 @@ package enum Built {
 package enum GatewayDatabase {
     /// Makes the database of a gateway that has ended as new, in less time than another takes.
     package static func clear(_ conninfo: String) async throws {
-        let connection = try await PostgresConnection.connect(conninfo)
-        try await dropSlots(connection, of: "current_database()")
-        _ = try await connection.script(
-            """
-            DO $$ DECLARE name text; BEGIN
-                FOR name IN SELECT pubname FROM pg_publication LOOP EXECUTE format('DROP PUBLICATION %I', name); END LOOP;
-                FOR name IN SELECT nspname FROM pg_namespace WHERE nspname IN ('public', 'sluice') LOOP
-                    EXECUTE format('DROP SCHEMA %I CASCADE', name);
-                END LOOP;
-            END $$;
-            CREATE SCHEMA public
-            """)
-        await connection.close()
+        try await TestConnections.with(conninfo) { connection in
+            try await dropSlots(connection, of: "current_database()")
+            _ = try await connection.script(
+                """
+                DO $$ DECLARE name text; BEGIN
+                    FOR name IN SELECT pubname FROM pg_publication LOOP EXECUTE format('DROP PUBLICATION %I', name); END LOOP;
+                    FOR name IN SELECT nspname FROM pg_namespace WHERE nspname IN ('public', 'sluice') LOOP
+                        EXECUTE format('DROP SCHEMA %I CASCADE', name);
+                    END LOOP;
+                END $$;
+                CREATE SCHEMA public
+                """)
+        }
     }
 
     private static func dropSlots(_ connection: PostgresConnection, of database: String) async throws {
@@ -381,7 +372,8 @@ package enum GatewayDatabase {
         try await admin.execute("CREATE DATABASE \(name) TEMPLATE template0 ENCODING 'UTF8'", within: .seconds(60))
         let outcome: Result<R, any Error>
         do {
-            outcome = .success(try await body("\(base) dbname=\(name)"))
+            let conninfo = "\(base) dbname=\(name)"
+            outcome = .success(try await TestConnections.keep(conninfo) { try await body(conninfo) })
         } catch {
             outcome = .failure(error)
         }
