@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// What the entries since the last confirmation have changed at a client that may not have taken them all.
+/// The changes by entries since the last confirmation, at a client that may not have taken them all.
 ///
 /// A connection drops the entries that come while it waits for a view. When the view begins, it tells which entries the client has, and
 /// `revert` takes the others back.
@@ -20,7 +20,9 @@ struct BridgeUnconfirmed {
     /// Makes room for objects that enter.
     mutating func reserve(_ count: Int) { changes.reserveCapacity(changes.count + count) }
 
-    mutating func send(_ object: ObjectKey, wasHeld: Bool, at version: UInt64) { changes.append((version, .sent(object, wasHeld: wasHeld))) }
+    mutating func send(_ object: ObjectKey, wasHeld: Bool, at version: UInt64) {
+        changes.append((version, .sent(object, wasHeld: wasHeld)))
+    }
 
     mutating func declare(before schema: UInt64, at version: UInt64) { changes.append((version, .declared(before: schema))) }
 

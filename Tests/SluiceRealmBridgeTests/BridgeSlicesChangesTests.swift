@@ -159,7 +159,8 @@ import Testing
     @Test func `keeps no more rows than one entry has`() throws {
         let stored = StoredRealmClient(record: RealmClientRecord(file: SessionMessages.file))
         let bounds = BridgeBounds(entryBytes: 20_000)
-        var stream = try BridgeStream(stored, BridgeReplica(client: 1, secret: []), BridgeSchema(SessionMessages.schema), SystemEnvironment(), bounds)
+        var stream = try BridgeStream(
+            stored, BridgeReplica(client: 1, secret: []), BridgeSchema(SessionMessages.schema), SystemEnvironment(), bounds)
         stream.wanted = 1
         let request = BridgeStream.Request(number: 1, view: RealmViewRequest(query: Sliced.all, isFull: true, hasSchema: true))
         let version = stream.subscribe(BridgeStream.Subscription(query: Sliced.all, request: request, forgets: true))
@@ -198,7 +199,9 @@ import Testing
         #expect(events == [.permissionsChanged] && stream.hasResumed && stream.isBehind)
         let request = BridgeStream.Request(number: 1, view: RealmViewRequest(query: Sliced.all, isFull: false, hasSchema: false))
         let second = stream.subscribe(BridgeStream.Subscription(query: Sliced.all, request: request, forgets: stream.mustForget))
-        events = try stream.handle(SessionMessages.begin(second)) + stream.handle(SessionMessages.rows(["c"])) + stream.handle(SessionMessages.end(second, 300))
+        events =
+            try stream.handle(SessionMessages.begin(second)) + stream.handle(SessionMessages.rows(["c"]))
+            + stream.handle(SessionMessages.end(second, 300))
         let erased = try SessionMessages.texts(events).filter { $0.hasPrefix("erase") }
         #expect(erased == ["erase a", "erase b", "erase d", "erase e", "erase f", "erase g", "erase c"])
         #expect(stream.held == [.item("c")] && !stream.isBehind)

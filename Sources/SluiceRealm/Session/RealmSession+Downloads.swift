@@ -19,7 +19,8 @@ extension RealmSession {
         built += 1
         let isRepeated = query.version == current.version
         let request = RealmViewRequest(
-            query: query, isFull: needsFull, hasSchema: needsSchema, isRepeated: isRepeated, number: built, received: client.stream.lastVersion)
+            query: query, isFull: needsFull, hasSchema: needsSchema, isRepeated: isRepeated, number: built,
+            received: client.stream.lastVersion)
         actions.append(.buildView(id, request))
         return actions
     }
