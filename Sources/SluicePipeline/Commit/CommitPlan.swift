@@ -46,9 +46,10 @@ struct CommitPlan {
     /// - Parameters:
     ///   - stored: The object before the changeset; nil if neither a row nor clocks exist.
     ///   - isUnseen: `true` if the client creates the object and had not seen the existing row.
+    ///   - hidden: The properties of the stored row that the client may not see.
     mutating func add(
         _ object: ObjectKey, _ type: ObjectType, stored before: StoredObject?, after state: ObjectState, wanted: [ObjectChange],
-        isUnseen: Bool
+        isUnseen: Bool, hidden: Set<Int>
     ) {
         let (before, known) = (before?.row, before?.clocks)
         let after = state.values.map { Row(values: $0, key: object.key, type: type) }
@@ -74,18 +75,19 @@ struct CommitPlan {
             if state.clocks.isDeleted, wanted.contains(where: { $0.kind == .delete }) {
                 remembered.append(Remembered(object: object, type: type, clocks: state.clocks))
             }
-            let values = wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } }
+            let values = wanted.values
             // A final delete has its effect already, so it is not futile.
             if wanted.last?.kind != .delete { futile.append(Futile(object: object, wanted: values)) }
             return
         }
-        let names = wanted.flatMap { Array($0.values.keys) + Array($0.counters.keys) + $0.edits.map(\.property) }
         let intended = IntendedWrite(
-            object: object, type: type, operation: operation, before: before, after: after, changed: changed,
-            named: Set(names.compactMap { type.index(of: $0) }), isUnseen: isUnseen)
-        var values = wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } }
-        // An edit inside a value is recorded as the value that it would have produced.
-        for name in wanted.flatMap(\.edits).map(\.property) { values[name] = state.values?[name] }
+            object: object, type: type, operation: operation, before: before, after: after, changed: changed, named: wanted.named(of: type),
+            isUnseen: isUnseen)
+        var values = wanted.values
+        // An edit inside a value is recorded as the value that it would have produced, which has the stored one in it.
+        for name in wanted.flatMap(\.edits).map(\.property) where type.index(of: name).map({ !hidden.contains($0) }) ?? false {
+            values[name] = state.values?[name]
+        }
         writes.append(Write(intended: intended, stored: stored, clocks: state.clocks, known: known, wanted: values))
     }
 
@@ -109,18 +111,31 @@ struct CommitPlan {
         futile.removeAll { undone.contains($0.object) }
     }
 
+    /// Rejects changes that contradict the stored row, if the session may not make any change of these properties.
+    /// - Returns: `false` if it may, and so sees what its changes contradict.
+    mutating func refuse(
+        _ object: ObjectKey, _ type: ObjectType, stored row: Row, wanted: [ObjectChange], _ check: WriteCheck
+    ) -> Bool {
+        let intended = IntendedWrite(
+            object: object, type: type, operation: .update, before: row, after: row, changed: [], named: wanted.named(of: type),
+            isUnseen: false)
+        guard let refusal = check.refusal(intended) else { return false }
+        reject(object, refusal, wanted.values)
+        return true
+    }
+
     /// Rejects changes that presuppose a rejected write of the client, or one that lost.
     mutating func refuse(behindRejection object: ObjectKey, wanted: [ObjectChange]) {
         let message = "\(object.type) \(object.key.keyText) lacks elements whose insertion was undone. This write was undone too."
         let rejection = Rejection(cause: .neverMade, message: message, rule: "an earlier refusal")
-        reject(object, rejection, wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } })
+        reject(object, rejection, wanted.values)
     }
 
     /// Rejects an object whose key no table can store.
     mutating func refuse(unkeyable object: ObjectKey, wanted: [ObjectChange]) {
         let name = "\(object.type) \(object.key.keyText)".unicodeScalars.map { $0 == "\0" ? "␀" : String($0) }.joined()
         let error = SluiceError(.writeNotAllowed, "\(name) has a NUL character in its key, which PostgreSQL cannot store.")
-        reject(object, Self.refusal(error), wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } })
+        reject(object, Self.refusal(error), wanted.values)
     }
 
     /// Rejects all remaining writes for one reason.
@@ -280,6 +295,22 @@ final class Verdicts: Sendable {
 
     func note(_ verdict: WriteVerdict, on write: ProposedWrite, of object: ObjectKey) {
         known.withLock { $0[object] = (write, verdict) }
+    }
+}
+
+extension [ObjectChange] {
+    /// The values that the changes set as a whole, by property.
+    fileprivate var values: [String: Value] { reduce(into: [:]) { $0.merge($1.values) { $1 } } }
+
+    /// The indices of the properties that the changes set, add to or edit.
+    fileprivate func named(of type: ObjectType) -> Set<Int> {
+        var names: Set<String> = []
+        for change in self {
+            names.formUnion(change.values.keys)
+            names.formUnion(change.counters.keys)
+            names.formUnion(change.edits.map(\.property))
+        }
+        return Set(names.compactMap { type.index(of: $0) })
     }
 }
 

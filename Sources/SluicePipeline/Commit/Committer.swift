@@ -200,8 +200,11 @@ package struct Committer: Sendable {
                 row: before?.row?.named(type), clocks: before?.clocks, type: type, rowTime: before?.rowTime ?? wall,
                 deletedAt: basis.now, now: basis.now)
             if let error = Self.apply(wanted, by: context, to: &state, type) {
+                guard error.code == .badChangeset else { throw error }
+                // The error would tell the length of a list that the writer may not see.
+                if let row = before?.row, plan.refuse(object, type, stored: row, wanted: wanted, work.check) { continue }
                 // The writer's lists have elements of a write that was undone, or that lost.
-                guard error.code == .badChangeset, basis.rejected.contains(object) || wanted.isBehindCreation else { throw error }
+                guard basis.rejected.contains(object) || wanted.isBehindCreation else { throw error }
                 plan.refuse(behindRejection: object, wanted: wanted)
                 continue
             }
@@ -212,7 +215,8 @@ package struct Committer: Sendable {
             // A create of an existing row merges, unless the row was outside of the client's view.
             let isMade = wanted.first?.kind == .create && before?.row != nil
             let isUnseen = isMade && before?.writer.map { writer.seen.includes($0, at: changeset.base) } ?? false
-            plan.add(object, type, stored: before, after: state, wanted: wanted, isUnseen: isUnseen)
+            let hidden = before?.row.map { work.check.hidden(in: $0, of: type) } ?? []
+            plan.add(object, type, stored: before, after: state, wanted: wanted, isUnseen: isUnseen, hidden: hidden)
         }
         return plan
     }

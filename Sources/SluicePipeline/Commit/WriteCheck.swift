@@ -96,6 +96,12 @@ struct WriteCheck {
         return bound.view != nil && bound.rights.delete
     }
 
+    /// Returns the properties of a stored row that the session may not see: all of a row outside of its view.
+    func hidden(in row: Row, of type: ObjectType) -> Set<Int> {
+        guard let bound = self[type.name], let view = bound.view, row.matches(view) else { return Set(type.properties.indices) }
+        return bound.rights.hidden(of: type)
+    }
+
     /// Returns the reason to reject the write; nil if it is allowed.
     func refusal(_ write: IntendedWrite) -> Rejection? {
         if case .unusable(let refusal)? = entries[write.object.type] { return refusal }
