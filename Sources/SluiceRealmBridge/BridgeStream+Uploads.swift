@@ -172,15 +172,11 @@ extension BridgeStream {
             guard !own.isEchoed else { continue }
             if own.isDeleted || own.isCreated {
                 // An object that the client erased may have a new life. One that it created may have other values already.
-                repairs[object] = .some(nil)
+                repairs[object] = .whole
             } else if !own.written.isEmpty {
                 // Without an echo the row has not changed. The client's values have lost if they differ from it, perhaps to a write of
                 // the row's own values, which the stream does not show.
-                guard let known = repairs[object] else {
-                    repairs[object] = own.written
-                    continue
-                }
-                repairs[object] = known.map { $0.union(own.written) }
+                repairs[object, default: .properties([])].form(own.written)
             }
         }
     }
@@ -236,7 +232,7 @@ extension BridgeStream {
         if !objects.isEmpty {
             let place = nextPlace
             var piece = BridgePiece()
-            for (object, names) in objects { piece.append(try repair(object, rows[object], names, place)) }
+            for (object, repair) in objects { piece.append(try self.repair(object, rows[object], repair.names, place)) }
             if !piece.isEmpty { entries.append(try append(piece, place)) }
         }
         for compensation in compensated { entries.append(try undo(compensation, rows)) }

@@ -79,7 +79,7 @@ extension BridgeStream {
     /// - Returns: The instructions that the view begins with.
     mutating func beginView(_ request: Request, _ place: BridgeContent.Place) -> [RealmInstruction] {
         content.revertEntries(after: request.view.received)
-        for object in repaired { repairs[object] = .some(nil) }
+        for object in repaired { repairs[object] = .whole }
         repaired = []
         fallback = Fallback(content: content, replica: replica, request: request)
         return content.declarations(place, always: request.view.hasSchema) + content.prepareContainers(place)

@@ -51,6 +51,18 @@ struct BridgeStream {
         var position: LSN?
     }
 
+    /// What a client must receive again of an object.
+    enum Repair: Hashable {
+        case whole
+        case properties(Set<String>)
+
+        /// The properties; nil for the whole object.
+        var names: Set<String>? { if case .properties(let names) = self { names } else { nil } }
+
+        /// Adds properties.
+        mutating func form(_ more: Set<String>) { if case .properties(let names) = self { self = .properties(names.union(more)) } }
+    }
+
     /// Compensating writes that wait for their entry.
     struct Compensation {
         var number: UInt64
@@ -105,8 +117,8 @@ struct BridgeStream {
     var listsConfirmed = (version: UInt64(0), passed: UInt64(0))
     /// The events of changesets that the stream has just passed.
     var passed: [RealmViewEvent] = []
-    /// The objects that the client must receive again, with the properties; nil for the whole object.
-    var repairs: [ObjectKey: Set<String>?] = [:]
+    /// The objects that the client must receive again.
+    var repairs: [ObjectKey: Repair] = [:]
     var compensations: [Compensation] = []
     /// The rows that are read to put objects right; nil for none.
     var reading: Reading?
@@ -150,7 +162,7 @@ struct BridgeStream {
         content.lists = replica.lists
         // The client did not receive what the stored stream lacks.
         content.lists.forget(after: version)
-        for (object, names) in replica.repairs { repairs[object] = .some(names.isEmpty ? nil : names) }
+        repairs = replica.repairs.mapValues { $0.isEmpty ? .whole : .properties($0) }
         var reported: [ReportedChangeset: UInt64] = [:]
         for compensation in stored.record.compensations + stored.entries.compactMap(\.compensation) {
             let isAsymmetric = compensation.rejected.first.map { schema.app.schema[$0.table]?.kind == .asymmetric } ?? false
@@ -194,7 +206,7 @@ struct BridgeStream {
         state.parts = storedParts
         state.lists = content.lists
         state.steps = Array(steps.steps)
-        state.repairs = repairs.mapValues { $0 ?? [] }
+        state.repairs = repairs.mapValues { $0.names ?? [] }
         (state.created, state.listed) = ([:], 0)
         return state
     }

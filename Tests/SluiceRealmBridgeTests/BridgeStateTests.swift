@@ -192,6 +192,21 @@ import Testing
         #expect(second > HybridTime(milliseconds: 1_800_000_000_124))
     }
 
+    @Test func `leave the whole of an object to put right that one made and the next changed, both without effect`() throws {
+        let stored = StoredRealmClient(record: RealmClientRecord(file: SessionMessages.file))
+        var stream = try BridgeStream(
+            stored, BridgeReplica(client: 1, secret: []), BridgeSchema(SessionMessages.schema), SystemEnvironment())
+        for (number, kind) in [(UInt64(3), ObjectChange.Kind.create), (4, .set)] {
+            let entry = RealmUploadEntry(clientVersion: number, serverVersion: 0, timestamp: 1, origin: 0, changeset: [])
+            let change = ObjectChange(object: .item("a"), kind: kind, values: ["title": .string("\(number)")])
+            _ = stream.upload(entry, [change], progress: number, operations: nil)
+            stream.acknowledge(number, LSN(rawValue: 9))
+        }
+        stream.replica.lsn = LSN(rawValue: 9)
+        stream.passAcknowledged()
+        #expect(stream.lastPassed == 4 && stream.repairs == [.item("a"): .whole])
+    }
+
     @Test func `leave a bounded number of objects to note at the end of a session`() throws {
         let schema = AppSchema(
             version: 1, schema: Schema([StageDatabase.item]), fields: QueryableFields(global: ["size"]), isDevelopment: false)
