@@ -21,7 +21,12 @@ extension KafkaLog {
                 if partitions.insert(batch.partition(of: index)).inserted { round.append(index) } else { rest.append(index) }
             }
             suspects = rest
-            try await send(round, of: batch, &outcome) { index, error, outcome in outcome.refused[index] = error }
+            do {
+                try await send(round, of: batch, &outcome) { index, error, outcome in outcome.refused[index] = error }
+            } catch let error as SluiceError where !outcome.refused.isEmpty {
+                outcome.failure = error
+                return outcome
+            }
         }
         return outcome
     }

@@ -94,11 +94,13 @@ package struct LogBatch: Sendable {
 package struct LogOutcome: Sendable {
     /// The offset after the last stored record of each touched partition.
     package var ends: [LogPartition: Int64]
-    /// The log's reason for each rejected record, by index of the batch's entries. Every other record is stored.
+    /// The log's reason for each rejected record, by index of the batch's entries. Every other record is stored, without a failure.
     package var refused: [Int: SluiceError]
+    /// The failure of other records, which may be stored or not; nil for none. It is thrown if no record is rejected.
+    package var failure: SluiceError?
 
-    package init(ends: [LogPartition: Int64] = [:], refused: [Int: SluiceError] = [:]) {
-        (self.ends, self.refused) = (ends, refused)
+    package init(ends: [LogPartition: Int64] = [:], refused: [Int: SluiceError] = [:], failure: SluiceError? = nil) {
+        (self.ends, self.refused, self.failure) = (ends, refused, failure)
     }
 }
 
@@ -147,7 +149,7 @@ package protocol MessageLog: Sendable {
     /// - Returns: the offset of each record, in the order of the batch.
     func place(_ batch: LogBatch) async throws -> [Int64]
     /// Appends a batch in which the log may reject records for good, mostly because of their size. It stores the others.
-    /// - Throws: if a record is missing for any other reason. Others of the batch may be stored then.
+    /// - Throws: if a record is missing for any other reason and none is rejected. Others of the batch may be stored then.
     func offer(_ batch: LogBatch) async throws -> LogOutcome
     /// Returns the size limit of a record of each topic, in bytes. Topics without a limit are absent.
     func recordBounds(of topics: [String]) async throws -> [String: Int]

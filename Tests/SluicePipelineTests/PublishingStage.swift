@@ -372,7 +372,12 @@ struct PublishingStage: Sendable {
                     others.entries.append(entry)
                 }
             }
-            if !others.isEmpty { outcome.ends = try await append(others) }
+            if others.isEmpty { return outcome }
+            do {
+                outcome.ends = try await append(others)
+            } catch let error as SluiceError where !outcome.refused.isEmpty {
+                outcome.failure = error
+            }
             return outcome
         }
 

@@ -151,6 +151,8 @@ package final class Publisher: Sendable {
         let refused = RefusedRecords(outcome.refused, of: batch, capture, encoder: &encoder)
         // Before the stand-ins: a session that resynchronises must not read the row.
         report(.refused(refused.rows, sizes: refused.sizes))
+        // After the report: if later records of their partitions are stored, the next attempt takes these for stored too.
+        if let failure = outcome.failure { throw failure }
         if !refused.standIns.isEmpty { note(lost: state.appended(try await log.append(refused.standIns))) }
     }
 
