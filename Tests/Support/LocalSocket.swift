@@ -26,12 +26,12 @@ package final class LocalSocket: Sendable {
 
     deinit { close(descriptor) }
 
-    /// A port that is free just now, that the kernel gives to no connection and that this process is not given again, so that a
-    /// server which ended can be started on it once more: its port would be free for another while it is away.
+    /// A port that is free just now, that the kernel gives to no connection and that no process of tests is given again while this one
+    /// runs. So a server which ended can be started on it once more: its port would be free for another while it is away.
     package static func portToComeBackTo() throws -> Int {
         while true {
             let port = Int.random(in: 10_000..<32_000)
-            guard given.withLock({ $0.insert(port).inserted }) else { continue }
+            guard given.withLock({ $0.insert(port).inserted }), try claim(port) else { continue }
             do {
                 try LocalSocket().take(port)
                 return port
@@ -42,6 +42,17 @@ package final class LocalSocket: Sendable {
     }
 
     private static let given = Mutex<Set<Int>>([])
+    /// A file that all processes of tests share. A lock of its byte claims a port, and goes with the process.
+    private static let claims = open("/tmp/sluice-test-ports-\(getuid())", O_RDWR | O_CREAT | O_CLOEXEC, 0o666)
+
+    /// - Returns: `false` if another process of tests has the port.
+    private static func claim(_ port: Int) throws -> Bool {
+        var lock = flock()
+        (lock.l_type, lock.l_whence, lock.l_start, lock.l_len) = (Int16(F_WRLCK), Int16(SEEK_SET), off_t(port), 1)
+        if fcntl(claims, F_SETLK, &lock) == 0 { return true }
+        guard errno == EAGAIN || errno == EACCES else { throw failure("claiming a port") }
+        return false
+    }
 
     /// Takes a port until this ends.
     private func take(_ port: Int) throws {
