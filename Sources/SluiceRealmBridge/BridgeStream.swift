@@ -40,42 +40,6 @@ struct BridgeStream {
         var request: Request
     }
 
-    /// Rows of a position that the stream must reach before it sends them: a client reads its lists at the position of an entry.
-    struct Reading {
-        var objects: Set<ObjectKey>
-        /// Those in the view.
-        var rows: [ObjectKey: Row] = [:]
-        /// The objects that the stream has met since. Their rows are those of the stream.
-        var met: Set<ObjectKey> = []
-        /// A position at or after all changes in the rows; nil until the rows are read.
-        var position: LSN?
-    }
-
-    /// What a client must receive again of an object.
-    enum Repair: Hashable {
-        case whole
-        case properties(Set<String>)
-
-        /// The properties; nil for the whole object.
-        var names: Set<String>? { if case .properties(let names) = self { names } else { nil } }
-
-        /// Adds properties.
-        mutating func form(_ more: Set<String>) { if case .properties(let names) = self { self = .properties(names.union(more)) } }
-    }
-
-    /// Compensating writes that wait for their entry.
-    struct Compensation {
-        var number: UInt64
-        var changeset: UInt64
-        var writes: [RejectedWriteReport]
-    }
-
-    /// A changeset with rejected writes. Those of asymmetric classes have a compensating write of their own.
-    struct ReportedChangeset: Hashable {
-        var number: UInt64
-        var isAsymmetric: Bool
-    }
-
     var content: BridgeContent
     var steps: BridgeSteps
     var replica: BridgeReplica

@@ -3,7 +3,8 @@ import SluiceCore
 /// The changes by entries since the last confirmation, at a client that may not have taken them all.
 ///
 /// A connection drops the entries that come while it waits for a view. When the view begins, it tells which entries the client has, and
-/// `revert` takes the others back.
+/// `revert` takes the others back. `ClientStreamBounds` limits the entries that a connection keeps meanwhile, and so this record: the
+/// client is reset beyond.
 struct BridgeUnconfirmed {
     private enum Change {
         /// An entry gave the object or took it.
