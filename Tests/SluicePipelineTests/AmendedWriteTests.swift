@@ -1,7 +1,5 @@
 import SluiceCore
 import SluicePorts
-import SluiceQuery
-import Synchronization
 import Testing
 
 @testable import SluicePipeline
@@ -22,23 +20,6 @@ private struct Annotating: Rules {
     func ingest(_ objects: ObjectRows) async throws -> [IngestVerdict]? { nil }
 }
 
-/// Tables with nothing in them, and what is written to them.
-private final class WrittenKeys: WriteStore {
-    let keys = Mutex<[Value]>([])
-
-    func transaction(_ request: WriteRequest, _ decide: WriteDecider) async throws -> WriteOutcome {
-        let basis = WriteBasis(changeset: 0, now: LSN(rawValue: 100), horizon: .zero, rejected: [], stored: [:])
-        let decision: WriteDecision
-        switch decide {
-        case .atOnce(let decide): decision = try decide(basis)
-        case .waiting(let decide): decision = try await decide(basis)
-        }
-        keys.withLock { $0 += decision.writes.map(\.key) }
-        return WriteOutcome(lsn: basis.now, rejected: decision.rejected, compensation: nil)
-    }
-    func durable() async throws {}
-}
-
 @Suite struct `A write that the rules amend` {
     private static let type = ObjectType(
         name: "Order",
@@ -49,21 +30,11 @@ private final class WrittenKeys: WriteStore {
 
     /// - Returns: what was refused of the creation of an order with a title of so many bytes, and the keys that were written.
     private static func commit(title: Int, note: Int) async throws -> (rejected: [WriteRejection], written: [Value]) {
-        let store = WrittenKeys()
-        let committer = Committer(store: store, rules: Annotating(bytes: note), environment: SystemEnvironment())
-        let plan = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", role: "clerk", checkWrite: true)
-        let schema = AppSchema(version: 1, schema: Schema([type]), fields: QueryableFields(), isDevelopment: false)
-        let writer = Committer.Writer(
-            client: ClientID(rawValue: 7), session: 1, user: UserContext(id: "ann"),
-            permissions: SessionPermissions(SessionPlan(types: ["Order": plan]), schema: schema),
-            view: View(version: 1, types: [TypeView(type: 0, predicate: .true(type), mask: nil)], partitions: []), compensation: 0,
-            seen: ClientViewHistory())
         let change = ObjectChange(
             object: ObjectKey(type: "Order", key: .string("k")), kind: .create,
             values: ["title": .string(String(repeating: "t", count: title))])
-        let changeset = Changeset(number: 1, time: HybridTime(milliseconds: 1_000), base: LSN(rawValue: 50), changes: [change])
-        let outcome = try await committer.commit(changeset, by: writer)
-        return (outcome.rejected, store.keys.withLock { $0 })
+        let plan = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", role: "clerk", checkWrite: true)
+        return try await OneCommit(type: type, plan: plan, rules: Annotating(bytes: note))(change)
     }
 
     @Test func `is written up to the size that an object may have, and undone beyond`() async throws {

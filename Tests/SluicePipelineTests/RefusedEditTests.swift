@@ -1,24 +1,8 @@
 import SluiceCore
 import SluicePorts
-import SluiceQuery
 import Testing
 
 @testable import SluicePipeline
-
-/// A table with one order.
-private struct OneOrder: WriteStore {
-    let row: Row
-
-    func transaction(_ request: WriteRequest, _ decide: WriteDecider) async throws -> WriteOutcome {
-        let stored = StoredObject(row: row, clocks: nil, rowTime: 10)
-        let basis = WriteBasis(
-            changeset: 0, now: LSN(rawValue: 100), horizon: .zero, rejected: [],
-            stored: [ObjectKey(type: "Order", key: .string("k")): stored])
-        guard case .atOnce(let decide) = decide else { throw SluiceError(.internalError, "No plugin is asked here.") }
-        return WriteOutcome(lsn: basis.now, rejected: try decide(basis).rejected, compensation: nil)
-    }
-    func durable() async throws {}
-}
 
 /// A compensating write has the values that the client sent. An edit of a list has none: its result is the list of the server.
 @Suite struct `A refused edit of a list` {
@@ -33,19 +17,9 @@ private struct OneOrder: WriteStore {
     /// - Returns: The rejections of an edit of an order with two tags.
     private static func commit(_ edit: Edit, store: String, _ plan: TypePlan) async throws -> [WriteRejection] {
         let row = Row([.string("k"), .string(store), .list(secret.map { .string($0) })])
-        let committer = Committer(store: OneOrder(row: row), rules: OpenRules(), environment: SystemEnvironment())
-        let schema = AppSchema(
-            version: 1, schema: Schema([type]), fields: QueryableFields(global: ["store"]), isDevelopment: false)
-        let predicate = try Query.parse("store == 'north'").predicate(on: type, in: schema.schema)
-        let writer = Committer.Writer(
-            client: ClientID(rawValue: 7), session: 1, user: UserContext(id: "ann"),
-            permissions: SessionPermissions(SessionPlan(types: ["Order": plan]), schema: schema),
-            view: View(version: 1, types: [TypeView(type: 0, predicate: predicate, mask: nil)], partitions: []), compensation: 0,
-            seen: ClientViewHistory())
         let change = ObjectChange(
             object: ObjectKey(type: "Order", key: .string("k")), kind: .set, values: ["store": .string("north")], edits: [edit])
-        let changeset = Changeset(number: 1, time: HybridTime(milliseconds: 1_000), base: LSN(rawValue: 50), changes: [change])
-        return try await committer.commit(changeset, by: writer).rejected
+        return try await OneCommit(type: type, plan: plan, view: "store == 'north'", stored: row)(change).rejected
     }
 
     private static let open = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", role: "clerk")

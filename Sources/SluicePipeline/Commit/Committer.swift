@@ -215,7 +215,9 @@ package struct Committer: Sendable {
             // A create of an existing row merges, unless the row was outside of the client's view.
             let isMade = wanted.first?.kind == .create && before?.row != nil
             let isUnseen = isMade && before?.writer.map { writer.seen.includes($0, at: changeset.base) } ?? false
-            let hidden = before?.row.map { work.check.hidden(in: $0, of: type) } ?? []
+            // Only the results of edits have stored values in them.
+            let edited = wanted.contains { !$0.edits.isEmpty } ? before?.row : nil
+            let hidden = edited.map { work.check.hidden(in: $0, of: type) } ?? []
             plan.add(object, type, stored: before, after: state, wanted: wanted, isUnseen: isUnseen, hidden: hidden)
         }
         return plan
