@@ -19,6 +19,7 @@ extension BridgeStream {
     /// What a client must receive again of an object.
     enum Repair: Hashable {
         case whole
+        /// An object that the user does not see leaves, and one that the client lacks enters, also without properties.
         case properties(Set<String>)
 
         /// The properties; nil for the whole object.
@@ -86,13 +87,16 @@ extension BridgeStream {
         let objects = repairs.filter { !undone.contains($0.key) && reading.objects.contains($0.key) }
         repairs = repairs.filter { !reading.objects.contains($0.key) }
         repaired.formUnion(undone)
-        repaired.formUnion(objects.keys)
         let numbers = Set(compensated.map(\.number))
         compensations.removeAll { numbers.contains($0.number) }
         if !objects.isEmpty {
             let place = nextPlace
             var piece = BridgePiece()
-            for (object, repair) in objects { piece.append(try self.repair(object, rows[object], repair.names, place)) }
+            for (object, repair) in objects {
+                let group = try self.repair(object, rows[object], repair.names, place)
+                if !group.isEmpty { repaired.insert(object) }
+                piece.append(group)
+            }
             if !piece.isEmpty { entries.append(try append(piece, place)) }
         }
         for compensation in compensated { entries.append(try undo(compensation, rows)) }
@@ -118,7 +122,8 @@ extension BridgeStream {
     ) throws(SluiceError) -> BridgeGroup {
         // A client keeps no object of an asymmetric class, so the entry of its compensating write is empty.
         guard schema[object.type]?.kind == .topLevel else { return .none }
-        guard let row else { return content.memory.view.contains(object) || names == nil ? content.leave(object, place) : .none }
+        // The client may hold it even if the content lacks it, as it has written it.
+        guard let row else { return content.leave(object, place) }
         guard let names else { return try content.enter(object, row, place) }
         return try content.replace(object, row, names, place)
     }

@@ -126,7 +126,7 @@ struct BridgeStream {
         content.lists = replica.lists
         // The client did not receive what the stored stream lacks.
         content.lists.forget(after: version)
-        repairs = replica.repairs.mapValues { $0.isEmpty ? .whole : .properties($0) }
+        repairs = replica.repairs
         var reported: [ReportedChangeset: UInt64] = [:]
         for compensation in stored.record.compensations + stored.entries.compactMap(\.compensation) {
             let isAsymmetric = compensation.rejected.first.map { schema.app.schema[$0.table]?.kind == .asymmetric } ?? false
@@ -152,6 +152,8 @@ struct BridgeStream {
     var isUncertain = false
     /// `true` if the content may lack changes that the stream had.
     var isOlder = false
+    /// `true` if changesets took effect of which the content may lack what they made.
+    var hasMade = false
 
     var schema: Schema { content.schema }
     /// The objects that the client holds, as far as they are known.
@@ -170,7 +172,7 @@ struct BridgeStream {
         state.parts = storedParts
         state.lists = content.lists
         state.steps = Array(steps.steps)
-        state.repairs = repairs.mapValues { $0.names ?? [] }
+        state.repairs = repairs
         (state.created, state.listed) = ([:], 0)
         return state
     }
@@ -205,6 +207,7 @@ struct BridgeStream {
     mutating func take(_ welcome: PBWelcome, progress: UInt64) {
         (replica.client, replica.secret) = (welcome.client, Array(welcome.secret))
         content.client = max(welcome.changeset, progress)
+        hasMade = welcome.changeset > progress
         content.lists.resume(at: content.client)
         // The client sends the other changesets again.
         content.memory.view.formUnion(replica.created.filter { $0.value <= welcome.changeset }.keys)

@@ -30,6 +30,16 @@ extension BridgeView {
             rejected: channel.takeRejected(upTo: client))
     }
 
+    /// Records changesets that took effect in an earlier session. What they made is compared with the server.
+    func meet(repeated entries: [RealmUploadEntry]) {
+        do throws(SluiceError) {
+            for entry in entries { stream.receive(entry, try RealmChangesetReader.instructions(of: entry.changeset)) }
+        } catch {
+            channel.close(error)
+        }
+        channel.wake()
+    }
+
     /// An upload as the pipeline takes it.
     private struct Translation {
         var changesets: [Changeset] = []

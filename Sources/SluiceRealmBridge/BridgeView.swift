@@ -132,6 +132,8 @@ actor BridgeView: RealmClientView {
 
     nonisolated func build(_ request: RealmViewRequest) { orders.build(request) }
 
+    nonisolated func repeated(_ entries: [RealmUploadEntry]) { orders.put(.repeated(entries)) }
+
     nonisolated func expectUpload() { orders.put(.upload) }
 
     nonisolated func supersede(queryVersion: UInt64) { orders.supersede(queryVersion) }
@@ -184,6 +186,7 @@ actor BridgeView: RealmClientView {
         switch order {
         case .message(let bytes): await session.handle(bytes)
         case .upload: await sendUpload()
+        case .repeated(let entries): meet(repeated: entries)
         case .build(let request):
             guard !(isResuming && stream.isOlder) else {
                 held = request

@@ -242,6 +242,7 @@ package actor RealmConnection {
         case .buildView(let id, let request): build(request, for: id)
         case .superseded(let id, let version): sessions[id]?.view?.supersede(queryVersion: version)
         case .integrate(let id, let upload): integrate(upload, for: id)
+        case .repeated(let id, let entries): sessions[id]?.view?.repeated(entries)
         case .catchUp(let id, let request): catchUp(request, for: id)
         case .send(let message): send(message)
         case .report(_, let report):
@@ -317,7 +318,7 @@ extension RealmConnectionAction {
     fileprivate func depends(on session: RealmSessionID) -> Bool {
         switch self {
         case .allotFile(let id), .openFile(let id, _), .store(let id, _), .buildView(let id, _), .superseded(let id, _),
-            .integrate(let id, _), .catchUp(let id, _):
+            .integrate(let id, _), .repeated(let id, _), .catchUp(let id, _):
             id == session
         case .send(.unbound): false
         case .send(.error(let error)): error.session == session.session && error.code == .compensatingWrite

@@ -57,6 +57,10 @@ package protocol RealmClientView: Sendable {
     func build(_ request: RealmViewRequest)
     /// Ends the building of a view and returns at once.
     func supersede(queryVersion: UInt64)
+    /// Records changesets that took effect, and that the client sends again because it does not know that. Returns at once.
+    ///
+    /// The client has what they made. The state of the views may be older, after a crash or a session that ended in between.
+    func repeated(_ entries: [RealmUploadEntry])
     /// Announces an upload and returns at once. The call of `RealmWrites.integrate` for it follows.
     ///
     /// An upload takes effect in the view before it, and before the views that are built after it.

@@ -274,6 +274,8 @@ final class JournalView: RealmClientView {
         journal.add("build \(request.query.version)\(request.isFull ? " full" : "")\(request.hasSchema ? " schema" : "")")
     }
 
+    func repeated(_ entries: [RealmUploadEntry]) { journal.add("repeated \(entries.map(\.clientVersion))") }
+
     func expectUpload() {}
 
     func confirm(_ version: UInt64) -> Bool {
