@@ -15,7 +15,9 @@ import SluiceWire
 /// ```
 ///
 /// While the stream is behind, the session sends another view than the client has. Its commits are dropped: a bootstrap follows.
-struct BridgeStream {
+///
+/// Not copyable: a call for a copyable structure that an actor stores copies its references, forty for each message.
+struct BridgeStream: ~Copyable {
     /// A subscription set of the hidden session.
     struct Subscription {
         var query: RealmQuerySet
@@ -250,7 +252,7 @@ struct BridgeStream {
                 .badClientFile, "Client file \(content.file) has left \(content.memory.barrierCount) erasures unconfirmed.",
                 fix: "The client replaces its file and recovers its changes. No action is needed.")
         }
-        let codec = content.shared.codec
+        let codec = content.bridgeSchema.codec
         switch try BridgeMessage.decode(bytes, codec) {
         case .bootstrapBegin(let version, let rows): begin(version, rows: rows)
         case .rows(let rows):

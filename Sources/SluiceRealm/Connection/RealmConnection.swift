@@ -67,6 +67,9 @@ package actor RealmConnection {
     /// The idents of the open client files, in no order.
     package var files: [UInt64] { sessions.values.compactMap { $0.file?.file } }
 
+    /// The number of sessions, and of those whose views wait for the client to read.
+    package var sessionCounts: (all: Int, draining: Int) { (sessions.count, sessions.values.count(where: \.isDraining)) }
+
     /// The number of running tasks; 0 after `run`.
     package var taskCount: Int { tasks.count + (performing == nil ? 0 : 1) }
 
@@ -74,10 +77,9 @@ package actor RealmConnection {
 
     /// Serves the connection until its end. All tasks have ended when it returns. Cancelling the caller's task shuts the connection down.
     package func run() async {
-        await withDiscardingTaskGroup { group in
-            group.addTask { await self.handleMessages() }
-            group.addTask { await self.awaitEnd() }
-        }
+        async let messages: Void = handleMessages()
+        await awaitEnd()
+        await messages
         await finish()
     }
 

@@ -65,7 +65,9 @@ package struct RealmIntegratedUpload: Hashable, Sendable {
 }
 
 /// The events that the connection machine handles.
-package enum RealmConnectionInput: Hashable, Sendable {
+///
+/// Indirect, as the tasks of idle connections have room for several of them.
+package indirect enum RealmConnectionInput: Hashable, Sendable {
     case received(RealmClientMessage)
     /// A message could not be decoded.
     case malformed(SluiceError)
