@@ -44,6 +44,10 @@ extension BridgeStream {
 
     // MARK: Repairs
 
+    /// Compares an object with the server once the stream is in step: one that the user does not see leaves, and one that the content lacks
+    /// is given to the client, which may have it.
+    mutating func compare(_ object: ObjectKey) { repairs[object, default: .properties([])].form([]) }
+
     mutating func compensate(_ number: UInt64, _ writes: [RejectedWriteReport]) {
         guard let first = writes.first, replica.compensations[number] == nil else { return }
         let isAsymmetric = schema[first.object.type]?.kind == .asymmetric
@@ -93,9 +97,9 @@ extension BridgeStream {
             let place = nextPlace
             var piece = BridgePiece()
             for (object, repair) in objects {
-                let group = try self.repair(object, rows[object], repair.names, place)
-                if !group.isEmpty { repaired.insert(object) }
-                piece.append(group)
+                let groups = try self.repair(object, rows[object], repair.names, place)
+                if !groups.allSatisfy(\.isEmpty) { repaired.insert(object) }
+                for group in groups { piece.append(group) }
             }
             if !piece.isEmpty { entries.append(try append(piece, place)) }
         }
@@ -119,13 +123,18 @@ extension BridgeStream {
 
     private mutating func repair(
         _ object: ObjectKey, _ row: Row?, _ names: Set<String>?, _ place: BridgeContent.Place
-    ) throws(SluiceError) -> BridgeGroup {
+    ) throws(SluiceError) -> [BridgeGroup] {
         // A client keeps no object of an asymmetric class, so the entry of its compensating write is empty.
-        guard schema[object.type]?.kind == .topLevel else { return .none }
+        guard schema[object.type]?.kind == .topLevel else { return [] }
         // The client may hold it even if the content lacks it, as it has written it.
-        guard let row else { return content.leave(object, place) }
-        guard let names else { return try content.enter(object, row, place) }
-        return try content.replace(object, row, names, place)
+        guard let row else { return [content.leave(object, place)] }
+        guard let names else { return [try content.enter(object, row, place)] }
+        guard content.memory.view.contains(object) else {
+            // If a view begins before the client has the entry, the content does not tell if the client holds the object.
+            isUncertain = true
+            return try content.restore(object, row, place)
+        }
+        return [try content.replace(object, row, names, place)]
     }
 
     private mutating func undo(_ compensation: Compensation, _ rows: [ObjectKey: Row]) throws(SluiceError) -> OutgoingEntry {
@@ -135,7 +144,7 @@ extension BridgeStream {
         for write in compensation.writes {
             rejected.append(RealmRejectedUpdate(write))
             guard done.insert(write.object).inserted else { continue }
-            piece.append(try repair(write.object, rows[write.object], nil, place))
+            for group in try repair(write.object, rows[write.object], nil, place) { piece.append(group) }
         }
         replica.compensations[compensation.number] = place.version
         let notice = RealmCompensation(serverVersion: place.version, clientVersion: compensation.changeset, rejected: rejected)

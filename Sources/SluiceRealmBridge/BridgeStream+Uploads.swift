@@ -65,9 +65,10 @@ extension BridgeStream {
         for (object, isHeld) in isHeld where schema[object.type]?.kind == .topLevel {
             if content.memory.isBarred(object, writer), isHeld || !content.memory.pass(object, writer) { continue }
             if !isBehind, isHeld == content.memory.view.contains(object) { continue }
-            content.make(object, isHeld: isHeld)
+            // What it made is not noted as held: the model of the client, which checks each entry, does not know it either.
+            if !isHeld { content.make(object, isHeld: false) }
             created[object] = isHeld && created.count < BridgeReplica.mostObjects ? entry.clientVersion : nil
-            repairs[object, default: .properties([])].form([])
+            compare(object)
         }
     }
 

@@ -211,8 +211,8 @@ struct BridgeStream: ~Copyable {
         content.client = max(welcome.changeset, progress)
         hasMade = welcome.changeset > progress
         content.lists.resume(at: content.client)
-        // The client sends the other changesets again.
-        content.memory.view.formUnion(replica.created.filter { $0.value <= welcome.changeset }.keys)
+        // The client may hold what these changesets made, unless an entry has taken it since. It sends the other changesets again.
+        for (object, changeset) in replica.created where changeset <= welcome.changeset { compare(object) }
         ingested = welcome.ingestTaken
         uploadTime = HybridTime(rawValue: welcome.changesetTime)
     }

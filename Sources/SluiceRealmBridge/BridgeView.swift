@@ -122,11 +122,7 @@ actor BridgeView: RealmClientView {
         }
     }
 
-    func heldObjects() async throws -> [OutgoingOperation.Object] {
-        var objects: [OutgoingOperation.Object] = []
-        for object in stream.held { objects.append(try OutgoingOperation.Object(object)) }
-        return objects
-    }
+    func heldObjects() async throws -> [OutgoingOperation.Object] { try stream.held.map { try OutgoingOperation.Object($0) } }
 
     // MARK: Orders
 
