@@ -1,5 +1,4 @@
 import SluiceCore
-import SluicePipeline
 import SluicePorts
 import SluiceRealm
 import SluiceWire
@@ -24,17 +23,12 @@ final class BridgeSchema: Sendable {
     }
 }
 
-/// What the views of all files of a gateway share.
-final class BridgeShared: Sendable {
-    let services: SessionServices
-    let bounds: BridgeBounds
+/// The schema that the files of a gateway share.
+final class BridgeSchemas: Sendable {
     private let newest = Mutex<BridgeSchema?>(nil)
 
-    init(services: SessionServices, bounds: BridgeBounds) { (self.services, self.bounds) = (services, bounds) }
-
-    /// Returns the current schema of the app.
-    func schema() throws(SluiceError) -> BridgeSchema {
-        let app = services.authority.current()
+    /// Returns the form of a schema for the views.
+    func schema(_ app: AppSchema) throws(SluiceError) -> BridgeSchema {
         if let known = newest.withLock({ $0 }), known.app.version == app.version { return known }
         let schema = try BridgeSchema(app)
         newest.withLock { $0 = schema }

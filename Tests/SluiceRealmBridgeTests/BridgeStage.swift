@@ -47,7 +47,7 @@ final class BridgeStage: Sendable {
                 feed: feed, fanout: fanout, resume: LogResume(log: log, feed: feed, environment: time, logger: Self.quiet),
                 layout: StageLayout(partitions: hasLog ? [type.name: 1] : [:]), frames: MessageFrames()),
             environment: time, logger: Self.quiet)
-        bridge = RealmBridge(services: services, bounds: bounds)
+        bridge = RealmBridge(services: services, logger: Self.quiet, bounds: bounds)
         if hasLog {
             do { try await Self.begin(log, feed, type) } catch { Issue.record("The change log did not begin: \(error)") }
         }
@@ -249,10 +249,9 @@ final class StageSink: RealmFrameSink {
         releases.fire()
     }
 
-    private var isHeld: Bool { parts.count >= most.load(ordering: .relaxed) }
-    var bufferedBytes: Int { isHeld ? .max : 0 }
+    var bufferedBytes: Int { 0 }
     func drained(below bytes: Int) async {
-        while isHeld, !Task.isCancelled { await releases.wait(after: 0, milliseconds: 60_000) }
+        while parts.count >= most.load(ordering: .relaxed), !Task.isCancelled { await releases.wait(after: 0, milliseconds: 60_000) }
     }
     func pauseReading() {}
     func resumeReading() {}
