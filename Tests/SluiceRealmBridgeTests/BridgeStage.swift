@@ -249,9 +249,10 @@ final class StageSink: RealmFrameSink {
         releases.fire()
     }
 
-    var bufferedBytes: Int { 0 }
+    private var isHeld: Bool { parts.count >= most.load(ordering: .relaxed) }
+    var bufferedBytes: Int { isHeld ? .max : 0 }
     func drained(below bytes: Int) async {
-        while parts.count >= most.load(ordering: .relaxed), !Task.isCancelled { await releases.wait(after: 0, milliseconds: 60_000) }
+        while isHeld, !Task.isCancelled { await releases.wait(after: 0, milliseconds: 60_000) }
     }
     func pauseReading() {}
     func resumeReading() {}
