@@ -155,7 +155,9 @@ package protocol SnapshotStore: Sendable {
     /// - Returns: The identity of the snapshot; nil if the sink dropped it, or if it misses a transaction that is in the WAL already.
     func read(_ queries: [SnapshotQuery], into sink: some SnapshotSink) async throws -> SnapshotStart?
     /// Returns the current rows and clocks of some objects. An object with neither is absent. Takes no locks.
-    func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject]
+    /// - Returns: nil if the snapshot misses a transaction that is in the WAL already. A reader of the log may have its change, and must
+    ///   not take the rows for newer ones.
+    func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject]?
     /// Returns a text that identifies the source of a class's rows. If it changes, nothing read before is known any more.
     func source(of type: ObjectType) throws -> String
     /// Returns `true` if the current history of the database is known to contain a transaction.

@@ -73,6 +73,7 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
     private var lastRecord: Position?
     private var notes: [String] = []
     private var failure: SluiceError?
+    private var isSeen = true
     private var piece = Int.max
     /// The pieces of the next snapshot after which it waits.
     private var pause: Int?
@@ -273,7 +274,10 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
         return start
     }
 
-    func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject] {
+    /// Every second snapshot is one between the record of a commit in the log and its visibility.
+    func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject]? {
+        isSeen.toggle()
+        guard isSeen else { return nil }
         var found: [Value: StoredObject] = [:]
         for key in keys {
             guard let stored = items[key], stored.row != nil else { continue }

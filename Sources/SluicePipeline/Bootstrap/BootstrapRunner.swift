@@ -150,7 +150,7 @@ struct BootstrapRunner {
         let keys = client.pending[codec.type.name]
         guard !keys.isEmpty else { return }
         var writer = BootstrapRowsWriter(codec)
-        for (key, object) in try await snapshots.stored(codec.type, keys: keys) {
+        for (key, object) in try await SnapshotPatience.retry(environment, { try await snapshots.stored(codec.type, keys: keys) }) {
             guard let times = view.times(of: object, codec.type, seenBy: start.snapshot) else { continue }
             if writer.isFull {
                 outbox.send(writer.finish())

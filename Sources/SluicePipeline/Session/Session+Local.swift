@@ -29,7 +29,7 @@ extension Session {
 
     /// Returns the current rows of objects, as the client may see them. An object outside of the live view is absent.
     ///
-    /// The rows may be newer than the commits that were delivered.
+    /// The rows may be newer than the commits that were delivered, and never older: a commit is in the log before it is visible.
     package func visibleRows(of objects: Set<ObjectKey>) async throws -> [ObjectKey: Row] {
         let (schema, live) = (services.authority.current().schema, machine.views.live)
         var rows: [ObjectKey: Row] = [:]
@@ -37,7 +37,10 @@ extension Session {
             guard let index = schema.index(of: name), let view = live.type(index) else { continue }
             for start in stride(from: 0, to: keys.count, by: Limits.bootstrapRows) {
                 let piece = keys[start..<min(start + Limits.bootstrapRows, keys.count)].map(\.key)
-                for (key, object) in try await services.snapshots.stored(schema.types[index], keys: piece) {
+                let stored = try await SnapshotPatience.retry(services.environment) {
+                    try await services.snapshots.stored(schema.types[index], keys: piece)
+                }
+                for (key, object) in stored {
                     rows[ObjectKey(type: name, key: key)] = object.row.flatMap { view.visible($0) }
                 }
             }

@@ -101,11 +101,13 @@ package struct PostgresSnapshotStore: Sendable {
     }
 
     /// Returns the current rows of some keys with their clocks. A key with neither is missing. Locks nothing.
-    package func stored(_ shape: TableShape, keys: [Value]) async throws -> [Value: StoredObject] {
+    /// - Returns: nil if the snapshot misses a transaction whose commit was in the WAL at the call.
+    package func stored(_ shape: TableShape, keys: [Value]) async throws -> [Value: StoredObject]? {
         guard !keys.isEmpty else { return [:] }
         let load = RowLoad(shape, keys)
         return try await pool.perform { session in
-            try session.inTransaction(.readOnly) {
+            try session.inTransaction(.readOnly, first: SnapshotStart.statement) { identity in
+                guard try SnapshotStart(identity) != nil else { return nil }
                 let results: [PostgresResult]
                 do throws(PipelineFailure) { results = try session.pipeline(load.reading) } catch { throw error.error }
                 return try load.read(results[0], results[1], hasWriters: true).objects
