@@ -43,7 +43,7 @@ package protocol FrameMaker: Sendable {
 /// A user, as proven by a token.
 package struct Authenticated: Sendable {
     package var user: UserContext
-    /// The expiry of the token, in milliseconds since 1970.
+    /// The expiry of the token, in milliseconds since 1970; `.max` for a session in this process, which has none.
     package var expires: Int64
 
     package init(user: UserContext, expires: Int64) {

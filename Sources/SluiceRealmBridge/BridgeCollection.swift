@@ -101,7 +101,7 @@ struct BridgeCollection {
         case difference
         /// The changes since the content's position. Unnamed objects stay.
         case changes
-        /// The same, to a content that is older than the client's. The client may hold the objects or not.
+        /// The same, to a content that may lack objects that the client holds.
         case restoration
         /// Every row enters. Unnamed objects stay.
         case slice

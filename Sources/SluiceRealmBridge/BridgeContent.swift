@@ -19,7 +19,7 @@ struct BridgeContent {
     let file: UInt64
     /// A random number that only this file's client and the gateway know.
     private let salt: UInt64
-    private(set) var shared: BridgeSchema
+    private(set) var bridgeSchema: BridgeSchema
     /// The hash of the schema that the client received.
     var sentSchema: UInt64
     /// The objects that the client holds, and the erasures that it has not confirmed.
@@ -41,16 +41,16 @@ struct BridgeContent {
     /// - Parameter forgotten: The version up to which the changes of objects are unknown.
     init(_ file: RealmFileIdent, _ schema: BridgeSchema, sentSchema: UInt64, forgotten: UInt64) {
         (self.file, salt) = (file.ident, file.salt)
-        shared = schema
+        bridgeSchema = schema
         self.sentSchema = sentSchema
         self.forgotten = forgotten
     }
 
-    var schema: Schema { shared.app.schema }
-    private var writer: RealmObjectWriter { shared.writer }
+    var schema: Schema { bridgeSchema.app.schema }
+    private var writer: RealmObjectWriter { bridgeSchema.writer }
 
     /// Adopts a newer version of the schema.
-    mutating func adopt(_ newer: BridgeSchema) { shared = newer }
+    mutating func adopt(_ newer: BridgeSchema) { bridgeSchema = newer }
 
     /// Adds an entry of the stored stream.
     /// - Parameters:
@@ -78,9 +78,9 @@ struct BridgeContent {
 
     /// Returns the declarations that must precede the next instructions; empty if the client has the schema.
     mutating func declarations(_ place: Place, always: Bool = false) -> [RealmInstruction] {
-        guard always || sentSchema != shared.hash else { return [] }
+        guard always || sentSchema != bridgeSchema.hash else { return [] }
         unconfirmed.declare(before: sentSchema, at: place.version)
-        sentSchema = shared.hash
+        sentSchema = bridgeSchema.hash
         return RealmSchema.instructions(of: schema)
     }
 

@@ -10,6 +10,8 @@ final class BridgeOrders: Sendable {
         case message([UInt8])
         /// The next upload of the connection.
         case upload
+        /// Changesets that took effect in an earlier session.
+        case repeated([RealmUploadEntry])
         case build(BridgeStream.Request)
         case subscribe(BridgeStream.Subscription)
         case mark
@@ -59,7 +61,7 @@ final class BridgeOrders: Sendable {
             case .reconsider(let user):
                 // An order for all users includes each.
                 state.orders.removeAll { if case .reconsider(let other) = $0 { user == nil || other == user } else { false } }
-            case .message, .upload, .build, .subscribe: break
+            case .message, .upload, .repeated, .build, .subscribe: break
             }
             state.orders.append(order)
         }

@@ -32,8 +32,8 @@ struct BridgeReplica: Hashable {
     var listed: UInt64 = 0
     /// The versions that the client may be at.
     var steps: [BridgeSteps.Step] = []
-    /// The objects to put right, with the properties; empty for the whole object.
-    var repairs: [ObjectKey: Set<String>] = [:]
+    /// The objects to put right.
+    var repairs: [ObjectKey: BridgeStream.Repair] = [:]
     /// The stream's version of each compensating write that the pipeline still repeats, by its number.
     var compensations: [UInt64: UInt64] = [:]
     /// The objects in parts of bootstraps that did not end, which the client may hold after the next one; nil if they are too many.
@@ -98,11 +98,14 @@ struct BridgeReplica: Hashable {
             writer.close(content)
         }
         lists.write(to: &writer)
-        for (object, names) in repairs {
+        for (object, repair) in repairs {
             let content = writer.open(Field.repair)
             writer.ifNotEmpty(1, string: object.type)
             ValueCodec.nested(2, object.key, into: &writer)
-            for name in names { writer.ifNotEmpty(3, string: name) }
+            if let names = repair.names {
+                for name in names { writer.ifNotEmpty(3, string: name) }
+                writer.ifNotZero(4, varint: 1)
+            }
             writer.close(content)
         }
         for step in steps {
@@ -207,7 +210,8 @@ struct BridgeReplica: Hashable {
             for key in part.keys { parts?.insert(ObjectKey(type: part.name, key: key)) }
         case (Field.repair, .lengthDelimited):
             let part = try Part(reader.nested(try reader.content()))
-            if let key = part.keys.first { repairs[ObjectKey(type: part.name, key: key)] = part.names }
+            let repair: BridgeStream.Repair = part.numbers[4] == nil ? .whole : .properties(part.names)
+            if let key = part.keys.first { repairs[ObjectKey(type: part.name, key: key)] = repair }
         case (Field.step, .lengthDelimited):
             let part = try Part(reader.nested(try reader.content()))
             let lsn = LSN(rawValue: part.numbers[2] ?? 0)

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePipeline
 import SluicePorts
 import SluiceRealm
 import SluiceWire
@@ -23,12 +24,17 @@ final class BridgeSchema: Sendable {
     }
 }
 
-/// The schema that the files of a gateway share.
-final class BridgeSchemas: Sendable {
+/// What the views of all files of a gateway share.
+final class BridgeShared: Sendable {
+    let services: SessionServices
+    let bounds: BridgeBounds
     private let newest = Mutex<BridgeSchema?>(nil)
 
-    /// Returns the form of a schema for the views.
-    func schema(_ app: AppSchema) throws(SluiceError) -> BridgeSchema {
+    init(services: SessionServices, bounds: BridgeBounds) { (self.services, self.bounds) = (services, bounds) }
+
+    /// Returns the current schema of the app.
+    func schema() throws(SluiceError) -> BridgeSchema {
+        let app = services.authority.current()
         if let known = newest.withLock({ $0 }), known.app.version == app.version { return known }
         let schema = try BridgeSchema(app)
         newest.withLock { $0 = schema }

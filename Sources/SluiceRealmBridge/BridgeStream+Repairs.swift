@@ -19,6 +19,7 @@ extension BridgeStream {
     /// What a client must receive again of an object.
     enum Repair: Hashable {
         case whole
+        /// An object that the user does not see leaves, and one that the client lacks enters, also without properties.
         case properties(Set<String>)
 
         /// The properties; nil for the whole object.
@@ -42,6 +43,10 @@ extension BridgeStream {
     }
 
     // MARK: Repairs
+
+    /// Compares an object with the server once the stream is in step: one that the user does not see leaves, and one that the content lacks
+    /// is given to the client, which may have it.
+    mutating func compare(_ object: ObjectKey) { repairs[object, default: .properties([])].form([]) }
 
     mutating func compensate(_ number: UInt64, _ writes: [RejectedWriteReport]) {
         guard let first = writes.first, replica.compensations[number] == nil else { return }
@@ -86,13 +91,16 @@ extension BridgeStream {
         let objects = repairs.filter { !undone.contains($0.key) && reading.objects.contains($0.key) }
         repairs = repairs.filter { !reading.objects.contains($0.key) }
         repaired.formUnion(undone)
-        repaired.formUnion(objects.keys)
         let numbers = Set(compensated.map(\.number))
         compensations.removeAll { numbers.contains($0.number) }
         if !objects.isEmpty {
             let place = nextPlace
             var piece = BridgePiece()
-            for (object, repair) in objects { piece.append(try self.repair(object, rows[object], repair.names, place)) }
+            for (object, repair) in objects {
+                let groups = try self.repair(object, rows[object], repair.names, place)
+                if !groups.allSatisfy(\.isEmpty) { repaired.insert(object) }
+                for group in groups { piece.append(group) }
+            }
             if !piece.isEmpty { entries.append(try append(piece, place)) }
         }
         for compensation in compensated { entries.append(try undo(compensation, rows)) }
@@ -115,12 +123,18 @@ extension BridgeStream {
 
     private mutating func repair(
         _ object: ObjectKey, _ row: Row?, _ names: Set<String>?, _ place: BridgeContent.Place
-    ) throws(SluiceError) -> BridgeGroup {
+    ) throws(SluiceError) -> [BridgeGroup] {
         // A client keeps no object of an asymmetric class, so the entry of its compensating write is empty.
-        guard schema[object.type]?.kind == .topLevel else { return .none }
-        guard let row else { return content.memory.view.contains(object) || names == nil ? content.leave(object, place) : .none }
-        guard let names else { return try content.enter(object, row, place) }
-        return try content.replace(object, row, names, place)
+        guard schema[object.type]?.kind == .topLevel else { return [] }
+        // The client may hold it even if the content lacks it, as it has written it.
+        guard let row else { return [content.leave(object, place)] }
+        guard let names else { return [try content.enter(object, row, place)] }
+        guard content.memory.view.contains(object) else {
+            // If a view begins before the client has the entry, the content does not tell if the client holds the object.
+            isUncertain = true
+            return try content.restore(object, row, place)
+        }
+        return [try content.replace(object, row, names, place)]
     }
 
     private mutating func undo(_ compensation: Compensation, _ rows: [ObjectKey: Row]) throws(SluiceError) -> OutgoingEntry {
@@ -130,7 +144,7 @@ extension BridgeStream {
         for write in compensation.writes {
             rejected.append(RealmRejectedUpdate(write))
             guard done.insert(write.object).inserted else { continue }
-            piece.append(try repair(write.object, rows[write.object], nil, place))
+            for group in try repair(write.object, rows[write.object], nil, place) { piece.append(group) }
         }
         replica.compensations[compensation.number] = place.version
         let notice = RealmCompensation(serverVersion: place.version, clientVersion: compensation.changeset, rejected: rejected)

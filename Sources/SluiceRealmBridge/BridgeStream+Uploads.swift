@@ -45,6 +45,31 @@ extension BridgeStream {
             instructions.filter { instruction in
                 instruction.object.map { !content.memory.isBarred($0, writer) && !content.memory.view.contains($0) } ?? false
             }, of: entry)
+        meetRepeated(instructions, of: entry)
+    }
+
+    /// Records the objects that a repeated changeset made or erased, unless the client has discarded that.
+    ///
+    /// The state can be older than the changeset, by a crash or by an upload under way at the end of the session. The bootstrap then does
+    /// not name an object that was made and deleted since. So each is compared with the server.
+    private mutating func meetRepeated(_ instructions: [RealmInstruction], of entry: RealmUploadEntry) {
+        var isHeld: [ObjectKey: Bool] = [:]
+        for instruction in instructions {
+            switch instruction {
+            case .createObject(let object): isHeld[object] = true
+            case .eraseObject(let object): isHeld[object] = false
+            default: break
+            }
+        }
+        let writer = writer(of: entry)
+        for (object, isHeld) in isHeld where schema[object.type]?.kind == .topLevel {
+            if content.memory.isBarred(object, writer), isHeld || !content.memory.pass(object, writer) { continue }
+            if !isBehind, isHeld == content.memory.view.contains(object) { continue }
+            // What it made is not noted as held: the model of the client, which checks each entry, does not know it either.
+            if !isHeld { content.make(object, isHeld: false) }
+            created[object] = isHeld && created.count < BridgeReplica.mostObjects ? entry.clientVersion : nil
+            compare(object)
+        }
     }
 
     /// Records the objects that a changeset creates, by the instructions that the client has not discarded.

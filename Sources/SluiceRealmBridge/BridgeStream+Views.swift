@@ -88,7 +88,7 @@ extension BridgeStream {
     /// The form of a bootstrap that need not erase everything.
     func changes(_ end: PBBootstrapEnd) -> BridgeCollection.Form {
         guard end.resumed else { return .difference }
-        return isOlder ? .restoration : .changes
+        return isOlder || hasMade ? .restoration : .changes
     }
 
     /// Returns the parts of a view.
@@ -123,7 +123,7 @@ extension BridgeStream {
         // Encoding fails only beyond 2 GiB. Without a record, the next session begins with a bootstrap.
         replica.held = (try? WireProtocol.encode(end.held)) ?? []
         replica.query = query
-        (isBehind, isRecordStale, isOlder, isUncertain) = (false, false, false, false)
+        (isBehind, isRecordStale, isOlder, isUncertain, hasMade) = (false, false, false, false, false)
         // The rows may be of another view.
         reading = nil
         // The view has what the client's earlier changesets made, except for what is still to be put right.

@@ -15,7 +15,9 @@ import SluiceWire
 /// ```
 ///
 /// While the stream is behind, the session sends another view than the client has. Its commits are dropped: a bootstrap follows.
-struct BridgeStream {
+///
+/// Not copyable: a call for a copyable structure that an actor stores copies its references, forty for each message.
+struct BridgeStream: ~Copyable {
     /// A subscription set of the hidden session.
     struct Subscription {
         var query: RealmQuerySet
@@ -126,7 +128,7 @@ struct BridgeStream {
         content.lists = replica.lists
         // The client did not receive what the stored stream lacks.
         content.lists.forget(after: version)
-        repairs = replica.repairs.mapValues { $0.isEmpty ? .whole : .properties($0) }
+        repairs = replica.repairs
         var reported: [ReportedChangeset: UInt64] = [:]
         for compensation in stored.record.compensations + stored.entries.compactMap(\.compensation) {
             let isAsymmetric = compensation.rejected.first.map { schema.app.schema[$0.table]?.kind == .asymmetric } ?? false
@@ -152,6 +154,8 @@ struct BridgeStream {
     var isUncertain = false
     /// `true` if the content may lack changes that the stream had.
     var isOlder = false
+    /// `true` if changesets took effect of which the content may lack what they made.
+    var hasMade = false
 
     var schema: Schema { content.schema }
     /// The objects that the client holds, as far as they are known.
@@ -170,7 +174,7 @@ struct BridgeStream {
         state.parts = storedParts
         state.lists = content.lists
         state.steps = Array(steps.steps)
-        state.repairs = repairs.mapValues { $0.names ?? [] }
+        state.repairs = repairs
         (state.created, state.listed) = ([:], 0)
         return state
     }
@@ -206,8 +210,10 @@ struct BridgeStream {
         (replica.client, replica.secret) = (welcome.client, Array(welcome.secret))
         content.client = max(welcome.changeset, progress)
         content.lists.resume(at: content.client)
-        // The client sends the other changesets again.
-        content.memory.view.formUnion(replica.created.filter { $0.value <= welcome.changeset }.keys)
+        // The client may hold what these changesets made, unless an entry has taken it since. It sends the other changesets again.
+        let made = replica.created.filter { $0.value <= welcome.changeset }.keys
+        for object in made { compare(object) }
+        hasMade = welcome.changeset > progress || !made.isEmpty
         ingested = welcome.ingestTaken
         uploadTime = HybridTime(rawValue: welcome.changesetTime)
     }
@@ -247,7 +253,7 @@ struct BridgeStream {
                 .badClientFile, "Client file \(content.file) has left \(content.memory.barrierCount) erasures unconfirmed.",
                 fix: "The client replaces its file and recovers its changes. No action is needed.")
         }
-        let codec = content.shared.codec
+        let codec = content.bridgeSchema.codec
         switch try BridgeMessage.decode(bytes, codec) {
         case .bootstrapBegin(let version, let rows): begin(version, rows: rows)
         case .rows(let rows):

@@ -30,6 +30,16 @@ extension BridgeView {
             rejected: channel.takeRejected(upTo: client))
     }
 
+    /// Records changesets that took effect in an earlier session. What they made is compared with the server.
+    func meet(repeated entries: [RealmUploadEntry]) {
+        do throws(SluiceError) {
+            for entry in entries { stream.receive(entry, try RealmChangesetReader.instructions(of: entry.changeset)) }
+        } catch {
+            channel.close(error)
+        }
+        channel.wake()
+    }
+
     /// An upload as the pipeline takes it.
     private struct Translation {
         var changesets: [Changeset] = []
@@ -68,14 +78,14 @@ extension BridgeView {
     /// Adopts the declared classes in development mode, and checks the declarations against the app's schema.
     /// - Throws: `invalidSchemaChange`; `resync` if the session began before a class was added.
     private func declare(_ instructions: [RealmInstruction]) async throws {
-        var schema = services.authority.current()
+        var schema = shared.services.authority.current()
         if schema.isDevelopment {
             let types = try RealmDeclarations.types(in: instructions, known: schema.schema)
             let isMissing = types.contains { type in
                 guard let known = schema.schema[type.name] else { return true }
                 return type.properties.contains { known[$0.name] == nil }
             }
-            if isMissing { schema = try await services.authority.extend(by: types) }
+            if isMissing { schema = try await shared.services.authority.extend(by: types) }
         }
         let check = RealmSchemaCheck(schema.schema)
         for instruction in instructions { try check.check(instruction) }
@@ -89,7 +99,7 @@ extension BridgeView {
     ) throws(SluiceError) -> Translation {
         var parts: [(entry: RealmUploadEntry, changes: [ObjectChange], operations: [OutgoingOperation])] = []
         var operations: [OutgoingOperation] = []
-        let schema = services.authority.current().schema
+        let schema = shared.services.authority.current().schema
         var translation = Translation(ingest: BridgeIngest(schema))
         for (entry, instructions) in entries {
             let permitted = stream.permitted(instructions, of: entry)
@@ -131,7 +141,7 @@ extension BridgeView {
     /// Returns the messages of changesets, cut to a size.
     /// - Parameter confirmed: The number of the last compensating write that the client has; 0 for none.
     private func messages(_ changesets: [Changeset], confirmed: UInt64) throws(SluiceError) -> [[UInt8]] {
-        let schema = services.authority.current().schema
+        let schema = shared.services.authority.current().schema
         var messages: [[UInt8]] = []
         var (upload, bytes) = (PBUpload(), 0)
         upload.compensation = confirmed

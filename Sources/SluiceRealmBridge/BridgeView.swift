@@ -1,5 +1,4 @@
 import DequeModule
-import Logging
 import SluiceCore
 import SluicePipeline
 import SluicePorts
@@ -10,7 +9,8 @@ import Synchronization
 
 /// The views of one client file: a session of the pipeline in this process, and the translation of its messages.
 ///
-/// One task handles the connection's orders, and the connection's consumer the session's messages. Both run on this actor.
+/// One task handles the connection's orders, and the connection's consumer the session's messages. Both run on this actor. It shares the
+/// connection's executor: a change that passes from one to the other needs no switch of threads.
 actor BridgeView: RealmClientView {
     /// The entries after which the state is stored again.
     private static let entriesBetweenStates = 1_000
@@ -19,15 +19,15 @@ actor BridgeView: RealmClientView {
     /// The time for which a message of the session is awaited at once, milliseconds.
     private static let wait = 60_000
 
+    private nonisolated let connection: any Actor
+    nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe connection.unownedExecutor }
     nonisolated let newest: UInt64
     nonisolated let client: RealmViewClient
     nonisolated let channel: BridgeChannel
     nonisolated let orders = BridgeOrders()
-    let services: SessionServices
-    private let schemas: BridgeSchemas
+    let shared: BridgeShared
     let session: Session
     nonisolated let completion = BridgeCompletion()
-    let logger: Logger
     /// The classes of the session's Hello.
     let classes: Set<String>
     var stream: BridgeStream
@@ -55,33 +55,33 @@ actor BridgeView: RealmClientView {
     private nonisolated let confirmations = BridgeConfirmations()
 
     /// - Parameters:
-    ///   - services: Those of the gateway.
-    ///   - schemas: The schema that all views share.
+    ///   - connection: The actor whose executor the views share.
     ///   - newest: The end of the log.
     init(
-        _ client: RealmViewClient, services: SessionServices, schemas: BridgeSchemas, logger: Logger, newest: UInt64,
-        bounds: BridgeBounds, keep: @escaping @Sendable ([UInt8]) async throws -> Void, onClose: @escaping @Sendable (BridgeView) -> Void
+        _ client: RealmViewClient, for connection: any Actor, _ shared: BridgeShared, newest: UInt64,
+        keep: @escaping @Sendable ([UInt8]) async throws -> Void, onClose: @escaping @Sendable (BridgeView) -> Void
     ) throws(SluiceError) {
-        let schema = try schemas.schema(services.authority.current())
+        (self.connection, self.shared) = (connection, shared)
+        let schema = try shared.schema()
         let record = client.stored.record
         let replica = BridgeReplica(record.replica)
         guard replica != nil || record.view == nil else {
             throw SluiceError(
                 .badClientFile, "The state of client file \(record.file.ident) cannot be read.", fix: "The client replaces its file.")
         }
-        let users = BridgeAuthenticator(user: client.user, users: services.authenticator, environment: services.environment)
-        channel = BridgeChannel(environment: services.environment)
-        self.services = services.local(users)
-        session = Session(services: self.services, channel: channel, numbering: .increasing, completion: completion)
+        let environment = shared.services.environment
+        channel = BridgeChannel(environment: environment)
+        let services = shared.services.local(BridgeAuthenticator(user: client.user, users: shared.services.authenticator))
+        session = Session(services: services, channel: channel, numbering: .increasing, completion: completion)
         let kept = replica ?? BridgeReplica(client: 0, secret: [])
         // A version far beyond the log is of another history: the connection refuses it.
         let cursor = client.cursor <= newest + Self.versionsBeyondLog ? client.cursor : 0
-        stream = try BridgeStream(client.stored, kept, schema, services.environment, bounds, cursor: cursor)
+        stream = try BridgeStream(client.stored, kept, schema, environment, shared.bounds, cursor: cursor)
         classes = Set(schema.app.schema.types.map(\.name))
-        (passed, handed) = (AsyncEvent(environment: services.environment), AsyncEvent(environment: services.environment))
+        (passed, handed) = (AsyncEvent(environment: environment), AsyncEvent(environment: environment))
         // The client may know versions a few bytes beyond the end of an idle log.
         self.newest = max(newest, stream.content.last)
-        (self.client, self.schemas, self.logger, self.keep, self.onClose) = (client, schemas, logger, keep, onClose)
+        (self.client, self.keep, self.onClose) = (client, keep, onClose)
     }
 
     nonisolated var clientVersion: UInt64 { openedAt.load(ordering: .acquiring) }
@@ -111,7 +111,7 @@ actor BridgeView: RealmClientView {
     private func welcome() async throws -> PBWelcome {
         while true {
             if let message = channel.take() {
-                guard case .welcome(let welcome) = try BridgeMessage.decode(message, stream.content.shared.codec) else {
+                guard case .welcome(let welcome) = try BridgeMessage.decode(message, stream.content.bridgeSchema.codec) else {
                     throw channel.error ?? SluiceError(.internalError, "The session of a client file did not begin with a welcome.")
                 }
                 return welcome
@@ -122,15 +122,13 @@ actor BridgeView: RealmClientView {
         }
     }
 
-    func heldObjects() async throws -> [OutgoingOperation.Object] {
-        var objects: [OutgoingOperation.Object] = []
-        for object in stream.held { objects.append(try OutgoingOperation.Object(object)) }
-        return objects
-    }
+    func heldObjects() async throws -> [OutgoingOperation.Object] { try stream.held.map { try OutgoingOperation.Object($0) } }
 
     // MARK: Orders
 
     nonisolated func build(_ request: RealmViewRequest) { orders.build(request) }
+
+    nonisolated func repeated(_ entries: [RealmUploadEntry]) { orders.put(.repeated(entries)) }
 
     nonisolated func expectUpload() { orders.put(.upload) }
 
@@ -142,7 +140,7 @@ actor BridgeView: RealmClientView {
     }
 
     func newestVersion() async throws -> UInt64 {
-        let lsn = try await services.snapshots.currentLSN()
+        let lsn = try await shared.services.snapshots.currentLSN()
         // The session announces a position at or after this one.
         orders.put(.mark)
         return lsn.rawValue
@@ -162,7 +160,7 @@ actor BridgeView: RealmClientView {
         let isWhole = stream.isStorable && !isUnconfirmed && !events.contains(where: \.hasEntries)
         if let state = isWhole ? stream.state.bytes : stream.remainder?.bytes {
             // It fails if the file has been opened again. The state that is stored is older, and suffices.
-            try? await services.environment.within(milliseconds: 10_000) { [keep] in try await keep(state) }
+            try? await shared.services.environment.within(milliseconds: 10_000) { [keep] in try await keep(state) }
         }
         // The last message may register the session, so the close comes behind it.
         await worker?.value
@@ -184,6 +182,7 @@ actor BridgeView: RealmClientView {
         switch order {
         case .message(let bytes): await session.handle(bytes)
         case .upload: await sendUpload()
+        case .repeated(let entries): meet(repeated: entries)
         case .build(let request):
             guard !(isResuming && stream.isOlder) else {
                 held = request
@@ -266,32 +265,41 @@ actor BridgeView: RealmClientView {
     // MARK: Events
 
     func next() async throws -> RealmViewEvent? {
-        isUnconfirmed = false
-        stream.wanted = orders.wanted
-        if events.isEmpty {
-            if stream.settleView(superseded: orders.superseded), let state = stream.viewState { stream.keep(state) }
-            try await storeState()
-        }
-        while !orders.isClosed {
+        settle()
+        if isStateDue { try await storeState() }
+        repeat {
+            guard !orders.isClosed else { break }
             try takeConfirmation()
-            if stream.mayRepair { try await repair() }
+            if stream.mayRepair, !stream.unresolved.isEmpty { try await repair() }
             if let event = events.popFirst() {
-                isUnconfirmed = event.hasEntries
-                if case .part(let part) = event, !part.isLast { try await storeParts() }
-                if case .integrated(let changeset) = event { await durable(changeset.clientVersion) }
-                if case .changes(let entries) = event { entriesSinceState += entries.count }
+                try await prepare(event)
                 return event
             }
-            guard let message = channel.take() else {
-                if channel.isClosed { break }
-                await channel.untilWoken()
-                try Task.checkCancellation()
-                continue
-            }
-            try handle(message)
-        }
-        if orders.isClosed { return nil }
+        } while try handleNext()
+        try Task.checkCancellation()
+        guard orders.isClosed || channel.isClosed else { return nil }
         throw channel.error ?? SluiceError(.shuttingDown, "The session of a client file was closed.")
+    }
+
+    nonisolated func untilNext() async { await channel.untilWoken() }
+
+    /// Records that the connection has taken the last event.
+    private func settle() {
+        isUnconfirmed = false
+        stream.wanted = orders.wanted
+        guard events.isEmpty else { return }
+        if stream.settleView(superseded: orders.superseded), let state = stream.viewState { stream.keep(state) }
+    }
+
+    /// Does what must precede an event.
+    private func prepare(_ event: RealmViewEvent) async throws {
+        isUnconfirmed = event.hasEntries
+        switch event {
+        case .part(let part): if !part.isLast { try await storeParts() }
+        case .integrated(let changeset): await durable(changeset.clientVersion)
+        case .changes(let entries): entriesSinceState += entries.count
+        case .refused, .advanced, .permissionsChanged: break
+        }
     }
 
     private func takeConfirmation() throws(SluiceError) {
@@ -308,9 +316,17 @@ actor BridgeView: RealmClientView {
         }
     }
 
+    /// Handles the next message of the session.
+    /// - Returns: `false` if none waits.
+    private func handleNext() throws(SluiceError) -> Bool {
+        guard let message = channel.take() else { return false }
+        try handle(message)
+        return true
+    }
+
     private func handle(_ message: [UInt8]) throws(SluiceError) {
         stream.wanted = orders.wanted
-        stream.adopt(try schemas.schema(services.authority.current()))
+        stream.adopt(try shared.schema())
         events += try stream.handle(message)
         passed.reach(stream.lastPassed)
         confirmations.awaits(!stream.replica.compensations.isEmpty)
@@ -332,7 +348,7 @@ actor BridgeView: RealmClientView {
             if stream.reading == nil {
                 stream.reading = BridgeStream.Reading(objects: objects)
                 let rows = try await session.visibleRows(of: objects)
-                stream.take(rows, at: try await services.snapshots.currentLSN())
+                stream.take(rows, at: try await shared.services.snapshots.currentLSN())
                 // The session announces a position at or after this one.
                 orders.put(.mark)
             }
@@ -342,9 +358,12 @@ actor BridgeView: RealmClientView {
         }
     }
 
-    /// Stores the state once the stream has grown far beyond the stored one.
+    /// `true` once the stream has grown far beyond the stored state.
+    private var isStateDue: Bool {
+        events.isEmpty && max(entriesSinceState, stream.created.count) >= Self.entriesBetweenStates && stream.isStorable
+    }
+
     private func storeState() async throws {
-        guard max(entriesSinceState, stream.created.count) >= Self.entriesBetweenStates, stream.isStorable else { return }
         entriesSinceState = 0
         try await store(stream.state)
     }

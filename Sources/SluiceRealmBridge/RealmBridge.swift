@@ -1,4 +1,3 @@
-package import Logging
 import SluiceCore
 package import SluicePipeline
 package import SluicePorts
@@ -10,15 +9,12 @@ import Synchronization
 /// Each open file has a session in this process, as a client of the SDK has one over a socket. So rules, views, conflicts, compensating
 /// writes and bounds are the same for both.
 package final class RealmBridge: RealmViews, RealmWrites {
-    private let services: SessionServices
-    private let logger: Logger
-    private let bounds: BridgeBounds
-    private let schemas = BridgeSchemas()
+    private let shared: BridgeShared
     /// The open views by file.
     private let views = Mutex<[UInt64: BridgeView]>([:])
 
-    package init(services: SessionServices, logger: Logger, bounds: BridgeBounds = BridgeBounds()) {
-        (self.services, self.logger, self.bounds) = (services, logger, bounds)
+    package init(services: SessionServices, bounds: BridgeBounds = BridgeBounds()) {
+        shared = BridgeShared(services: services, bounds: bounds)
     }
 
     /// The number of files that are open.
@@ -30,13 +26,11 @@ package final class RealmBridge: RealmViews, RealmWrites {
     func view(of file: UInt64) -> BridgeView? { views.withLock { $0[file] } }
 
     package func open(
-        _ client: RealmViewClient, keep: @escaping @Sendable ([UInt8]) async throws -> Void
+        _ client: RealmViewClient, for connection: any Actor, keep: @escaping @Sendable ([UInt8]) async throws -> Void
     ) async throws -> any RealmClientView {
         let file = client.stored.record.file.ident
-        let newest = try await services.snapshots.currentLSN()
-        let view = try BridgeView(
-            client, services: services, schemas: schemas, logger: logger, newest: newest.rawValue, bounds: bounds, keep: keep
-        ) { [weak self] view in
+        let newest = try await shared.services.snapshots.currentLSN()
+        let view = try BridgeView(client, for: connection, shared, newest: newest.rawValue, keep: keep) { [weak self] view in
             self?.views.withLock { if $0[file] === view { $0[file] = nil } }
         }
         do {

@@ -21,9 +21,8 @@ import Testing
         try await Self.play(seed, on: stage)
     }
 
-    @Test(arguments: seeds(20) + [2_770_151_518_016_189_803]) func `show the same if every session ends by a crash of the gateway`(
-        seed: UInt64
-    ) async throws {
+    @Test(arguments: seeds(20) + [2_770_151_518_016_189_803, 6_042_440_455_398_224_687])
+    func `show the same if every session ends by a crash of the gateway`(seed: UInt64) async throws {
         let resets = try await Self.play(seed, on: await BridgeStage(hasLog: true, crashes: true))
         #expect(resets == 0, "seed \(seed)")
     }

@@ -9,6 +9,17 @@ import Testing
 
 @testable import SluiceRealmBridge
 
+/// The consumer of a view.
+private actor Consumer {
+    /// Returns the next event.
+    func next(_ view: any RealmClientView) async throws -> RealmViewEvent {
+        while true {
+            if let event = try await view.next() { return event }
+            await view.untilNext()
+        }
+    }
+}
+
 /// Changes, restarts and other views while a view is on its way.
 @Suite(.timeLimit(.minutes(2))) struct `A view on its way` {
     /// A stage whose next view waits behind 400 of a thousand rows.
@@ -115,16 +126,17 @@ import Testing
         await stage.sql(["a": BridgeStage.item("a", "one")])
         let file = try await stage.files.allot(user: "ann")
         let stored = try await stage.files.open(file, user: "ann")
-        let view = try await stage.bridge.open(RealmViewClient(user: "ann", stored: stored)) { _ in }
+        let consumer = Consumer()
+        let view = try await stage.bridge.open(RealmViewClient(user: "ann", stored: stored), for: consumer) { _ in }
         view.build(RealmViewRequest(query: Sliced.all, isFull: false, hasSchema: true, number: 1))
         view.supersede(queryVersion: 1)
         view.build(RealmViewRequest(query: Sliced.all, isFull: true, hasSchema: true, number: 2))
-        while let event = try await view.next() {
-            if case .part(let part) = event, part.isLast, part.request == 2 { break }
+        while true {
+            if case .part(let part) = try await consumer.next(view), part.isLast, part.request == 2 { break }
         }
         await stage.sql(["a": BridgeStage.item("a", "two")])
-        while let event = try await view.next() {
-            guard case .changes(let entries) = event else { continue }
+        while true {
+            guard case .changes(let entries) = try await consumer.next(view) else { continue }
             #expect(try entries.flatMap { try RealmChangesetReader.instructions(of: $0.entry.changeset).map(\.text) } == ["a.title = two"])
             break
         }

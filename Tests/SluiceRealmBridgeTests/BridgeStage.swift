@@ -47,7 +47,7 @@ final class BridgeStage: Sendable {
                 feed: feed, fanout: fanout, resume: LogResume(log: log, feed: feed, environment: time, logger: Self.quiet),
                 layout: StageLayout(partitions: hasLog ? [type.name: 1] : [:]), frames: MessageFrames()),
             environment: time, logger: Self.quiet)
-        bridge = RealmBridge(services: services, logger: Self.quiet, bounds: bounds)
+        bridge = RealmBridge(services: services, bounds: bounds)
         if hasLog {
             do { try await Self.begin(log, feed, type) } catch { Issue.record("The change log did not begin: \(error)") }
         }

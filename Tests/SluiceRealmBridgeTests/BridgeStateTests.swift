@@ -43,7 +43,7 @@ import Testing
             state.lists.restore(ObjectKey(type: "Item", key: key), creation)
         }
         for key in keys where random.chance(30) {
-            state.repairs[ObjectKey(type: "Item", key: key)] = random.chance(50) ? [] : ["tags", "size"]
+            state.repairs[ObjectKey(type: "Item", key: key)] = random.pick([.whole, .properties([]), .properties(["tags", "size"])])
         }
         for version in 0..<UInt64(random.below(3)) {
             let time = HybridTime(rawValue: random.next())

@@ -122,7 +122,7 @@ final class StageWriter {
     init(_ stage: BridgeStage) async throws {
         self.stage = stage
         channel = BridgeChannel(environment: SystemEnvironment())
-        let users = BridgeAuthenticator(user: "bob", users: stage.services.authenticator, environment: SystemEnvironment())
+        let users = BridgeAuthenticator(user: "bob", users: stage.services.authenticator)
         session = Session(services: stage.services.local(users), channel: channel)
         let hello = PBHello.with { hello in
             (hello.protocol, hello.accessToken, hello.sdk) = (WireProtocol.version, "bob", "test")

@@ -47,7 +47,7 @@ final class RealmSessionService: Service {
         self.watch = watch
         self.egress = egress
         authenticator = sessions.authenticator
-        bridge = RealmBridge(services: sessions, logger: sessions.logger)
+        bridge = RealmBridge(services: sessions)
         buffer = RealmStoreBuffer(clients, environment: sessions.environment)
         services = RealmConnectionServices(
             store: buffer, views: bridge, writes: bridge, coding: RealmCodec(compression: Zlib()), environment: sessions.environment,

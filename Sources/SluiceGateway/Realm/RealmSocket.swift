@@ -77,7 +77,7 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
 
     /// Serves the connection until its end.
     func run() async {
-        if let user = await authenticate() {
+        if let user = await userOfToken() {
             let connection = RealmConnection(opening.settings, user: user.user.id, services: services, sink: self)
             await connection.expires(at: user.expires)
             begin(connection, user.user.id)
@@ -87,6 +87,12 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
     }
 
     /// Returns the user of the token. Nil for a connection that was closed because of it.
+    private func userOfToken() async -> Authenticated? {
+        // In a task of its own: a task keeps the memory of its deepest call, several KiB here, and that of `run` serves an idle connection.
+        async let user = authenticate()
+        return await user
+    }
+
     private func authenticate() async -> Authenticated? {
         do {
             return try await authenticator.authenticate(token: opening.token)

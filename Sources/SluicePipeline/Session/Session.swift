@@ -222,6 +222,8 @@ package actor Session {
         self.user = user
         channel.belongs(to: user.user.id)
         tasks.expiry?.cancel()
+        // Never, for a session in this process.
+        guard user.expires < .max else { return user }
         let wait = max(user.expires - services.environment.wallMilliseconds(), 0)
         let environment = services.environment
         // Unstructured because: it outlives the message that set it and is cancelled by the next token or the close.

@@ -5,8 +5,8 @@ import SluicePorts
 
 // The files and views of the sessions.
 extension RealmConnection {
-    /// A session in which a file is allotted or opened.
-    struct FileSession {
+    /// A session in which a file is allotted or opened. A class, as each access to a structure in the map would copy its references.
+    final class FileSession {
         /// Changesets of uploads that take effect together. Beyond: the rest follows, as the wait for an upload has a deadline.
         static let joinedChangesets = 1_000
 
@@ -51,7 +51,7 @@ extension RealmConnection {
         }
 
         /// Adds an upload to those that wait. They take effect together, unless a view was ordered between them.
-        mutating func add(_ upload: RealmUploadMessage) {
+        func add(_ upload: RealmUploadMessage) {
             if uploads.isEmpty || hasNewView || turnChangesets + upload.entries.count > Self.joinedChangesets {
                 view?.expectUpload()
                 turn += 1
@@ -63,7 +63,7 @@ extension RealmConnection {
 
         /// Takes the confirmations up to one, so that they are answered.
         /// - Returns: Their number.
-        mutating func takeConfirmations(upTo number: UInt64) -> Int {
+        func takeConfirmations(upTo number: UInt64) -> Int {
             let count = number > confirmations.answered ? number - confirmations.answered : 0
             confirmations.answered += count
             return Int(clamping: count)
@@ -179,6 +179,22 @@ extension RealmConnection {
     }
 
     private func deliver(_ id: RealmSessionID) async {
+        while let view = sessions[id]?.view, !machine.isClosed {
+            // Unstructured because: a task keeps the memory of its deepest call, many KiB here, and this one waits while the client is
+            // idle. Awaited and cancelled with this one. Unlike a child, it begins on this actor at once.
+            let delivery = Task.immediate { await self.deliverWaiting(id) }
+            await withTaskCancellationHandler {
+                await delivery.value
+            } onCancel: {
+                delivery.cancel()
+            }
+            guard sessions[id] != nil, !machine.isClosed, !Task.isCancelled else { return }
+            await view.untilNext()
+        }
+    }
+
+    /// Delivers the events that the views have. An error ends the session.
+    private func deliverWaiting(_ id: RealmSessionID) async {
         do {
             while let event = try await nextEvent(id) { try await take(event, id) }
         } catch {
@@ -192,7 +208,7 @@ extension RealmConnection {
         try Task.checkCancellation()
         let session = stored.session
         let client = RealmViewClient(user: user, stored: stored, cursor: ident.download.serverVersion)
-        let view = try await services.views.open(client) { try await store.keep(replica: $0, of: session) }
+        let view = try await services.views.open(client, for: self) { try await store.keep(replica: $0, of: session) }
         // Changesets may have taken effect before a crash that lost their progress.
         stored.record.upload.clientVersion = max(stored.record.upload.clientVersion, view.clientVersion)
         let stream = ClientStream(stored, bounds: services.bounds)
@@ -242,12 +258,10 @@ extension RealmConnection {
         sessions[id]?.building = nil
     }
 
-    /// Returns the next event of the views; nil if the session is over.
+    /// Returns the next event of the views; nil if there is none yet, or the session is over.
     private func nextEvent(_ id: RealmSessionID) async throws -> RealmViewEvent? {
         guard let view = sessions[id]?.view else { return nil }
-        let event = try await view.next()
-        guard sessions[id] != nil, !machine.isClosed else { return nil }
-        guard let event else { throw SluiceError(.shuttingDown, "The views of a file have ended.") }
+        guard let event = try await view.next(), sessions[id] != nil, !machine.isClosed else { return nil }
         sessions[id]?.events &+= 1
         switch event {
         case .part(let part):
@@ -293,11 +307,13 @@ extension RealmConnection {
         while let first = rest.first, let session = sessions[id], let file = session.file {
             // Only for uploads: an entry may have the changes of several commits, so a mark must wait for it.
             session.settled.reach(first.entry.serverVersion - min(first.entry.serverVersion, 1))
+            // A client that sends its changesets again after a crash reads them by these entries.
+            let mayWait = !session.isIntegrating
             try await untilAcknowledged(first.entry.clientVersion, id)
             let known = session.acknowledged.count
             let batch = Array(rest.prefix { $0.entry.clientVersion <= known })
             rest = rest.dropFirst(batch.count)
-            try await store(batch.map(\.entry), file, mayWait: !session.isIntegrating)
+            try await store(batch.map(\.entry), file, mayWait: mayWait)
             await submit(.append(id, batch))
             if let last = batch.last { session.reach(last.entry.serverVersion) }
         }

@@ -34,6 +34,7 @@ extension RealmConnection {
         let (writes, store, user) = (services.writes, services.store, user)
         do {
             while let session = sessions[id], let file = session.file, let (upload, count) = takeUploads(id) {
+                let come = session.confirmations.come
                 // It may wait for the end of a view in slices.
                 let step = "The upload of version \(upload.progress.clientVersion)"
                 let result = try await within(services.waits.integrate, of: id, step) {
@@ -48,7 +49,7 @@ extension RealmConnection {
                 try await wait(for: session.settled, until: server, of: id, services.waits.view, "The change of version \(server)")
                 var integrated = result.integrated
                 // With the confirmations that came before.
-                let confirmations = sessions[id]?.takeConfirmations(upTo: session.confirmations.come) ?? 0
+                let confirmations = sessions[id]?.takeConfirmations(upTo: come) ?? 0
                 integrated.uploads = count + confirmations
                 await submit(.integrated(id, integrated))
                 // Entries made after the upload may follow now.

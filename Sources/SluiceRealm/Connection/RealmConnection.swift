@@ -67,6 +67,9 @@ package actor RealmConnection {
     /// The idents of the open client files, in no order.
     package var files: [UInt64] { sessions.values.compactMap { $0.file?.file } }
 
+    /// The number of sessions, and of those whose views wait for the client to read.
+    package var sessionCounts: (all: Int, draining: Int) { (sessions.count, sessions.values.count(where: \.isDraining)) }
+
     /// The number of running tasks; 0 after `run`.
     package var taskCount: Int { tasks.count + (performing == nil ? 0 : 1) }
 
@@ -74,10 +77,9 @@ package actor RealmConnection {
 
     /// Serves the connection until its end. All tasks have ended when it returns. Cancelling the caller's task shuts the connection down.
     package func run() async {
-        await withDiscardingTaskGroup { group in
-            group.addTask { await self.handleMessages() }
-            group.addTask { await self.awaitEnd() }
-        }
+        async let messages: Void = handleMessages()
+        await awaitEnd()
+        await messages
         await finish()
     }
 
@@ -242,6 +244,7 @@ package actor RealmConnection {
         case .buildView(let id, let request): build(request, for: id)
         case .superseded(let id, let version): sessions[id]?.view?.supersede(queryVersion: version)
         case .integrate(let id, let upload): integrate(upload, for: id)
+        case .repeated(let id, let entries): sessions[id]?.view?.repeated(entries)
         case .catchUp(let id, let request): catchUp(request, for: id)
         case .send(let message): send(message)
         case .report(_, let report):
@@ -317,7 +320,7 @@ extension RealmConnectionAction {
     fileprivate func depends(on session: RealmSessionID) -> Bool {
         switch self {
         case .allotFile(let id), .openFile(let id, _), .store(let id, _), .buildView(let id, _), .superseded(let id, _),
-            .integrate(let id, _), .catchUp(let id, _):
+            .integrate(let id, _), .repeated(let id, _), .catchUp(let id, _):
             id == session
         case .send(.unbound): false
         case .send(.error(let error)): error.session == session.session && error.code == .compensatingWrite

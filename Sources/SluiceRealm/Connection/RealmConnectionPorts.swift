@@ -2,7 +2,9 @@ package import SluiceCore
 package import SluicePorts
 
 /// An event of a client file's views.
-package enum RealmViewEvent: Hashable, Sendable {
+///
+/// Indirect, as the tasks of idle connections have room for several of them.
+package indirect enum RealmViewEvent: Hashable, Sendable {
     /// The next part of the view that was built last. It covers every entry up to its server version.
     case part(RealmBootstrapPart)
     /// A query of the set is not valid. The event precedes every part of the view.
@@ -33,16 +35,19 @@ package struct RealmViewClient: Hashable, Sendable {
 /// Builds the views of client files. A call ends soon after its task is cancelled.
 package protocol RealmViews: Sendable {
     /// Opens the views of a file. Entries of the last complete view follow those that are stored.
-    /// - Parameter keep: Stores the state from which the views of the file continue (`RealmClientRecord.replica`). It fails once the file
-    ///   has been opened again, and may be called after `close` of the view.
+    /// - Parameters:
+    ///   - connection: The consumer of the views. They may run on its executor, so that a change needs no switch between the two.
+    ///   - keep: Stores the state from which the views of the file continue (`RealmClientRecord.replica`). It fails once the file has been
+    ///     opened again, and may be called after `close` of the view.
     func open(
-        _ client: RealmViewClient, keep: @escaping @Sendable ([UInt8]) async throws -> Void
+        _ client: RealmViewClient, for connection: any Actor, keep: @escaping @Sendable ([UInt8]) async throws -> Void
     ) async throws -> any RealmClientView
 }
 
 /// The views of one client file, from the opening to `close`.
 ///
-/// One consumer calls `next`. An event waits until it is asked for, so a slow client stops its views.
+/// One consumer calls `next` until it returns nil, and then waits by `untilNext`. An event waits until it is asked for, so a slow client
+/// stops its views.
 package protocol RealmClientView: Sendable {
     /// The newest version of the server at the opening.
     var newest: UInt64 { get }
@@ -57,6 +62,10 @@ package protocol RealmClientView: Sendable {
     func build(_ request: RealmViewRequest)
     /// Ends the building of a view and returns at once.
     func supersede(queryVersion: UInt64)
+    /// Records changesets that took effect, and that the client sends again because it does not know that. Returns at once.
+    ///
+    /// The client has what they made. The state of the views may be older, after a crash or a session that ended in between.
+    func repeated(_ entries: [RealmUploadEntry])
     /// Announces an upload and returns at once. The call of `RealmWrites.integrate` for it follows.
     ///
     /// An upload takes effect in the view before it, and before the views that are built after it.
@@ -64,11 +73,14 @@ package protocol RealmClientView: Sendable {
     /// Records that the client has all entries up to a version, and returns at once. It replaces an upload without changesets.
     /// - Returns: `false` if the views need an upload for it.
     func confirm(_ version: UInt64) -> Bool
-    /// Returns the next event; nil after `close`.
+    /// Returns the next event; nil if there is none yet.
+    /// - Throws: `shuttingDown` after `close`.
     func next() async throws -> RealmViewEvent?
+    /// Waits until `next` may have an event, or throws. The wait needs little memory, since most views are idle.
+    func untilNext() async
     /// Returns the newest version of the server. `next` reaches it soon.
     func newestVersion() async throws -> UInt64
-    /// Releases everything and returns at once. A pending `next` returns nil.
+    /// Releases everything and returns at once. A pending `untilNext` returns.
     func close()
 }
 

@@ -65,7 +65,9 @@ package struct RealmIntegratedUpload: Hashable, Sendable {
 }
 
 /// The events that the connection machine handles.
-package enum RealmConnectionInput: Hashable, Sendable {
+///
+/// Indirect, as the tasks of idle connections have room for several of them.
+package indirect enum RealmConnectionInput: Hashable, Sendable {
     case received(RealmClientMessage)
     /// A message could not be decoded.
     case malformed(SluiceError)
@@ -144,6 +146,8 @@ package enum RealmConnectionAction: Hashable, Sendable {
     case superseded(RealmSessionID, queryVersion: UInt64)
     /// Applies the changesets that are new and stores the progress, in one transaction. Answered by `integrated`, also without changesets.
     case integrate(RealmSessionID, RealmUploadMessage)
+    /// Tells the views of changesets that the client sends again although they took effect.
+    case repeated(RealmSessionID, [RealmUploadEntry])
     /// Asks for an answer once every change up to now has been appended. Answered by `caughtUp`.
     case catchUp(RealmSessionID, request: UInt64)
     case send(RealmServerMessage)

@@ -232,7 +232,7 @@ struct RealmSession: Sendable {
         guard progress.clientVersion >= uploaded.clientVersion else {
             return reset(.badClientVersion, "The upload version \(progress.clientVersion) follows \(uploaded.clientVersion).")
         }
-        var fresh = upload
+        var (fresh, repeated) = (upload, [RealmUploadEntry]())
         fresh.entries = []
         for entry in upload.entries {
             guard entry.origin == 0 else { return reset(.badOriginFileIdent, "A changeset is of file \(entry.origin).") }
@@ -244,14 +244,14 @@ struct RealmSession: Sendable {
             }
             lastChangeset = entry.clientVersion
             // A changeset that took effect is acknowledged and not applied again.
-            if !client.stream.isDuplicate(entry.clientVersion) { fresh.entries.append(entry) }
+            if client.stream.isDuplicate(entry.clientVersion) { repeated.append(entry) } else { fresh.entries.append(entry) }
         }
         uploaded = progress
         check?.uploaded(progress.clientVersion)
         uploads.append(
             Upload(progress: progress, cost: upload.cost, hasChangesets: !upload.entries.isEmpty, isNew: !fresh.entries.isEmpty))
         pendingBytes += upload.cost
-        return [.integrate(id, fresh)]
+        return (repeated.isEmpty ? [] : [.repeated(id, repeated)]) + [.integrate(id, fresh)]
     }
 
     mutating func integrated(_ result: RealmIntegratedUpload) -> [RealmConnectionAction] {

@@ -239,7 +239,7 @@ final class JournalViews: RealmViews {
     }
 
     func open(
-        _ client: RealmViewClient, keep: @escaping @Sendable ([UInt8]) async throws -> Void
+        _ client: RealmViewClient, for connection: any Actor, keep: @escaping @Sendable ([UInt8]) async throws -> Void
     ) async throws -> any RealmClientView {
         try await journal.call("views \(client.stored.record.file.ident)")
         let view = JournalView(journal, newest: newest, confirms: confirms)
@@ -256,23 +256,30 @@ final class JournalViews: RealmViews {
 
 final class JournalView: RealmClientView {
     let journal: Journal
-    private let events: AsyncStream<RealmViewEvent>
-    private let source: AsyncStream<RealmViewEvent>.Continuation
+    private let events = Mutex((waiting: [RealmViewEvent](), isClosed: false))
+    private let wakes: AsyncStream<Void>
+    private let waker: AsyncStream<Void>.Continuation
     let newest: UInt64
     let clientVersion: UInt64 = 0
     private let confirms: Bool
 
     init(_ journal: Journal, newest: UInt64, confirms: Bool) {
         (self.journal, self.newest, self.confirms) = (journal, newest, confirms)
-        (events, source) = AsyncStream.makeStream(of: RealmViewEvent.self, bufferingPolicy: .bufferingOldest(64))
+        (wakes, waker) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
-    func yield(_ event: RealmViewEvent) { source.yield(event) }
+    func yield(_ event: RealmViewEvent) {
+        events.withLock { $0.waiting.append(event) }
+        waker.yield()
+    }
+
     func heldObjects() async throws -> [OutgoingOperation.Object] { [ConnectionFixture.task] }
 
     func build(_ request: RealmViewRequest) {
         journal.add("build \(request.query.version)\(request.isFull ? " full" : "")\(request.hasSchema ? " schema" : "")")
     }
+
+    func repeated(_ entries: [RealmUploadEntry]) { journal.add("repeated \(entries.map(\.clientVersion))") }
 
     func expectUpload() {}
 
@@ -284,8 +291,14 @@ final class JournalView: RealmClientView {
     func supersede(queryVersion: UInt64) { journal.add("supersede \(queryVersion)") }
 
     func next() async throws -> RealmViewEvent? {
-        var iterator = events.makeAsyncIterator()
-        return await iterator.next()
+        let (event, isClosed) = events.withLock { ($0.waiting.isEmpty ? nil : $0.waiting.removeFirst(), $0.isClosed) }
+        if event == nil, isClosed { throw SluiceError(.shuttingDown, "The views of a file have ended.") }
+        return event
+    }
+
+    func untilNext() async {
+        var iterator = wakes.makeAsyncIterator()
+        _ = await iterator.next()
     }
 
     func newestVersion() async throws -> UInt64 {
@@ -294,7 +307,8 @@ final class JournalView: RealmClientView {
     }
 
     func close() {
-        source.finish()
+        events.withLock { $0.isClosed = true }
+        waker.finish()
         journal.add("close view")
     }
 }

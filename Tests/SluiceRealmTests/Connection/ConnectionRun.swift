@@ -58,7 +58,7 @@ struct ConnectionRun {
             try await group.waitForAll()
         }
         #expect(await run.connection.taskCount == 0)
-        #expect(await run.connection.sessions.isEmpty)
+        #expect(await run.connection.sessionCounts.all == 0)
         #expect(run.observer.counts.sessions == 0)
     }
 

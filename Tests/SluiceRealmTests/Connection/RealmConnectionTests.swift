@@ -224,7 +224,7 @@ private typealias Fixture = ConnectionFixture
             // Other events count for nothing: the ingest may hold the upload for ever.
             view.yield(.advanced(4))
             try #require(await run.journal.held()).answer()
-            while await run.connection.sessions.values.contains(where: \.isDraining) { await Task.yield() }
+            while await run.connection.sessionCounts.draining > 0 { await Task.yield() }
             run.time.pass(milliseconds: 1_005)
             #expect(await run.journal.through("close view").contains("1: error 201 Transient"))
         }

@@ -13,6 +13,7 @@ extension RealmConnectionAction {
         case .buildView(_, let request):
             "build \(request.query.version)\(request.isFull ? " full" : "")\(request.hasSchema ? " schema" : "")"
         case .superseded(_, let version): "superseded \(version)"
+        case .repeated(_, let entries): "repeated \(entries.map(\.clientVersion))"
         case .integrate(_, let upload): "integrate \(upload.entries.map(\.clientVersion))"
         case .catchUp(_, let request): "catch \(request)"
         case .send(let message): message.text

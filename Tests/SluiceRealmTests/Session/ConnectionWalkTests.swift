@@ -59,6 +59,8 @@ private struct Walk {
             work.removeAll { if case .build = $0 { true } else { false } }
             work.append(.build(id, request, begun: nil))
         case .integrate(let id, let upload): work.append(.integrate(id, upload))
+        case .repeated(_, let entries):
+            for entry in entries { expect(applied.contains(entry.clientVersion), "changeset \(entry.clientVersion) had no effect before") }
         case .catchUp(let id, let request): work.append(.catchUp(id, request))
         case .send(let message): wire.append(message)
         case .store(_, let change): store(change)

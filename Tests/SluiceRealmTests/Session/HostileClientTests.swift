@@ -60,6 +60,7 @@ private struct HostileWalk {
             requests.append(action)
         case .defect(_, let error): expect(error.code == .internalError, "\(error)")
         case .store(_, .completeBootstrap): views += 1
+        case .repeated(_, let entries): expect(!entries.isEmpty, "nothing is repeated")
         case .store, .superseded, .report, .release, .pauseReading, .resumeReading, .close: break
         }
     }

@@ -1,0 +1,67 @@
+import SluiceCore
+import SluicePorts
+import SluiceRealm
+import Testing
+
+@testable import SluiceRealmBridge
+
+/// Changesets that took effect ahead of a crash of the gateway. The client sends them again, since it has no acknowledgement.
+@Suite(.timeLimit(.minutes(1))) struct `A changeset that is repeated after a crash` {
+    private let stage: BridgeStage
+
+    init() async { stage = await BridgeStage(hasLog: true, crashes: true) }
+
+    /// Uploads a changeset, and ends the connection once it has taken effect.
+    /// - Returns: The texts of the instructions that the client receives in the next session, in which it repeats the changeset.
+    private func texts(
+        _ instructions: [RealmInstruction], then rows: [String: Row?], _ more: [RealmInstruction] = []
+    ) async throws -> [String] {
+        var (file, cursor) = (RealmFileIdent(ident: 0, salt: 0), RealmDownloadCursor())
+        try await stage.connect { client in
+            file = try await client.begin()
+            cursor = try await client.subscribe(1).progress.download
+        }
+        try await stage.connect { client in
+            try Sliced.resume(client, file, cursor, Self.all, then: nil)
+            try client.upload(3, base: cursor.serverVersion, time: 400_000_000_000, instructions)
+            while await !stage.database.journal.contains("changeset 3"), !Task.isCancelled { await Task.yield() }
+        }
+        await stage.sql(rows)
+        var texts: [String] = []
+        try await stage.connect { client in
+            try Sliced.resume(client, file, cursor, Self.all, then: nil)
+            try client.upload(3, base: cursor.serverVersion, time: 400_000_000_000, instructions)
+            if !more.isEmpty { try client.upload(5, base: cursor.serverVersion, time: 400_000_000_001, more) }
+            for mark in 1...3 {
+                for case .download(let download) in try await client.catchUp(UInt64(mark)) { texts += try StageClient.texts(download) }
+            }
+        }
+        return texts
+    }
+
+    private static let all = RealmQuerySet(version: 1, queries: ["Item": "TRUEPREDICATE"])
+
+    @Test func `takes the object that it made from the client if it is gone`() async throws {
+        let texts = try await texts([.createObject(.item("b")), .title("b", "mine")], then: ["b": nil])
+        #expect(!texts.isEmpty && texts.allSatisfy { $0 == "erase b" }, "\(texts)")
+    }
+
+    @Test func `takes the object from a client that has changed it since`() async throws {
+        let texts = try await texts([.createObject(.item("b"))], then: ["b": nil], [.title("b", "mine")])
+        #expect(!texts.isEmpty && texts.allSatisfy { $0 == "erase b" }, "\(texts)")
+    }
+
+    @Test func `keeps the client's later changes of the object that it made`() async throws {
+        let made = BridgeStage.item("b", "theirs", size: 3)
+        let edit = RealmInstruction.update(RealmPath(.item("b"), "size"), .value(.int(7)))
+        let texts = try await texts([.createObject(.item("b"))], then: ["b": made], [edit])
+        #expect(await stage.database.row("b") == BridgeStage.item("b", "theirs", size: 7))
+        #expect(!texts.contains("erase b") && texts.contains("b.title = theirs"), "\(texts)")
+    }
+
+    @Test func `gives the client an object that it erased and another writer made anew`() async throws {
+        await stage.sql(["a": BridgeStage.item("a", "one")])
+        let texts = try await texts([.eraseObject(.item("a"))], then: ["a": BridgeStage.item("a", "two")])
+        #expect(texts.first == "create a" && texts.contains("a.title = two"), "\(texts)")
+    }
+}
