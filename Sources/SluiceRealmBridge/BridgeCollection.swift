@@ -115,7 +115,7 @@ struct BridgeCollection {
         let leaving = BridgeOrder.sorted(leaving(form, content, leftovers)) { $0 }
         // Otherwise most objects do not enter, and the room for them would copy the maps of a large view.
         if form == .full || form == .slice { content.reserve(rows.count) }
-        var groups = leaving.map { content.leave($0, place) }
+        var groups = leaving.map { content.leave($0, place, isKnown: form != .restoration) }
         groups.reserveCapacity(groups.count + rows.count)
         for (object, row) in BridgeOrder.sorted(rows, \.key) {
             switch form {

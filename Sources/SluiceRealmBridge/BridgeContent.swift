@@ -52,18 +52,44 @@ struct BridgeContent {
     /// Adopts a newer version of the schema.
     mutating func adopt(_ newer: BridgeSchema) { bridgeSchema = newer }
 
+    /// Adds the barriers of a stored state.
+    /// - Parameters:
+    ///   - received: The version that the client has. It may have missed later erasures, and hold their objects.
+    ///   - versions: Those of stored entries, which bring their own barriers.
+    mutating func restore(_ barriers: [ObjectKey: [RealmFileMemory.Barrier]], received: UInt64, except versions: Set<UInt64>) {
+        var missed: [(object: ObjectKey, barrier: RealmFileMemory.Barrier)] = []
+        for (object, list) in barriers {
+            for barrier in list {
+                if barrier.version <= received {
+                    memory.setBarrier(object, barrier.version, barrier.stamp)
+                } else if !versions.contains(barrier.version) {
+                    missed.append((object, barrier))
+                }
+            }
+        }
+        for (object, barrier) in missed.sorted(by: { $0.barrier.version < $1.barrier.version }) {
+            let replaced = memory.setBarrier(object, barrier.version, barrier.stamp)
+            unconfirmed.send(object, wasHeld: true, replaced: replaced, at: barrier.version)
+        }
+    }
+
     /// Adds an entry of the stored stream.
     /// - Parameters:
     ///   - isNew: `true` if the content is older than the entry.
     ///   - hasNewLists: `true` if `lists` is older than the entry.
-    mutating func restore(_ entry: RealmStreamEntry, isNew: Bool, hasNewLists: Bool) throws(SluiceError) {
+    ///   - isReceived: `true` if the client has the entry. Otherwise a view may replace it.
+    mutating func restore(
+        _ entry: RealmStreamEntry, isNew: Bool, hasNewLists: Bool, isReceived: Bool
+    ) throws(SluiceError) {
         for instruction in try RealmChangesetReader.instructions(of: entry.changeset) {
             switch instruction {
             case .createObject(let object): if isNew { memory.view.insert(object) }
             case .eraseObject(let object):
                 if isNew { memory.view.remove(object) }
                 lists.receive(object, at: entry.serverVersion)
-                memory.setBarrier(object, entry.serverVersion, RealmStamp(entry.timestamp, entry.origin))
+                let replaced = memory.setBarrier(object, entry.serverVersion, RealmStamp(entry.timestamp, entry.origin))
+                // The client may have held it. A view that replaces the entry erases it.
+                if !isReceived { unconfirmed.send(object, wasHeld: true, replaced: replaced, at: entry.serverVersion) }
             case .clear(let path, .list) where hasNewLists && path.steps.isEmpty,
                 .update(let path, .container(.object), _) where hasNewLists && path.steps.isEmpty:
                 lists.send(
@@ -113,8 +139,8 @@ struct BridgeContent {
     /// Gives the client an object anew. Its pending changes of the object are void.
     mutating func enter(_ object: ObjectKey, _ row: Row, _ place: Place) throws(SluiceError) -> BridgeGroup {
         let entering = try writer.enter(object, row)
-        unconfirmed.send(object, wasHeld: !memory.view.insert(object).inserted, at: place.version)
-        memory.setBarrier(object, place.version, place.stamp)
+        let replaced = memory.setBarrier(object, place.version, place.stamp)
+        unconfirmed.send(object, wasHeld: !memory.view.insert(object).inserted, replaced: replaced, at: place.version)
         lists.send(object, place.sent(client))
         lists.receive(object, at: place.version)
         touch(object, place.version)
@@ -132,9 +158,10 @@ struct BridgeContent {
     }
 
     /// Takes an object from the client. Its pending changes of the object are void.
-    mutating func leave(_ object: ObjectKey, _ place: Place) -> BridgeGroup {
-        unconfirmed.send(object, wasHeld: memory.view.remove(object) != nil, at: place.version)
-        memory.setBarrier(object, place.version, place.stamp)
+    /// - Parameter isKnown: `false` if the client may hold an object that the content lacks.
+    mutating func leave(_ object: ObjectKey, _ place: Place, isKnown: Bool = true) -> BridgeGroup {
+        let replaced = memory.setBarrier(object, place.version, place.stamp)
+        unconfirmed.send(object, wasHeld: memory.view.remove(object) != nil || !isKnown, replaced: replaced, at: place.version)
         lists.receive(object, at: place.version)
         touch(object, place.version)
         return .instructions(writer.leave(object))
@@ -208,12 +235,15 @@ struct BridgeContent {
         unconfirmed.make(object, isHeld: isHeld)
     }
 
-    /// Records that the client has all entries so far.
-    mutating func confirmEntries() { unconfirmed.confirm() }
+    /// `true` if the confirmation of entries frees much memory.
+    var hasManyUnconfirmed: Bool { unconfirmed.count > 1_000 }
+
+    /// Records that the client has all entries up to a version.
+    mutating func confirmEntries(upTo version: UInt64) { unconfirmed.confirm(upTo: version) }
 
     /// Takes the entries that the client does not have back: a bootstrap replaces them.
     /// - Parameter received: The version of the last entry that the client has.
-    mutating func revertEntries(after received: UInt64) { unconfirmed.revert(after: received, &memory.view, &sentSchema) }
+    mutating func revertEntries(after received: UInt64) { unconfirmed.revert(after: received, &memory, &sentSchema) }
 
     /// Returns the content before a view that the client does not take.
     ///
@@ -221,7 +251,7 @@ struct BridgeContent {
     func restored(_ before: BridgeContent) -> BridgeContent {
         var content = before
         (content.last, content.client, content.lists) = (last, client, lists)
-        unconfirmed.addMade(to: &content.memory.view)
+        unconfirmed.addMade(to: &content.memory)
         return content
     }
 
@@ -229,7 +259,15 @@ struct BridgeContent {
     mutating func discards(_ object: ObjectKey, _ own: OwnChangeset.Object, _ writer: RealmWriter) -> Bool {
         guard memory.isBarred(object, writer) else { return false }
         // Its own later erasure stays, and so does everything behind it.
-        return !(own.isErased && memory.pass(object, writer))
+        return !(own.isErased && pass(object, writer))
+    }
+
+    /// Lets the client's own later erasure pass.
+    /// - Returns: `true` if the erasure is later than all that the client did not know.
+    mutating func pass(_ object: ObjectKey, _ writer: RealmWriter) -> Bool {
+        guard memory.pass(object, writer) else { return false }
+        unconfirmed.pass(object)
+        return true
     }
 
     // MARK: Changes

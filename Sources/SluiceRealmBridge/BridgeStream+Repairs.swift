@@ -90,7 +90,6 @@ extension BridgeStream {
         let undone = Set(compensated.flatMap { $0.writes.map(\.object) })
         let objects = repairs.filter { !undone.contains($0.key) && reading.objects.contains($0.key) }
         repairs = repairs.filter { !reading.objects.contains($0.key) }
-        repaired.formUnion(undone)
         let numbers = Set(compensated.map(\.number))
         compensations.removeAll { numbers.contains($0.number) }
         if !objects.isEmpty {
@@ -98,7 +97,7 @@ extension BridgeStream {
             var piece = BridgePiece()
             for (object, repair) in objects {
                 let groups = try self.repair(object, rows[object], repair.names, place)
-                if !groups.allSatisfy(\.isEmpty) { repaired.insert(object) }
+                if !groups.allSatisfy(\.isEmpty) { repaired[object] = place.version }
                 for group in groups { piece.append(group) }
             }
             if !piece.isEmpty { entries.append(try append(piece, place)) }
@@ -131,7 +130,7 @@ extension BridgeStream {
         guard let names else { return [try content.enter(object, row, place)] }
         guard content.memory.view.contains(object) else {
             // If a view begins before the client has the entry, the content does not tell if the client holds the object.
-            isUncertain = true
+            uncertain = max(uncertain, place.version)
             return try content.restore(object, row, place)
         }
         return [try content.replace(object, row, names, place)]
@@ -144,6 +143,7 @@ extension BridgeStream {
         for write in compensation.writes {
             rejected.append(RealmRejectedUpdate(write))
             guard done.insert(write.object).inserted else { continue }
+            repaired[write.object] = place.version
             for group in try repair(write.object, rows[write.object], nil, place) { piece.append(group) }
         }
         replica.compensations[compensation.number] = place.version

@@ -63,7 +63,7 @@ extension BridgeStream {
         }
         let writer = writer(of: entry)
         for (object, isHeld) in isHeld where schema[object.type]?.kind == .topLevel {
-            if content.memory.isBarred(object, writer), isHeld || !content.memory.pass(object, writer) { continue }
+            if content.memory.isBarred(object, writer), isHeld || !content.pass(object, writer) { continue }
             if !isBehind, isHeld == content.memory.view.contains(object) { continue }
             // What it made is not noted as held: the model of the client, which checks each entry, does not know it either.
             if !isHeld { content.make(object, isHeld: false) }
@@ -107,7 +107,7 @@ extension BridgeStream {
             guard let object = instruction.object, content.memory.isBarred(object, writer) else { return true }
             guard case .eraseObject = instruction else { return false }
             // The client's own later erasure beats the one that it receives.
-            return content.memory.pass(object, writer)
+            return content.pass(object, writer)
         }
         create(permitted, of: entry)
         return permitted
@@ -138,6 +138,7 @@ extension BridgeStream {
         let needed = min(version, own.values.map(\.writer.base).min() ?? version)
         content.confirm(needed)
         steps.confirm(needed)
+        confirmEntries(upTo: version)
         // While the stream is behind, it may lack changesets of an earlier session.
         let passed = isBehind ? 0 : ownOrder.first.map { max($0, 1) - 1 } ?? .max
         // Clients repeat a version, and one may have left a million lists unconfirmed.

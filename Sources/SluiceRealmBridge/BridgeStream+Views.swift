@@ -67,11 +67,11 @@ extension BridgeStream {
         expected = rows
     }
 
-    func isFull(_ request: Request) -> Bool { request.view.isFull || isUncertain }
+    func isFull(_ request: Request) -> Bool { request.view.isFull || uncertain > request.view.received }
 
     /// Returns `false` if the session must send the view again, without the rows that it takes for the client's.
     mutating func canTake(_ request: Request, _ subscription: Subscription, _ collected: BridgeCollection) -> Bool {
-        if hasRefreshed { isRecordStale = true }
+        if refreshed > request.view.received { isRecordStale = true }
         return !(isFull(request) || isRecordStale) || (subscription.forgets && collected.kept.isEmpty)
     }
 
@@ -79,9 +79,9 @@ extension BridgeStream {
     /// - Returns: The instructions that the view begins with.
     mutating func beginView(_ request: Request, _ place: BridgeContent.Place) -> [RealmInstruction] {
         content.revertEntries(after: request.view.received)
-        for object in repaired { repairs[object] = .whole }
-        repaired = []
-        fallback = Fallback(content: content, replica: replica, request: request)
+        for (object, version) in repaired where version > request.view.received { repairs[object] = .whole }
+        (repaired, refreshed) = ([:], 0)
+        fallback = Fallback(content: content, replica: replica, request: request, uncertain: uncertain)
         return content.declarations(place, always: request.view.hasSchema) + content.prepareContainers(place)
     }
 
@@ -123,7 +123,8 @@ extension BridgeStream {
         // Encoding fails only beyond 2 GiB. Without a record, the next session begins with a bootstrap.
         replica.held = (try? WireProtocol.encode(end.held)) ?? []
         replica.query = query
-        (isBehind, isRecordStale, isOlder, isUncertain, hasMade) = (false, false, false, false, false)
+        (isBehind, isRecordStale, isOlder, uncertain, hasMade) = (false, false, false, 0, false)
+        refreshed = place.version
         // The rows may be of another view.
         reading = nil
         // The view has what the client's earlier changesets made, except for what is still to be put right.
@@ -154,10 +155,7 @@ extension BridgeStream {
     /// - Parameter superseded: The query versions of views that the client did not take, with the last request of each.
     /// - Returns: `true` if the client has taken a view.
     mutating func settleView(superseded: [UInt64: UInt64]) -> Bool {
-        guard let before = fallback else {
-            if !isBuilding { confirmEntries() }
-            return false
-        }
+        guard let before = fallback else { return false }
         if superseded[before.request.view.query.version] ?? 0 >= before.request.number {
             restore(before)
             return false
@@ -166,7 +164,6 @@ extension BridgeStream {
         guard slices == nil else { return false }
         fallback = nil
         (partObjects, leftovers) = ([], [])
-        confirmEntries()
         return true
     }
 
@@ -174,14 +171,19 @@ extension BridgeStream {
     mutating func restore(_ before: Fallback) {
         (content, replica) = (content.restored(before.content), before.replica)
         leftovers = unfinished
+        uncertain = before.uncertain
         (fallback, slices, partObjects) = (nil, nil, [])
         _ = fallBehind()
     }
 
-    /// Records that the client has all entries so far. While it waits for a view, it may have dropped them.
-    private mutating func confirmEntries() {
-        content.confirmEntries()
-        (repaired, hasRefreshed, isUncertain) = ([], false, false)
+    /// Records that the client has all entries up to a version.
+    mutating func confirmEntries(upTo version: UInt64) {
+        // The state before a view may return, with what the client has made since.
+        guard fallback == nil else { return }
+        content.confirmEntries(upTo: version)
+        if !repaired.isEmpty { repaired = repaired.filter { $0.value > version } }
+        if refreshed <= version { refreshed = 0 }
+        if uncertain <= version { uncertain = 0 }
     }
 
     // MARK: Other views
@@ -206,7 +208,6 @@ extension BridgeStream {
         }
         let form = changes(end)
         try requireContent(form)
-        hasRefreshed = true
         let before = content
         let place = BridgeContent.Place(version: max(end.lsn, content.last + 1), time: now)
         let declared = content.declarations(place)
@@ -222,15 +223,17 @@ extension BridgeStream {
             events.append(.changes([try entry(piece, place)]))
             content.last = place.version
         }
+        let previous = refreshed
         take(end, BridgeContent.Place(version: max(content.last, end.lsn), time: place.time), replica.query)
-        isUncertain = form == .restoration
+        refreshed = piece.isEmpty ? previous : place.version
+        if form == .restoration { uncertain = place.version }
         return events + [.advanced(content.last)]
     }
 
     /// Adds objects that the client may hold to a content that is older than its stream. A full bootstrap must follow.
     private mutating func adopt(_ objects: Set<ObjectKey>) {
         for object in objects { content.make(object, isHeld: true) }
-        (isOlder, isUncertain) = (false, true)
+        (isOlder, uncertain) = (false, .max)
     }
 
     /// Handles a refused set. The view before it continues.

@@ -40,6 +40,7 @@ struct BridgeStream: ~Copyable {
         var content: BridgeContent
         var replica: BridgeReplica
         var request: Request
+        var uncertain: UInt64
     }
 
     var content: BridgeContent
@@ -92,10 +93,11 @@ struct BridgeStream: ~Copyable {
     let reported: [ReportedChangeset: UInt64]
     /// The changeset up to which asymmetric objects were ingested in earlier sessions.
     private(set) var ingested: UInt64 = 0
-    /// The objects that were put right since the last confirmation.
-    var repaired: Set<ObjectKey> = []
-    /// `true` if the session's view record has changed with an entry since the last confirmation.
-    var hasRefreshed = false
+    /// The objects that were put right, with the versions of entries that the client has not confirmed.
+    var repaired: [ObjectKey: UInt64] = [:]
+    /// The last version with which the session's view record has changed; 0 once the client has confirmed it. The connection may drop it,
+    /// as the part of a view that a newer request has replaced.
+    var refreshed: UInt64 = 0
     /// The number of the last request of the connection that was answered.
     var finished: UInt64 = 0
     /// The time of the last changeset of the file.
@@ -122,9 +124,7 @@ struct BridgeStream: ~Copyable {
         content.last = version
         content.isExact = replica.objects != nil
         content.memory.view = replica.objects ?? []
-        for (object, barriers) in replica.barriers {
-            for barrier in barriers { content.memory.setBarrier(object, barrier.version, barrier.stamp) }
-        }
+        content.restore(replica.barriers, received: cursor, except: Set(stored.entries.map(\.serverVersion)))
         content.lists = replica.lists
         // The client did not receive what the stored stream lacks.
         content.lists.forget(after: version)
@@ -138,7 +138,9 @@ struct BridgeStream: ~Copyable {
         self.reported = reported
         for entry in stored.entries {
             let isNew = entry.serverVersion > replica.version
-            try content.restore(entry, isNew: isNew, hasNewLists: entry.serverVersion > max(replica.version, replica.listed))
+            try content.restore(
+                entry, isNew: isNew, hasNewLists: entry.serverVersion > max(replica.version, replica.listed),
+                isReceived: entry.serverVersion <= cursor)
         }
         // A position older than the stream does not describe the client: only the log can bring it up to date.
         isOlder = received > replica.version
@@ -150,8 +152,9 @@ struct BridgeStream: ~Copyable {
         }
     }
 
-    /// `true` if the content came from an older state, and the client may not have the entry that makes up for the difference.
-    var isUncertain = false
+    /// The version of an entry that makes up for an older state, if the client may not have it; 0 for none. Until then, the content may
+    /// name objects that the client lacks.
+    var uncertain: UInt64 = 0
     /// `true` if the content may lack changes that the stream had.
     var isOlder = false
     /// `true` if changesets took effect of which the content may lack what they made.
@@ -182,13 +185,16 @@ struct BridgeStream: ~Copyable {
     /// The state to store if `isStorable` is `false`: the last one, with what the log does not tell of the time since. Nil if that is
     /// nothing.
     ///
-    /// It has the objects that the client has made, so that the next session can erase those that are gone by then, and the client's lists.
+    /// It has the objects that the client has made, so that the next session can erase those that are gone by then, the client's lists, and
+    /// the erasures that the client's changesets may not have known.
     var remainder: BridgeReplica? {
         guard kept.client > 0 else { return nil }
         var state = kept
         state.created.merge(created) { max($0, $1) }
         if state.created.count > BridgeReplica.mostObjects { state.created = kept.created }
         if content.lists != kept.lists { (state.lists, state.listed) = (content.lists, content.last) }
+        // The entries of these erasures are dropped once the client has them, and its older changesets may follow even later.
+        state.barriers = content.memory.barriers
         return state == kept ? nil : state
     }
 
@@ -202,7 +208,7 @@ struct BridgeStream: ~Copyable {
     mutating func keep(parts: Set<ObjectKey>?) { kept.parts = parts }
 
     /// `true` if the state can be stored: nothing is under way that a later session could not find in the log.
-    var isStorable: Bool { fallback == nil && !isBehind && own.isEmpty && !isUncertain }
+    var isStorable: Bool { fallback == nil && !isBehind && own.isEmpty && uncertain == 0 }
 
     /// Records the answer to Hello.
     /// - Parameter progress: The stored version of the client up to which its changesets took effect.

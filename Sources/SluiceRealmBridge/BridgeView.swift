@@ -329,7 +329,7 @@ actor BridgeView: RealmClientView {
         stream.adopt(try shared.schema())
         events += try stream.handle(message)
         passed.reach(stream.lastPassed)
-        confirmations.awaits(!stream.replica.compensations.isEmpty)
+        confirmations.awaits(!stream.replica.compensations.isEmpty || stream.content.hasManyUnconfirmed)
         // Also if the resumption exceeds one entry: the view is built anew then.
         if isResuming, !stream.isBehind || stream.hasResumed { isResuming = false }
         if let request = held, !isResuming {

@@ -15,31 +15,59 @@ import Testing
         let objects = (0..<4).map { ObjectKey(type: "Item", key: .int(Int64($0))) }
         let received = UInt64(random.below(20))
         var unconfirmed = BridgeUnconfirmed()
-        var (view, schema): (Set<ObjectKey>, UInt64) = (Set(objects.filter { _ in random.chance(50) }), 1)
-        var (held, known) = (view, schema)
+        var (memory, schema) = (RealmFileMemory(), UInt64(1))
+        memory.view = Set(objects.filter { _ in random.chance(50) })
+        var (held, known) = (memory, schema)
         for version in UInt64(1)...20 {
             let object = random.pick(objects)
             let isReceived = version <= received
-            switch random.below(5) {
+            switch random.below(6) {
             case 0:
                 unconfirmed.declare(before: schema, at: version)
                 schema = version + 1
                 if isReceived { known = schema }
             case 1:
                 let isHeld = random.chance(50)
-                Self.set(object, isHeld, &view)
-                Self.set(object, isHeld, &held)
+                Self.set(object, isHeld, &memory.view)
+                Self.set(object, isHeld, &held.view)
                 unconfirmed.make(object, isHeld: isHeld)
+            case 2:
+                // The client's own later erasure.
+                let writer = RealmWriter(stamp: RealmStamp(.max, 2), base: 0, version: version)
+                let (isPassed, _) = (memory.pass(object, writer), held.pass(object, writer))
+                #expect(isPassed)
+                unconfirmed.pass(object)
             default:
-                let wasHeld = view.contains(object)
+                let wasHeld = memory.view.contains(object)
                 let isHeld = random.chance(50)
-                unconfirmed.send(object, wasHeld: wasHeld, at: version)
-                Self.set(object, isHeld, &view)
-                if isReceived { Self.set(object, isHeld, &held) }
+                // Clocks that go back keep more than one barrier of an object.
+                let stamp = RealmStamp(UInt64(random.below(1_000)), 1)
+                let replaced = memory.setBarrier(object, version, stamp)
+                unconfirmed.send(object, wasHeld: wasHeld, replaced: replaced, at: version)
+                Self.set(object, isHeld, &memory.view)
+                guard isReceived else { break }
+                held.setBarrier(object, version, stamp)
+                Self.set(object, isHeld, &held.view)
             }
         }
-        unconfirmed.revert(after: received, &view, &schema)
-        #expect(view == held && schema == known, "seed \(seed)")
+        unconfirmed.revert(after: received, &memory, &schema)
+        #expect(memory == held && schema == known, "seed \(seed)")
+    }
+
+    /// The client's later changesets have a base of 7 or more.
+    @Test func `does not come back once it is confirmed`() {
+        let object = ObjectKey.item("a")
+        var (memory, schema, unconfirmed) = (RealmFileMemory(), UInt64(1), BridgeUnconfirmed())
+        for version in [5, 7, 9] as [UInt64] {
+            let replaced = memory.setBarrier(object, version, RealmStamp(version, 1))
+            unconfirmed.send(object, wasHeld: memory.view.contains(object), replaced: replaced, at: version)
+            memory.view = version == 7 ? [] : [object]
+        }
+        unconfirmed.confirm(upTo: 7)
+        memory.advance(1, base: 7)
+        #expect(unconfirmed.count == 1)
+        unconfirmed.revert(after: 7, &memory, &schema)
+        #expect(memory.view == [] && memory.barriers == [:] && memory.barrierCount == 0)
     }
 
     private static func set(_ object: ObjectKey, _ isHeld: Bool, _ view: inout Set<ObjectKey>) {
@@ -61,13 +89,13 @@ import Testing
     }
 
     private static func subscribe(
-        _ number: UInt64, isFull: Bool = false, received: UInt64 = 0, on stream: inout BridgeStream
+        _ number: UInt64, isFull: Bool = false, received: UInt64 = 0, forgets: Bool = true, on stream: inout BridgeStream
     ) -> UInt64 {
         stream.wanted = number
         let query = RealmQuerySet(version: number, queries: ["Item": "size > \(number)"])
         let view = RealmViewRequest(query: query, isFull: isFull, hasSchema: isFull, number: number, received: received)
         let request = BridgeStream.Request(number: number, view: view)
-        return stream.subscribe(BridgeStream.Subscription(query: query, request: request, forgets: true))
+        return stream.subscribe(BridgeStream.Subscription(query: query, request: request, forgets: forgets))
     }
 
     /// The request of the next view can come before the connection asks for the event behind an entry that it has sent.
@@ -83,6 +111,64 @@ import Testing
         let erased = try SessionMessages.texts(view).filter { $0.hasPrefix("erase") }
         #expect(erased == (received < 150 ? ["erase a", "erase c"] : ["erase a", "erase b", "erase c"]))
         #expect(stream.held == [.item("c")])
+    }
+
+    /// The connection drops the part of a view once it wants another one, and may say so later than it asks for the next event.
+    @Test(arguments: [100, 200] as [UInt64]) func `is a whole view, if the next request came first`(received: UInt64) throws {
+        var stream = try Self.stream()
+        let first = Self.subscribe(2, received: 100, on: &stream)
+        _ =
+            try stream.handle(SessionMessages.begin(first)) + stream.handle(SessionMessages.rows(["c"]))
+            + stream.handle(SessionMessages.end(first, 200))
+        _ = stream.settleView(superseded: [:])
+        let next = Self.subscribe(3, received: received, forgets: false, on: &stream)
+        let view = try stream.handle(SessionMessages.begin(next)) + stream.handle(SessionMessages.end(next, 300))
+        // The session would otherwise keep rows that the client does not have.
+        #expect(stream.needed?.forgets ?? false == (received < 200))
+        #expect(view.isEmpty == (received < 200))
+    }
+
+    /// A client keeps its object if it has not received the entry that would have voided it. So the gateway must keep it as well.
+    @Test(arguments: [100, 150] as [UInt64]) func `voids no change of the client`(received: UInt64) throws {
+        var stream = try Self.stream()
+        _ = try stream.handle(SessionMessages.commit(150, entered: ["b"]))
+        _ = stream.settleView(superseded: [:])
+        let version = Self.subscribe(2, received: received, on: &stream)
+        _ =
+            try stream.handle(SessionMessages.begin(version)) + stream.handle(SessionMessages.rows(["c"]))
+            + stream.handle(SessionMessages.end(version, 200))
+        let entry = RealmUploadEntry(clientVersion: 3, serverVersion: 100, timestamp: 1, origin: 0, changeset: [])
+        let permitted = stream.permitted([.createObject(.item("b"))], of: entry)
+        #expect(permitted.isEmpty == (received == 150))
+    }
+
+    /// The client confirms an entry, sends its older changesets in another session, and the entry is no longer stored.
+    @Test func `is known in a session after one that ended during an upload`() throws {
+        var stream = try Self.stream()
+        _ = try stream.handle(SessionMessages.commit(150, entered: ["b"]))
+        let entry = RealmUploadEntry(clientVersion: 3, serverVersion: 100, timestamp: 1, origin: 0, changeset: [])
+        _ = stream.upload(entry, [ObjectChange(object: .item("mine"), kind: .create)], progress: 3, operations: nil)
+        let remainder = stream.remainder
+        let state = try #require(remainder)
+        let stored = StoredRealmClient(record: RealmClientRecord(file: SessionMessages.file))
+        let schema = try BridgeSchema(SessionMessages.schema)
+        var next = try BridgeStream(stored, try #require(BridgeReplica(state.bytes)), schema, SystemEnvironment(), cursor: 150)
+        let permitted = next.permitted([.createObject(.item("b"))], of: entry)
+        #expect(permitted.isEmpty)
+    }
+
+    /// A bootstrap that took `a` was stored, and the connection broke before the client had it.
+    @Test func `is erased by the next view, and voids no change`() throws {
+        var stream = try Self.stream()
+        let version = Self.subscribe(2, received: 100, on: &stream)
+        let view = try stream.handle(SessionMessages.begin(version)) + stream.handle(SessionMessages.end(version, 200))
+        #expect(try SessionMessages.texts(view) == ["erase a"])
+        let state = stream.state
+        let stored = StoredRealmClient(record: RealmClientRecord(file: SessionMessages.file))
+        var next = try BridgeStream(stored, state, BridgeSchema(SessionMessages.schema), SystemEnvironment(), cursor: 100)
+        let again = Self.subscribe(1, isFull: true, received: 100, on: &next)
+        let full = try next.handle(SessionMessages.begin(again)) + next.handle(SessionMessages.end(again, 300))
+        #expect(try SessionMessages.texts(full).filter { $0.hasPrefix("erase") } == ["erase a"])
     }
 
     /// The client has its own objects, whatever becomes of the view.

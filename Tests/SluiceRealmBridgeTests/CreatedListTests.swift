@@ -142,7 +142,7 @@ private struct Creator {
         await play.stage.database.release(1)
         await play.merged(6)
         await play.stage.database.release()
-        #expect(try await play.end(isVisible: true) == ["s"])
+        #expect(try await play.end(isVisible: true, undone: [6]) == ["s"])
         #expect(play.file.file.compensations.map(\.clientVersion) == [6])
     }
 }

@@ -73,7 +73,7 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
     private var lastRecord: Position?
     private var notes: [String] = []
     private var failure: SluiceError?
-    private var isSeen = true
+    private var misses = 0
     private var piece = Int.max
     /// The pieces of the next snapshot after which it waits.
     private var pause: Int?
@@ -119,6 +119,9 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
         held.removeFirst(released.count)
         for batch in released { await deliver(batch) }
     }
+
+    /// Lets the next reads of single rows come between the record of a commit in the log and its visibility.
+    func miss(_ reads: Int) { misses = reads }
 
     /// Lets snapshots have so many rows in one piece.
     func cut(_ rows: Int) { piece = rows }
@@ -274,10 +277,11 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
         return start
     }
 
-    /// Every second snapshot is one between the record of a commit in the log and its visibility.
     func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject]? {
-        isSeen.toggle()
-        guard isSeen else { return nil }
+        guard misses == 0 else {
+            misses -= 1
+            return nil
+        }
         var found: [Value: StoredObject] = [:]
         for key in keys {
             guard let stored = items[key], stored.row != nil else { continue }

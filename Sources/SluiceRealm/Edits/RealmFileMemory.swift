@@ -33,20 +33,35 @@ package struct RealmFileMemory: Hashable, Sendable {
     }
 
     /// Records an erasure. Changes with an older base are void.
-    package mutating func setBarrier(_ object: ObjectKey, _ version: UInt64, _ stamp: RealmStamp) {
-        let added = Self.add(Barrier(version: version, stamp: stamp), to: &barriers[object, default: []])
-        barrierCount += added
+    /// - Returns: The barriers that this one replaces, for `removeBarrier`.
+    @discardableResult package mutating func setBarrier(_ object: ObjectKey, _ version: UInt64, _ stamp: RealmStamp) -> [Barrier] {
+        let replaced = Self.add(Barrier(version: version, stamp: stamp), to: &barriers[object, default: []])
+        barrierCount += replaced.map { 1 - $0.count } ?? 0
+        return replaced ?? []
     }
 
-    /// - Returns: The growth of the list.
-    private static func add(_ barrier: Barrier, to list: inout [Barrier]) -> Int {
+    /// Takes the last barrier of an object back, because the file has not received the erasure.
+    package mutating func removeBarrier(_ object: ObjectKey, _ version: UInt64, replaced: [Barrier]) {
+        guard let index = barriers[object]?.lastIndex(where: { $0.version == version }) else { return }
+        let rest = replaced.filter { $0.version > base }
+        barriers[object]?.replaceSubrange(index...index, with: rest)
+        barrierCount += rest.count - 1
+        if barriers[object]?.isEmpty == true { barriers[object] = nil }
+    }
+
+    /// Forgets the barriers of an object.
+    package mutating func removeBarriers(_ object: ObjectKey) { barrierCount -= barriers.removeValue(forKey: object)?.count ?? 0 }
+
+    /// - Returns: The barriers that the new one replaces; nil if it is left out.
+    private static func add(_ barrier: Barrier, to list: inout [Barrier]) -> [Barrier]? {
         var index = list.endIndex
         while index > 0, list[index - 1].version > barrier.version { index -= 1 }
-        if index < list.endIndex, list[index].stamp >= barrier.stamp { return 0 }
+        if index < list.endIndex, list[index].stamp >= barrier.stamp { return nil }
         var first = index
         while first > 0, list[first - 1].stamp <= barrier.stamp { first -= 1 }
+        let replaced = Array(list[first..<index])
         list.replaceSubrange(first..<index, with: CollectionOfOne(barrier))
-        return 1 - (index - first)
+        return replaced
     }
 
     /// The objects that the file may hold: those of its view, and those whose erasure it has not confirmed.
@@ -62,7 +77,7 @@ package struct RealmFileMemory: Hashable, Sendable {
     package mutating func pass(_ object: ObjectKey, _ writer: RealmWriter) -> Bool {
         // Stamps go down, so the first unknown barrier has the latest one.
         if let unknown = barriers[object]?.first(where: { $0.version > writer.base }), unknown.stamp >= writer.stamp { return false }
-        barrierCount -= barriers.removeValue(forKey: object)?.count ?? 0
+        removeBarriers(object)
         return true
     }
 

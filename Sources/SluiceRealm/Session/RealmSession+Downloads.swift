@@ -20,7 +20,7 @@ extension RealmSession {
         let isRepeated = query.version == current.version
         let request = RealmViewRequest(
             query: query, isFull: needsFull, hasSchema: needsSchema, isRepeated: isRepeated, number: built,
-            received: client.stream.lastVersion)
+            received: sent)
         actions.append(.buildView(id, request))
         return actions
     }
