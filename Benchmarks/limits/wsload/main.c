@@ -254,10 +254,14 @@ static void receive(struct connection *c) {
     }
 }
 
-static void begin_connection(struct connection *c, int port, const char *path, int queue) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+// A gateway limits the requests of an address, so each 500 connections come from an address of their own.
+static void begin_connection(struct connection *c, int number, int port, const char *path, int queue) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)}, own = {.sin_family = AF_INET};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 256 * (1 + (uint32_t)number / 500));
     int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+    if (bind(fd, (struct sockaddr *)&own, sizeof own)) fail("bind");
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address)) fail("connect");
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     char text[4096];
@@ -320,7 +324,7 @@ int main(int count, char **arguments) {
     // A server that is asked for everything at once may rightly say that it is busy.
     const size_t at_once = 256;
     for (size_t i = 0; i < connections; i++) {
-        begin_connection(&all[i], atoi(arguments[1]), arguments[2], queue);
+        begin_connection(&all[i], (int)i, atoi(arguments[1]), arguments[2], queue);
         while (i + 1 - ready_count >= at_once) poll_once(queue);
     }
     if (uploads) {
