@@ -83,7 +83,7 @@ import Testing
             case 8: return .upload
             default:
                 guard random.chance(30) else { return .sql(rows(&random)) }
-                return random.chance(50) ? .subscribe(random.below(2)) : .ask(random.below(2))
+                return random.chance(50) ? .subscribe(random.below(2)) : .ask(random.below(2), rows(&random))
             }
         }
     }
@@ -100,8 +100,8 @@ private struct Player: Sendable {
         /// Sends what was written. Without it, the next session does.
         case upload
         case subscribe(Int)
-        /// Subscribes, and does not wait for the view.
-        case ask(Int)
+        /// Subscribes while SQL writes, and does not wait for the view.
+        case ask(Int, [String: Row?])
         case sql([String: Row?])
     }
 
@@ -194,7 +194,10 @@ private struct Player: Sendable {
         case .subscribe(let query):
             try ask(query, client)
             try await settle(client)
-        case .ask(let query): try ask(query, client)
+        case .ask(let query, let rows):
+            async let written: Void = stage.sql(rows)
+            try ask(query, client)
+            await written
         case .sql(let rows): await stage.sql(rows)
         }
     }
