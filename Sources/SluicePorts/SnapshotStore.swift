@@ -98,9 +98,17 @@ package struct SnapshotStart: Hashable, Sendable {
     package var cluster: String
     /// The last committed transaction, which had ended; nil if none is known.
     package var witness: HistoryAnchor?
+    /// The time at which the snapshot's transaction began, in microseconds since 1970 by the server's clock.
+    package var begun: Int64
+    /// The time of the first commit from before `begun` that the snapshot misses; nil for none. Its record is in the WAL, and its effects
+    /// become visible an instant later, or after a synchronous standby has answered.
+    package var missed: Int64?
 
-    package init(snapshot: TransactionSnapshot, lsn: LSN, cluster: String, witness: HistoryAnchor? = nil) {
+    package init(
+        snapshot: TransactionSnapshot, lsn: LSN, cluster: String, witness: HistoryAnchor? = nil, begun: Int64 = 0, missed: Int64? = nil
+    ) {
         self.witness = witness
+        (self.begun, self.missed) = (begun, missed)
         self.snapshot = snapshot
         self.lsn = lsn
         self.cluster = cluster
@@ -152,12 +160,11 @@ extension SnapshotSink {
 package protocol SnapshotStore: Sendable {
     /// Opens one read-only snapshot and passes every query's rows to `sink`. Each row of a query arrives exactly once, as a row or as a
     /// key.
-    /// - Returns: The identity of the snapshot; nil if the sink dropped it, or if it misses a transaction that is in the WAL already.
+    /// - Returns: The identity of the snapshot; nil if the sink dropped it.
     func read(_ queries: [SnapshotQuery], into sink: some SnapshotSink) async throws -> SnapshotStart?
     /// Returns the current rows and clocks of some objects. An object with neither is absent. Takes no locks.
-    /// - Returns: nil if the snapshot misses a transaction that is in the WAL already. A reader of the log may have its change, and must
-    ///   not take the rows for newer ones.
-    func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject]?
+    /// - Returns: The objects, and the identity of the snapshot. It may miss a transaction of which a reader of the log has the change.
+    func stored(_ type: ObjectType, keys: [Value]) async throws -> (objects: [Value: StoredObject], start: SnapshotStart)
     /// Returns a text that identifies the source of a class's rows. If it changes, nothing read before is known any more.
     func source(of type: ObjectType) throws -> String
     /// Returns `true` if the current history of the database is known to contain a transaction.

@@ -314,7 +314,9 @@ private final class OrderTable: SnapshotStore {
         return start
     }
 
-    func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject]? { [:] }
+    func stored(_ type: ObjectType, keys: [Value]) async throws -> (objects: [Value: StoredObject], start: SnapshotStart) {
+        ([:], SnapshotStart(snapshot: TransactionSnapshot(xmin: 1, xmax: 1, running: []), lsn: .zero, cluster: "c"))
+    }
     func hasSeen(_ witness: HistoryAnchor) async throws -> Bool { true }
     func currentLSN() async throws -> LSN { .zero }
     func place() async throws -> (lsn: LSN, point: SnapshotPoint) { (.zero, SnapshotPoint(cluster: "c", transaction: 100)) }

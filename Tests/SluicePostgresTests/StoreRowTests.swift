@@ -60,21 +60,16 @@ private final class Gate: Sendable {
             // Whoever holds the locks keeps nobody waiting.
             let read = try await fixture.rows.waitingTransaction { transaction, connection in
                 _ = try await connection.withSession { try transaction.load($0, "Item", keys: keys) }
-                return try await Self.read(keys, shape, store)
+                return try await store.stored(shape, keys: keys).objects
             }.result
             for (row, key) in zip(rows, keys) {
                 let object = try #require(read[key])
                 #expect(object.row == row && object.rowTime > 1_700_000_000_000 && object.clocks == .mark(key == keys[0] ? 3 : 12))
                 #expect((object.writer == object.clocksWriter) == (key != keys[0]))
             }
-            let one = try await Self.read([keys[1]], shape, store)
+            let one = try await store.stored(shape, keys: [keys[1]]).objects
             #expect(one == read.filter { $0.key == keys[1] })
         }
-    }
-
-    /// Reads again while a commit of the server is in the log and not yet visible.
-    private static func read(_ keys: [Value], _ shape: TableShape, _ store: PostgresSnapshotStore) async throws -> [Value: StoredObject] {
-        while true { if let found = try await store.stored(shape, keys: keys) { return found } }
     }
 
     @Test func `that wait for somebody else keep nobody waiting who does not, however many they are`() async throws {

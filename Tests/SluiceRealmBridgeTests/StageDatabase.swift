@@ -243,8 +243,7 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
     // MARK: SnapshotStore
 
     func read(_ queries: [SnapshotQuery], into sink: some SnapshotSink) async throws -> SnapshotStart? {
-        let snapshot = TransactionSnapshot(xmin: UInt64(xid) + 1, xmax: UInt64(xid) + 1, running: [])
-        let start = SnapshotStart(snapshot: snapshot, lsn: LSN(rawValue: lsn), cluster: "c", witness: witness)
+        let start = snapshot
         let content = items
         guard try await sink.begin(start) else { return nil }
         if sink.needsEstimate { try await sink.expect(0) }
@@ -277,17 +276,24 @@ actor StageDatabase: WriteStore, SnapshotStore, ClientRegistry {
         return start
     }
 
-    func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject]? {
-        guard misses == 0 else {
+    private var snapshot: SnapshotStart {
+        let snapshot = TransactionSnapshot(xmin: UInt64(xid) + 1, xmax: UInt64(xid) + 1, running: [])
+        return SnapshotStart(snapshot: snapshot, lsn: LSN(rawValue: lsn), cluster: "c", witness: witness, begun: milliseconds * 1_000)
+    }
+
+    func stored(_ type: ObjectType, keys: [Value]) async throws -> (objects: [Value: StoredObject], start: SnapshotStart) {
+        var start = snapshot
+        if misses > 0 {
             misses -= 1
-            return nil
+            start.missed = start.begun
+            return ([:], start)
         }
         var found: [Value: StoredObject] = [:]
         for key in keys {
             guard let stored = items[key], stored.row != nil else { continue }
             found[key] = StoredObject(row: stored.row, clocks: stored.clocks, rowTime: stored.time / 1_000, writer: stored.xid)
         }
-        return found
+        return (found, start)
     }
 
     nonisolated func source(of type: ObjectType) throws -> String { "items" }

@@ -126,9 +126,7 @@ struct ObjectExplainer: Sendable {
     private func row(_ key: Value, of type: ObjectType) async throws -> Row? {
         let predicate = Predicate.any(of: [key], in: type.primaryKey ?? 0, of: type)
         let sink = RowSink()
-        _ = try await SnapshotPatience.retry(services.environment) {
-            try await services.snapshots.read([SnapshotQuery(type: type, predicate: predicate)], into: sink)
-        }
+        _ = try await services.snapshots.read([SnapshotQuery(type: type, predicate: predicate)], into: sink)
         return sink.row
     }
 }

@@ -60,9 +60,7 @@ struct SubscriptionExplainer: Sendable {
     private func count(_ predicate: Predicate, _ type: ObjectType) async throws -> (expected: Int, counted: Int?) {
         let sink = CountSink()
         do {
-            _ = try await SnapshotPatience.retry(services.environment) {
-                try await services.snapshots.read([SnapshotQuery(type: type, predicate: predicate)], into: sink)
-            }
+            _ = try await services.snapshots.read([SnapshotQuery(type: type, predicate: predicate)], into: sink)
         } catch let error as SluiceError where error == CountSink.full {
             return (sink.counts.expected, nil)
         }

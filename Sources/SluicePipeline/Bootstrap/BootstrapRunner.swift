@@ -125,7 +125,7 @@ struct BootstrapRunner {
         }
         // Members leave a limited query; any other lost row was hidden by the rules.
         let reason = before == nil ? ViewEvent.lostPermission : .leftQuery
-        return try await SnapshotPatience.retry(environment) { try await attempt(view, held, queries, reason, mark, outbox) }
+        return try await SnapshotPatience.retry(environment) { try await attempt(view, held, queries, reason, mark, outbox, $0) }
     }
 
     /// Reads one snapshot.
@@ -133,12 +133,13 @@ struct BootstrapRunner {
     /// - Returns: nil if the snapshot misses a delivered transaction.
     private func attempt(
         _ view: View, _ held: ClientViewRecord?, _ queries: [SnapshotQuery], _ reason: ViewEvent, _ mark: DeliveredTransactions.Mark,
-        _ outbox: BootstrapOutbox
+        _ outbox: BootstrapOutbox, _ patience: SnapshotPatience
     ) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64)? {
         let codecs = queries.map { RowCodec($0.type) }
         // Ask before the snapshot begins, so that it sees all of these changesets.
         let taken = await client.taken()
-        let sink = BootstrapSink(runner: self, view: view, held: held, codecs: codecs, reason: reason, mark: mark, outbox: outbox)
+        let sink = BootstrapSink(
+            runner: self, view: view, held: held, codecs: codecs, reason: reason, mark: mark, outbox: outbox, patience: patience)
         guard let start = try await snapshots.read(queries, into: sink) else { return nil }
         for (query, codec) in zip(view.types, codecs) { try await sendTimes(query, codec, start, outbox) }
         return (start, sink.sent, taken)
@@ -150,7 +151,7 @@ struct BootstrapRunner {
         let keys = client.pending[codec.type.name]
         guard !keys.isEmpty else { return }
         var writer = BootstrapRowsWriter(codec)
-        for (key, object) in try await SnapshotPatience.retry(environment, { try await snapshots.stored(codec.type, keys: keys) }) {
+        for (key, object) in try await snapshots.stored(codec.type, keys: keys).objects {
             guard let times = view.times(of: object, codec.type, seenBy: start.snapshot) else { continue }
             if writer.isFull {
                 outbox.send(writer.finish())

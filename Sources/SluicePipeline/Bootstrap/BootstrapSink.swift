@@ -13,11 +13,12 @@ final class BootstrapSink: SnapshotSink {
     private let reason: ViewEvent
     private let mark: DeliveredTransactions.Mark
     private let outbox: BootstrapOutbox
+    private let patience: SnapshotPatience
     private let state = Mutex<(start: SnapshotStart?, sent: UInt64)>((nil, 0))
 
     init(
         runner: BootstrapRunner, view: View, held: ClientViewRecord?, codecs: [RowCodec], reason: ViewEvent,
-        mark: DeliveredTransactions.Mark, outbox: BootstrapOutbox
+        mark: DeliveredTransactions.Mark, outbox: BootstrapOutbox, patience: SnapshotPatience
     ) {
         self.runner = runner
         self.view = view
@@ -26,6 +27,7 @@ final class BootstrapSink: SnapshotSink {
         self.reason = reason
         self.mark = mark
         self.outbox = outbox
+        self.patience = patience
     }
 
     /// The number of rows and keys sent.
@@ -38,6 +40,7 @@ final class BootstrapSink: SnapshotSink {
     func begin(_ start: SnapshotStart) async throws -> Bool {
         state.withLock { $0.start = start }
         // A transaction may be in the WAL before it becomes visible to snapshots.
+        guard patience.accepts(start) else { return false }
         return await !runner.fanout.contradicts(start.snapshot, at: mark)
     }
 

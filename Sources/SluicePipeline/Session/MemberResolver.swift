@@ -114,14 +114,14 @@ struct MemberResolver {
     private func read(_ type: Int, _ predicate: Predicate, _ first: ObjectChoice?, _ needs: Needs) async throws -> Found {
         guard needs.keys || !needs.links.isEmpty else { return Found() }
         let query = SnapshotQuery(type: schema.types[type], predicate: predicate, first: first)
-        return try await SnapshotPatience.retry(environment) { try await attempt(query, needs) }
+        return try await SnapshotPatience.retry(environment) { try await attempt(query, needs, $0) }
     }
 
     /// Reads one snapshot.
     /// - Returns: nil if the snapshot misses a transaction that the fan-out has delivered. The watch would not see it again.
-    private func attempt(_ query: SnapshotQuery, _ needs: Needs) async throws -> Found? {
+    private func attempt(_ query: SnapshotQuery, _ needs: Needs, _ patience: SnapshotPatience) async throws -> Found? {
         guard let key = query.type.primaryKey else { return Found() }
-        let sink = MemberSink(fanout: fanout, mark: await fanout.mark, type: query.type.name, key: key, needs: needs)
+        let sink = MemberSink(fanout: fanout, mark: await fanout.mark, type: query.type.name, key: key, needs: needs, patience: patience)
         return try await snapshots.read([query], into: sink) == nil ? nil : sink.found
     }
 
@@ -132,15 +132,19 @@ struct MemberResolver {
         private let type: String
         private let key: Int
         private let needs: Needs
+        private let patience: SnapshotPatience
         private let state = Mutex(Found())
 
-        init(fanout: Fanout, mark: DeliveredTransactions.Mark, type: String, key: Int, needs: Needs) {
-            (self.fanout, self.mark, self.type, self.key, self.needs) = (fanout, mark, type, key, needs)
+        init(fanout: Fanout, mark: DeliveredTransactions.Mark, type: String, key: Int, needs: Needs, patience: SnapshotPatience) {
+            (self.fanout, self.mark, self.type, self.key, self.needs, self.patience) = (fanout, mark, type, key, needs, patience)
         }
 
         var found: Found { state.withLock { $0 } }
 
-        func begin(_ start: SnapshotStart) async throws -> Bool { await !fanout.contradicts(start.snapshot, at: mark) }
+        func begin(_ start: SnapshotStart) async throws -> Bool {
+            guard patience.accepts(start) else { return false }
+            return await !fanout.contradicts(start.snapshot, at: mark)
+        }
 
         func take(_ rows: [RowRef], of buffer: RowBuffer, query: Int, isInOrder: Bool) async throws {
             let isTooMuch = state.withLock { found in

@@ -37,8 +37,9 @@ extension Session {
             guard let index = schema.index(of: name), let view = live.type(index) else { continue }
             for start in stride(from: 0, to: keys.count, by: Limits.bootstrapRows) {
                 let piece = keys[start..<min(start + Limits.bootstrapRows, keys.count)].map(\.key)
-                let stored = try await SnapshotPatience.retry(services.environment) {
-                    try await services.snapshots.stored(schema.types[index], keys: piece)
+                let stored = try await SnapshotPatience.retry(services.environment) { patience in
+                    let (objects, start) = try await services.snapshots.stored(schema.types[index], keys: piece)
+                    return patience.accepts(start) ? objects : nil
                 }
                 for (key, object) in stored {
                     rows[ObjectKey(type: name, key: key)] = object.row.flatMap { view.visible($0) }

@@ -32,8 +32,7 @@ package struct PostgresSnapshotStore: Sendable {
     /// `chunkBytes`) is read whole, in one visit to a connection, before `begin` is called.
     ///
     /// The LSN is the end of the WAL once the snapshot existed. Everything that the snapshot sees precedes it.
-    /// - Returns: The snapshot's identity. The result is nil, and no row is passed, if `begin` returns `false`. It is also nil if
-    ///   the snapshot misses a transaction whose commit was in the WAL at the call. The caller should then retry a moment later.
+    /// - Returns: The snapshot's identity. The result is nil, and no row is passed, if `begin` returns `false`.
     package func read(
         _ selections: [SnapshotSelection],
         begin: @Sendable (_ snapshot: TransactionSnapshot, _ lsn: LSN) async throws -> Bool,
@@ -54,7 +53,6 @@ package struct PostgresSnapshotStore: Sendable {
     ) async throws -> SnapshotStart? {
         do {
             switch try await small.read(choose) {
-            case .unseen: return nil
             case .small(let identity, let chunks):
                 guard try await begin(identity) else { return nil }
                 if let expected { try await expected(chunks.reduce(0) { $0 + UInt64($1.rows.count) }) }
@@ -67,7 +65,8 @@ package struct PostgresSnapshotStore: Sendable {
                 try await connection.inTransaction(.readOnly) {
                     // A second snapshot: the attempt as a small view has ended its transaction.
                     let result = try await connection.query(SnapshotStart.statement.sql, cached: true)
-                    guard let identity = try SnapshotStart(result), try await begin(identity) else { return nil }
+                    let identity = try SnapshotStart(result)
+                    guard try await begin(identity) else { return nil }
                     let selections = try choose(identity)
                     if let expected { try await expected(try await Self.estimate(selections, connection)) }
                     for (index, selection) in selections.enumerated() {
@@ -93,24 +92,20 @@ package struct PostgresSnapshotStore: Sendable {
     /// Returns the identity of a snapshot taken now, without reading rows. Transactions that had ended before precede its LSN.
     package func place() async throws -> SnapshotStart {
         try await pool.perform { session in
-            guard let identity = try SnapshotStart(try session.query(SnapshotStart.place, cached: true)) else {
-                throw SluiceError(.postgresStatement, "PostgreSQL did not identify its database.")
-            }
-            return identity
+            try SnapshotStart(try session.query(SnapshotStart.place, cached: true))
         }
     }
 
     /// Returns the current rows of some keys with their clocks. A key with neither is missing. Locks nothing.
-    /// - Returns: nil if the snapshot misses a transaction whose commit was in the WAL at the call.
-    package func stored(_ shape: TableShape, keys: [Value]) async throws -> [Value: StoredObject]? {
-        guard !keys.isEmpty else { return [:] }
+    /// - Returns: The objects, and the identity of the snapshot.
+    package func stored(_ shape: TableShape, keys: [Value]) async throws -> (objects: [Value: StoredObject], start: SnapshotStart) {
         let load = RowLoad(shape, keys)
         return try await pool.perform { session in
             try session.inTransaction(.readOnly, first: SnapshotStart.statement) { identity in
-                guard try SnapshotStart(identity) != nil else { return nil }
+                let start = try SnapshotStart(identity)
                 let results: [PostgresResult]
                 do throws(PipelineFailure) { results = try session.pipeline(load.reading) } catch { throw error.error }
-                return try load.read(results[0], results[1], hasWriters: true).objects
+                return (try load.read(results[0], results[1], hasWriters: true).objects, start)
             }
         }
     }

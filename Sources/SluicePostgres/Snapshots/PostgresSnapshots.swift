@@ -44,7 +44,7 @@ package struct PostgresSnapshots: SnapshotStore {
         }
     }
 
-    package func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject]? {
+    package func stored(_ type: ObjectType, keys: [Value]) async throws -> (objects: [Value: StoredObject], start: SnapshotStart) {
         try await store.stored(try tables(type.name), keys: keys)
     }
 

@@ -16,8 +16,6 @@ struct SmallViews: Sendable {
     typealias Append = @Sendable (PostgresRow, SnapshotSelection, inout SnapshotChunk) -> Void
 
     enum Reading: Sendable {
-        /// The snapshot misses a transaction that it must see.
-        case unseen
         /// All rows, in one chunk per selection.
         case small(SnapshotStart, [SnapshotChunk])
         /// The view has more rows, or must be read in another way.
@@ -68,15 +66,16 @@ struct SmallViews: Sendable {
         do {
             // The snapshot's identity decides the statements of the second round trip.
             try session.inTransaction(.readOnly, first: SnapshotStart.statement) { result in
-                reading = try SnapshotStart(result).map { ViewsReading(views, at: $0) }
-                return reading?.statements ?? []
+                let made = ViewsReading(views, at: try SnapshotStart(result))
+                reading = made
+                return made.statements
             } row: { statement, row in
                 reading?.take(row, of: statement, append)
             }
         } catch let failure as PipelineFailure {
             throw failure.error
         }
-        return reading?.results ?? views.map { _ in .success(.unseen) }
+        return reading?.results ?? []
     }
 }
 

@@ -21,36 +21,34 @@ extension SnapshotStart {
 
     /// Creates the identity from the result of `statement` or `place`.
     ///
-    /// - Returns: Nil if the snapshot does not see a transaction that committed before this one began. Its commit record is in the
-    ///   WAL, and its effects become visible an instant later, or after a synchronous standby has answered. The commit time is
-    ///   known before either.
-    init?(_ result: PostgresResult) throws {
+    /// The time of a commit is known before its record is in the WAL, and so before its effects are visible.
+    init(_ result: PostgresResult) throws {
         guard let snapshot = result[0, 0].flatMap({ TransactionSnapshot($0) }), let lsn = result[0, 1].flatMap({ LSN($0) }),
             let cluster = result[0, 2]
         else {
             throw SluiceError(.postgresStatement, "PostgreSQL did not return its snapshot.")
         }
-        // Column 5: a commit from before this transaction is not visible to the snapshot.
-        if result[0, 5] == "t" { return nil }
         var witness: HistoryAnchor?
         if let transaction = result.int(0, 3), let time = result.int(0, 4) {
             witness = HistoryAnchor(transaction: UInt32(truncatingIfNeeded: transaction), commitTime: time)
         }
-        self.init(snapshot: snapshot, lsn: lsn, cluster: cluster, witness: witness)
+        self.init(
+            snapshot: snapshot, lsn: lsn, cluster: cluster, witness: witness, begun: result.int(0, 5) ?? 0, missed: result.int(0, 6))
     }
 
     /// SQL of the identity of a snapshot taken now, without the check for commits that it does not see.
-    static let place = "SELECT \(fields), false FROM \(source)"
+    static let place = "SELECT \(fields), NULL, NULL FROM \(source)"
 
-    /// The statement that takes a snapshot and checks for commits that it does not see.
+    /// The statement that takes a snapshot and finds the first commit that it does not see.
     ///
     /// The check covers the running transactions of the snapshot and the numbers above it, if they have a commit time of before
     /// this transaction.
     static let statement = PostgresStatement(
         """
-        SELECT \(fields),
-            EXISTS (
-                SELECT FROM (
+        SELECT \(fields), \(HistoryAnchor.microseconds("transaction_timestamp()")),
+            (
+                SELECT \(HistoryAnchor.microseconds("min(pg_xact_commit_timestamp(number))"))
+                FROM (
                     SELECT pg_snapshot_xip(s)::xid AS number
                     UNION ALL
                     SELECT above::text::xid
