@@ -198,16 +198,15 @@ struct PrivateFiles: Sendable {
 
     // MARK: The port
 
-    /// The ports that no system gives to outgoing connections: one of those could take the port while the server is not running.
+    /// Ports that Linux and macOS do not give to outgoing connections. One of those could take the port while the server is not running.
     private static let ports = 10_000..<32_768
 
     /// Returns the port of the previous run if it is free, so that the address stays; otherwise a random free one.
     func choosePort() throws -> Int {
         let wanted = text(portPath).flatMap { Int($0.split(whereSeparator: \.isWhitespace).first ?? "") }
-        let others = (0..<100).lazy.compactMap { _ in freePort(.random(in: Self.ports)) }
-        guard let port = wanted.flatMap({ freePort($0) }) ?? others.first else {
-            throw PostgresError(.portInUse, "No port is free on 127.0.0.1.")
-        }
+        var port = wanted.flatMap { freePort($0) }
+        for _ in 0..<100 where port == nil { port = freePort(.random(in: Self.ports)) }
+        guard let port else { throw PostgresError(.portInUse, "No port is free on 127.0.0.1.") }
         try? "\(port)\n".write(toFile: portPath, atomically: true, encoding: .utf8)
         return port
     }
