@@ -46,7 +46,7 @@ extension BridgeStream {
 
     /// Compares an object with the server once the stream is in step: one that the user does not see leaves, and one that the content lacks
     /// is given to the client, which may have it.
-    mutating func compare(_ object: ObjectKey) { repairs[object, default: .properties([])].form([]) }
+    mutating func compare(_ object: ObjectKey) { if repairs[object] == nil { repairs[object] = .properties([]) } }
 
     mutating func compensate(_ number: UInt64, _ writes: [RejectedWriteReport]) {
         guard let first = writes.first, replica.compensations[number] == nil else { return }

@@ -17,8 +17,8 @@ package final class SnapshotPatience: Sendable {
 
     /// Returns `true` if a snapshot sees all commits that were in the WAL when the first one was taken.
     ///
-    /// Later commits do not matter: whoever reads the log receives them after the rows. While others write, with a synchronous standby,
-    /// each snapshot misses some.
+    /// Later commits do not matter, as the log brings them after the rows. While others write, with a synchronous standby, each snapshot
+    /// misses some.
     package func accepts(_ start: SnapshotStart) -> Bool {
         first.withLock { first in
             let since = first ?? start.begun
