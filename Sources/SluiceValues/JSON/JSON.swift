@@ -85,3 +85,14 @@ extension JSON: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, Express
     public var array: [JSON]? { if case .array(let v) = self { v } else { nil } }
     public var members: [Member]? { if case .object(let v) = self { v } else { nil } }
 }
+
+/// A syntax error in a JSON text and its place.
+public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The line, from 1.
+    public var line: Int
+    /// The column in Unicode scalars, from 1.
+    public var column: Int
+    /// Part of a sentence: "expected a value, found '}'".
+    public var problem: String
+    public var description: String { "line \(line), column \(column): \(problem)" }
+}
