@@ -362,7 +362,9 @@ let package = Package(
             path: "Tests/RealmTestSupport", swiftSettings: common),
         .target(
             name: "RealmTestClient",
-            dependencies: ["SluiceCore", "SluicePorts", "SluiceRealm", "SluiceCompression", "SluiceSync", "RealmTestSupport"],
+            dependencies: [
+                "SluiceCore", "SluicePorts", "SluiceRealm", "SluiceCompression", "SluiceSync", "TestSupport", "RealmTestSupport",
+            ],
             path: "Tests/RealmClient", swiftSettings: common),
         .target(
             name: "GatewayTestSupport",
@@ -388,17 +390,18 @@ let package = Package(
                 "SluiceValues", "SluiceCore", "SluiceDevServer", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluicePostgres",
                 "TestSupport", "QueryTestSupport", "PortsTestSupport",
             ]),
-        tests("SluiceDevServer", dependencies: ["SluiceCore", "SluiceDevServer", "SluicePostgres"]),
+        tests("SluiceDevServer", dependencies: ["SluiceCore", "SluiceDevServer", "SluicePostgres", "TestSupport"]),
         tests(
             "SluicePorts",
             dependencies: [
-                "SluiceCore", "SluicePorts", "SluiceWire", .product(name: "SwiftProtobuf", package: "swift-protobuf"), "TestSupport",
+                "SluiceValues", "SluiceCore", "SluicePorts", "SluiceWire", .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+                "TestSupport",
             ]),
         tests(
             "SluiceKafka",
             dependencies: [
-                "SluiceCore", "SluiceKafka", "SluicePorts", gatewayLibrary("CRdKafka"), .product(name: "Logging", package: "swift-log"),
-                "TestSupport",
+                "SluiceCore", "SluiceKafka", "SluiceEmbeddedLog", "SluicePorts", gatewayLibrary("CRdKafka"),
+                .product(name: "Logging", package: "swift-log"), "TestSupport",
             ]),
         tests("SluiceEmbeddedLog", dependencies: ["SluiceCore", "SluiceEmbeddedLog", "SluicePorts"]),
         // The plugin host on a kernel that lacks a part of the sandbox.
@@ -430,6 +433,7 @@ let package = Package(
             "ShippedPlugins",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluicePluginHost", "SluicePorts", .product(name: "Logging", package: "swift-log"),
+                "TestSupport",
             ]),
         tests(
             "WeatherIngest",

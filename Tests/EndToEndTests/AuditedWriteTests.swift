@@ -1,6 +1,7 @@
 import AirportOpsModels
 import Foundation
 import RealmSwift
+import TestSupport
 import Testing
 
 private final class Plane: Object {
@@ -52,11 +53,8 @@ private final class Plane: Object {
 
     /// Returns when so many connections are in a state: the server's work has no event to wait for.
     private static func waits(for count: Int, _ condition: String, _ field: IngestField) async throws {
-        let deadline = ContinuousClock.now + .seconds(120)
-        while try await connections(condition, field) < count {
-            try #require(ContinuousClock.now < deadline, "There are fewer than \(count) connections with \(condition).")
-            try await Task.sleep(for: .milliseconds(20))
-        }
+        let areThere = try await eventually { try await connections(condition, field) >= count }
+        try #require(areThere, "There are fewer than \(count) connections with \(condition).")
     }
 
     @MainActor

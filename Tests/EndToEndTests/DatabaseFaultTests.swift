@@ -105,19 +105,16 @@ import Testing
     /// The gateways are those of the beginning and can serve, one of them publishes, and the slot is the one that they made.
     private static func expectWell(_ field: IngestField, _ slots: [String], _ comment: Comment) async throws {
         #expect(field.gateways.all.map(\.isRunning) == [true, true], comment)
-        let deadline = ContinuousClock.now + .seconds(60)
-        while true {
+        var seen = ""
+        let areWell = try await eventually(every: .milliseconds(100)) {
             let states = try await field.gateways.all.asyncMap { try await text("\($0.url)/ready") }
             let publishers = try await field.gateways.all.asyncMap { try await text("\($0.adminURL)/metrics") }.filter {
                 $0.contains("\nsluice_publisher 1\n")
             }
-            if states.allSatisfy({ $0.contains(#""status":"ready""#) }), publishers.count == 1 { break }
-            guard ContinuousClock.now < deadline else {
-                Issue.record("\(states), \(publishers.count) publishers, \(comment)")
-                break
-            }
-            try await Task.sleep(for: .milliseconds(100))
+            seen = "\(states), \(publishers.count) publishers, \(comment)"
+            return states.allSatisfy { $0.contains(#""status":"ready""#) } && publishers.count == 1
         }
+        #expect(areWell, "\(seen)")
         let now = try await Self.slots(field)
         #expect(now == slots && slots.count == 1, comment)
     }

@@ -106,15 +106,5 @@ final class DataFolder: Sendable {
     }
 }
 
-/// Waits for what has no event that another process could wait for.
-func eventually(within seconds: Double = 60, _ condition: () -> Bool) async throws -> Bool {
-    let deadline = ContinuousClock.now + .seconds(seconds)
-    while !condition() {
-        guard ContinuousClock.now < deadline else { return false }
-        try await Task.sleep(for: .milliseconds(10))
-    }
-    return true
-}
-
 /// Whether nobody listens on the port.
 func isFree(port: Int) -> Bool { (try? LocalSocket(port: port)) == nil }

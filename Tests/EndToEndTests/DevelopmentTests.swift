@@ -3,6 +3,7 @@ import RealmSwift
 import SluiceCore
 import SluicePostgres
 import SluiceValues
+import TestSupport
 import Testing
 
 #if canImport(Glibc)
@@ -160,7 +161,7 @@ final class Pulse: AsymmetricObject {
         #expect(
             ending != .none && taken < .seconds(5), "\(comment) \(ending) after \(taken): \(program.said)", sourceLocation: sourceLocation)
         if let postgres { #expect(kill(postgres, 0) != 0, "\(comment) PostgreSQL lives", sourceLocation: sourceLocation) }
-        let isAlone = try await eventually(within: 1) { folder.processes.isEmpty }
+        let isAlone = try await eventually(within: .seconds(1)) { folder.processes.isEmpty }
         #expect(isAlone, "\(comment) \(folder.processes)", sourceLocation: sourceLocation)
         for url in urls {
             let port = url.split(separator: ":").last.flatMap { Int($0) } ?? 0
@@ -228,10 +229,7 @@ final class Agent {
     func wait(_ results: Results<BoardNote>, _ isEnough: @escaping @MainActor (Results<BoardNote>) -> Bool) async throws {
         let (changes, signal) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         token = results.observe { _ in signal.yield() }
-        let alarm = Task {  // Unstructured because: it only ends the wait below.
-            try? await Task.sleep(for: .seconds(30))
-            signal.finish()
-        }
+        let alarm = alarm { signal.finish() }
         for await _ in changes where isEnough(results) { break }
         alarm.cancel()
         #expect(isEnough(results), "\(results.map { "\($0._id) \($0.text) \($0.votes)" })")

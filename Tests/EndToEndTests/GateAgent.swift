@@ -44,6 +44,7 @@ final class GateAgent {
             fault = await pace.mark(of: "faults")
             for _ in 0..<10 {
                 try write()
+                // The pace of a user who writes on, whatever happens meanwhile.
                 try await Task.sleep(for: .milliseconds(20))
             }
             // Who goes on writing meanwhile may wait for ever: it is for all that there is.
@@ -111,6 +112,7 @@ actor FlightDesk {
                 await connection?.close()
                 connection = nil
             }
+            // The pace of a program that writes on, whatever happens meanwhile.
             try await Task.sleep(for: .milliseconds(20))
         }
         await connection?.close()

@@ -133,13 +133,11 @@ final class IngestField: Sendable {
 
     /// A gateway that was killed a moment ago has hosts again when it is ready; one that was killed itself is started anew.
     private func untilHosted(_ gateway: ServedGateway) async throws -> [Int32] {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while true {
-            let hosts = gateway.pluginHosts
-            if !hosts.isEmpty { return hosts }
-            try #require(ContinuousClock.now < deadline, "A gateway has no plugin hosts.")
-            try await Task.sleep(for: .milliseconds(20))
-        }
+        try #require(
+            try await found {
+                let hosts = gateway.pluginHosts
+                return hosts.isEmpty ? nil : hosts
+            }, "A gateway has no plugin hosts.")
     }
 
     private static func run(_ path: String) async throws -> Int32 {
@@ -170,16 +168,14 @@ final class IngestField: Sendable {
     /// Waits until everything is where it belongs.
     private func settles(_ plan: IngestPlan) async throws -> Bool {
         let (stored, refused) = (3 * (plan.count - plan.refused), 3 * plan.refused)
-        let deadline = ContinuousClock.now + .seconds(300)
-        while true {
+        var seen = ""
+        let areThere = try await eventually(within: .seconds(300), every: .milliseconds(100)) {
             let rows = try await count("SELECT count(*) FROM weather_observations")
             let letters = try await count("SELECT count(*) FROM sluice.ingest_rejected")
-            if rows == stored, letters == refused { return true }
-            guard ContinuousClock.now < deadline else {
-                Issue.record("\(rows ?? -1) of \(stored) are stored, \(letters ?? -1) of \(refused) refused.")
-                return false
-            }
-            try await Task.sleep(for: .milliseconds(100))
+            seen = "\(rows ?? -1) of \(stored) are stored, \(letters ?? -1) of \(refused) refused."
+            return rows == stored && letters == refused
         }
+        #expect(areThere, "\(seen)")
+        return areThere
     }
 }

@@ -41,20 +41,17 @@ import Testing
             #expect(refused.status == 503 && refused.head.lowercased().contains("\r\nretry-after: "), "\(refused)")
             #expect(refused.body["accepted"]?.int == 0 && refused.body["complete"] == false, "\(refused)")
             broker.resume()
-            var answer = try await send()
-            let deadline = ContinuousClock.now + .seconds(120)
-            while answer.status != 200 {
+            let taken = try await found(every: .milliseconds(500)) {
+                let answer = try await send()
+                if answer.status == 200 { return answer }
                 try #require(answer.status == 503 || answer.status == 429, "\(answer)")
-                try #require(ContinuousClock.now < deadline, "The gateway does not find the broker again: \(answer)")
-                try await Task.sleep(for: .milliseconds(500))
-                answer = try await send()
+                return nil
             }
+            let answer = try #require(taken, "The gateway does not find the broker again.")
             #expect(answer.body["accepted"] == 20)
-            let stored = ContinuousClock.now + .seconds(60)
-            while try await field.count("SELECT count(*) FROM weather_observations WHERE \"_id\" LIKE 'big-%'") != 20 {
-                try #require(ContinuousClock.now < stored, "Not everything is stored.")
-                try await Task.sleep(for: .milliseconds(100))
-            }
+            let stored = "SELECT count(*) FROM weather_observations WHERE \"_id\" LIKE 'big-%'"
+            let areStored = try await eventually(every: .milliseconds(100)) { try await field.count(stored) == 20 }
+            try #require(areStored, "Not everything is stored.")
         }
     }
 

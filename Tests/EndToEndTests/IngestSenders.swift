@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import RealmSwift
 import SluiceKafka
+import TestSupport
 import Testing
 
 #if canImport(FoundationNetworking)
@@ -28,12 +29,12 @@ struct HTTPSender: IngestSender {
 
     func send(_ numbers: [Int]) async throws {
         let body = Data(numbers.map { IngestPlan.line(way, $0) }.joined(separator: "\n").utf8)
-        let deadline = ContinuousClock.now + .seconds(180)
-        for attempt in 0... {
-            if try await isTaken(body, by: field.url(attempt)) { return }
-            try #require(ContinuousClock.now < deadline, "No gateway takes anything any more.")
-            try await Task.sleep(for: .milliseconds(50))
+        var attempt = -1
+        let areTaken = try await eventually(every: .milliseconds(50)) {
+            attempt += 1
+            return try await isTaken(body, by: field.url(attempt))
         }
+        try #require(areTaken, "No gateway takes anything any more.")
     }
 
     private func isTaken(_ body: Data, by url: String) async throws -> Bool {

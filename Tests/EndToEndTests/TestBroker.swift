@@ -19,7 +19,7 @@ final class TestBroker: Sendable {
     static func start() async throws -> TestBroker {
         for _ in 0..<3 {
             let broker = try TestBroker(port: try LocalSocket.portToComeBackTo())
-            if await broker.answers() { return broker }
+            if try await broker.answers() { return broker }
             await broker.end()
         }
         throw Failure(what: "The development broker does not start.")
@@ -44,10 +44,9 @@ final class TestBroker: Sendable {
             let program = try Program(Self.executable, [command, "kafka", "--data-dir", folder.path])
             let ending = await program.end()
             try #require(ending == .exit(0), "\(command): \(ending), \(program.said)")
-            // The port is free when who had it is gone.
-            if command == "stop" { try await Task.sleep(for: .seconds(1)) }
+            if command == "stop" { try #require(try await eventually { isFree(port: port) }, "\(port) is in use after a stop") }
         }
-        guard await answers() else { throw Failure(what: "The broker did not come back: \(program.said)") }
+        guard try await answers() else { throw Failure(what: "The broker did not come back: \(program.said)") }
     }
 
     func end() async {
@@ -58,13 +57,10 @@ final class TestBroker: Sendable {
 
     struct Failure: Error { var what: String }
 
-    /// Whether it answers before half a minute is over.
-    private func answers() async -> Bool {
-        for _ in 0..<300 {
-            guard program.isRunning else { return false }
-            if !isFree(port: port) { return true }
-            try? await Task.sleep(for: .milliseconds(100))
-        }
-        return false
+    /// Waits until the broker listens.
+    ///
+    /// - Returns: `false` if it has ended, or does not listen within half a minute.
+    private func answers() async throws -> Bool {
+        try await eventually(within: .seconds(30)) { !program.isRunning || !isFree(port: port) } && program.isRunning
     }
 }

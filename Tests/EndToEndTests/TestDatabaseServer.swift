@@ -1,6 +1,7 @@
 import Foundation
 import SluiceDevServer
 import Synchronization
+import TestSupport
 import Testing
 
 #if canImport(Glibc)
@@ -53,7 +54,7 @@ final class TestDatabaseServer: Sendable {
         if death == .all {
             // While it is stopped it reaps nobody, so that no number can become another process's.
             signal(first, SIGSTOP)
-            while !ProcessState.isStopped(first) { try await Task.sleep(for: .milliseconds(1)) }
+            try #require(try await eventually(every: .milliseconds(1)) { ProcessState.isStopped(first) })
             for child in ProcessState.children(of: first) { signal(child.id, SIGKILL) }
         }
         signal(first, SIGKILL)

@@ -84,21 +84,17 @@ package struct RunningGateway: Sendable {
                 plugins: .init(files: isDevelopment ? plugins : []), isDevelopment: isDevelopment)
             // A process that another test starts has this one's listening sockets from its fork to its exec, so the port of a gateway that
             // has ended may be taken for a moment. The body has not begun then.
-            let deadline = ContinuousClock.now + .seconds(60)
-            while true {
+            let result = try await found(every: .milliseconds(50)) { () async throws -> R? in
                 do {
                     return try await RunningGateway.run(configuration, logger: logger, environment: environment, body)
-                } catch let error as SluiceError where error.code == .portInUse && port > 0 && ContinuousClock.now < deadline {
-                    try await Task.sleep(for: .milliseconds(50))
-                }
+                } catch let error as SluiceError where error.code == .portInUse && port > 0 { return nil }
             }
+            guard let result else { throw SluiceError(.portInUse, "The port \(port) is still in use.") }
+            return result
         }
     }
 
     package var port: Int { URL(string: url)?.port ?? 0 }
-
-    /// The deadline of a wait for something that happens soon. It only bounds a hang: a busy machine takes longer than an idle one.
-    package static let patience: Duration = .seconds(180)
 
     /// The cost of hashing a password. The usual hash takes seconds in a build without optimization, and dozens of tests log in.
     package static let passwordCost = PasswordHasher.Cost(rounds: 16, blockSize: 1, parallelism: 1)
@@ -239,17 +235,15 @@ package struct RunningGateway: Sendable {
     /// Waits until the gateway has taken up an applied schema with a property.
     package func untilKnown(_ property: String, of type: String) async throws {
         let token = try await anonymousToken()
-        let deadline = ContinuousClock.now + Self.patience
-        while ContinuousClock.now < deadline {
+        let isKnown = try await TestSupport.eventually(every: .milliseconds(50)) {
             let session = try await session(token: token)
             try await session.sendHello([type])
             // A class that is not known ends the session.
             try await session.receive { $0.welcome != nil || $0.error != nil }
             session.close()
-            if session.schema[type]?[property] != nil { return }
-            try await Task.sleep(for: .milliseconds(50))
+            return session.schema[type]?[property] != nil
         }
-        Issue.record("\(type).\(property) has not become known")
+        #expect(isKnown, "\(type).\(property) has not become known")
     }
 
     /// A session of an anonymous user that has said hello.
@@ -284,13 +278,8 @@ package struct RunningGateway: Sendable {
     }
 
     /// Waits until a query gives a number; another process's work has no event to wait for.
-    package func eventually(_ query: String, is number: Int64, within patience: Duration = RunningGateway.patience) async throws -> Bool {
-        let deadline = ContinuousClock.now + patience
-        while try await count(query) != number {
-            guard ContinuousClock.now < deadline else { return false }
-            try await Task.sleep(for: .milliseconds(50))
-        }
-        return true
+    package func eventually(_ query: String, is number: Int64, within time: Duration = patience) async throws -> Bool {
+        try await TestSupport.eventually(within: time, every: .milliseconds(50)) { try await count(query) == number }
     }
 
     /// Waits until every transaction of the server that is older than this call has ended, those of other tests included.
@@ -308,14 +297,8 @@ package struct RunningGateway: Sendable {
 
     /// Waits until a metric has a value, or more.
     package func untilMetric(_ name: String, is value: Double) async throws {
-        let deadline = ContinuousClock.now + Self.patience
-        while try await metric(name) < value {
-            guard ContinuousClock.now < deadline else {
-                Issue.record("\(name) has not become \(value)")
-                return
-            }
-            try await Task.sleep(for: .milliseconds(50))
-        }
+        let isReached = try await TestSupport.eventually(every: .milliseconds(50)) { try await metric(name) >= value }
+        #expect(isReached, "\(name) has not become \(value)")
     }
 
     package func sql(_ text: String) async throws {

@@ -1,6 +1,5 @@
-import Foundation
 package import Logging
-import Synchronization
+import TestSupport
 package import Testing
 
 /// Keeps what is logged.
@@ -11,33 +10,14 @@ package struct LinesOfLog: LogHandler {
         package var metadata: Logger.Metadata
     }
 
-    private struct Waiter {
-        let id: UUID
-        let isMeant: @Sendable (Line) -> Bool
-        let continuation: CheckedContinuation<Bool, Never>
-    }
-
-    private final class Kept: Sendable {
-        let lines = Mutex<[Line]>([])
-        let waiting = Mutex<[Waiter]>([])
-
-        func giveUp(_ id: UUID) {
-            let late = waiting.withLock { waiting in
-                let index = waiting.firstIndex { $0.id == id }
-                return index.map { waiting.remove(at: $0) }
-            }
-            late?.continuation.resume(returning: false)
-        }
-    }
-
-    private let kept = Kept()
+    private let kept = Watched<[Line]>([])
     package var metadataProvider: Logger.MetadataProvider?
     package var metadata: Logger.Metadata = [:]
     package var logLevel: Logger.Level = .info
 
     package init() {}
 
-    package var lines: [Line] { kept.lines.withLock { $0 } }
+    package var lines: [Line] { kept.value }
 
     /// Waits until a line with the word has been logged. Records an issue if none comes before the deadline.
     /// - Parameter text: what its error or another of its values is to have in it.
@@ -51,28 +31,8 @@ package struct LinesOfLog: LogHandler {
             guard line.message.contains(word) else { return false }
             return texts.contains { text in text.isEmpty || line.metadata.values.contains { $0.description.contains(text) } }
         }
-        let id = UUID()
-        // Unstructured because: it only ends the wait below.
-        let alarm = _Concurrency.Task { [kept] in
-            try await _Concurrency.Task.sleep(for: RunningGateway.patience)
-            kept.giveUp(id)
-        }
-        defer { alarm.cancel() }
-        let isLogged = await withCheckedContinuation { continuation in
-            kept.waiting.withLock { $0.append(Waiter(id: id, isMeant: isMeant, continuation: continuation)) }
-            wake()
-        }
+        let isLogged = await kept.until { $0.contains(where: isMeant) }
         #expect(isLogged, "no line \"\(word)\" about \(texts) in \(lines.map(\.message))", sourceLocation: sourceLocation)
-    }
-
-    private func wake() {
-        let lines = lines
-        let woken = kept.waiting.withLock { waiting in
-            let woken = waiting.filter { lines.contains(where: $0.isMeant) }
-            waiting.removeAll { lines.contains(where: $0.isMeant) }
-            return woken
-        }
-        for waiter in woken { waiter.continuation.resume(returning: true) }
     }
 
     package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
@@ -83,7 +43,11 @@ package struct LinesOfLog: LogHandler {
     package func log(event: LogEvent) {
         let line = Line(
             level: event.level, message: event.message.description, metadata: metadata.merging(event.metadata ?? [:]) { $1 })
-        kept.lines.withLock { $0.append(line) }
-        wake()
+        kept.change { $0.append(line) }
     }
+}
+
+extension Logger {
+    /// A logger whose lines nobody reads.
+    package static let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 }

@@ -1,6 +1,6 @@
 package import Foundation
 package import SluiceSDK
-import Synchronization
+import TestSupport
 package import Testing
 
 package final class Order: Object {
@@ -26,29 +26,27 @@ package final class Phone {
 
     /// Whatever the error handlers were told.
     package final class Said: Sendable {
-        private let errors = Mutex<[any Error]>([])
-        private let news: AsyncStream<Void>
-        private let signal: AsyncStream<Void>.Continuation
+        package struct Errors: Sendable {
+            package var all: [any Error]
 
-        package init() { (news, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1)) }
+            package init(all: [any Error] = []) { self.all = all }
 
-        package var all: [any Error] { errors.withLock { $0 } }
-        package var sync: [SyncError] { all.compactMap { $0 as? SyncError } }
-
-        package func add(_ error: any Error) {
-            errors.withLock { $0.append(error) }
-            signal.yield()
+            package var sync: [SyncError] { all.compactMap { $0 as? SyncError } }
         }
 
-        /// Waits until the condition holds. One caller at a time.
-        package func wait(_ isEnough: @escaping @Sendable (Said) -> Bool) async {
-            let alarm = _Concurrency.Task { [signal] in  // Unstructured because: it only ends the wait below.
-                if (try? await _Concurrency.Task.sleep(for: RunningGateway.patience)) != nil { signal.finish() }
-            }
-            defer { alarm.cancel() }
-            if isEnough(self) { return }
-            for await _ in news where isEnough(self) { return }
-            Issue.record("the errors were \(all)")
+        private let errors = Watched(Errors())
+
+        package init() {}
+
+        package var all: [any Error] { errors.value.all }
+        package var sync: [SyncError] { errors.value.sync }
+
+        package func add(_ error: any Error) { errors.change { $0.all.append(error) } }
+
+        /// Waits until the condition holds.
+        package func wait(_ isEnough: @escaping @Sendable (Errors) -> Bool) async {
+            let isMet = await errors.until(isEnough)
+            #expect(isMet, "the errors were \(all)")
         }
     }
 
@@ -100,14 +98,12 @@ package final class Phone {
 
     /// - Parameter configuration: of a file that another user's Realm may hold yet, which lets go of it on its own time.
     package static func open(_ configuration: Realm.Configuration, _ said: Said, _ folder: Folder) async throws -> Phone {
-        let deadline = ContinuousClock.now + RunningGateway.patience
-        while true {
+        let phone = try await found { () async throws -> Phone? in
             do {
                 return Phone(try await Realm(configuration: configuration), said, folder)
-            } catch Realm.Error.alreadyOpen where ContinuousClock.now < deadline {
-                try await _Concurrency.Task.sleep(for: .milliseconds(5))
-            }
+            } catch Realm.Error.alreadyOpen { return nil }
         }
+        return try #require(phone, "another user's Realm still holds the file")
     }
 
     package var session: SyncSession {
@@ -131,9 +127,7 @@ package final class Phone {
         let results = orders
         let (changes, signal) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let token = results.observe { _ in signal.yield() }
-        let alarm = _Concurrency.Task {  // Unstructured because: it only ends the wait below.
-            if (try? await _Concurrency.Task.sleep(for: RunningGateway.patience)) != nil { signal.finish() }
-        }
+        let alarm = alarm { signal.finish() }
         for await _ in changes where isEnough(results) { break }
         alarm.cancel()
         token.invalidate()

@@ -2,6 +2,7 @@ package import SluiceCore
 import SluiceSync
 package import SluiceWire
 import SwiftProtobuf
+import TestSupport
 package import Testing
 
 /// A client without a replica file: sends what it is told, and keeps what the gateway says of its view. One task uses it.
@@ -205,10 +206,7 @@ package final class TestSession {
     package func receive(
         within seconds: Int = 180, sourceLocation: SourceLocation = #_sourceLocation, until isEnough: (TestSession) -> Bool
     ) async throws {
-        let alarm = Task { [connection] in  // Unstructured because: it only closes the connection, which ends the wait below.
-            try await Task.sleep(for: .seconds(seconds))
-            connection.close()
-        }
+        let alarm = alarm(after: .seconds(seconds)) { [connection] in connection.close() }
         defer { alarm.cancel() }
         while !isEnough(self) {
             guard !hasEnded else {

@@ -3,6 +3,7 @@ import SluiceCore
 import SluicePorts
 import SluiceRealm
 import SluiceSync
+import TestSupport
 
 /// The WebSocket of a test's client, and the encoding of its messages. One task uses it.
 final class RealmTestLink {
@@ -49,13 +50,7 @@ final class RealmTestLink {
     }
 
     /// Returns a task that closes the connection after the deadline, unless it is cancelled.
-    func alarm() -> Task<Void, any Error> {
-        // Unstructured because: it only closes the connection, which ends the caller's wait.
-        Task { [connection, patience = Self.patience] in
-            try await Task.sleep(for: patience)
-            connection?.close()
-        }
-    }
+    func alarm() -> Task<Void, Never> { TestSupport.alarm(after: Self.patience) { [connection] in connection?.close() } }
 
     /// Returns the next message; nil if the connection has ended, with `goodbye`.
     func next() async throws -> RealmServerMessage? {

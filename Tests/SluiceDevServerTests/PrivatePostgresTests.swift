@@ -2,6 +2,7 @@ import FoundationEssentials
 import SluiceCore
 import SluiceDevServer
 import SluicePostgres
+import TestSupport
 import Testing
 
 #if canImport(Glibc)
@@ -73,11 +74,7 @@ import Testing
         try await Self.withFolder { (folder) async throws in
             let start = Task { try await PrivatePostgres.start(in: folder) }
             // PG_VERSION is among the first files that initdb writes.
-            let deadline = ContinuousClock.now + .seconds(60)
-            while !FileManager.default.fileExists(atPath: folder + "/data.new/PG_VERSION") {
-                try #require(ContinuousClock.now < deadline)
-                try await Task.sleep(for: .milliseconds(5))
-            }
+            try #require(try await eventually { FileManager.default.fileExists(atPath: folder + "/data.new/PG_VERSION") })
             start.cancel()
             await #expect(throws: CancellationError.self) { try await start.value }
             #expect(!FileManager.default.fileExists(atPath: folder + "/data"))
@@ -117,7 +114,7 @@ import Testing
                 }
                 let watch = try await PostgresConnection.connect(first.conninfo)
                 let working = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'DO %' AND state = 'active'"
-                while try await watch.query(working).int(0, 0) == 0 { try await Task.sleep(for: .milliseconds(10)) }
+                try #require(try await eventually { try await watch.query(working).int(0, 0) != 0 })
                 kill(pid_t(first.processIdentifier), SIGKILL)
                 await first.stop()
                 let second = try await PrivatePostgres.start(in: folder)
@@ -144,10 +141,8 @@ import Testing
                 kill(getpid(), SIGKILL)
             }
             let number = try #require(pid_t(try String(contentsOfFile: folder + "/number", encoding: .utf8)))
-            let deadline = ContinuousClock.now + .seconds(60)
-            // Waits for the end of a process that is no child of ours: there is no event for that.
-            while kill(number, 0) == 0, .now < deadline { try await Task.sleep(for: .milliseconds(20)) }
-            #expect(kill(number, 0) != 0)
+            // The process is no child of this one.
+            #expect(try await eventually { kill(number, 0) != 0 })
             let again = try await PrivatePostgres.start(in: folder)
             await again.stop()
         }

@@ -1,6 +1,7 @@
 import SluiceCore
 import SluiceKafka
 import SluicePorts
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(2)))
@@ -123,8 +124,7 @@ struct ReaderTests {
         configuration.readerBytes = 512
         try await withReader(configuration) { reader in
             try await reader.assign([LogPartition("a", 0): .beginning])
-            let deadline = ContinuousClock.now + .seconds(60)
-            while reader.waiting < 512, .now < deadline { try await Task.sleep(for: .milliseconds(1)) }
+            try #require(try await eventually { reader.waiting >= 512 })
             try await reader.assign([LogPartition("a", 1): .beginning], removing: [LogPartition("a", 0)])
             let records = try await read(reader, count: 10)
             #expect(records.count >= 10 && records.allSatisfy { $0.partition.partition == 1 })

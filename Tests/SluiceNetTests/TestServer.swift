@@ -70,6 +70,7 @@ private func routes(_ configuration: NetServer.Configuration) -> Router<ClientCo
     router.get("fail") { _, _ -> Response in throw SluiceError(.invalidPassword, "The password of 'a@b' is wrong.") }
     router.get("secret") { _, _ -> Response in throw RawClient.Ended() }
     router.post("later") { request, context in
+        // Longer than the grace of a body. This is the time that the test is about.
         try await Task.sleep(for: .milliseconds(1_500))
         var count = 0
         for try await piece in request.body { count += piece.readableBytes }

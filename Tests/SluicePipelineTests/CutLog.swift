@@ -75,6 +75,7 @@ final class CutLog: MessageLog {
             for _ in 0..<max(milliseconds, 1) {
                 read(into: &fetch)
                 if !fetch.entries.isEmpty || !fetch.gaps.isEmpty { break }
+                // A reader waits for records for at most this time.
                 try await Task.sleep(for: .milliseconds(1))
             }
             return fetch

@@ -4,6 +4,7 @@ import SluiceEmbeddedLog
 import SluicePorts
 import SluiceWire
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import SluicePipeline
@@ -196,7 +197,7 @@ struct PublishingStage: Sendable {
         func stop(after steps: Int?) { state.withLock { $0.left = steps } }
 
         func perform<R>(_ step: Step, _ what: String, _ body: () async throws -> R) async throws -> R {
-            if isStopped { try await Task.sleep(for: .seconds(600)) }
+            if isStopped { try await untilCancelled() }
             let number = state.withLock { state in
                 state.story.append("\(step) \(what)")
                 state.counts[step, default: 0] += 1
@@ -288,7 +289,7 @@ struct PublishingStage: Sendable {
                 if state.next.row >= write.keys.count { state.next = (state.next.write + 1, 0) }
                 return false
             }
-            if isEmpty { try await Task.sleep(for: .seconds(600)) }
+            if isEmpty { try await untilCancelled() }
             return batch
         }
 

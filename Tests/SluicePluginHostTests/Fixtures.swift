@@ -5,6 +5,8 @@ import SluiceCore
 import SluicePluginHost
 import SluicePorts
 import Synchronization
+import TestSupport
+import Testing
 
 /// Where the build put the plugins and the host program: beside the test bundle.
 enum Built {
@@ -26,35 +28,16 @@ enum Built {
 
 /// Collects what is logged, as `level text`.
 final class LogBook: Sendable {
-    private struct Book {
-        var lines: [String] = []
-        var waiting: [(word: String, continuation: CheckedContinuation<Void, Never>)] = []
-    }
+    private let book = Watched<[String]>([])
 
-    private let book = Mutex(Book())
+    var lines: [String] { book.value }
 
-    var lines: [String] { book.withLock { $0.lines } }
-
-    func add(_ line: String) {
-        let woken = book.withLock { book in
-            book.lines.append(line)
-            let woken = book.waiting.filter { line.contains($0.word) }
-            book.waiting.removeAll { line.contains($0.word) }
-            return woken
-        }
-        for waiter in woken { waiter.continuation.resume() }
-    }
+    func add(_ line: String) { book.change { $0.append(line) } }
 
     /// Waits until a line with the word has been logged.
     func wait(for word: String) async {
-        await withCheckedContinuation { continuation in
-            let isThere = book.withLock { book in
-                if book.lines.contains(where: { $0.contains(word) }) { return true }
-                book.waiting.append((word, continuation))
-                return false
-            }
-            if isThere { continuation.resume() }
-        }
+        let isLogged = await book.until { lines in lines.contains { $0.contains(word) } }
+        #expect(isLogged, "no line has \"\(word)\": \(lines)")
     }
 
     var logger: Logger {
@@ -127,27 +110,37 @@ func failure<R>(_ body: () async throws -> R) async -> SluiceError? {
 
 /// What an observer heard.
 final class Counts: Sendable {
-    private let state = Mutex((calls: 0, failures: 0, ended: [String](), out: [Bool](), counted: [String: UInt64]()))
+    private struct State: Sendable {
+        var calls = 0
+        var failures = 0
+        var ended: [String] = []
+        var out: [Bool] = []
+        var counted: [String: UInt64] = [:]
+    }
 
-    var calls: Int { state.withLock { $0.calls } }
-    var failures: Int { state.withLock { $0.failures } }
-    var ended: [String] { state.withLock { $0.ended } }
+    private let state = Watched(State())
+
+    var calls: Int { state.value.calls }
+    var failures: Int { state.value.failures }
+    var ended: [String] { state.value.ended }
     /// When a plugin was out, and when it was back.
-    var out: [Bool] { state.withLock { $0.out } }
+    var out: [Bool] { state.value.out }
+    var counted: [String: UInt64] { state.value.counted }
 
-    var counted: [String: UInt64] { state.withLock { $0.counted } }
+    /// Waits until plugins have gone out or come back so many times.
+    func untilOut(_ count: Int) async { #expect(await state.until { $0.out.count >= count }) }
 
     var observer: PluginObserver {
         PluginObserver(
             called: { _, _, isFailure in
-                self.state.withLock {
+                self.state.change {
                     $0.calls += 1
                     $0.failures += isFailure ? 1 : 0
                 }
             },
-            hostEnded: { plugin in self.state.withLock { $0.ended.append(plugin) } },
-            isOut: { _, isOut in self.state.withLock { $0.out.append(isOut) } },
-            counted: { plugin, name, amount in self.state.withLock { $0.counted["\(plugin).\(name)", default: 0] += amount } })
+            hostEnded: { plugin in self.state.change { $0.ended.append(plugin) } },
+            isOut: { _, isOut in self.state.change { $0.out.append(isOut) } },
+            counted: { plugin, name, amount in self.state.change { $0.counted["\(plugin).\(name)", default: 0] += amount } })
     }
 }
 

@@ -94,7 +94,7 @@ import Testing
                 // Each another call, which waits for the next host.
                 _ = await failure { try await chain.openSession(user: user("do-crash"), types: ["Store", "\(number)"]) }
             }
-            while counts.out.count < 2 { try await Task.sleep(for: .milliseconds(5)) }
+            await counts.untilOut(2)
             #expect(await answers(chain))
         }
         #expect(counts.out == [true, false])
@@ -104,7 +104,7 @@ import Testing
             for number in 0..<PluginLimits.failuresInRow {
                 _ = await failure { try await chain.openSession(user: user("do-crash"), types: ["Store", "\(number)"]) }
             }
-            while others.out.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+            await others.untilOut(1)
         }
         #expect(others.out.last == false)
     }

@@ -1,6 +1,7 @@
 import SluiceCore
 import SluicePorts
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import SluicePostgres
@@ -133,17 +134,10 @@ import Testing
                     [SnapshotSelection(try StoreFixture.shape("Store"), where: "(SELECT pg_sleep(6000)) IS NULL")]
                 }
             }
-            let deadline = ContinuousClock.now + .seconds(60)
-            while try await fixture.sql(running).int(0, 0) == 0 {
-                try #require(ContinuousClock.now < deadline)
-                try await Task.sleep(for: .milliseconds(10))
-            }
+            try #require(try await eventually { try await fixture.sql(running).int(0, 0) != 0 })
             reading.cancel()
             await #expect(throws: CancellationError.self) { try await reading.value }
-            while try await fixture.sql(running).int(0, 0) != 0 {
-                try #require(ContinuousClock.now < deadline)
-                try await Task.sleep(for: .milliseconds(10))
-            }
+            try #require(try await eventually { try await fixture.sql(running).int(0, 0) == 0 })
             #expect(try await Self.read(store) { _ in [try Self.above(0)] }.keys == [])
             await pool.close()
         }

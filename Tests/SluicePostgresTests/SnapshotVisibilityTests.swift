@@ -4,6 +4,7 @@ import SluiceDevServer
 import SluicePorts
 import SluicePostgres
 import Synchronization
+import TestSupport
 import Testing
 
 /// A transaction is in the log before it is visible; here it waits in between for a standby that is not there.
@@ -67,11 +68,6 @@ import Testing
     private static func wait(
         _ connection: PostgresConnection, _ query: String, is number: Int64
     ) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while true {
-            if try await connection.query(query).int(0, 0) == number { return }
-            try #require(ContinuousClock.now < deadline, "\(query)")
-            try await Task.sleep(for: .milliseconds(20))
-        }
+        try #require(try await eventually { try await connection.query(query).int(0, 0) == number }, "\(query)")
     }
 }

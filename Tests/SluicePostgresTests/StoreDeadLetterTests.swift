@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePostgres
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(3))) struct `Letters that are told and sent again at the same time` {
@@ -26,7 +27,7 @@ import Testing
                 SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711 AND NOT granted
                     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
                 """
-            while try await fixture.sql(waiting).int(0, 0) == 0 { try await Task.sleep(for: .milliseconds(5)) }
+            try #require(try await eventually { try await fixture.sql(waiting).int(0, 0) != 0 })
             try await quick()
             _ = try await holder.script("SELECT pg_advisory_unlock(4711)")
             try await stopped

@@ -4,6 +4,7 @@ import SluicePorts
 import SluicePostgres
 import SluiceValues
 import Synchronization
+import TestSupport
 import Testing
 
 /// A fresh database with the companion schema and one table for each type of the fixture.
@@ -79,13 +80,8 @@ final class StoreFixture: Sendable {
 
     /// Returns when a statement like this waits for a lock: the server's work has no event to wait for.
     func waitForBlocked(_ statement: String) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while ContinuousClock.now < deadline {
-            let found = try await sql(
-                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND ltrim(query) LIKE '\(statement)'")
-            if found[0, 0] != "0" { return }
-            try await Task.sleep(for: .milliseconds(10))
-        }
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND ltrim(query) LIKE '\(statement)'"
+        if try await eventually({ try await sql(waiting)[0, 0] != "0" }) { return }
         throw SluiceError(.timeout, "No statement like \(statement) waits for a lock.")
     }
 
@@ -143,12 +139,7 @@ func randomItem(_ generator: inout some RandomNumberGenerator, key: Value? = nil
 /// is to be taken again.
 @discardableResult
 func untilSeen<R>(_ read: () async throws -> R?) async throws -> R {
-    let deadline = ContinuousClock.now + .seconds(60)
-    while true {
-        if let result = try await read() { return result }
-        try #require(ContinuousClock.now < deadline, "No snapshot sees everything that was committed before it.")
-        try await Task.sleep(for: .milliseconds(5))
-    }
+    try #require(try await found(read), "No snapshot sees everything that was committed before it.")
 }
 
 extension ObjectClocks {

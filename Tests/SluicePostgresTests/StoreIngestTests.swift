@@ -265,6 +265,7 @@ import Testing
             var cut = 0
             for round in 0..<150 {
                 let claim = Task { try await first.claim(topic: "t", partitions: 5) }
+                // Each round cancels at a later moment of the claim.
                 let pause = Duration.microseconds(20 * round)
                 try await Task.sleep(for: pause)
                 claim.cancel()

@@ -10,11 +10,13 @@ import Testing
 /// What a waiting transaction waits for.
 private final class Gate: Sendable {
     let asked = Atomic(0)
-    let isOpen = Atomic(false)
+    private let isOpen = Watched(false)
+
+    func open() { isOpen.change { $0 = true } }
 
     func pass() async throws {
         asked.wrappingAdd(1, ordering: .relaxed)
-        while !isOpen.load(ordering: .relaxed) { try await Task.sleep(for: .milliseconds(5)) }
+        try #require(await isOpen.until { $0 })
     }
 }
 
@@ -93,7 +95,7 @@ private final class Gate: Sendable {
                         transaction.finish(origin, time: .zero, base: .zero)
                     }
                 }
-                gate.isOpen.store(true, ordering: .relaxed)
+                gate.open()
                 try await group.waitForAll()
             }
             await main.close()

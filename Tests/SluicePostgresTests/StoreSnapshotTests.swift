@@ -2,6 +2,7 @@ import SluiceCore
 import SluicePorts
 import SluicePostgres
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite struct `A snapshot` {
@@ -63,11 +64,8 @@ import Testing
             _ = try await fixture.sql("INSERT INTO \"Reading\" SELECT g, 's', g FROM generate_series(1, 6) g")
             // Other tests have transactions on the same server; those that are older than the rows have to end first.
             let last = try #require(try await fixture.sql("SELECT pg_current_xact_id()::text::bigint").int(0, 0))
-            let deadline = ContinuousClock.now + .seconds(60)
-            while try await fixture.sql("SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::bigint > \(last))::int").int(0, 0) == 0 {
-                try #require(ContinuousClock.now < deadline)
-                try await Task.sleep(for: .milliseconds(20))
-            }
+            let isPast = "SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::bigint > \(last))::int"
+            try #require(try await eventually { try await fixture.sql(isPast).int(0, 0) != 0 })
             // It began before the point and commits after it: what it wrote is new, in a savepoint too.
             let running = try await PostgresConnection.connect(fixture.conninfo)
             _ = try await running.script("BEGIN; UPDATE \"Reading\" SET value = 0 WHERE _id = 1; SAVEPOINT a")

@@ -184,6 +184,7 @@ import Testing
         let end = ContinuousClock.now + .seconds(60)
         while FileManager.default.contents(atPath: log)?.isEmpty == false {
             try #require(ContinuousClock.now < end, "the file is still open")
+            // In a test without await, since opening a Realm is another call there.
             Thread.sleep(forTimeInterval: 0.1)
             if FileManager.default.contents(atPath: log)?.isEmpty == false { _ = try Realm(configuration: configuration) }
         }

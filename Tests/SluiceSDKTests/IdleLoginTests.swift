@@ -27,6 +27,7 @@ import Testing
                 guard connection >= 0 else { return }
                 var bytes = [UInt8](repeating: 0, count: 4_096)
                 _ = read(connection, &bytes, bytes.count)
+                // The time for which the login waits. A client that spins uses it up.
                 Thread.sleep(forTimeInterval: 1)
                 let answer = Array("HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}".utf8)
                 _ = write(connection, answer, answer.count)

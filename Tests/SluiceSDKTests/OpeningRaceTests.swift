@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import SluiceSDK
+import TestSupport
 import Testing
 
 /// Opening a Realm while something else happens to its file.
@@ -34,11 +35,10 @@ import Testing
                 place.realm = try? Realm(configuration: configuration, queue: place.queue)
             }
             await withCheckedContinuation { done in both.notify(queue: .global()) { done.resume() } }
-            let deadline = ContinuousClock.now + .seconds(10)
-            while place.queue.sync(execute: { place.realm?.objects(Horse.self).count }) != round {
-                try #require(ContinuousClock.now < deadline, "it does not show horse \(round)")
-                try await _Concurrency.Task.sleep(for: .milliseconds(1))
+            let isShown = try await eventually(every: .milliseconds(1)) {
+                place.queue.sync { place.realm?.objects(Horse.self).count } == round
             }
+            try #require(isShown, "it does not show horse \(round)")
             place.queue.sync { place.realm = nil }
         }
         writer.queue.sync { writer.realm = nil }

@@ -3,6 +3,7 @@ import ReplicaTestSupport
 import SluiceCore
 import SluiceReplica
 import SluiceSDK
+import TestSupport
 import Testing
 
 /// The rules of query-based sync's subscriptions that need no server; its scenarios have the others.
@@ -174,10 +175,7 @@ import Testing
             #expect(answered.wait(timeout: .now() + 60) == .success)
         }
         // Should it never hear, it ends here.
-        let deadline = _Concurrency.Task.detached {
-            try await _Concurrency.Task.sleep(for: .seconds(60))
-            state.finish()
-        }
+        let deadline = alarm { state.finish() }
         var told = states.makeAsyncIterator()
         #expect(await told.next(isolation: #isolation) == "pending")
         #expect(await told.next(isolation: #isolation) == "complete")

@@ -4,6 +4,7 @@ import SluiceCore
 import SluiceReplica
 import SluiceSync
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import SluiceSDK
@@ -354,13 +355,12 @@ import Testing
         func attempts() -> Int { server.requests.filter { $0.headers["upgrade"] != nil }.count }
         let realm = try open()
         let session = try session(realm)
-        let begin = ContinuousClock.now
-        while attempts() < 8, ContinuousClock.now - begin < .seconds(50) {
-            session.reconnect()
-            try await _Concurrency.Task.sleep(for: .milliseconds(10))
-        }
         // By themselves eight attempts take the pauses of 1, 2, … 64 seconds, less a quarter.
-        #expect(attempts() >= 8)
+        let isTried = try await eventually(within: .seconds(50)) {
+            session.reconnect()
+            return attempts() >= 8
+        }
+        #expect(isTried, "\(attempts())")
         withExtendedLifetime(realm) {}
     }
 

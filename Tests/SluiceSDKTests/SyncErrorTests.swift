@@ -3,6 +3,7 @@ import Foundation
 import SluiceCore
 import SluiceReplica
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import SluiceSDK
@@ -268,12 +269,7 @@ import Testing
         configuration.objectTypes = [Task.self, Team.self]
         let realm = try await Realm(configuration: configuration)
         let session = try #require(realm.syncSession)
-        let deadline = ContinuousClock.now + .seconds(30)
-        // It is a state, not an event.
-        while session.connectionState != .connecting, ContinuousClock.now < deadline {
-            try await _Concurrency.Task.sleep(for: .milliseconds(5))
-        }
-        #expect(session.connectionState == .connecting && session.state == .active)
+        #expect(try await eventually { session.connectionState == .connecting } && session.state == .active)
         session.suspend()
         #expect(session.connectionState == .disconnected && session.state == .inactive)
     }

@@ -176,7 +176,7 @@ import Testing
                 choice = number(0..<conditions.count)
                 try Self.subscribe(device.replica, conditions[choice], version)
                 if number(0..<2) == 0 {
-                    // Some way into it, or past it, or not yet there.
+                    // Some way into it, or past it, or not yet there: the scenario draws the moment.
                     try await _Concurrency.Task.sleep(for: .milliseconds(number(0..<400)))
                 } else {
                     try await device.engine.wait(for: .download, milliseconds: 120_000)

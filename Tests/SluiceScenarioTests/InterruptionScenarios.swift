@@ -6,6 +6,7 @@ import SluiceSDK
 import SluiceSync
 import SluiceWire
 import Synchronization
+import TestSupport
 import Testing
 
 /// What comes of a connection that ends, or of a token whose time is over, just then.
@@ -233,12 +234,17 @@ import Testing
     private final class Tokens: Sendable {
         private let gateway: RunningGateway
         private let user: String
-        private let state = Mutex((count: 0, expires: ContinuousClock.now))
+        private struct State: Sendable {
+            var count = 0
+            var expires = ContinuousClock.now
+        }
+
+        private let state = Watched(State())
 
         init(_ gateway: RunningGateway, _ user: String) { (self.gateway, self.user) = (gateway, user) }
 
         @Sendable func next() async throws(SluiceError) -> String {
-            let isShort = state.withLock { state in
+            let isShort = state.change { state in
                 state.count += 1
                 if state.count <= 2 { state.expires = .now + .seconds(5) }
                 return state.count <= 2
@@ -252,16 +258,12 @@ import Testing
 
         /// Waits until so many have been asked for.
         func untilAsked(_ count: Int) async throws {
-            let deadline = ContinuousClock.now + RunningGateway.patience
-            while state.withLock({ $0.count }) < count {
-                try #require(ContinuousClock.now < deadline, "fewer than \(count) tokens were asked for")
-                try await Task.sleep(for: .milliseconds(20))
-            }
+            try #require(await state.until { $0.count >= count }, "fewer than \(count) tokens were asked for")
         }
 
-        /// Until the last short one is good for nothing, even by the second in which it was made.
+        /// Until the last short one is good for nothing, even by the second in which it was made. Time is what ends it.
         func untilExpired() async {
-            try? await Task.sleep(until: state.withLock { $0.expires } + .milliseconds(1_500), clock: .continuous)
+            try? await Task.sleep(until: state.value.expires + .milliseconds(1_500), clock: .continuous)
         }
     }
 }

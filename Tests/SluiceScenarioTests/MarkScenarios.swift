@@ -3,6 +3,7 @@ import SluiceCore
 import SluiceGateway
 import SluiceSDK
 import SluiceTools
+import TestSupport
 import Testing
 
 /// A class that is asymmetric in the app or on the server alone (ING-3, RST-11).
@@ -43,8 +44,7 @@ import Testing
             weak let last = opened?.syncSession
             opened = nil
             // The last handle goes when what is on its way to the main thread has come.
-            let deadline = ContinuousClock.now + RunningGateway.patience
-            while last != nil, ContinuousClock.now < deadline { try await _Concurrency.Task.sleep(for: .milliseconds(5)) }
+            try #require(try await eventually { last == nil })
             var configuration = user.flexibleSyncConfiguration()
             configuration.objectTypes = types
             opened = try await Realm(configuration: configuration)

@@ -1,6 +1,7 @@
 import Foundation
 import GatewayTestSupport
 import SluiceSDK
+import TestSupport
 import Testing
 
 /// A file that one user leaves and another opens.
@@ -112,12 +113,12 @@ import Testing
             #expect(phone?.keys == ["anns", "n1", "s1"] && !FileManager.default.fileExists(atPath: backup))
             phone = nil
             // The last handle goes when what is on its way to the main thread has come; nothing but an opening moves the file.
-            let deadline = ContinuousClock.now + RunningGateway.patience
-            while !FileManager.default.fileExists(atPath: backup), ContinuousClock.now < deadline {
-                phone = nil
-                try await _Concurrency.Task.sleep(for: .milliseconds(5))
+            _ = try await eventually {
                 #expect(!FileManager.default.fileExists(atPath: backup))
                 phone = try await Phone.open(configuration, device.said, device.folder)
+                if FileManager.default.fileExists(atPath: backup) { return true }
+                phone = nil
+                return false
             }
             let fresh = try #require(phone)
             try await fresh.wait { $0.map(\._id) == ["s1"] && $0.first?.title == nil }
@@ -143,9 +144,7 @@ import Testing
             let session = try #require(phone?.session)
             phone = nil
             // The last handle goes when what is on its way to the main thread has come.
-            let deadline = ContinuousClock.now + RunningGateway.patience
-            while session.state != .invalid, ContinuousClock.now < deadline { try await _Concurrency.Task.sleep(for: .milliseconds(5)) }
-            #expect(session.state == .invalid)
+            #expect(try await eventually { session.state == .invalid })
             let hers = try await Phone.open(device.anns, device.said, device.folder)
             #expect(hers.keys == ["anns", "n1", "s1"] && !FileManager.default.fileExists(atPath: backup))
             try await hers.session.wait(for: .upload)

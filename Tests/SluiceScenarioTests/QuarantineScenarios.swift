@@ -5,6 +5,7 @@ import SluiceGateway
 import SluiceSDK
 import SluiceTools
 import SluiceValues
+import TestSupport
 import Testing
 
 /// Rows that SQL wrote and that do not fit their classes.
@@ -21,10 +22,7 @@ import Testing
 
     /// Waits until operators see these; noting them has no event for others.
     private static func await(_ wanted: Set<String>, _ gateway: RunningGateway) async throws {
-        let deadline = ContinuousClock.now + RunningGateway.patience
-        while try await list(gateway) != wanted, ContinuousClock.now < deadline {
-            try await _Concurrency.Task.sleep(for: .milliseconds(20))
-        }
+        if try await eventually({ try await list(gateway) == wanted }) { return }
         #expect(try await list(gateway) == wanted)
     }
 

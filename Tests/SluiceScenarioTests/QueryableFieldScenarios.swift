@@ -5,6 +5,7 @@ import SluiceCore
 import SluiceGateway
 import SluiceSDK
 import SluiceTools
+import TestSupport
 import Testing
 
 /// Which fields subscriptions may name, and when that changes.
@@ -211,15 +212,15 @@ import Testing
     /// Waits until a running gateway takes a query.
     private static func untilTaken(_ query: String, _ gateway: RunningGateway) async throws {
         let session = try await gateway.openSession()
-        let deadline = ContinuousClock.now + RunningGateway.patience
         var version: UInt64 = 0
-        repeat {
+        let isTaken = try await eventually(every: .milliseconds(50)) {
             version += 1
-            try await session.sendSubscribe(version, [("Order", query)])
-            try await session.receive { $0.completed == version || $0.queryErrors.last?.version == version }
-            if session.completed != version { try await _Concurrency.Task.sleep(for: .milliseconds(50)) }
-        } while session.completed != version && ContinuousClock.now < deadline
-        #expect(session.completed == version, "\(session.queryErrors.last.map { "\($0.error)" } ?? "")")
+            let asked = version
+            try await session.sendSubscribe(asked, [("Order", query)])
+            try await session.receive { $0.completed == asked || $0.queryErrors.last?.version == asked }
+            return session.completed == asked
+        }
+        #expect(isTaken, "\(session.queryErrors.last.map { "\($0.error)" } ?? "")")
         session.close()
     }
 

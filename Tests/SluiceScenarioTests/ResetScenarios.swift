@@ -2,6 +2,7 @@ import Foundation
 import GatewayTestSupport
 import SluiceSDK
 import Synchronization
+import TestSupport
 import Testing
 
 /// What becomes of a device that the gateway has forgotten, in each mode.
@@ -151,9 +152,7 @@ import Testing
                 try await session.wait(for: .upload)
                 held.phone = nil
                 // The last handle goes when what is on its way to the main thread has come.
-                let deadline = ContinuousClock.now + RunningGateway.patience
-                while session.state != .invalid, ContinuousClock.now < deadline { try await _Concurrency.Task.sleep(for: .milliseconds(5)) }
-                #expect(session.state == .invalid)
+                #expect(try await eventually { session.state == .invalid })
                 let realm = try await Realm(configuration: configuration)
                 #expect(Set(realm.objects(Order.self).map(\._id)) == ["n1", "n3", "mine"])
                 #expect(!FileManager.default.fileExists(atPath: backup))
@@ -208,11 +207,11 @@ import Testing
             let (configuration, folder) = (try #require(phone?.configuration), phone?.folder)
             phone = nil
             // The last handle goes when what is on its way to the main thread has come.
-            let deadline = ContinuousClock.now + RunningGateway.patience
-            while FileManager.default.fileExists(atPath: path), ContinuousClock.now < deadline {
+            let isMoved = try await eventually {
                 SyncSession.immediatelyHandleError(token)
-                try await _Concurrency.Task.sleep(for: .milliseconds(5))
+                return !FileManager.default.fileExists(atPath: path)
             }
+            #expect(isMoved)
             #expect(FileManager.default.fileExists(atPath: backup))
             let realm = try await Realm(configuration: configuration, downloadBeforeOpen: .always)
             #expect(Set(realm.objects(Order.self).map(\._id)) == ["n1", "n3"])

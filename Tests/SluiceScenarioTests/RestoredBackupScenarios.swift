@@ -4,6 +4,7 @@ import SluiceCore
 import SluiceSDK
 import SluiceWire
 import Synchronization
+import TestSupport
 import Testing
 
 /// A backup of PostgreSQL is put back: system identifier, timeline, replication slot and sequences are as they were, and log positions
@@ -182,7 +183,7 @@ import Testing
             try await server.sql("INSERT INTO orders (_id, store, size) VALUES ('new', 'north', 6)")
             try await server.write(beyond: place)
             let error = await #expect(throws: SluiceError.self) {
-                try await server.run(log.files, kafka: log.broker) { _ in try await _Concurrency.Task.sleep(for: .seconds(60)) }
+                try await server.run(log.files, kafka: log.broker) { _ in try await untilCancelled() }
             }
             #expect(error?.code == .logAhead)
             try await log.deleteTopics()
@@ -216,8 +217,8 @@ import Testing
                     _ = try await device.visit(gateway)
                     #expect(device.orders.count == 4)
                     try await server.restore()
-                    // Cancelled by its end.
-                    try await _Concurrency.Task.sleep(for: .seconds(120))
+                    // The gateway's end cancels it.
+                    try await untilCancelled()
                 }
             }
             #expect(error?.code == .logAhead)
@@ -225,7 +226,11 @@ import Testing
     }
 }
 
-extension Phone.Said {
-    /// Whether the app was told that its file is to be reset.
+extension Phone.Said.Errors {
+    /// `true` if the app was told that its file is to be reset.
     fileprivate var hasReset: Bool { sync.contains { $0.code == .clientResetError } }
+}
+
+extension Phone.Said {
+    fileprivate var hasReset: Bool { Errors(all: all).hasReset }
 }

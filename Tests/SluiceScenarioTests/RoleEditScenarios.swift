@@ -7,6 +7,7 @@ import SluiceReplica
 import SluiceSync
 import SluiceTools
 import SluiceValues
+import TestSupport
 import Testing
 
 /// Roles that are edited while a device is in the middle of something.
@@ -168,10 +169,7 @@ import Testing
         await device.untilRowsCome()
         try await edit()
         // What the session makes of the edit has no event to wait for.
-        let deadline = ContinuousClock.now + .seconds(120)
-        while try device.sizes().count != 501, ContinuousClock.now < deadline {
-            try await _Concurrency.Task.sleep(for: .milliseconds(50))
-        }
+        try #require(try await eventually(every: .milliseconds(50)) { try device.sizes().count == 501 })
         let sizes = try device.sizes()
         #expect(sizes.count == 501 && sizes["mine"] == 3 && sizes["n500"] == 500 && sizes["n501"] == nil, "\(sizes.count)")
         try await device.engine.wait(for: .upload, milliseconds: 120_000)

@@ -2,6 +2,7 @@ import GatewayTestSupport
 import SluiceCore
 import SluicePostgres
 import SluiceWire
+import TestSupport
 import Testing
 
 /// Which objects and fields a role gives, as sessions of users see it. The plugin AppServicesRules reads the roles.
@@ -206,11 +207,8 @@ import Testing
             SELECT 'n' || g, 'x', (ARRAY['red', 'blue', 'green', 'red'])[g % 4 + 1] FROM generate_series(1, 40) g
             """)
         let last = try #require(try await connection.query("SELECT pg_current_xact_id()::text::bigint").int(0, 0))
-        let deadline = ContinuousClock.now + RunningGateway.patience
-        while try await connection.query("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint").int(0, 0) ?? 0 <= last {
-            try #require(ContinuousClock.now < deadline)
-            try await Task.sleep(for: .milliseconds(20))
-        }
+        let oldest = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+        try #require(try await eventually { try await connection.query(oldest).int(0, 0) ?? 0 > last })
         await connection.close()
     }
 

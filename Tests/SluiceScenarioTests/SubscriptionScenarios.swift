@@ -2,6 +2,7 @@ import Foundation
 import GatewayTestSupport
 import SluiceSDK
 import Synchronization
+import TestSupport
 import Testing
 
 import class GatewayTestSupport.Tag
@@ -341,15 +342,11 @@ import class GatewayTestSupport.Tag
 
 /// The steps of a transfer.
 final class Steps: Sendable {
-    private let steps = Mutex<[Double]>([])
+    private let steps = Watched<[Double]>([])
 
-    func add(_ progress: SyncSession.Progress) { steps.withLock { $0.append(progress.progressEstimate) } }
-    var all: [Double] { steps.withLock { $0 } }
+    func add(_ progress: SyncSession.Progress) { steps.change { $0.append(progress.progressEstimate) } }
+    var all: [Double] { steps.value }
 
     /// Waits for what comes on a queue of the SDK's.
-    func wait(_ isEnough: @Sendable ([Double]) -> Bool) async {
-        let deadline = ContinuousClock.now + RunningGateway.patience
-        while !isEnough(all), ContinuousClock.now < deadline { try? await _Concurrency.Task.sleep(for: .milliseconds(5)) }
-        #expect(isEnough(all), "\(all)")
-    }
+    func wait(_ isEnough: @escaping @Sendable ([Double]) -> Bool) async { #expect(await steps.until(isEnough), "\(all)") }
 }

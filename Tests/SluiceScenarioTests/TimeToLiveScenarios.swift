@@ -58,6 +58,7 @@ extension `Beyond Flexible Sync` {
             }
             let (configuration, said, folder, ends) = try await subscribed()
             let left = ends.timeIntervalSinceNow
+            // Time is what ends the subscription, while the app is closed.
             if left >= 0 { try await _Concurrency.Task.sleep(for: .seconds(left + 0.001)) }
             let harbour = try await Harbour.open(again: configuration, said, folder)
             #expect(harbour.realm.subscriptions.map(\.name) == ["size > 25"])

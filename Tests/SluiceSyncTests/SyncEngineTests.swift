@@ -3,6 +3,7 @@ import SluiceCore
 import SluiceReplica
 import SluiceSync
 import Synchronization
+import TestSupport
 import Testing
 
 /// An engine over a real replica, and what it reported.
@@ -232,9 +233,7 @@ private final class Device: Sendable {
             // Longer than the device's own first pause, which is a second at most.
             await network.end(SluiceError(.shuttingDown, "deploy"), backoffMilliseconds: 2_000)
             await network.commit(1, Item(store: "north", value: "meanwhile"))
-            while await network.tokens.count < 2, ContinuousClock.now - begin < .seconds(30) {
-                try await Task.sleep(for: .milliseconds(10))
-            }
+            try #require(try await eventually { await network.tokens.count >= 2 })
             #expect(ContinuousClock.now - begin >= .seconds(2))
             try await device.engine.wait(for: .download)
         }

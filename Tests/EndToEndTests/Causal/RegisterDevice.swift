@@ -42,6 +42,7 @@ final class RegisterDevice: Sendable {
         var program = try start()
         #expect(await program.line(within: 120) == "ready", "device \(number): \(program.said)")
         while ContinuousClock.now < deadline {
+            // The moments and lengths of the faults are what the play draws; nothing is waited for.
             try await Task.sleep(for: .milliseconds(300 + random.below(2_500)))
             let rest = ContinuousClock.now.duration(to: deadline)
             let pause = min(Duration.milliseconds(100 + random.below(9_900)), max(rest, .milliseconds(100)))

@@ -44,6 +44,7 @@ while true {
         session.reconnect()
         try await session.wait(for: .upload)
         say("uploaded")
+        // The test changes the file.
         while try String(contentsOf: folder.appendingPathComponent("control"), encoding: .utf8) == "upload" {
             try await Task.sleep(for: .milliseconds(20))
         }
@@ -55,6 +56,7 @@ while true {
     default:
         try realm.write { history.begin(reading: registers.map(\.value)) { key, value in registers[key].value = value } }
         history.committed()
+        // The pace of a device that writes on, whatever happens meanwhile.
         try await Task.sleep(for: .seconds(Double.random(in: 0.5...1.5) / rate))
     }
 }

@@ -7,6 +7,7 @@ import SluiceGateway
 import SluiceKafka
 import SluicePorts
 import SluiceValues
+import TestSupport
 import Testing
 
 /// A broker behind a proxy that ends TLS, and calls itself the broker.
@@ -43,7 +44,7 @@ import Testing
     }
 
     /// What making a topic fails with.
-    private static func refusal(_ configuration: KafkaConfiguration, _ logger: Logger = `Every log`.quiet) async throws -> SluiceError? {
+    private static func refusal(_ configuration: KafkaConfiguration, _ logger: Logger = Logger.quiet) async throws -> SluiceError? {
         let log = try KafkaLog(configuration, logger: logger)
         defer { Task { await log.close() } }
         do {
@@ -57,7 +58,7 @@ import Testing
     /// By the producer, by readers, and by whoever asks for topics and offsets: none of them gets past the proxy.
     @Test(arguments: Identity.allCases) func `is made, written and read by clients with the settings`(identity: Identity) async throws {
         try await Self.with(asksClients: identity == .certificate) { proxy in
-            let log = try KafkaLog(Self.configuration(proxy, try Self.settings(proxy, identity)), logger: `Every log`.quiet)
+            let log = try KafkaLog(Self.configuration(proxy, try Self.settings(proxy, identity)), logger: Logger.quiet)
             let place = LogPartition("tls-\(UUID().uuidString.prefix(13).lowercased())", 1)
             #expect(try await log.prepare([TopicSpec(name: place.topic, partitions: 2)]) == [2])
             var batch = LogBatch(topics: [place.topic])
@@ -66,7 +67,7 @@ import Testing
             try await log.withReader { reader in
                 try await reader.assign([place: 0])
                 var fetch = LogFetch()
-                let end = ContinuousClock.now + RunningGateway.patience
+                let end = ContinuousClock.now + patience
                 while fetch.entries.isEmpty, .now < end { fetch = try await reader.next(fetch, milliseconds: 1_000) }
                 #expect(fetch.entries.map { Array(fetch.arena[$0.value]) } == [[7]])
             }
@@ -146,14 +147,13 @@ import Testing
         }
     }
 
-    /// Asks the admin port until it tells of such problems, for two minutes at most.
+    /// Asks the admin port until it tells of such problems.
     private static func until(_ gateway: RunningGateway, _ isSo: ([JSON]) -> Bool) async throws -> RunningGateway.Answer {
-        let deadline = ContinuousClock.now + .seconds(120)
-        while true {
+        let told = try await found(every: .milliseconds(100)) {
             let answer = try await gateway.request("GET", "/ready", admin: true)
-            if isSo(answer.json["problems"]?.array ?? []) || .now > deadline { return answer }
-            try await Task.sleep(for: .milliseconds(100))
+            return isSo(answer.json["problems"]?.array ?? []) ? answer : nil
         }
+        return try #require(told, "the problems are others")
     }
 }
 

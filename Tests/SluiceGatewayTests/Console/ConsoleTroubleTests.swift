@@ -3,6 +3,7 @@ import GatewayTestSupport
 import SluiceCore
 import SluiceDevServer
 import SluicePostgres
+import TestSupport
 import Testing
 
 /// What the console is for: it is there when other things are not.
@@ -26,10 +27,8 @@ import Testing
             #expect(.now - begin < .seconds(30))
             _ = try await other.script("ROLLBACK")
             await other.close()
-            let deadline = ContinuousClock.now + RunningGateway.patience
-            while try await !gateway.console().page.text("unfit").contains("None.") {
-                try #require(ContinuousClock.now < deadline, "It does not come back.")
-            }
+            let isBack = try await eventually { try await gateway.console().page.text("unfit").contains("None.") }
+            #expect(isBack)
         }
     }
 
@@ -44,12 +43,11 @@ import Testing
             try await RunningGateway.Deployment(conninfo: server.conninfo).run(ShopApp.files) { gateway in
                 #expect(try await gateway.console().page.text("status").contains("Ready."))
                 await server.stop()
-                let deadline = ContinuousClock.now + RunningGateway.patience
-                var page = try await gateway.console().page
-                while page.text("status").contains("Ready.") {
-                    try #require(ContinuousClock.now < deadline, "It says that it is ready.")
-                    page = try await gateway.console().page
+                let told = try await found {
+                    let page = try await gateway.console().page
+                    return page.text("status").contains("Ready.") ? nil : page
                 }
+                let page = try #require(told, "It says that it is ready.")
                 let status = page.text("status")
                 #expect(status.contains("Not ready: publisher.") && status.contains("What to do: "), "\(status)")
                 #expect(page.source.contains("<title>NOT READY – shop – Sluice</title>"))

@@ -1,6 +1,6 @@
 import SluiceCore
 import SluiceGateway
-import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct `A part of a page` {
@@ -10,12 +10,12 @@ import Testing
     /// Holds whoever asks until it is opened, whether they are cancelled or not.
     private final class Gate: Sendable {
         private let (opened, opener) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingOldest(1))
-        let asked = Mutex(0)
+        let asked = Watched(0)
 
         func open() { opener.yield() }
 
         func ask() async -> Int {
-            let number = asked.withLock { asked in
+            let number = asked.change { asked in
                 asked += 1
                 return asked
             }
@@ -44,7 +44,7 @@ import Testing
             }
             #expect(error.code == .timeout && error.message.hasPrefix("The list could not be read within"))
         }
-        #expect(gate.asked.withLock(\.self) == 1, "what hangs is not asked again and again")
+        #expect(gate.asked.value == 1, "what hangs is not asked again and again")
         gate.open()
     }
 
@@ -53,7 +53,7 @@ import Testing
         let reader = PartReader("It", patience: Self.long, environment: SystemEnvironment()) { await gate.ask() }
         async let first = reader.read()
         async let second = reader.read()
-        while gate.asked.withLock(\.self) == 0 { try await Task.sleep(for: .milliseconds(1)) }
+        try #require(await gate.asked.until { $0 > 0 })
         // The second may come after the first has its answer, and asks for itself then.
         gate.open()
         #expect(try await first.get() == 1)
@@ -62,10 +62,10 @@ import Testing
     }
 
     @Test func `is cancelled when nobody waits for it any more`() async throws {
-        let wasCancelled = Mutex(false)
+        let wasCancelled = Watched(false)
         let reader = PartReader("It", patience: Self.short, environment: SystemEnvironment()) {
-            do { try await Task.sleep(for: .seconds(50)) } catch {
-                wasCancelled.withLock { $0 = true }
+            do { try await untilCancelled() } catch {
+                wasCancelled.change { $0 = true }
                 throw error
             }
         }
@@ -73,6 +73,6 @@ import Testing
             Issue.record("It has come.")
             return
         }
-        while !wasCancelled.withLock(\.self) { try await Task.sleep(for: .milliseconds(1)) }
+        #expect(await wasCancelled.until { $0 })
     }
 }

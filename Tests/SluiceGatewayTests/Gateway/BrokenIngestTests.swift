@@ -118,10 +118,12 @@ import Testing
             #expect(try await gateway.eventually("SELECT count(*) FROM readings", is: 1_000))
             let sql = end == "disabled" ? "UPDATE sluice.user_account SET disabled = true" : "DELETE FROM sluice.api_key"
             try await gateway.sql(sql)
-            for piece in 0..<240 where !body.isAnswered {
+            var piece = 0
+            _ = try await eventually(within: .seconds(60), every: .milliseconds(250)) {
                 // Nobody may be listening any more.
                 try? await body.send(Readings.lines(1_000, prefix: "b\(piece)-"))
-                try await Task.sleep(for: .milliseconds(250))
+                piece += 1
+                return body.isAnswered
             }
             let summary = try await answer.value
             let code = end == "disabled" ? ErrorCode.userDisabled : .badAuthentication

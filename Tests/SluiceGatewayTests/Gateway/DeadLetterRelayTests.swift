@@ -1,5 +1,6 @@
 import Foundation
 import GatewayTestSupport
+import Logging
 import SluiceCore
 import SluiceEmbeddedLog
 import SluiceGateway
@@ -8,6 +9,7 @@ import SluicePorts
 import SluicePostgres
 import SluiceValues
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `The dead-letter topic` {
@@ -88,7 +90,7 @@ private struct TwoTellers {
                 let leaders = tellers.leaders
                 let relay = DeadLetterRelay(
                     letters: DeadLetterStore(pool: pool), log: tellers.log, topic: topic, longestAppend: .seconds(3),
-                    environment: tellers.paces[id - 1], logger: `Every log`.quiet
+                    environment: tellers.paces[id - 1], logger: Logger.quiet
                 ) { leaders.ids.withLock { $0.contains(id) } }
                 return Task { try await relay.run() }
             }
@@ -116,11 +118,8 @@ private struct TwoTellers {
     }
 
     private func until(_ sql: String, is value: Int64) async throws {
-        let end = ContinuousClock.now + RunningGateway.patience
-        while try await connection.query(sql).int(0, 0) != value {
-            try #require(ContinuousClock.now < end, "\(sql) did not become \(value).")
-            try await Task.sleep(for: .milliseconds(20))
-        }
+        let isMet = try await eventually { try await connection.query(sql).int(0, 0) == value }
+        try #require(isMet, "\(sql) did not become \(value).")
     }
 
     /// The ids in the topic, in order.
@@ -144,7 +143,7 @@ private struct TwoTellers {
 /// before, which takes as long as it says.
 private final class RelayPace: Environment {
     private let system = SystemEnvironment()
-    private let isWaiting = Mutex(false)
+    private let isWaiting = Watched(false)
 
     func wallMilliseconds() -> Int64 { system.wallMilliseconds() }
     func monotonicNanoseconds() -> UInt64 { system.monotonicNanoseconds() }
@@ -152,43 +151,33 @@ private final class RelayPace: Environment {
 
     func sleep(nanoseconds: UInt64) async throws {
         if nanoseconds == 1_000_000_000 { return try await system.sleep(nanoseconds: nanoseconds / 50) }
-        isWaiting.withLock { $0 = true }
+        isWaiting.change { $0 = true }
         try await system.sleep(nanoseconds: nanoseconds)
     }
 
     func untilWaiting() async throws {
-        let end = ContinuousClock.now + RunningGateway.patience
-        while !isWaiting.withLock(\.self) {
-            try #require(ContinuousClock.now < end, "The relay does not wait for the turn before.")
-            try await Task.sleep(for: .milliseconds(5))
-        }
+        try #require(await isWaiting.until { $0 }, "The relay does not wait for the turn before.")
     }
 }
 
 /// A log whose first append stays on its way until it is released.
 private final class LateLog: MessageLog {
     private enum State {
-        case open, held(CheckedContinuation<Void, Never>), released
+        case open, held, released
     }
 
     private let log = EmbeddedLog(environment: SystemEnvironment())
-    private let state = Mutex(State.open)
+    private let state = Watched(State.open)
 
-    func untilHeld() async throws {
-        while !state.withLock({ if case .held = $0 { true } else { false } }) { try await Task.sleep(for: .milliseconds(5)) }
-    }
-
-    func release() {
-        state.withLock { state in
-            if case .held(let continuation) = state { continuation.resume() }
-            state = .released
-        }
-    }
+    func untilHeld() async throws { try #require(await state.until { $0 == .held }) }
+    func release() { state.change { $0 = .released } }
 
     func append(_ batch: LogBatch) async throws -> [LogPartition: Int64] {
-        if state.withLock({ if case .open = $0 { true } else { false } }) {
-            await withCheckedContinuation { continuation in state.withLock { $0 = .held(continuation) } }
+        let isFirst = state.change { state in
+            defer { if state == .open { state = .held } }
+            return state == .open
         }
+        if isFirst { try #require(await state.until { $0 == .released }) }
         return try await log.append(batch)
     }
 

@@ -7,6 +7,7 @@ import SluiceKafka
 import SluicePorts
 import SluicePostgres
 import SluiceValues
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `Asymmetric objects that are refused` {
@@ -179,7 +180,7 @@ struct KafkaShop: Sendable {
             try await reader.assign([LogPartition("\(app).ingest-rejected", 0): 0])
             var letters: [JSON] = []
             var fetch = LogFetch()
-            let end = ContinuousClock.now + RunningGateway.patience
+            let end = ContinuousClock.now + patience
             while letters.count < count, ContinuousClock.now < end {
                 fetch = try await reader.next(fetch, milliseconds: 500)
                 for entry in fetch.entries {
@@ -193,7 +194,7 @@ struct KafkaShop: Sendable {
     }
 
     func withLog<R: Sendable>(_ body: @Sendable (KafkaLog) async throws -> R) async throws -> R {
-        let log = try KafkaLog(KafkaConfiguration(bootstrapServers: kafka, clientID: "test"), logger: `Every log`.quiet)
+        let log = try KafkaLog(KafkaConfiguration(bootstrapServers: kafka, clientID: "test"), logger: Logger.quiet)
         do {
             let result = try await body(log)
             await log.close()

@@ -6,6 +6,7 @@ import NIOCore
 import SluiceCore
 import SluiceNet
 import SluicePostgres
+import TestSupport
 import Testing
 
 @testable import SluiceGateway
@@ -42,12 +43,8 @@ import Testing
             #expect(busy == nil)
             withExtendedLifetime(lease) {}
             lease = nil
-            let deadline = ContinuousClock.now + RunningGateway.patience
-            while lease == nil, ContinuousClock.now < deadline {
-                lease = try await Self.begin(keys)
-                try await Task.sleep(for: .milliseconds(10))
-            }
-            #expect(lease != nil)
+            let again = try await found { try await Self.begin(keys) }
+            #expect(again != nil)
         }
     }
 
@@ -55,15 +52,11 @@ import Testing
         try await Self.with { keys in
             for round in 0..<50 {
                 let request = Task { _ = try? await Self.begin(keys) }
+                // Each round cancels at a later moment of the claim.
                 try await Task.sleep(for: .microseconds(100 * round))
                 request.cancel()
                 await request.value
-                let deadline = ContinuousClock.now + RunningGateway.patience
-                var lease = try await Self.begin(keys)
-                while lease == nil, ContinuousClock.now < deadline {
-                    try await Task.sleep(for: .milliseconds(1))
-                    lease = try await Self.begin(keys)
-                }
+                let lease = try await found(every: .milliseconds(1)) { try await Self.begin(keys) }
                 try await #require(lease, "cancelled after \(100 * round) µs").release()
             }
         }

@@ -49,13 +49,11 @@ import Testing
     private static func send(_ round: Int, to gateway: RunningGateway, _ token: String) async throws {
         for body in 0..<5 {
             let lines = (0..<300).map { #"{"_id": "http-\#(round)-\#(body)-\#($0)", "store": "north", "value": 1.5}"# }
-            let end = ContinuousClock.now + RunningGateway.patience
-            while true {
+            let isTaken = try await eventually(every: .milliseconds(50)) {
                 let reply = try? await gateway.ingest(Array(lines.joined(separator: "\n").utf8), token: token)
-                if reply?.status == 200 { break }
-                try #require(ContinuousClock.now < end, "The gateway takes nothing any more.")
-                try await Task.sleep(for: .milliseconds(50))
+                return reply?.status == 200
             }
+            try #require(isTaken, "The gateway takes nothing any more.")
         }
     }
 

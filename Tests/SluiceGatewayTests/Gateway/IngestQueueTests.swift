@@ -28,14 +28,13 @@ import Testing
     private static func ingest(
         _ line: [UInt8], _ gateway: RunningGateway, _ token: String, until status: Int, otherwise: () throws -> Void
     ) async throws -> RunningGateway.IngestReply {
-        let deadline = ContinuousClock.now + RunningGateway.patience
-        while true {
+        let answered = try await found(every: .milliseconds(50)) {
             let reply = try await gateway.ingest(line, token: token)
             if reply.status == status { return reply }
-            try #require(ContinuousClock.now < deadline, "The last answer was \(reply).")
             try otherwise()
-            try await Task.sleep(for: .milliseconds(50))
+            return nil
         }
+        return try #require(answered, "No answer had the status \(status).")
     }
 }
 

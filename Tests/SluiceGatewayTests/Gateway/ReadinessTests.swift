@@ -3,6 +3,7 @@ import Logging
 import SluiceCore
 import SluicePostgres
 import SluiceValues
+import TestSupport
 import Testing
 
 /// What whoever balances load hears of a gateway that cannot do its work.
@@ -11,23 +12,18 @@ import Testing
 
     /// Waits until the gateway says that a part cannot work, with its code; nil: that all can.
     private static func until(_ part: String?, _ gateway: RunningGateway) async throws {
-        let deadline = ContinuousClock.now + .seconds(120)
-        while true {
+        let said = try await found(every: .milliseconds(100)) {
             let answer = try await gateway.request("GET", "/ready")
             let problems = answer.json["problems"]?.array?.map { "\($0["part"]?.string ?? "") \($0["code"]?.int ?? 0)" } ?? []
-            let isSaid = part.map { problems.contains($0) } ?? problems.isEmpty
-            if isSaid || .now > deadline {
-                #expect(isSaid, "\(answer)")
-                #expect(answer.status == (part == nil ? 200 : 503))
-                #expect(answer.json["status"] == .string(part == nil ? "ready" : "not ready"))
-                // Both ports say it, and the process lives.
-                #expect(try await gateway.request("GET", "/ready", admin: true).status == answer.status)
-                #expect(try await gateway.request("GET", "/health").status == 200)
-                #expect(try await gateway.request("GET", "/health", admin: true).status == 200)
-                return
-            }
-            try await Task.sleep(for: .milliseconds(100))
+            return part.map { problems.contains($0) } ?? problems.isEmpty ? answer : nil
         }
+        let answer = try #require(said, "It does not say \(part ?? "that it is ready").")
+        #expect(answer.status == (part == nil ? 200 : 503))
+        #expect(answer.json["status"] == .string(part == nil ? "ready" : "not ready"))
+        // Both ports say it, and the process lives.
+        #expect(try await gateway.request("GET", "/ready", admin: true).status == answer.status)
+        #expect(try await gateway.request("GET", "/health").status == 200)
+        #expect(try await gateway.request("GET", "/health", admin: true).status == 200)
     }
 
     @Test func `ends when publishing fails, and comes back`() async throws {
@@ -86,16 +82,17 @@ import Testing
         let slot = try #require(try await gateway.texts(Self.slot).first)
         let configuration = ReplicationConfiguration(
             conninfo: gateway.conninfo, slot: slot, publications: [slot], schema: Schema([]), tables: [])
-        while true {
-            _ = try await gateway.sql(
+        let stream = try await found { () async throws -> ReplicationStream? in
+            try await gateway.sql(
                 "SELECT pg_terminate_backend(active_pid, 5000) FROM pg_replication_slots WHERE slot_name = '\(slot)' AND active_pid IS NOT NULL"
             )
             do {
                 return try await ReplicationStream.open(configuration)
             } catch let failure as PostgresError where failure.code == .slotBusy {
                 // The gateway was faster.
-                try await Task.sleep(for: .milliseconds(20))
+                return nil
             }
         }
+        return try #require(stream, "the gateway is faster each time")
     }
 }

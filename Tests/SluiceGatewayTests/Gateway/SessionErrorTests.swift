@@ -4,6 +4,7 @@ import SluiceCore
 import SluiceGateway
 import SluiceWire
 import SwiftProtobuf
+import TestSupport
 import Testing
 
 /// Errors that end one session, as its client is told them; another session on the same gateway goes on.
@@ -78,11 +79,7 @@ import Testing
             #expect(error.code == .resync && error.message.contains("has begun another session"), "\(error)")
             #expect(first.error?.action == .transient && first.error?.fatal == true)
             try await second.subscribe(1, [("Order", "store == 'north'")])
-            let deadline = ContinuousClock.now + RunningGateway.patience
-            while try await gateway.metric("sluice_subscriptions") != 3, ContinuousClock.now < deadline {
-                try await Task.sleep(for: .milliseconds(50))
-            }
-            #expect(try await gateway.metric("sluice_subscriptions") == 3)
+            #expect(try await eventually(every: .milliseconds(50)) { try await gateway.metric("sluice_subscriptions") == 3 })
             // What the first one gave back when it was over was its own: the second is still the one that is found.
             let third = try await gateway.session(token: token)
             third.takeOver(second)
@@ -188,9 +185,7 @@ import Testing
                     let message = try PBChangeset(changeset, schema: schema)
                     try await socket.send(.upload(.with { $0.changesets = [message] }))
                 }
-                let deadline = ContinuousClock.now + RunningGateway.patience
-                while !(try await Self.isDropped(gateway)), ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(200)) }
-                #expect(try await Self.isDropped(gateway))
+                #expect(try await eventually(every: .milliseconds(200)) { try await Self.isDropped(gateway) })
                 withExtendedLifetime(socket) {}
             }
         }

@@ -42,13 +42,7 @@ import Testing
     }
 
     private static func wait(_ gateway: RunningGateway, for what: String, is wanted: Int64, in query: String) async throws {
-        let deadline = ContinuousClock.now + RunningGateway.patience
-        while true {
-            let found = try await gateway.count(query)
-            if found == wanted { return }
-            try #require(ContinuousClock.now < deadline, "\(what): \(found ?? 0), not \(wanted)")
-            try await Task.sleep(for: .milliseconds(50))
-        }
+        try #require(try await gateway.eventually(query, is: wanted), "\(what): not \(wanted)")
     }
 
     @Test func `has a partition for the day, what Kafka brings in it, and drops it when it is older than is kept`() async throws {

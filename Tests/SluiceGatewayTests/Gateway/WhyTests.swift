@@ -4,6 +4,7 @@ import SluiceCore
 import SluiceValues
 import SluiceWire
 import SwiftProtobuf
+import TestSupport
 import Testing
 
 @Suite struct `Why a user has an object or not` {
@@ -46,13 +47,11 @@ import Testing
             // Of a device that is offline it says what it cannot know, and when the device was there last.
             let client = session.welcome?.client ?? 0
             session.close()
-            let deadline = ContinuousClock.now + RunningGateway.patience
-            var gone = try await Self.why(gateway, ann.id, "mine")
-            while gone["sessions"]?.array != [] {
-                try #require(ContinuousClock.now < deadline, "\(gone)")
-                try await Task.sleep(for: .milliseconds(20))
-                gone = try await Self.why(gateway, ann.id, "mine")
+            let without = try await found {
+                let said = try await Self.why(gateway, ann.id, "mine")
+                return said["sessions"]?.array == [] ? said : nil
             }
+            let gone = try #require(without, "the session has not gone")
             let away = try #require(gone["elsewhere"]?.array)
             #expect(away.count == 1 && away[0]["client"] == .int(Int64(client)), "\(gone)")
             let at = try #require(away[0]["seen_at"]?.string)
@@ -163,13 +162,12 @@ import Testing
             #expect(here.hasPrefix("\(device) has it, as an included link or a member of a limited query, which the rules narrow by "))
             // What the log tells of these rows may come after the bootstrap, and have the session look at its members again meanwhile.
             let elsewhere = "\(linked), but not this one, because of the rules or because no object of its view links to it."
-            let end = ContinuousClock.now + RunningGateway.patience
             var said = ""
-            while said != elsewhere, ContinuousClock.now < end {
+            let isSaid = try await eventually {
                 said = Self.reasons(try await Self.why(gateway, account.id, "c", type: "Port")).last ?? ""
-                if said != elsewhere { try await Task.sleep(for: .milliseconds(20)) }
+                return said == elsewhere
             }
-            #expect(said == elsewhere)
+            #expect(isSaid, "\(said)")
             // Nothing of the class of the query itself comes along.
             let ship = try await Self.why(gateway, account.id, "s1", type: "Ship")
             #expect(ship["sessions"]?.array?.first?["linked"] == .null && ship["sessions"]?.array?.first?["has_object"]?.bool == true)

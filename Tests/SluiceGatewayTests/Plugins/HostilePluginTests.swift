@@ -6,6 +6,7 @@ import SluiceGateway
 import SluiceTools
 import SluiceValues
 import SluiceWire
+import TestSupport
 import Testing
 
 /// FaultyC behind a gateway: what it does in one hook is the named error of the one who caused it, and a session beside goes on.
@@ -195,8 +196,7 @@ import Testing
 
     /// As a device does it: who is told that there is no plugin to ask just now comes back.
     private static func inTime(_ body: () async throws -> Bool) async throws {
-        let deadline = ContinuousClock.now + RunningGateway.patience
-        while try await !body() { try #require(ContinuousClock.now < deadline, "The plugin does not come back.") }
+        try #require(try await eventually(body), "The plugin does not come back.")
     }
 
     private static func openInTime(_ gateway: RunningGateway) async throws -> TestSession {

@@ -2,6 +2,7 @@ import Foundation
 import GatewayTestSupport
 import SluiceCore
 import SluiceValues
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `What operators see of plugins` {
@@ -58,15 +59,13 @@ import Testing
 
     /// The one plugin, once it is so.
     private static func plugin(_ gateway: RunningGateway, when isSo: (JSON) -> Bool) async throws -> JSON {
-        let deadline = ContinuousClock.now + RunningGateway.patience
-        while true {
+        let met = try await found {
             let answer = try await gateway.request("GET", "/admin/v1/plugins", admin: true).json
             let generation = try #require(answer["generations"]?.array?.first, "\(answer)")
             #expect(generation["in_use"] == true && generation["generation"] == 1)
             let plugin = try #require(generation["plugins"]?.array?.first, "\(answer)")
-            if isSo(plugin) { return plugin }
-            try #require(ContinuousClock.now < deadline, "It is still \(plugin).")
-            try await Task.sleep(for: .milliseconds(20))
+            return isSo(plugin) ? plugin : nil
         }
+        return try #require(met, "the plugin is in another state")
     }
 }

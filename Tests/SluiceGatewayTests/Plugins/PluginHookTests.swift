@@ -6,6 +6,7 @@ import SluiceGateway
 import SluiceTools
 import SluiceValues
 import SluiceWire
+import TestSupport
 import Testing
 
 /// What a plugin's hooks and questions come to with a gateway around them; FaultyC does what its words say.
@@ -60,10 +61,8 @@ import Testing
             #expect(try await gateway.metric(#"sluice_plugin_calls_total{hook="open_session"}"#) >= calls + crashes)
 
             // It comes back by itself.
-            while try await gateway.metric(out) != 0 {
-                try #require(ContinuousClock.now < deadline, "It stays out.")
-                try await Task.sleep(for: .milliseconds(50))
-            }
+            let isBack = try await eventually(every: .milliseconds(50)) { try await gateway.metric(out) == 0 }
+            try #require(isBack, "It stays out.")
             #expect(try await gateway.openSession(["Store"]).error == nil)
         }
     }

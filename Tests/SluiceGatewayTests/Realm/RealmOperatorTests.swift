@@ -6,6 +6,7 @@ import SluiceGateway
 import SluicePorts
 import SluiceRealm
 import SluiceValues
+import TestSupport
 import Testing
 
 /// Clients of Realm's protocol in the explanations and in the console.
@@ -79,13 +80,11 @@ import Testing
 
     /// Returns the entry of a device without a session.
     private static func untilAway(_ gateway: RunningGateway, _ account: RunningGateway.Account, _ device: Int64) async throws -> JSON {
-        let deadline = ContinuousClock.now + RunningGateway.patience
-        while true {
+        let away = try await found {
             let answer = try await why(gateway, account, "large")
-            if let away = answer["elsewhere"]?.array?.first(where: { $0["client"] == .int(device) }) { return away }
-            try #require(ContinuousClock.now < deadline, "\(answer)")
-            try await Task.sleep(for: .milliseconds(20))
+            return answer["elsewhere"]?.array?.first { $0["client"] == .int(device) }
         }
+        return try #require(away, "the device \(device) still has a session")
     }
 
     @Test func `see their sessions in the console, and no text of a client is markup`() async throws {
