@@ -15,7 +15,7 @@ SHELL := /bin/bash
 
 sources := $(wildcard Sources Plugins Tests Benchmarks/Sources Examples Fuzz) Package.swift
 ## Targets with property tests, which draw more with SLUICE_SOAK.
-with_seeds := (?:Sluice(?:Core|Query|Match|Merge|Wire|Realm|Replica|Sync|SDK|Pipeline|PluginHost|Postgres|Kafka)|AppServicesRules)Tests\.
+with_seeds := (?:Sluice(?:Values|Core|Query|Match|Merge|Wire|Realm|Replica|Sync|SDK|Pipeline|PluginHost|Postgres|Kafka)|AppServicesRules)Tests\.
 swift_files = find $(sources) -name '*.swift' -not -name '*.pb.swift' -not -path '*/.build*/*' -print0
 
 help:

@@ -375,6 +375,7 @@ let package = Package(
                 nio("NIOCore"), nio("NIOPosix"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ],
             path: "Tests/GatewayTestSupport", swiftSettings: common),
+        tests("SluiceValues", dependencies: ["SluiceValues", "TestSupport"]),
         tests("SluiceCore", dependencies: ["SluiceValues", "SluiceCore", "TestSupport"]),
         tests("SluiceQuery", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "TestSupport", "QueryTestSupport"]),
         tests("SluiceMatch", dependencies: ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMatch", "TestSupport"]),

@@ -128,6 +128,25 @@ import Testing
     }
 }
 
+@Suite struct `A value as Extended JSON` {
+    @Test(arguments: ["1E-9223372036854775808", "1E+1000000", "-1E+999999", "0E-999999", "1.5"])
+    func `is read with an exponent of any size, or refused`(text: String) {
+        let cost = Property(id: 1, name: "cost", type: .decimal)
+        for json: JSON in [.string(text), ["$numberDecimal": .string(text)]] {
+            #expect((try? ExtendedJSON.value(json, property: cost)) == Decimal128(text).map { .decimal($0) })
+        }
+    }
+
+    /// ISO 8601 has four digits of the year. Times beyond have their milliseconds instead.
+    @Test(arguments: [Int64.min, .min + 1, -1, 0, 1, .max - 1, .max], [Int32(0), 1, 999_999_999])
+    func `is a text for a time of our years, and a number beyond`(seconds: Int64, fraction: Int32) {
+        let time = Timestamp(seconds: seconds, nanoseconds: seconds < 0 ? -fraction : fraction)
+        let json = ExtendedJSON.json(.timestamp(time))["$date"]
+        let isFar = abs(Double(seconds)) > 1
+        #expect(isFar ? json?["$numberLong"]?.string == "\(seconds < 0 ? Int64.min : .max)" : json?.string == time.iso8601)
+    }
+}
+
 extension Value {
     /// Floats need their property's type, random decimal words need not be canonical.
     fileprivate var holdsFloatOrForeignDecimal: Bool {

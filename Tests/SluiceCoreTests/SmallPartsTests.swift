@@ -16,17 +16,6 @@ import Testing
     func `counts edits`(left: String, right: String, count: Int) { #expect(EditDistance.between(left, right) == count) }
 }
 
-@Suite struct Base64Tests {
-    @Test(arguments: [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")])
-    func `agrees with the examples of RFC 4648`(plain: String, text: String) {
-        #expect(Base64.encode(Array(plain.utf8)) == text)
-        #expect(Base64.decode(text) == Array(plain.utf8))
-    }
-
-    @Test(arguments: ["Z", "Zg=", "Zg", "Zh==", "Zm9=", "=AAA", "Z===", "Zm 9", "Zg==Zg=="])
-    func `refuses damaged text`(text: String) { #expect(Base64.decode(text) == nil) }
-}
-
 @Suite struct PositionTests {
     @Test(arguments: [(0, "0/0"), (0x16_B374_D848, "16/B374D848"), (.max, "FFFFFFFF/FFFFFFFF")] as [(UInt64, String)])
     func `an LSN reads and prints as PostgreSQL does`(raw: UInt64, text: String) {

@@ -91,7 +91,7 @@ private final class Asking: SessionRules, AsksGateway {
     }
 }
 
-private final class Collected { var text = "" }
+final class Collected { var text = "" }
 
 private func collect(context: UnsafeMutableRawPointer?, piece: sluice_text) {
     let collected = Unmanaged<Collected>.fromOpaque(context!).takeUnretainedValue()
@@ -103,7 +103,7 @@ private func takeLog(context: UnsafeMutableRawPointer?, level: sluice_log_level,
 }
 
 /// A plugin as a host sees it: a table of functions.
-private final class Hosted {
+final class Hosted {
     private(set) var table = sluice_plugin()
     private(set) var status = SLUICE_OK
     private(set) var reason = ""

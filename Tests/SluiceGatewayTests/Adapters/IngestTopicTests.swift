@@ -1,5 +1,6 @@
 import Foundation
 import GatewayTestSupport
+import Logging
 import SluiceCore
 import SluiceGateway
 import SluiceKafka
@@ -32,7 +33,7 @@ import Testing
     }
 
     private static func send(_ keys: [String], to place: LogPartition, at address: String) async throws {
-        let log = try KafkaLog(KafkaConfiguration(bootstrapServers: address, clientID: "test"), logger: `Every log`.quiet)
+        let log = try KafkaLog(KafkaConfiguration(bootstrapServers: address, clientID: "test"), logger: Logger.quiet)
         var batch = LogBatch(topics: [place.topic])
         for key in keys {
             batch.append(

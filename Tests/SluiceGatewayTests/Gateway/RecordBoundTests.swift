@@ -119,7 +119,7 @@ import Testing
         let topic = "replicas-\(UUID().uuidString.prefix(13).lowercased())"
         let admin = try KafkaAdmin(configuration)
         try await admin.create([KafkaTopic(topic, partitions: 1, settings: ["min.insync.replicas": "2"])])
-        let log = try KafkaLog(configuration, logger: `Every log`.quiet)
+        let log = try KafkaLog(configuration, logger: Logger.quiet)
         var batch = LogBatch(topics: [topic])
         batch.append(topic: 0, partition: 0, key: [1], value: [1])
         // Brokers say nothing: the library tries again until the time is over.

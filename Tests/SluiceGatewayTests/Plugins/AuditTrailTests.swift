@@ -1,5 +1,6 @@
 import Foundation
 import GatewayTestSupport
+import Logging
 import SluiceCore
 import SluiceGateway
 import SluiceKafka
@@ -47,7 +48,7 @@ import Testing
     }
 
     private static func records(of app: String, at address: String) async throws -> [JSON] {
-        let log = try KafkaLog(KafkaConfiguration(bootstrapServers: address, clientID: "test"), logger: `Every log`.quiet)
+        let log = try KafkaLog(KafkaConfiguration(bootstrapServers: address, clientID: "test"), logger: Logger.quiet)
         let partitions = (0..<4).map { LogPartition("\(app).records.audit", $0) }
         let ends = try await log.ends(of: partitions)
         var records: [JSON] = []

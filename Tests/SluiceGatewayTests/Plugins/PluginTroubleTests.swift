@@ -94,7 +94,7 @@ import Testing
 extension KafkaShop {
     /// How many records plugins have in a stream.
     fileprivate func kept(_ stream: String) async throws -> Int64 {
-        let log = try KafkaLog(KafkaConfiguration(bootstrapServers: kafka, clientID: "test"), logger: `Every log`.quiet)
+        let log = try KafkaLog(KafkaConfiguration(bootstrapServers: kafka, clientID: "test"), logger: Logger.quiet)
         let ends = try await log.ends(of: (Int32(0)..<4).map { LogPartition("\(app).records.\(stream)", $0) })
         await log.close()
         return ends.values.reduce(0, +)

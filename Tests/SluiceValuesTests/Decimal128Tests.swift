@@ -1,4 +1,3 @@
-import SluiceCore
 import SluiceValues
 import TestSupport
 import Testing
@@ -29,10 +28,6 @@ import Testing
     func `an exponent of any size is rounded or refused`(text: String, rounded: Decimal128?) throws {
         #expect(Decimal128(rounding: text).map { Decimal128.compare($0, rounded ?? .nan) } == rounded.map { _ in 0 })
         #expect((Decimal128(text) != nil) == text.hasPrefix("0"))
-        let cost = Property(id: 1, name: "cost", type: .decimal)
-        for json: JSON in [.string(text), ["$numberDecimal": .string(text)]] {
-            #expect((try? ExtendedJSON.value(json, property: cost)) == Decimal128(text).map { .decimal($0) })
-        }
     }
 
     @Test func `knows the published encodings`() throws {

@@ -2,9 +2,7 @@ import Foundation
 import Logging
 import SluiceCore
 import SluiceEmbeddedLog
-import SluiceGateway
 import SluiceKafka
-import SluicePipeline
 import SluicePorts
 import TestSupport
 import Testing
@@ -14,8 +12,6 @@ import Testing
     /// The kinds there are.
     enum Kind: String, CaseIterable, Sendable { case embedded, kafka }
 
-    static let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-
     /// Runs a test on a log, with topic names that no other test has.
     private static func with(_ kind: Kind, _ body: (any MessageLog, @Sendable (String) -> String) async throws -> Void) async throws {
         let suffix = UUID().uuidString.prefix(13).lowercased()
@@ -23,8 +19,7 @@ import Testing
         switch kind {
         case .embedded: try await body(EmbeddedLog(environment: SystemEnvironment()), name)
         case .kafka:
-            let address = try #require(ProcessInfo.processInfo.environment["SLUICE_TEST_KAFKA"], "Run `make test`, which starts a broker.")
-            let log = try KafkaLog(KafkaConfiguration(bootstrapServers: address, clientID: "test"), logger: quiet)
+            let log = try KafkaLog(try realBroker(), logger: quiet)
             do { try await body(log, name) } catch {
                 await log.close()
                 throw error
@@ -78,8 +73,7 @@ import Testing
             let reader = try await log.makeReader()
             try await reader.assign([place: 0])
             #expect(try await Self.read(reader, 10).records.count == 10)
-            let address = try #require(ProcessInfo.processInfo.environment["SLUICE_TEST_KAFKA"])
-            let admin = try KafkaAdmin(KafkaConfiguration(bootstrapServers: address, clientID: "test"))
+            let admin = try KafkaAdmin(try realBroker())
             try await admin.delete([place.topic])
             #expect(try await log.ranges(of: [place]) == [place: 0..<0])
             #expect(try await admin.partitionCount(of: place.topic) == 2)
