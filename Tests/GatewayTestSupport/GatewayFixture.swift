@@ -89,7 +89,7 @@ package struct RunningGateway: Sendable {
                     return try await RunningGateway.run(configuration, logger: logger, environment: environment, body)
                 } catch let error as SluiceError where error.code == .portInUse && port > 0 { return nil }
             }
-            guard let result else { throw SluiceError(.portInUse, "The port \(port) is still in use.") }
+            guard let result else { throw SluiceError(.portInUse, "The port \(port) is still in use: \(LocalSocket.holders(of: port)).") }
             return result
         }
     }
