@@ -16,6 +16,8 @@ struct BridgeReplica: Hashable {
     var witness: [UInt8] = []
     /// The version of the file's stream at the position.
     var version: UInt64 = 0
+    /// The last changeset of the client that the content has.
+    var changeset: UInt64 = 0
     /// The latest time of a write or commit up to the position.
     var writeTime = HybridTime.zero
     /// The hash of the schema that the client received.
@@ -53,6 +55,7 @@ struct BridgeReplica: Hashable {
         static let repair: UInt32 = 19
         static let created: UInt32 = 24
         static let listed: UInt32 = 25
+        static let changeset: UInt32 = 26
     }
 
     /// The state of a client that has taken a whole view.
@@ -116,6 +119,7 @@ struct BridgeReplica: Hashable {
             writer.close(content)
         }
         writer.ifNotZero(Field.listed, varint: listed)
+        writer.ifNotZero(Field.changeset, varint: changeset)
         for (object, number) in created {
             let content = writer.open(Field.created)
             writer.ifNotEmpty(1, string: object.type)
@@ -223,6 +227,7 @@ struct BridgeReplica: Hashable {
             let part = try Part(reader.nested(try reader.content()))
             if let key = part.keys.first { created[ObjectKey(type: part.name, key: key)] = part.numbers[3] ?? 0 }
         case (Field.listed, .varint): listed = try reader.varint()
+        case (Field.changeset, .varint): changeset = try reader.varint()
         default: try reader.skip(tag.type)
         }
     }

@@ -169,7 +169,7 @@ struct BridgeStream: ~Copyable {
     /// Returns the durable state at the end of the stream.
     var state: BridgeReplica {
         var state = replica
-        state.version = content.last
+        (state.version, state.changeset) = (content.last, content.client)
         state.writeTime = steps.newest
         state.schema = content.sentSchema
         state.objects = content.isExact && !isOlder ? content.memory.view : nil
@@ -219,7 +219,8 @@ struct BridgeStream: ~Copyable {
         // The client may hold what these changesets made, unless an entry has taken it since. It sends the other changesets again.
         let made = replica.created.filter { $0.value <= welcome.changeset }.keys
         for object in made { compare(object) }
-        hasMade = welcome.changeset > progress || !made.isEmpty
+        // By a crash, the stored state can be older than changesets that the client knows to have taken effect.
+        hasMade = welcome.changeset > replica.changeset || !made.isEmpty
         ingested = welcome.ingestTaken
         uploadTime = HybridTime(rawValue: welcome.changesetTime)
     }

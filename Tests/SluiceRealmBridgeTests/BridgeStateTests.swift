@@ -14,6 +14,7 @@ import Testing
     @Test(arguments: seeds(20)) func `is read as it was written`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         var state = BridgeReplica(client: random.next() | 1, secret: [1, 2, 3])
+        state.changeset = random.next()
         state.held = [UInt8](repeating: 7, count: random.below(40))
         state.lsn = LSN(rawValue: random.next())
         state.witness = random.chance(50) ? [] : [9, 8]

@@ -15,10 +15,11 @@ import Testing
     /// - Parameters:
     ///   - misses: The reads of rows whose snapshots miss a commit of the log.
     ///   - until: A text that must come, perhaps behind several marks; nil for none.
+    ///   - isConfirmed: `true` if the client receives the acknowledgement ahead of the crash. Then it repeats nothing.
     /// - Returns: The texts of the instructions that the client receives in the next session, in which it repeats the changeset.
     private func texts(
         _ instructions: [RealmInstruction], then rows: [String: Row?], _ more: [RealmInstruction] = [], misses: Int = 0,
-        until: String? = nil
+        until: String? = nil, isConfirmed: Bool = false
     ) async throws -> [String] {
         var (file, cursor) = (RealmFileIdent(ident: 0, salt: 0), RealmDownloadCursor())
         try await stage.connect { client in
@@ -29,13 +30,19 @@ import Testing
             try Sliced.resume(client, file, cursor, Self.all, then: nil)
             try client.upload(3, base: cursor.serverVersion, time: 400_000_000_000, instructions)
             while await !stage.database.journal.contains("changeset 3"), !Task.isCancelled { await Task.yield() }
+            guard isConfirmed else { return }
+            for mark in 1...1_000 {
+                for case .download(let download) in try await client.catchUp(UInt64(mark))
+                where download.progress.upload.clientVersion >= 3 { return }
+            }
+            Issue.record("no acknowledgement came")
         }
         await stage.sql(rows)
         await stage.database.miss(misses)
         var texts: [String] = []
         try await stage.connect { client in
             try Sliced.resume(client, file, cursor, Self.all, then: nil)
-            try client.upload(3, base: cursor.serverVersion, time: 400_000_000_000, instructions)
+            if !isConfirmed { try client.upload(3, base: cursor.serverVersion, time: 400_000_000_000, instructions) }
             if !more.isEmpty { try client.upload(5, base: cursor.serverVersion, time: 400_000_000_001, more) }
             // An entry that puts an object right may follow a mark.
             for mark in 1...200 where mark <= 3 || until.map({ !texts.contains($0) }) ?? false {
@@ -61,6 +68,15 @@ import Testing
         let made = BridgeStage.item("b", "theirs", size: 3)
         let edit = RealmInstruction.update(RealmPath(.item("b"), "size"), .value(.int(7)))
         let texts = try await texts([.createObject(.item("b"))], then: ["b": made], [edit], until: "b.title = theirs")
+        #expect(await stage.database.row("b") == BridgeStage.item("b", "theirs", size: 7))
+        #expect(!texts.contains("erase b") && texts.contains("b.title = theirs"), "\(texts)")
+    }
+
+    /// The state that is stored lacks the object, and the client's upload progress has it. An erasure would void the change.
+    @Test func `keeps them if the client had the acknowledgement`() async throws {
+        let made = BridgeStage.item("b", "theirs", size: 3)
+        let edit = RealmInstruction.update(RealmPath(.item("b"), "size"), .value(.int(7)))
+        let texts = try await texts([.createObject(.item("b"))], then: ["b": made], [edit], until: "b.title = theirs", isConfirmed: true)
         #expect(await stage.database.row("b") == BridgeStage.item("b", "theirs", size: 7))
         #expect(!texts.contains("erase b") && texts.contains("b.title = theirs"), "\(texts)")
     }
