@@ -34,6 +34,7 @@ import Testing
             let second = try await PrivatePostgres.start(in: folder, database: "it's mine")
             #expect(second.port == first.port)
             #expect((10_000..<32_768).contains(first.port))
+            #expect(LocalSocket.holders(of: second.port).contains("postgres"))
             let again = try await PostgresConnection.connect(second.conninfo)
             #expect(try await again.query("SELECT a FROM t").int(0, 0) == 42)
             let wrong = await #expect(throws: PostgresError.self) {
