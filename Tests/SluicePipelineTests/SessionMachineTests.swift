@@ -322,11 +322,11 @@ private struct Row: Sendable {
 
     @Test func `judge writes by the new view from just before the client knows it, and by the old one after a failure`() {
         var machine = Situation.stopping.machine
-        #expect(machine.views.writable.version == 1)
+        #expect(machine.views.known.version == 1)
         _ = machine.handle(.ending(number: 2, .version(2)))
-        #expect(machine.views.writable.version == 2 && machine.views.live.version == 1)
+        #expect(machine.views.known.version == 2 && machine.views.live.version == 1)
         _ = machine.handle(.bootstrapFailed(number: 2))
-        #expect(machine.views.writable.version == 1)
+        #expect(machine.views.known.version == 1)
     }
 
     @Test func `are settled by a search that begins after the question`() {

@@ -207,7 +207,7 @@ private struct Walk {
             endWork(number, .done)
         case (2, .some):
             feed(.bootstrapFailed(number: number))
-            expect(machine.views.writable.version == machine.views.live.version, "a failed view judges writes")
+            expect(machine.views.known.version == machine.views.live.version, "a failed view judges writes")
             // Seldom: it ends the session.
             if isCancelled || below(10) == 0 { endWork(number, .bootstrapFailed(SluiceError(.resync, "again"))) }
         case (1, nil): endWork(number, .searched(machine.beginReading()))

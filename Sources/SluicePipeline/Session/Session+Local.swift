@@ -27,14 +27,16 @@ extension Session {
         perform(machine.handle(.ingest(batch)))
     }
 
-    /// Returns the current rows of objects, as the client may see them. An object outside of the live view is absent.
+    /// Returns the current rows of objects, as the client may see them. An object outside of the view is absent.
+    ///
+    /// The view is the last one of which the reader may have the end. The session itself takes it for live a little later.
     ///
     /// The rows may be newer than the commits that were delivered, and never older: a commit is in the log before it is visible.
     package func visibleRows(of objects: Set<ObjectKey>) async throws -> [ObjectKey: Row] {
-        let (schema, live) = (services.authority.current().schema, machine.views.live)
+        let (schema, known) = (services.authority.current().schema, machine.views.known)
         var rows: [ObjectKey: Row] = [:]
         for (name, keys) in Dictionary(grouping: objects, by: \.type) {
-            guard let index = schema.index(of: name), let view = live.type(index) else { continue }
+            guard let index = schema.index(of: name), let view = known.type(index) else { continue }
             for start in stride(from: 0, to: keys.count, by: Limits.bootstrapRows) {
                 let piece = keys[start..<min(start + Limits.bootstrapRows, keys.count)].map(\.key)
                 let stored = try await SnapshotPatience.retry(services.environment) { patience in

@@ -13,7 +13,7 @@ extension Session {
         let permissions = boundPermissions()
         let schema = permissions.schema
         let writer = Committer.Writer(
-            client: file.id, session: file.session, user: user.user, permissions: permissions, view: machine.views.writable,
+            client: file.id, session: file.session, user: user.user, permissions: permissions, view: machine.views.known,
             compensation: upload.compensation, seen: replica.seen, numbering: machine.uploads.numbering)
         for message in upload.changesets {
             // A session that failed meanwhile writes no more.

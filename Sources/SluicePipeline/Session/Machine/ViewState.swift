@@ -62,8 +62,8 @@ struct ViewState: Sendable {
     private(set) var live = View.empty
     /// The view that is live or will be.
     private(set) var target = View.empty
-    /// The view that writes are judged by. It changes just before `live`, because the client may know the new view already.
-    private(set) var writable = View.empty
+    /// The view that the client may know. It judges writes. It changes before `live`: just before the end of the bootstrap is sent.
+    private(set) var known = View.empty
     /// `true` once a view of this session is live. Before, the client's rows are from an earlier session, and no position may claim more.
     private(set) var isInStep = false
     private(set) var work = Work.none
@@ -149,14 +149,14 @@ struct ViewState: Sendable {
     // MARK: Results
 
     /// Records that a bootstrap is about to end: the client may know the view from here on.
-    mutating func ending(_ view: View) { writable = view }
+    mutating func ending(_ view: View) { known = view }
 
-    /// Records that a bootstrap has failed. The previous view stays in force for writes.
-    mutating func bootstrapFailed() { writable = live }
+    /// Records that a bootstrap has failed. The client keeps the previous view.
+    mutating func bootstrapFailed() { known = live }
 
     mutating func wentLive(_ view: View) {
         live = view
-        writable = view
+        known = view
         isInStep = true
     }
 
