@@ -188,7 +188,9 @@ package protocol RealmClientStore: Sendable {
     /// Records that the bootstrap under way was given up before any of its messages was sent.
     func cancelBootstrap(of session: RealmFileSession) async throws
     /// Stores the state from which the views of the file continue.
-    func keep(replica: [UInt8], of session: RealmFileSession) async throws
+    /// - Parameter view: The server version of the last complete view that the state knows; 0 for none. If the file has another one,
+    ///   nothing is stored: `completeBootstrap` has stored a newer state with it.
+    func keep(replica: [UInt8], ofView view: UInt64, of session: RealmFileSession) async throws
     /// Removes a file's entries. Its client is reset when it returns.
     func lose(_ session: RealmFileSession) async throws
 }

@@ -295,18 +295,15 @@ struct BridgeContent {
         _ change: BridgeCommit.Change, _ own: OwnChangeset.Object, of changeset: UInt64, isConflict: Bool, _ place: Place
     ) throws(SluiceError) -> BridgeGroup {
         let object = change.object
+        // Noted first: the client may never receive the entry, and has its own change all the same.
+        if own.isDeleted || own.isCreated { make(object, isHeld: !own.isDeleted) }
         guard let row = change.row, change.event.hasRow else {
             // An object that the changeset deleted is gone already.
-            if own.isDeleted, change.event == .deleted {
-                make(object, isHeld: false)
-                return .none
-            }
-            return leave(object, place)
+            return own.isDeleted && change.event == .deleted ? .none : leave(object, place)
         }
         let isNew = change.changed == nil && change.event == .entered
         guard own.isCreated ? isNew : memory.view.contains(object) else { return try enter(object, row, place) }
         if own.isCreated { lists.settle(object, createdBy: changeset) }
-        make(object, isHeld: true)
         var names = isConflict ? own.written : []
         names.formUnion(amended(change, row, own, isNew: isNew))
         return names.isEmpty ? .none : try replace(object, row, names, place)

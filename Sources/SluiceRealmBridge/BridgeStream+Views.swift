@@ -100,13 +100,13 @@ extension BridgeStream {
         for (index, piece) in pieces.enumerated() {
             let isLast = isWhole && index == pieces.count - 1
             let share = slices.map(\.share) ?? Double(index + 1) / Double(pieces.count)
-            if isLast { viewState = state.whole }
+            if isLast { viewState = StoredState(replica: state.whole, view: place.version) }
             events.append(
                 .part(
                     RealmBootstrapPart(
                         queryVersion: view.query.version, serverVersion: place.version, clientVersion: content.client,
                         entries: [try entry(piece, place)], estimate: isLast ? 1 : share, isLast: isLast,
-                        replica: isLast ? viewState?.bytes : nil, request: view.number)))
+                        replica: isLast ? viewState?.replica.bytes : nil, request: view.number)))
         }
         return events
     }
@@ -153,8 +153,8 @@ extension BridgeStream {
 
     /// Ends the wait for the answer to the last view.
     /// - Parameter superseded: The query versions of views that the client did not take, with the last request of each.
-    /// - Returns: `true` if the client has taken a view.
-    mutating func settleView(superseded: [UInt64: UInt64]) -> Bool {
+    /// - Returns: `true` if the client has taken a view. Its state is stored.
+    @discardableResult mutating func settleView(superseded: [UInt64: UInt64]) -> Bool {
         guard let before = fallback else { return false }
         if superseded[before.request.view.query.version] ?? 0 >= before.request.number {
             restore(before)
@@ -164,6 +164,7 @@ extension BridgeStream {
         guard slices == nil else { return false }
         fallback = nil
         (partObjects, leftovers) = ([], [])
+        if let viewState { keep(viewState) }
         return true
     }
 

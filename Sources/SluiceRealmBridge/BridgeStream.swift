@@ -35,6 +35,12 @@ struct BridgeStream: ~Copyable {
         var view: RealmViewRequest
     }
 
+    /// A state, and the server version of the last complete view that it knows; 0 for none.
+    struct StoredState: Hashable {
+        var replica: BridgeReplica
+        var view: UInt64
+    }
+
     /// The state before a view that the client may not take.
     struct Fallback {
         var content: BridgeContent
@@ -47,7 +53,7 @@ struct BridgeStream: ~Copyable {
     var steps: BridgeSteps
     var replica: BridgeReplica
     /// The last state that was stored.
-    private(set) var kept: BridgeReplica
+    private(set) var kept: StoredState
     /// The objects that the client has made since then, with the numbers of their changesets. At most `BridgeReplica.mostObjects`.
     var created: [ObjectKey: UInt64] = [:]
     let environment: any Environment
@@ -64,7 +70,7 @@ struct BridgeStream: ~Copyable {
     /// The content before the last view that was yielded. It returns if the client does not take the view.
     var fallback: Fallback?
     /// The state that is stored with the last view.
-    var viewState: BridgeReplica?
+    var viewState: StoredState?
     /// The large bootstrap whose first slices were yielded.
     var slices: Slices?
     /// The objects in parts of the last bootstrap that were yielded without the last one; nil if they are too many.
@@ -114,7 +120,8 @@ struct BridgeStream: ~Copyable {
         _ stored: StoredRealmClient, _ replica: BridgeReplica, _ schema: BridgeSchema, _ environment: any Environment,
         _ bounds: BridgeBounds = BridgeBounds(), cursor: UInt64 = 0
     ) throws(SluiceError) {
-        (self.replica, kept) = (replica, replica)
+        self.replica = replica
+        kept = StoredState(replica: replica, view: stored.record.view?.serverVersion ?? 0)
         (self.environment, self.bounds, leftovers) = (environment, bounds, replica.parts)
         uploadTime = .zero
         steps = BridgeSteps(newest: replica.writeTime)
@@ -182,30 +189,41 @@ struct BridgeStream: ~Copyable {
         return state
     }
 
-    /// The state to store if `isStorable` is `false`: the last one, with what the log does not tell of the time since. Nil if that is
-    /// nothing.
+    /// The durable state, with the view that it knows.
+    var current: StoredState { StoredState(replica: state, view: kept.view) }
+
+    /// The states to store if `isStorable` is `false`: the last one, with what the log does not tell of the time since. It is left out if
+    /// that is nothing. While it is unknown whether the last view was stored, there is one state for either case.
     ///
     /// It has the objects that the client has made, so that the next session can erase those that are gone by then, the client's lists, and
     /// the erasures that the client's changesets may not have known.
-    var remainder: BridgeReplica? {
-        guard kept.client > 0 else { return nil }
-        var state = kept
+    var remainders: [StoredState] {
+        var states = [kept]
+        if fallback != nil, slices == nil, let viewState { states.append(viewState) }
+        var remainders: [StoredState] = []
+        for state in states { if let remainder = remainder(state) { remainders.append(remainder) } }
+        return remainders
+    }
+
+    private func remainder(_ known: StoredState) -> StoredState? {
+        guard known.replica.client > 0 else { return nil }
+        var state = known.replica
         state.created.merge(created) { max($0, $1) }
-        if state.created.count > BridgeReplica.mostObjects { state.created = kept.created }
-        if content.lists != kept.lists { (state.lists, state.listed) = (content.lists, content.last) }
+        if state.created.count > BridgeReplica.mostObjects { state.created = known.replica.created }
+        if content.lists != state.lists { (state.lists, state.listed) = (content.lists, content.last) }
         // The entries of these erasures are dropped once the client has them, and its older changesets may follow even later.
         state.barriers = content.memory.barriers
-        return state == kept ? nil : state
+        return state == known.replica ? nil : StoredState(replica: state, view: known.view)
     }
 
     /// Records that a state is stored.
-    mutating func keep(_ state: BridgeReplica) {
+    mutating func keep(_ state: StoredState) {
         kept = state
         created = created.filter { own[$0.value] != nil }
     }
 
     /// Records that the last state is stored again with these parts.
-    mutating func keep(parts: Set<ObjectKey>?) { kept.parts = parts }
+    mutating func keep(parts: Set<ObjectKey>?) { kept.replica.parts = parts }
 
     /// `true` if the state can be stored: nothing is under way that a later session could not find in the log.
     var isStorable: Bool { fallback == nil && !isBehind && own.isEmpty && uncertain == 0 }

@@ -27,7 +27,7 @@ extension BridgeView {
         }
         return RealmWriteResult(
             integrated: RealmIntegratedUpload(clientVersion: client, serverVersion: version, operations: translation.operations),
-            rejected: channel.takeRejected(upTo: client))
+            rejected: channel.takeRejected(upTo: client), previous: translation.changesets.dropLast().last?.number ?? 0)
     }
 
     /// Records changesets that took effect in an earlier session. What they made is compared with the server.

@@ -33,7 +33,7 @@ actor BridgeView: RealmClientView {
     var stream: BridgeStream
     /// The version of the client at the opening, which the connection reads without waiting.
     private nonisolated let openedAt = Atomic<UInt64>(0)
-    private let keep: @Sendable ([UInt8]) async throws -> Void
+    private let keep: @Sendable ([UInt8], UInt64) async throws -> Void
     private nonisolated let onClose: @Sendable (BridgeView) -> Void
     private var events: Deque<RealmViewEvent> = []
     /// `true` while the connection may not have stored the last event.
@@ -59,7 +59,7 @@ actor BridgeView: RealmClientView {
     ///   - newest: The end of the log.
     init(
         _ client: RealmViewClient, for connection: any Actor, _ shared: BridgeShared, newest: UInt64,
-        keep: @escaping @Sendable ([UInt8]) async throws -> Void, onClose: @escaping @Sendable (BridgeView) -> Void
+        keep: @escaping @Sendable ([UInt8], UInt64) async throws -> Void, onClose: @escaping @Sendable (BridgeView) -> Void
     ) throws(SluiceError) {
         (self.connection, self.shared) = (connection, shared)
         let schema = try shared.schema()
@@ -101,7 +101,7 @@ actor BridgeView: RealmClientView {
         if stream.content.last > 0 { events.append(.advanced(stream.content.last)) }
         if replica.client == 0 {
             // Changesets are counted by this identity, so it must be durable before the first one.
-            try await store(stream.state)
+            try await store()
         }
         guard canResume else { return }
         isResuming = true
@@ -158,9 +158,10 @@ actor BridgeView: RealmClientView {
 
     private func end() async {
         let isWhole = stream.isStorable && !isUnconfirmed && !events.contains(where: \.hasEntries)
-        if let state = isWhole ? stream.state.bytes : stream.remainder?.bytes {
+        for state in isWhole ? [stream.current] : stream.remainders {
+            let bytes = state.replica.bytes
             // It fails if the file has been opened again. The state that is stored is older, and suffices.
-            try? await shared.services.environment.within(milliseconds: 10_000) { [keep] in try await keep(state) }
+            try? await shared.services.environment.within(milliseconds: 10_000) { [keep] in try await keep(bytes, state.view) }
         }
         // The last message may register the session, so the close comes behind it.
         await worker?.value
@@ -266,7 +267,7 @@ actor BridgeView: RealmClientView {
 
     func next() async throws -> RealmViewEvent? {
         settle()
-        if isStateDue { try await storeState() }
+        if isStateDue { try await store() }
         repeat {
             guard !orders.isClosed else { break }
             try takeConfirmation()
@@ -287,8 +288,7 @@ actor BridgeView: RealmClientView {
     private func settle() {
         isUnconfirmed = false
         stream.wanted = orders.wanted
-        guard events.isEmpty else { return }
-        if stream.settleView(superseded: orders.superseded), let state = stream.viewState { stream.keep(state) }
+        if events.isEmpty { stream.settleView(superseded: orders.superseded) }
     }
 
     /// Does what must precede an event.
@@ -363,13 +363,10 @@ actor BridgeView: RealmClientView {
         events.isEmpty && max(entriesSinceState, stream.created.count) >= Self.entriesBetweenStates && stream.isStorable
     }
 
-    private func storeState() async throws {
+    private func store() async throws {
         entriesSinceState = 0
-        try await store(stream.state)
-    }
-
-    private func store(_ state: BridgeReplica) async throws {
-        try await keep(state.bytes)
+        let state = stream.current
+        try await keep(state.replica.bytes, state.view)
         stream.keep(state)
     }
 
@@ -377,10 +374,10 @@ actor BridgeView: RealmClientView {
     /// must erase them.
     private func storeParts() async throws {
         let parts = stream.storedParts
-        guard stream.kept.parts != parts else { return }
+        guard stream.kept.replica.parts != parts else { return }
         var state = stream.kept
-        state.parts = parts
-        try await keep(state.bytes)
+        state.replica.parts = parts
+        try await keep(state.replica.bytes, state.view)
         stream.keep(parts: parts)
     }
 }

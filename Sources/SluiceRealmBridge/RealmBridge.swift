@@ -26,7 +26,7 @@ package final class RealmBridge: RealmViews, RealmWrites {
     func view(of file: UInt64) -> BridgeView? { views.withLock { $0[file] } }
 
     package func open(
-        _ client: RealmViewClient, for connection: any Actor, keep: @escaping @Sendable ([UInt8]) async throws -> Void
+        _ client: RealmViewClient, for connection: any Actor, keep: @escaping @Sendable ([UInt8], UInt64) async throws -> Void
     ) async throws -> any RealmClientView {
         let file = client.stored.record.file.ident
         let newest = try await shared.services.snapshots.currentLSN()

@@ -135,8 +135,11 @@ package final class MemoryRealmClients: RealmClientStore {
         }
     }
 
-    package func keep(replica: [UInt8], of session: RealmFileSession) async throws {
-        try change(session) { $0.client.record.replica = replica }
+    package func keep(replica: [UInt8], ofView view: UInt64, of session: RealmFileSession) async throws {
+        try Self.check(view)
+        try change(session) { file in
+            if file.client.record.view?.serverVersion ?? 0 == view { file.client.record.replica = replica }
+        }
     }
 
     private static func check(_ versions: UInt64...) throws {

@@ -229,19 +229,24 @@ package struct RealmStoreScenario: Sendable, CustomStringConvertible {
 
     @Sendable private static func replica(_ store: any RealmClientStore, _ findings: inout Findings) async throws {
         let (file, session) = try await opened(store)
-        try await store.keep(replica: [0, 255, 1], of: session)
+        try await store.keep(replica: [0, 255, 1], ofView: 0, of: session)
         let kept = try await store.open(file, user: "ann")
         findings.expect(kept.record.replica == [0, 255, 1], "\(kept.record.replica)")
-        await findings.expect(.resync, "keep") { try await store.keep(replica: [2], of: session) }
+        await findings.expect(.resync, "keep") { try await store.keep(replica: [2], ofView: 0, of: session) }
         // A view without a state keeps the one before.
         for (version, replica) in [(1, [7, 7]), (2, nil)] as [(UInt64, [UInt8]?)] {
             let view = RealmClientRecord.View(queryVersion: version, serverVersion: version, replica: replica)
             try await store.completeBootstrap(view, of: kept.session)
         }
-        let done = try await store.open(file, user: "ann").record
-        findings.expect(done.replica == [7, 7] && done.view == .init(queryVersion: 2, serverVersion: 2), "\(done)")
+        // A state of the view before the last one comes too late.
+        for view: UInt64 in 0...1 { try await store.keep(replica: [3], ofView: view, of: kept.session) }
+        let done = try await store.open(file, user: "ann")
+        let view = RealmClientRecord.View(queryVersion: 2, serverVersion: 2)
+        findings.expect(done.record.replica == [7, 7] && done.record.view == view, "\(done)")
+        try await store.keep(replica: [4], ofView: 2, of: done.session)
+        findings.expect(try await store.open(file, user: "ann").record.replica == [4], "a state of the last view is not stored")
         await findings.expect(.badClientFile, "keep in no file") {
-            try await store.keep(replica: [1], of: RealmFileSession(file: file.ident + 1_000_000, number: 1))
+            try await store.keep(replica: [1], ofView: 0, of: RealmFileSession(file: file.ident + 1_000_000, number: 1))
         }
     }
 

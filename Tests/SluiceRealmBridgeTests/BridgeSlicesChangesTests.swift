@@ -127,7 +127,7 @@ private actor Consumer {
         let file = try await stage.files.allot(user: "ann")
         let stored = try await stage.files.open(file, user: "ann")
         let consumer = Consumer()
-        let view = try await stage.bridge.open(RealmViewClient(user: "ann", stored: stored), for: consumer) { _ in }
+        let view = try await stage.bridge.open(RealmViewClient(user: "ann", stored: stored), for: consumer) { _, _ in }
         view.build(RealmViewRequest(query: Sliced.all, isFull: false, hasSchema: true, number: 1))
         view.supersede(queryVersion: 1)
         view.build(RealmViewRequest(query: Sliced.all, isFull: true, hasSchema: true, number: 2))

@@ -148,13 +148,41 @@ import Testing
         _ = try stream.handle(SessionMessages.commit(150, entered: ["b"]))
         let entry = RealmUploadEntry(clientVersion: 3, serverVersion: 100, timestamp: 1, origin: 0, changeset: [])
         _ = stream.upload(entry, [ObjectChange(object: .item("mine"), kind: .create)], progress: 3, operations: nil)
-        let remainder = stream.remainder
-        let state = try #require(remainder)
+        let remainder = stream.remainders.first
+        let state = try #require(remainder).replica
         let stored = StoredRealmClient(record: RealmClientRecord(file: SessionMessages.file))
         let schema = try BridgeSchema(SessionMessages.schema)
         var next = try BridgeStream(stored, try #require(BridgeReplica(state.bytes)), schema, SystemEnvironment(), cursor: 150)
         let permitted = next.permitted([.createObject(.item("b"))], of: entry)
         #expect(permitted.isEmpty)
+    }
+
+    /// The client has made an object that left its view at once. It may not receive the entry that takes it.
+    @Test(arguments: [100, 150] as [UInt64]) func `takes what the client made`(received: UInt64) throws {
+        var stream = try Self.stream()
+        let entry = RealmUploadEntry(clientVersion: 3, serverVersion: 100, timestamp: 1, origin: 0, changeset: [])
+        _ = stream.upload(entry, [ObjectChange(object: .item("mine"), kind: .create)], progress: 3, operations: nil)
+        _ = try stream.handle(SessionMessages.commit(150, changeset: 3, deleted: ["mine"]))
+        let version = Self.subscribe(2, received: received, on: &stream)
+        let view = try stream.handle(SessionMessages.begin(version)) + stream.handle(SessionMessages.end(version, 200))
+        #expect(try SessionMessages.texts(view) == (received < 150 ? ["erase a", "erase mine"] : ["erase a"]))
+    }
+
+    /// The connection ends with the last part of a view, which was stored or not. Neither state may replace the other.
+    @Test func `is stored for the view before and for the last one`() throws {
+        var stream = try Self.stream()
+        let version = Self.subscribe(2, received: 100, on: &stream)
+        _ =
+            try stream.handle(SessionMessages.begin(version)) + stream.handle(SessionMessages.rows(["c"]))
+            + stream.handle(SessionMessages.end(version, 200))
+        let whole = stream.remainders
+        #expect(whole.map(\.view) == [100], "The view has its own state.")
+        let entry = RealmUploadEntry(clientVersion: 3, serverVersion: 100, timestamp: 1, origin: 0, changeset: [])
+        _ = stream.upload(entry, [ObjectChange(object: .item("mine"), kind: .create)], progress: 3, operations: nil)
+        let states = stream.remainders
+        #expect(states.map(\.view) == [100, 200])
+        #expect(states.map(\.replica.query.version) == [1, 2])
+        #expect(states.map(\.replica.objects) == [[.item("a")], [.item("c")]])
     }
 
     /// A bootstrap that took `a` was stored, and the connection broke before the client had it.

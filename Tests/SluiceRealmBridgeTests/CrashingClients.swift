@@ -13,9 +13,9 @@ final class CrashingClients: RealmClientStore {
 
     func appendLater(_ entries: [RealmStreamEntry], to session: RealmFileSession) throws -> Bool { true }
 
-    func keep(replica: [UInt8], of session: RealmFileSession) async throws {
+    func keep(replica: [UInt8], ofView view: UInt64, of session: RealmFileSession) async throws {
         guard begun.withLock({ $0.insert(session.file).inserted }) else { return }
-        try await files.keep(replica: replica, of: session)
+        try await files.keep(replica: replica, ofView: view, of: session)
     }
 
     func allot(user: String) async throws -> RealmFileIdent { try await files.allot(user: user) }

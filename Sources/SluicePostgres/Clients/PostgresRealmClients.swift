@@ -86,8 +86,8 @@ package struct PostgresRealmClients: RealmClientStore {
         try await change(session) { try $0.setBuilding(nil) }
     }
 
-    package func keep(replica: [UInt8], of session: RealmFileSession) async throws {
-        try await change(session) { try $0.keep(replica: replica) }
+    package func keep(replica: [UInt8], ofView view: UInt64, of session: RealmFileSession) async throws {
+        try await change(session) { try $0.keep(replica: replica, ofView: view) }
     }
 
     package func lose(_ session: RealmFileSession) async throws {

@@ -193,9 +193,11 @@ package struct RealmFileTransaction {
     }
 
     /// Stores the state from which the views of the file continue.
-    package func keep(replica: [UInt8]) throws {
+    package func keep(replica: [UInt8], ofView view: UInt64) throws {
         try run([
-            PostgresStatement("UPDATE sluice.realm_file SET replica = $2, seen_at = now() WHERE id = $1", [.int(file), .bytes(replica)])
+            PostgresStatement(
+                "UPDATE sluice.realm_file SET replica = $2, seen_at = now() WHERE id = $1 AND coalesce(view_server, 0) = $3",
+                [.int(file), .bytes(replica), .int(try Self.number(view))])
         ])
     }
 

@@ -208,7 +208,7 @@ extension RealmConnection {
         try Task.checkCancellation()
         let session = stored.session
         let client = RealmViewClient(user: user, stored: stored, cursor: ident.download.serverVersion)
-        let view = try await services.views.open(client, for: self) { try await store.keep(replica: $0, of: session) }
+        let view = try await services.views.open(client, for: self) { try await store.keep(replica: $0, ofView: $1, of: session) }
         // Changesets may have taken effect before a crash that lost their progress.
         stored.record.upload.clientVersion = max(stored.record.upload.clientVersion, view.clientVersion)
         let stream = ClientStream(stored, bounds: services.bounds)
@@ -327,9 +327,10 @@ extension RealmConnection {
         try await within(services.waits.store, "Storing changes for file \(file.file)") { try await store.append(entries, to: file) }
     }
 
-    private func untilAcknowledged(_ version: UInt64, _ id: RealmSessionID) async throws {
+    /// Waits until the machine knows that the changesets up to a version took effect.
+    func untilAcknowledged(_ version: UInt64, _ id: RealmSessionID) async throws {
         guard let session = sessions[id] else { return }
         try await wait(
-            for: session.acknowledged, until: version, of: id, services.waits.integrate, "The upload of version \(version) before a change")
+            for: session.acknowledged, until: version, of: id, services.waits.integrate, "The upload of version \(version)")
     }
 }

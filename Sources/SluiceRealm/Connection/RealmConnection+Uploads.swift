@@ -47,6 +47,7 @@ extension RealmConnection {
                 }
                 let (server, client) = (result.integrated.serverVersion, result.integrated.clientVersion)
                 try await wait(for: session.settled, until: server, of: id, services.waits.view, "The change of version \(server)")
+                try await untilAcknowledged(result.previous, id)
                 var integrated = result.integrated
                 // With the confirmations that came before.
                 let confirmations = sessions[id]?.takeConfirmations(upTo: come) ?? 0

@@ -37,10 +37,10 @@ package protocol RealmViews: Sendable {
     /// Opens the views of a file. Entries of the last complete view follow those that are stored.
     /// - Parameters:
     ///   - connection: The consumer of the views. They may run on its executor, so that a change needs no switch between the two.
-    ///   - keep: Stores the state from which the views of the file continue (`RealmClientRecord.replica`). It fails once the file has been
-    ///     opened again, and may be called after `close` of the view.
+    ///   - keep: Stores the state from which the views of the file continue (`RealmClientRecord.replica`), unless the file has another view
+    ///     by then than the one of the version. It fails once the file has been opened again, and may be called after `close` of the view.
     func open(
-        _ client: RealmViewClient, for connection: any Actor, keep: @escaping @Sendable ([UInt8]) async throws -> Void
+        _ client: RealmViewClient, for connection: any Actor, keep: @escaping @Sendable ([UInt8], UInt64) async throws -> Void
     ) async throws -> any RealmClientView
 }
 
@@ -93,9 +93,11 @@ package struct RealmWriteResult: Hashable, Sendable {
     package var integrated: RealmIntegratedUpload
     /// The updates that the views put back.
     package var rejected: [RealmRejectedUpdate]
+    /// The last changeset of the upload of which the views yield an event `integrated`; 0 for none. The result comes behind that event.
+    package var previous: UInt64
 
-    package init(integrated: RealmIntegratedUpload, rejected: [RealmRejectedUpdate] = []) {
-        (self.integrated, self.rejected) = (integrated, rejected)
+    package init(integrated: RealmIntegratedUpload, rejected: [RealmRejectedUpdate] = [], previous: UInt64 = 0) {
+        (self.integrated, self.rejected, self.previous) = (integrated, rejected, previous)
     }
 }
 

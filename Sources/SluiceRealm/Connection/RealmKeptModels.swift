@@ -11,6 +11,8 @@ package final class RealmKeptModels: Sendable {
         var number: UInt64
         /// The last version of the stream that the model describes.
         var version: UInt64
+        /// The version of the client up to which the model has its changesets.
+        var client: UInt64
         var order: UInt64
     }
 
@@ -45,7 +47,8 @@ package final class RealmKeptModels: Sendable {
             state.order += 1
             state.objects += client.model.count
             state.models[session.file] = Kept(
-                model: client.model, number: session.number, version: client.stream.lastVersion, order: state.order)
+                model: client.model, number: session.number, version: client.stream.lastVersion,
+                client: client.stream.record.upload.clientVersion, order: state.order)
             while state.models.count > maximumFiles || state.objects > maximumObjects {
                 guard let oldest = state.models.min(by: { $0.value.order < $1.value.order }) else { return }
                 _ = state.remove(oldest.key)
@@ -54,10 +57,15 @@ package final class RealmKeptModels: Sendable {
     }
 
     /// Removes and returns the model of a file.
-    /// - Returns: nil if none is kept, another session opened the file in between, or the store has another stream.
+    ///
+    /// A changeset may take effect while its session ends. The views then know what it made, and the model does not.
+    /// - Parameter stored: The stored state, with the version of the client up to which its changesets took effect.
+    /// - Returns: nil if none is kept, another session opened the file in between, the store has another stream, or other changesets took
+    ///   effect.
     package func take(_ stored: StoredRealmClient) -> ClientModel? {
         guard let kept = state.withLock({ $0.remove(stored.record.file.ident) }), kept.number < .max else { return nil }
         let isNext = kept.number + 1 == stored.sessionNumber
-        return isNext && kept.version == ClientStream(stored).lastVersion ? kept.model : nil
+        let isSame = kept.version == ClientStream(stored).lastVersion && kept.client == stored.record.upload.clientVersion
+        return isNext && isSame ? kept.model : nil
     }
 }

@@ -186,8 +186,8 @@ package final class RealmStoreBuffer: RealmClientStore {
         try await perform(session.file, session) { [store] in try await store.cancelBootstrap(of: session) }
     }
 
-    package func keep(replica: [UInt8], of session: RealmFileSession) async throws {
-        try await perform(session.file, session) { [store] in try await store.keep(replica: replica, of: session) }
+    package func keep(replica: [UInt8], ofView view: UInt64, of session: RealmFileSession) async throws {
+        try await perform(session.file, session) { [store] in try await store.keep(replica: replica, ofView: view, of: session) }
     }
 
     package func lose(_ session: RealmFileSession) async throws {

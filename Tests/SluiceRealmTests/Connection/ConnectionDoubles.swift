@@ -220,7 +220,7 @@ struct JournalStore: RealmClientStore {
     }
 
     func cancelBootstrap(of session: RealmFileSession) async throws { try await journal.call("cancel") }
-    func keep(replica: [UInt8], of session: RealmFileSession) async throws { try await journal.call("keep") }
+    func keep(replica: [UInt8], ofView view: UInt64, of session: RealmFileSession) async throws { try await journal.call("keep") }
     func lose(_ session: RealmFileSession) async throws { try await journal.call("lose") }
 }
 
@@ -239,7 +239,7 @@ final class JournalViews: RealmViews {
     }
 
     func open(
-        _ client: RealmViewClient, for connection: any Actor, keep: @escaping @Sendable ([UInt8]) async throws -> Void
+        _ client: RealmViewClient, for connection: any Actor, keep: @escaping @Sendable ([UInt8], UInt64) async throws -> Void
     ) async throws -> any RealmClientView {
         try await journal.call("views \(client.stored.record.file.ident)")
         let view = JournalView(journal, newest: newest, confirms: confirms)
@@ -319,12 +319,15 @@ struct JournalWrites: RealmWrites {
     /// The server version of the upload of a client version.
     var versions: [UInt64: UInt64] = [:]
     var rejected: [RealmRejectedUpdate] = []
+    /// The changeset before the last one of each upload.
+    var previous: UInt64 = 0
 
     func integrate(_ upload: RealmUploadMessage, of session: RealmFileSession, user: String) async throws -> RealmWriteResult {
         let version = upload.progress.clientVersion
         try await journal.call("integrate \(version)")
         return RealmWriteResult(
-            integrated: RealmIntegratedUpload(clientVersion: version, serverVersion: versions[version] ?? 2), rejected: rejected)
+            integrated: RealmIntegratedUpload(clientVersion: version, serverVersion: versions[version] ?? 2), rejected: rejected,
+            previous: previous)
     }
 }
 

@@ -186,5 +186,10 @@ private typealias Fixture = ConnectionFixture
         entry.entries = [Fixture.entry(3).entry]
         // The store has an entry that the model lacks.
         #expect(models.take(entry) == nil)
+        // A changeset took effect while the session ended.
+        models.keep(state(3, objects: 1), of: RealmFileSession(file: 3, number: 2))
+        var changeset = stored(3, 3)
+        changeset.record.upload.clientVersion = 7
+        #expect(models.take(changeset) == nil)
     }
 }

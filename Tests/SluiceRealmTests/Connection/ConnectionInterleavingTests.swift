@@ -86,6 +86,22 @@ private typealias Fixture = ConnectionFixture
         }
     }
 
+    /// The event of a changeset can come later than the result of the one behind it.
+    @Test func `take effect in the order of their changesets`() async throws {
+        try await ConnectionRun.with(ConnectionRun.Setup(versions: [4: 2], previous: 3)) { run in
+            let view = try await run.steady()
+            try run.receive(Fixture.upload([3, 4], progress: 4, server: 2, base: 2))
+            _ = await run.journal.through("integrate 4")
+            for _ in 0..<100 { await Task.yield() }
+            let made = OutgoingOperation.Object(table: "Task", key: [1, 9])
+            view.yield(.integrated(RealmIntegratedUpload(clientVersion: 3, serverVersion: 2, operations: [.create(made)])))
+            let update = OutgoingOperation.update(OutgoingOperation.Path(object: made, property: "name"), .value)
+            view.yield(.changes([Fixture.entry(5, client: 4, [update])]))
+            let lines = await run.journal.through("1: download 5/4 ack 4 [5]")
+            #expect(run.observer.counts.defects == 0, "\(lines)")
+        }
+    }
+
     /// Returns the numbers between the brackets of a line.
     private static func versions(_ line: String) -> [UInt64] {
         guard let open = line.firstIndex(of: "["), let close = line.firstIndex(of: "]") else { return [] }

@@ -20,6 +20,8 @@ struct ConnectionRun {
         /// The server versions of uploads.
         var versions: [UInt64: UInt64] = [:]
         var rejected: [RealmRejectedUpdate] = []
+        /// The changeset before the last one of each upload.
+        var previous: UInt64 = 0
         var mailbox = RealmMailboxBounds()
         /// The newest version of the server.
         var newest: UInt64 = 2
@@ -37,7 +39,7 @@ struct ConnectionRun {
         observer = CountingObserver()
         var services = RealmConnectionServices(
             store: JournalStore(journal: journal, record: setup.record, entries: setup.entries), views: views,
-            writes: JournalWrites(journal: journal, versions: setup.versions, rejected: setup.rejected),
+            writes: JournalWrites(journal: journal, versions: setup.versions, rejected: setup.rejected, previous: setup.previous),
             coding: RealmCodec(compression: RunLengthCompression()), environment: time)
         services.observer = observer
         services.waits = Self.waits

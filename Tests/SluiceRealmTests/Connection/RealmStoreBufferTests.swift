@@ -60,7 +60,7 @@ import Testing
         try stage.later(3)
         try await stage.buffer.append([Self.entry(4)], to: Self.session)
         try stage.later(5)
-        try await stage.buffer.keep(replica: [], of: Self.session)
+        try await stage.buffer.keep(replica: [], ofView: 0, of: Self.session)
         try stage.later(6)
         try await stage.buffer.completeBootstrap(RealmClientRecord.View(queryVersion: 1, serverVersion: 6), of: Self.session)
         try stage.later(7)
@@ -125,7 +125,7 @@ import Testing
         let calls: [@Sendable (RealmStoreBuffer) async throws -> Void] = [
             { try await $0.append([Self.entry(4)], to: Self.session) }, { try await $0.record(progress, of: Self.session) },
             { try await $0.recordSoon(progress, of: Self.session) }, { try await $0.acknowledge(upTo: 3, of: Self.session) },
-            { try await $0.keep(replica: [], of: Self.session) }, { try await $0.keep(replica: [], of: Self.session) },
+            { try await $0.keep(replica: [], ofView: 0, of: Self.session) }, { try await $0.keep(replica: [], ofView: 0, of: Self.session) },
         ]
         for call in calls {
             let error = await #expect(throws: SluiceError.self) { try await call(stage.buffer) }
@@ -146,7 +146,7 @@ import Testing
         append.answer()
         _ = await record.result
         #expect(stage.journal.rest.first == "append [3] to 2")
-        try await stage.buffer.keep(replica: [], of: Self.session)
+        try await stage.buffer.keep(replica: [], ofView: 0, of: Self.session)
         #expect(stage.journal.rest.last == "keep")
     }
 
@@ -154,7 +154,7 @@ import Testing
         let stage = Stage()
         try stage.later(3)
         stage.journal.hold("append [3] to 2")
-        let keep = Task { try await stage.buffer.keep(replica: [], of: Self.session) }
+        let keep = Task { try await stage.buffer.keep(replica: [], ofView: 0, of: Self.session) }
         _ = try #require(await stage.journal.held())
         // The end of the connection does not end the wait, the deadline does.
         keep.cancel()
