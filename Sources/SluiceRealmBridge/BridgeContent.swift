@@ -251,7 +251,7 @@ struct BridgeContent {
     func restored(_ before: BridgeContent) -> BridgeContent {
         var content = before
         (content.last, content.client, content.lists) = (last, client, lists)
-        unconfirmed.addMade(to: &content.memory)
+        content.unconfirmed.addMade(of: unconfirmed, to: &content.memory)
         return content
     }
 
@@ -259,7 +259,14 @@ struct BridgeContent {
     mutating func discards(_ object: ObjectKey, _ own: OwnChangeset.Object, _ writer: RealmWriter) -> Bool {
         guard memory.isBarred(object, writer) else { return false }
         // Its own later erasure stays, and so does everything behind it.
-        return !(own.isErased && pass(object, writer))
+        if own.isErased, pass(object, writer) { return false }
+        if own.isDeleted || own.isCreated { void(object, isHeld: !own.isDeleted, writer) }
+        return true
+    }
+
+    /// Records that an entry has voided what the client has made or deleted.
+    mutating func void(_ object: ObjectKey, isHeld: Bool, _ writer: RealmWriter) {
+        unconfirmed.void(object, isHeld: isHeld, base: writer.base)
     }
 
     /// Lets the client's own later erasure pass.

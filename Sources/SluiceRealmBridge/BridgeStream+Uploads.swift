@@ -103,11 +103,18 @@ extension BridgeStream {
     /// objects that they create.
     mutating func permitted(_ instructions: [RealmInstruction], of entry: RealmUploadEntry) -> [RealmInstruction] {
         let writer = writer(of: entry)
-        let permitted = instructions.filter { instruction in
-            guard let object = instruction.object, content.memory.isBarred(object, writer) else { return true }
-            guard case .eraseObject = instruction else { return false }
+        var permitted: [RealmInstruction] = []
+        for instruction in instructions {
+            guard let object = instruction.object, content.memory.isBarred(object, writer) else {
+                permitted.append(instruction)
+                continue
+            }
+            switch instruction {
             // The client's own later erasure beats the one that it receives.
-            return content.pass(object, writer)
+            case .eraseObject: if content.pass(object, writer) { permitted.append(instruction) } else { content.void(object, isHeld: false, writer) }
+            case .createObject: content.void(object, isHeld: true, writer)
+            default: break
+            }
         }
         create(permitted, of: entry)
         return permitted

@@ -12,6 +12,8 @@ struct BridgeUnconfirmed {
         case sent(ObjectKey, wasHeld: Bool, replaced: [RealmFileMemory.Barrier])
         /// The client made the object or deleted it by a changeset of its own. That never comes back.
         case made(ObjectKey, isHeld: Bool)
+        /// The same, and an entry that the changeset did not know has voided it. It stands if the client does not have that entry.
+        case voided(ObjectKey, isHeld: Bool, base: UInt64)
         /// A later erasure by the client removed the barriers of the object. They never come back.
         case passed(ObjectKey)
         /// An entry declared a schema.
@@ -34,6 +36,8 @@ struct BridgeUnconfirmed {
 
     mutating func make(_ object: ObjectKey, isHeld: Bool) { note(.made(object, isHeld: isHeld)) }
 
+    mutating func void(_ object: ObjectKey, isHeld: Bool, base: UInt64) { note(.voided(object, isHeld: isHeld, base: base)) }
+
     mutating func pass(_ object: ObjectKey) { note(.passed(object)) }
 
     private mutating func note(_ change: Change) { changes.append((changes.last?.version ?? 0, change)) }
@@ -50,30 +54,41 @@ struct BridgeUnconfirmed {
 
     /// Takes the entries behind a version back: from the objects that the client holds, from its barriers, and from the schema that it has.
     mutating func revert(after received: UInt64, _ memory: inout RealmFileMemory, _ schema: inout UInt64) {
-        var (made, passed): (Set<ObjectKey>, Set<ObjectKey>) = ([], [])
+        let first = (changes.lastIndex { $0.version <= received } ?? -1) + 1
+        var passed: Set<ObjectKey> = []
         // From the last one on, so that the oldest note of an object decides.
-        while let (version, change) = changes.last, version > received {
-            changes.removeLast()
+        for (version, change) in changes[first...].reversed() {
             switch change {
             case .declared(let before): schema = before
-            case .made(let object, let isHeld): if made.insert(object).inserted { Self.set(object, isHeld, &memory.view) }
             case .passed(let object): passed.insert(object)
             case .sent(let object, let wasHeld, let replaced):
-                if !made.contains(object) { Self.set(object, wasHeld, &memory.view) }
+                Self.set(object, wasHeld, &memory.view)
                 if !passed.contains(object) { memory.removeBarrier(object, version, replaced: replaced) }
+            case .made, .voided: break
             }
         }
+        // What the client has done itself stands. Its last change of an object decides.
+        for (_, change) in changes[first...] { Self.addMade(change, to: &memory) }
         changes = []
     }
 
-    /// Adds what the client has made and deleted by itself.
-    func addMade(to memory: inout RealmFileMemory) {
-        for (_, change) in changes {
+    /// Adds what the client has done itself, of a later state that the client does not reach.
+    mutating func addMade(of later: BridgeUnconfirmed, to memory: inout RealmFileMemory) {
+        for (_, change) in later.changes {
             switch change {
-            case .made(let object, let isHeld): Self.set(object, isHeld, &memory.view)
+            case .made, .voided: Self.addMade(change, to: &memory)
             case .passed(let object): memory.removeBarriers(object)
-            case .sent, .declared: break
+            case .sent, .declared: continue
             }
+            note(change)
+        }
+    }
+
+    private static func addMade(_ change: Change, to memory: inout RealmFileMemory) {
+        switch change {
+        case .made(let object, let isHeld): set(object, isHeld, &memory.view)
+        case .voided(let object, let isHeld, let base): if !memory.isBarred(object, after: base) { set(object, isHeld, &memory.view) }
+        case .passed, .sent, .declared: break
         }
     }
 

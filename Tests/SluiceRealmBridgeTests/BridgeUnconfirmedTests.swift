@@ -21,7 +21,7 @@ import Testing
         for version in UInt64(1)...20 {
             let object = random.pick(objects)
             let isReceived = version <= received
-            switch random.below(6) {
+            switch random.below(7) {
             case 0:
                 unconfirmed.declare(before: schema, at: version)
                 schema = version + 1
@@ -31,6 +31,16 @@ import Testing
                 Self.set(object, isHeld, &memory.view)
                 Self.set(object, isHeld, &held.view)
                 unconfirmed.make(object, isHeld: isHeld)
+            case 6:
+                // Made without the entries behind a base. The client has discarded it if it has one of them.
+                let (isHeld, base) = (random.chance(50), version - min(version, UInt64(random.below(8))))
+                if memory.isBarred(object, after: base) {
+                    unconfirmed.void(object, isHeld: isHeld, base: base)
+                } else {
+                    Self.set(object, isHeld, &memory.view)
+                    unconfirmed.make(object, isHeld: isHeld)
+                }
+                if !held.isBarred(object, after: base) { Self.set(object, isHeld, &held.view) }
             case 2:
                 // The client's own later erasure.
                 let writer = RealmWriter(stamp: RealmStamp(.max, 2), base: 0, version: version)
@@ -166,6 +176,18 @@ import Testing
         let version = Self.subscribe(2, received: received, on: &stream)
         let view = try stream.handle(SessionMessages.begin(version)) + stream.handle(SessionMessages.end(version, 200))
         #expect(try SessionMessages.texts(view) == (received < 150 ? ["erase a", "erase mine"] : ["erase a"]))
+    }
+
+    /// The object of another client voids that of this one, unless a newer view replaces the entry.
+    @Test(arguments: [100, 150] as [UInt64]) func `voids what the client made`(received: UInt64) throws {
+        var stream = try Self.stream()
+        let entry = RealmUploadEntry(clientVersion: 3, serverVersion: 100, timestamp: 1, origin: 0, changeset: [])
+        _ = stream.upload(entry, [ObjectChange(object: .item("both"), kind: .create)], progress: 3, operations: nil)
+        _ = try stream.handle(SessionMessages.commit(150, entered: ["both"]))
+        _ = try stream.handle(SessionMessages.commit(160, changeset: 3, deleted: ["both"]))
+        let version = Self.subscribe(2, received: received, on: &stream)
+        let view = try stream.handle(SessionMessages.begin(version)) + stream.handle(SessionMessages.end(version, 200))
+        #expect(try SessionMessages.texts(view) == ["erase a", "erase both"])
     }
 
     /// The connection ends with the last part of a view, which was stored or not. Neither state may replace the other.

@@ -68,8 +68,11 @@ package struct RealmFileMemory: Hashable, Sendable {
     package var held: Set<ObjectKey> { view.union(barriers.keys) }
 
     /// Returns `true` if the client has discarded its own changes of the object.
-    package func isBarred(_ object: ObjectKey, _ writer: RealmWriter) -> Bool {
-        barriers[object]?.last.map { $0.version > writer.base } ?? false
+    package func isBarred(_ object: ObjectKey, _ writer: RealmWriter) -> Bool { isBarred(object, after: writer.base) }
+
+    /// Returns `true` if the object has a barrier above a version.
+    package func isBarred(_ object: ObjectKey, after base: UInt64) -> Bool {
+        barriers[object]?.last.map { $0.version > base } ?? false
     }
 
     /// Lets the file's own later erasure pass. Its later changes of the object are then valid.
