@@ -33,7 +33,7 @@ struct BridgeContent {
     /// The version of the client up to which the stream has its changesets.
     var client: UInt64 = 0
     private var unconfirmed = BridgeUnconfirmed()
-    /// The last version that changed each object.
+    /// The last version that changed each object, unless it is that of a barrier: the object entered or left.
     private var touched: [ObjectKey: UInt64] = [:]
     /// The version up to which changes are forgotten.
     private var forgotten: UInt64 = 0
@@ -56,10 +56,10 @@ struct BridgeContent {
     /// - Parameters:
     ///   - received: The version that the client has. It may have missed later erasures, and hold their objects.
     ///   - versions: Those of stored entries, which bring their own barriers.
-    mutating func restore(_ barriers: [ObjectKey: [RealmFileMemory.Barrier]], received: UInt64, except versions: Set<UInt64>) {
+    mutating func restore(_ barriers: [ObjectKey: RealmFileMemory.Barriers], received: UInt64, except versions: Set<UInt64>) {
         var missed: [(object: ObjectKey, barrier: RealmFileMemory.Barrier)] = []
         for (object, list) in barriers {
-            for barrier in list {
+            for barrier in list.all {
                 if barrier.version <= received {
                     memory.setBarrier(object, barrier.version, barrier.stamp)
                 } else if !versions.contains(barrier.version) {
@@ -113,12 +113,11 @@ struct BridgeContent {
     /// Returns an entry with the content.
     static func entry(
         _ piece: BridgePiece, version: UInt64, client: UInt64, milliseconds: Int64, now: Int64, compensation: RealmCompensation? = nil
-    ) throws(SluiceError) -> OutgoingEntry {
-        let (changeset, operations) = try piece.encoded()
+    ) -> OutgoingEntry {
         let entry = RealmStreamEntry(
             serverVersion: version, clientVersion: client, timestamp: RealmTime.timestamp(milliseconds: milliseconds), origin: server,
-            changeset: changeset, created: now, compensation: compensation)
-        return OutgoingEntry(entry: entry, operations: operations)
+            changeset: piece.changeset, created: now, compensation: compensation)
+        return OutgoingEntry(entry: entry, operations: piece.operations)
     }
 
     // MARK: Objects
@@ -137,14 +136,13 @@ struct BridgeContent {
     }
 
     /// Gives the client an object anew. Its pending changes of the object are void.
-    mutating func enter(_ object: ObjectKey, _ row: Row, _ place: Place) throws(SluiceError) -> BridgeGroup {
+    mutating func enter(_ object: ObjectKey, _ row: Row, _ place: Place) throws(SluiceError) -> RealmEnteringObject {
         let entering = try writer.enter(object, row)
         let replaced = memory.setBarrier(object, place.version, place.stamp)
         unconfirmed.send(object, wasHeld: !memory.view.insert(object).inserted, replaced: replaced, at: place.version)
         lists.send(object, place.sent(client))
         lists.receive(object, at: place.version)
-        touch(object, place.version)
-        return .entering(entering)
+        return entering
     }
 
     /// Gives an object to a client that may hold it. Its pending changes of the object stay.
@@ -163,7 +161,6 @@ struct BridgeContent {
         let replaced = memory.setBarrier(object, place.version, place.stamp)
         unconfirmed.send(object, wasHeld: memory.view.remove(object) != nil || !isKnown, replaced: replaced, at: place.version)
         lists.receive(object, at: place.version)
-        touch(object, place.version)
         return .instructions(writer.leave(object))
     }
 
@@ -173,7 +170,7 @@ struct BridgeContent {
     mutating func replace(
         _ object: ObjectKey, _ row: Row, _ names: Set<String>?, _ place: Place
     ) throws(SluiceError) -> BridgeGroup {
-        guard memory.view.contains(object) else { return try enter(object, row, place) }
+        guard memory.view.contains(object) else { return .entering(try enter(object, row, place)) }
         touch(object, place.version)
         for (index, property) in (schema[object.type]?.properties ?? []).enumerated() where property.hasDiscards {
             // Without names, a property that the row does not show is emptied.
@@ -206,8 +203,8 @@ struct BridgeContent {
     private mutating func touch(_ object: ObjectKey, _ version: UInt64) {
         // Every object counts as changed at a version that is forgotten.
         guard version > forgotten else { return }
+        // All at once: most have the version of one bootstrap. To keep some would cost the square of its objects.
         if touched.count >= Self.mostTouched {
-            // All at once: most have the version of one bootstrap. To keep some would cost the square of its objects.
             touched = [:]
             forgotten = max(forgotten, last, version)
         }
@@ -215,7 +212,9 @@ struct BridgeContent {
     }
 
     /// Returns `true` if the client may not have known a change of the object when it was at a version.
-    func isTouched(_ object: ObjectKey, after base: UInt64) -> Bool { max(touched[object] ?? 0, forgotten) > base }
+    func isTouched(_ object: ObjectKey, after base: UInt64) -> Bool {
+        max(touched[object] ?? 0, forgotten) > base || memory.isBarred(object, after: base)
+    }
 
     /// Records the progress of the client: later changesets have this base or a newer one.
     mutating func confirm(_ base: UInt64) {
@@ -234,6 +233,10 @@ struct BridgeContent {
         if isHeld { memory.view.insert(object) } else { memory.view.remove(object) }
         unconfirmed.make(object, isHeld: isHeld)
     }
+
+    /// The objects that the client has made, as far as they are noted since its last confirmation, in no defined order. It may have deleted
+    /// some. O(changes since).
+    var made: Set<ObjectKey> { unconfirmed.made }
 
     /// `true` if the confirmation of entries frees much memory.
     var hasManyUnconfirmed: Bool { unconfirmed.count > 1_000 }
@@ -283,7 +286,7 @@ struct BridgeContent {
     mutating func take(_ change: BridgeCommit.Change, _ place: Place) throws(SluiceError) -> BridgeGroup {
         let object = change.object
         switch (change.event, change.row) {
-        case (.entered, let row?): return try enter(object, row, place)
+        case (.entered, let row?): return .entering(try enter(object, row, place))
         case (.updated, let row?): return try replace(object, row, change.changed.map { names($0, of: object.type) }, place)
         default: return memory.view.contains(object) ? leave(object, place) : .none
         }
@@ -309,7 +312,7 @@ struct BridgeContent {
             return own.isDeleted && change.event == .deleted ? .none : leave(object, place)
         }
         let isNew = change.changed == nil && change.event == .entered
-        guard own.isCreated ? isNew : memory.view.contains(object) else { return try enter(object, row, place) }
+        guard own.isCreated ? isNew : memory.view.contains(object) else { return .entering(try enter(object, row, place)) }
         if own.isCreated { lists.settle(object, createdBy: changeset) }
         var names = isConflict ? own.written : []
         names.formUnion(amended(change, row, own, isNew: isNew))

@@ -27,55 +27,77 @@ enum BridgeGroup {
     }
 }
 
-/// The content of one entry.
+/// The content of one entry. It is encoded as it comes, so that nothing else is kept of an object.
 struct BridgePiece {
-    private(set) var groups: [BridgeGroup] = []
+    private var writer = RealmChangesetWriter()
+    /// The operations of the changeset, for the check of the client's objects.
+    private(set) var operations: [OutgoingOperation] = []
+    private(set) var isEmpty = true
 
-    init(_ instructions: [RealmInstruction] = []) { append(.instructions(instructions)) }
+    var changeset: [UInt8] { writer.bytes }
 
-    var isEmpty: Bool { groups.isEmpty }
-
-    mutating func append(_ group: BridgeGroup) { if !group.isEmpty { groups.append(group) } }
-
-    /// Returns the changeset, and its operations for the check of the client's objects.
-    /// - Throws: `internalError` for a value that the protocol cannot express.
-    func encoded() throws(SluiceError) -> (changeset: [UInt8], operations: [OutgoingOperation]) {
-        var writer = RealmChangesetWriter()
-        var operations: [OutgoingOperation] = []
-        operations.reserveCapacity(groups.count)
-        for group in groups {
-            switch group {
-            case .instructions(let instructions):
-                for instruction in instructions {
-                    operations.append(try OutgoingOperation(instruction))
-                    try writer.append(instruction)
-                }
-            case .entering(let object):
-                operations.append(try OutgoingOperation(object))
-                try writer.append(object)
-            case .changed(let object):
-                operations += try OutgoingOperation.operations(object)
-                try writer.append(object)
-            }
+    /// - Throws: `internalError` for a value that the protocol cannot express. The piece is then unusable.
+    mutating func append(_ group: BridgeGroup) throws(SluiceError) {
+        switch group {
+        case .instructions(let instructions): try append(instructions)
+        case .entering(let object): try append(object)
+        case .changed(let object):
+            if object.isEmpty { return }
+            isEmpty = false
+            operations += try OutgoingOperation.operations(object)
+            try writer.append(object)
         }
-        return (writer.bytes, operations)
+    }
+
+    /// - Throws: `internalError` for a value that the protocol cannot express. The piece is then unusable.
+    mutating func append(_ instructions: [RealmInstruction]) throws(SluiceError) {
+        for instruction in instructions {
+            isEmpty = false
+            operations.append(try OutgoingOperation(instruction))
+            try writer.append(instruction)
+        }
+    }
+
+    /// - Throws: `internalError` for a value that the protocol cannot express. The piece is then unusable.
+    mutating func append(_ object: RealmEnteringObject) throws(SluiceError) {
+        isEmpty = false
+        operations.append(try OutgoingOperation(object))
+        try writer.append(object)
     }
 }
 
-extension [BridgeGroup] {
-    /// Joins the groups of objects into pieces of bounded size. A group is never cut. There is at least one piece.
-    func pieces(maximum bytes: Int) -> [BridgePiece] {
-        var pieces: [BridgePiece] = []
-        var (piece, size) = (BridgePiece(), 0)
-        for group in self {
-            let cost = group.cost
-            if size > 0, size + cost > bytes {
-                pieces.append(piece)
-                (piece, size) = (BridgePiece(), 0)
-            }
-            piece.append(group)
-            size += cost
+/// The content of a view, in pieces of bounded size. The part of an object is never cut.
+struct BridgePieces {
+    private let maximum: Int
+    private var whole: [BridgePiece] = []
+    private var last = BridgePiece()
+    /// The estimated bytes of the last piece.
+    private var size = 0
+
+    /// - Parameter bytes: The bound of a piece.
+    init(maximum bytes: Int) { maximum = bytes }
+
+    /// Removes and returns the pieces; at least one.
+    mutating func take() -> [BridgePiece] {
+        defer { self = BridgePieces(maximum: maximum) }
+        return whole + [last]
+    }
+
+    mutating func append(_ group: BridgeGroup) throws(SluiceError) {
+        makeRoom(group.cost)
+        try last.append(group)
+    }
+
+    mutating func append(_ object: RealmEnteringObject) throws(SluiceError) {
+        makeRoom(object.cost)
+        try last.append(object)
+    }
+
+    private mutating func makeRoom(_ cost: Int) {
+        if size > 0, size + cost > maximum {
+            whole.append(last)
+            (last, size) = (BridgePiece(), 0)
         }
-        return pieces + [piece]
+        size += cost
     }
 }

@@ -27,7 +27,7 @@ struct BridgeReplica: Hashable {
     /// The objects that the client holds; nil if they are too many.
     var objects: Set<ObjectKey>? = []
     /// Erasures that the client has not confirmed.
-    var barriers: [ObjectKey: [RealmFileMemory.Barrier]] = [:]
+    var barriers: [ObjectKey: RealmFileMemory.Barriers] = [:]
     /// The lists whose pending edits the client may have discarded.
     var lists = BridgeLists()
     /// The version of the file's stream at `lists`, if it is newer than `version`; otherwise 0.
@@ -56,6 +56,7 @@ struct BridgeReplica: Hashable {
         static let created: UInt32 = 24
         static let listed: UInt32 = 25
         static let changeset: UInt32 = 26
+        static let viewBarrier: UInt32 = 27
     }
 
     /// The state of a client that has taken a whole view.
@@ -93,7 +94,7 @@ struct BridgeReplica: Hashable {
             write(objects, 13, to: &writer)
         }
         if let parts { write(parts, Field.part, to: &writer) } else { writer.ifNotZero(Field.partsAreMany, varint: 1) }
-        for (object, list) in barriers { for barrier in list { write(object, barrier, to: &writer) } }
+        write(barriers, to: &writer)
         for (number, version) in compensations {
             let content = writer.open(15)
             writer.ifNotZero(1, varint: number)
@@ -139,10 +140,27 @@ struct BridgeReplica: Hashable {
         }
     }
 
-    private func write(_ object: ObjectKey, _ barrier: RealmFileMemory.Barrier, to writer: inout ByteWriter) {
-        let content = writer.open(14)
-        writer.ifNotEmpty(1, string: object.type)
-        ValueCodec.nested(2, object.key, into: &writer)
+    /// The barrier that each object has alone, as after a whole view; nil if they differ, or the objects are not stored.
+    private var viewBarrier: RealmFileMemory.Barrier? {
+        guard let objects, objects.count <= Self.mostObjects, let barrier = objects.first.flatMap({ barriers[$0]?.last }) else { return nil }
+        let common = RealmFileMemory.Barriers(barrier)
+        return objects.allSatisfy { barriers[$0] == common } ? barrier : nil
+    }
+
+    private func write(_ barriers: [ObjectKey: RealmFileMemory.Barriers], to writer: inout ByteWriter) {
+        let common = viewBarrier
+        if let common { write(common, of: nil, Field.viewBarrier, to: &writer) }
+        for (object, barriers) in barriers where common == nil || objects?.contains(object) == false {
+            for barrier in barriers.all { write(barrier, of: object, 14, to: &writer) }
+        }
+    }
+
+    private func write(_ barrier: RealmFileMemory.Barrier, of object: ObjectKey?, _ field: UInt32, to writer: inout ByteWriter) {
+        let content = writer.open(field)
+        if let object {
+            writer.ifNotEmpty(1, string: object.type)
+            ValueCodec.nested(2, object.key, into: &writer)
+        }
         writer.ifNotZero(3, varint: barrier.version)
         writer.ifNotZero(4, varint: barrier.stamp.time)
         writer.ifNotZero(5, varint: barrier.stamp.file)
@@ -156,19 +174,21 @@ struct BridgeReplica: Hashable {
         guard !bytes.isEmpty else { return nil }
         self.init(client: 0, secret: [])
         objects = nil
-        var form: UInt64 = 0
+        var (form, read) = (UInt64(0), ReadBarriers())
         do throws(SluiceError) {
             try bytes.withUnsafeBufferPointer { buffer throws(SluiceError) in
                 var reader = WireReader(UnsafeRawBufferPointer(buffer))
                 while !reader.isAtEnd {
                     let tag = try reader.tag()
-                    if tag.field == 1 { form = try reader.varint() } else { try read(tag, &reader) }
+                    if tag.field == 1 { form = try reader.varint() } else { try self.read(tag, &reader, &read) }
                 }
             }
         } catch {
             return nil
         }
         guard form == Self.form, client > 0 else { return nil }
+        for (object, list) in read.barriers { barriers[object] = RealmFileMemory.Barriers(list) }
+        if let common = read.viewBarrier { for object in objects ?? [] { barriers[object] = RealmFileMemory.Barriers(common) } }
     }
 
     /// The bytes of a state that suffice for `client(inHead:)`.
@@ -181,7 +201,13 @@ struct BridgeReplica: Hashable {
         return BridgeReplica(Array(bytes.prefix(headBytes)))?.client
     }
 
-    private mutating func read(_ tag: WireReader.Tag, _ reader: inout WireReader) throws(SluiceError) {
+    /// The barriers as they are stored, one by one.
+    private struct ReadBarriers {
+        var barriers: [ObjectKey: [RealmFileMemory.Barrier]] = [:]
+        var viewBarrier: RealmFileMemory.Barrier?
+    }
+
+    private mutating func read(_ tag: WireReader.Tag, _ reader: inout WireReader, _ read: inout ReadBarriers) throws(SluiceError) {
         switch (tag.field, tag.type) {
         case (2, .fixed64): client = try reader.fixed64()
         case (3, .lengthDelimited): secret = Array(reader.slice(try reader.content()))
@@ -201,10 +227,8 @@ struct BridgeReplica: Hashable {
             for key in part.keys { objects?.insert(ObjectKey(type: part.name, key: key)) }
         case (14, .lengthDelimited):
             let part = try Part(reader.nested(try reader.content()))
-            guard let key = part.keys.first else { return }
-            let stamp = RealmStamp(part.numbers[4] ?? 0, part.numbers[5] ?? 0)
-            let barrier = RealmFileMemory.Barrier(version: part.numbers[3] ?? 0, stamp: stamp)
-            barriers[ObjectKey(type: part.name, key: key), default: []].append(barrier)
+            if let key = part.keys.first { read.barriers[ObjectKey(type: part.name, key: key), default: []].append(part.barrier) }
+        case (Field.viewBarrier, .lengthDelimited): read.viewBarrier = try Part(reader.nested(try reader.content())).barrier
         case (15, .lengthDelimited):
             let part = try Part(reader.nested(try reader.content()))
             compensations[part.numbers[1] ?? 0] = part.numbers[2] ?? 0
@@ -240,6 +264,10 @@ struct BridgeReplica: Hashable {
         var keys: [Value] = []
         var names: Set<String> = []
         var numbers: [UInt32: UInt64] = [:]
+
+        var barrier: RealmFileMemory.Barrier {
+            RealmFileMemory.Barrier(version: numbers[3] ?? 0, stamp: RealmStamp(numbers[4] ?? 0, numbers[5] ?? 0))
+        }
 
         init(_ reader: WireReader) throws(SluiceError) {
             var reader = reader

@@ -98,9 +98,9 @@ extension BridgeStream {
             for (object, repair) in objects {
                 let groups = try self.repair(object, rows[object], repair.names, place)
                 if !groups.allSatisfy(\.isEmpty) { repaired[object] = place.version }
-                for group in groups { piece.append(group) }
+                for group in groups { try piece.append(group) }
             }
-            if !piece.isEmpty { entries.append(try append(piece, place)) }
+            if !piece.isEmpty { entries.append(append(piece, place)) }
         }
         for compensation in compensated { entries.append(try undo(compensation, rows)) }
         let changes: [RealmViewEvent] = entries.isEmpty ? [] : [.changes(entries)]
@@ -113,8 +113,8 @@ extension BridgeStream {
 
     private mutating func append(
         _ piece: BridgePiece, _ place: BridgeContent.Place, _ compensation: RealmCompensation? = nil
-    ) throws(SluiceError) -> OutgoingEntry {
-        let entry = try entry(piece, place, compensation)
+    ) -> OutgoingEntry {
+        let entry = entry(piece, place, compensation)
         content.last = place.version
         steps.add(place.version, replica.lsn, time: .zero)
         return entry
@@ -127,7 +127,7 @@ extension BridgeStream {
         guard schema[object.type]?.kind == .topLevel else { return [] }
         // The client may hold it even if the content lacks it, as it has written it.
         guard let row else { return [content.leave(object, place)] }
-        guard let names else { return [try content.enter(object, row, place)] }
+        guard let names else { return [.entering(try content.enter(object, row, place))] }
         guard content.memory.view.contains(object) else {
             // If a view begins before the client has the entry, the content does not tell if the client holds the object.
             uncertain = max(uncertain, place.version)
@@ -144,11 +144,11 @@ extension BridgeStream {
             rejected.append(RealmRejectedUpdate(write))
             guard done.insert(write.object).inserted else { continue }
             repaired[write.object] = place.version
-            for group in try repair(write.object, rows[write.object], nil, place) { piece.append(group) }
+            for group in try repair(write.object, rows[write.object], nil, place) { try piece.append(group) }
         }
         replica.compensations[compensation.number] = place.version
         let notice = RealmCompensation(serverVersion: place.version, clientVersion: compensation.changeset, rejected: rejected)
-        return try append(piece, place, notice)
+        return append(piece, place, notice)
     }
 }
 

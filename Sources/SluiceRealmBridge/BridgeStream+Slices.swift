@@ -44,12 +44,13 @@ extension BridgeStream {
             opening = try beginSlices(request)
         }
         guard var slices, var collected = collection.take() else { return [] }
-        note(parts: collected.waiting)
-        let groups = try collected.slice(&content, slices.place)
+        var pieces = BridgePieces(maximum: bounds.entryBytes)
+        try pieces.append(.instructions(opening))
+        try collected.slice(&content, slices.place, to: &pieces)
         // It never goes back, not even if the bootstrap begins again. The number of rows may be unknown.
-        slices.share = max(slices.share, expected > 0 ? min(Double(collected.sent.count) / Double(expected), 0.99) : 0.5)
+        slices.share = max(slices.share, expected > 0 ? min(Double(collected.namedCount) / Double(expected), 0.99) : 0.5)
         (self.slices, collection) = (slices, collected)
-        return try parts(([.instructions(opening)] + groups).pieces(maximum: bounds.entryBytes), slices.place, slices.view, isWhole: false)
+        return parts(pieces.take(), slices.place, slices.view, isWhole: false)
     }
 
     private mutating func beginSlices(_ request: Request) throws(SluiceError) -> [RealmInstruction] {
@@ -57,6 +58,7 @@ extension BridgeStream {
         try requireContent(isFull ? .full : .difference)
         let place = BridgeContent.Place(version: content.last + 1, time: now)
         let opening = beginView(request, place)
+        fallback?.isCut = true
         content.last = place.version
         slices = Slices(view: request.view, place: place, isFull: isFull)
         // The commits up to the end belong to the view before. The rows have them.
@@ -66,15 +68,16 @@ extension BridgeStream {
 
     /// Yields the last part of a view in slices, and the position of its end.
     mutating func finish(
-        _ slices: Slices, _ request: Request, _ collected: BridgeCollection, _ end: PBBootstrapEnd
+        _ slices: Slices, _ request: Request, _ collected: inout BridgeCollection, _ end: PBBootstrapEnd
     ) throws(SluiceError) -> [RealmViewEvent] {
         let form: BridgeCollection.Form = slices.isFull ? .full : changes(end)
         try requireContent(form)
-        try collected.check(collected.kept, content)
+        try collected.check(content)
         finished = request.number
-        let groups = try collected.instructions(form, &content, slices.place, leftovers: leftovers ?? [])
+        var pieces = BridgePieces(maximum: bounds.entryBytes)
+        try collected.write(form, &content, before: fallback?.content.memory, slices.place, leftovers: leftovers ?? [], to: &pieces)
         take(end, slices.place, request.view.query)
-        let events = try parts(groups.pieces(maximum: bounds.entryBytes), slices.place, slices.view)
+        let events = parts(pieces.take(), slices.place, slices.view)
         self.slices = nil
         return events + advanced(to: LSN(rawValue: end.lsn))
     }
@@ -84,16 +87,11 @@ extension BridgeStream {
         if slices != nil, let before = fallback { restore(before) }
     }
 
-    /// Records objects that the client receives in parts before the last one.
-    mutating func note(parts: some Sequence<ObjectKey>) {
-        partObjects?.formUnion(parts)
-        if partObjects.map({ $0.count > bounds.viewObjects }) ?? false { partObjects = nil }
-    }
-
-    /// The objects in parts of unfinished bootstraps; nil if they are too many.
+    /// The objects in parts of unfinished bootstraps; nil if they are too many. O(objects of the client).
     var unfinished: Set<ObjectKey>? {
-        guard let partObjects, let leftovers else { return nil }
-        let all = leftovers.union(partObjects)
+        guard let leftovers, let fallback, fallback.isCut else { return leftovers }
+        // The parts have one version, and nothing else has it. The objects that they erase are among them, which changes nothing.
+        let all = leftovers.union(content.memory.barriers.lazy.filter { $0.value.last.version == fallback.version }.map(\.key))
         return all.count <= bounds.viewObjects ? all : nil
     }
 

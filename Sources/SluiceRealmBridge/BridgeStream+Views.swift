@@ -32,7 +32,8 @@ extension BridgeStream {
             abandonSlices()
             return fallBehind()
         }
-        if let slices { return try finish(slices, request, collected, end) }
+        var collected = collected
+        if let slices { return try finish(slices, request, &collected, end) }
         guard !collected.isTooLarge else {
             finished = request.number
             let text = "Invalid query: the subscriptions select more than \(bounds.viewObjects) objects"
@@ -49,11 +50,13 @@ extension BridgeStream {
         // A version that the client has not seen: its changes of the view's objects are void if they do not know it.
         let place = BridgeContent.Place(version: max(end.lsn, content.last + 1), time: now)
         let opening = beginView(request, place)
-        let groups = try collected.instructions(form, &content, place, leftovers: leftovers ?? [])
+        var pieces = BridgePieces(maximum: bounds.entryBytes)
+        try pieces.append(.instructions(opening))
+        try collected.write(form, &content, place, leftovers: leftovers ?? [], to: &pieces)
         take(end, place, request.view.query)
-        let pieces = ([.instructions(opening)] + groups).pieces(maximum: bounds.entryBytes)
-        if pieces.count > 1 { note(parts: collected.waiting) }
-        return try parts(pieces, place, request.view)
+        let all = pieces.take()
+        fallback?.isCut = all.count > 1
+        return parts(all, place, request.view)
     }
 
     /// Handles the begin of a bootstrap, or its repetition.
@@ -81,7 +84,7 @@ extension BridgeStream {
         content.revertEntries(after: request.view.received)
         for (object, version) in repaired where version > request.view.received { repairs[object] = .whole }
         (repaired, refreshed) = ([:], 0)
-        fallback = Fallback(content: content, replica: replica, request: request, uncertain: uncertain)
+        fallback = Fallback(content: content, replica: replica, request: request, uncertain: uncertain, version: place.version)
         return content.declarations(place, always: request.view.hasSchema) + content.prepareContainers(place)
     }
 
@@ -95,7 +98,7 @@ extension BridgeStream {
     /// - Parameter isWhole: `false` if the last one follows later.
     mutating func parts(
         _ pieces: [BridgePiece], _ place: BridgeContent.Place, _ view: RealmViewRequest, isWhole: Bool = true
-    ) throws(SluiceError) -> [RealmViewEvent] {
+    ) -> [RealmViewEvent] {
         var events: [RealmViewEvent] = []
         for (index, piece) in pieces.enumerated() {
             let isLast = isWhole && index == pieces.count - 1
@@ -105,7 +108,7 @@ extension BridgeStream {
                 .part(
                     RealmBootstrapPart(
                         queryVersion: view.query.version, serverVersion: place.version, clientVersion: content.client,
-                        entries: [try entry(piece, place)], estimate: isLast ? 1 : share, isLast: isLast,
+                        entries: [entry(piece, place)], estimate: isLast ? 1 : share, isLast: isLast,
                         replica: isLast ? viewState?.replica.bytes : nil, request: view.number)))
         }
         return events
@@ -162,18 +165,17 @@ extension BridgeStream {
         }
         // The last part is still to come.
         guard slices == nil else { return false }
-        fallback = nil
-        (partObjects, leftovers) = ([], [])
+        (fallback, leftovers) = (nil, [])
         if let viewState { keep(viewState) }
         return true
     }
 
     /// Goes back to the state before a view that the client does not take. It may have parts of it.
     mutating func restore(_ before: Fallback) {
-        (content, replica) = (content.restored(before.content), before.replica)
         leftovers = unfinished
+        (content, replica) = (content.restored(before.content), before.replica)
         uncertain = before.uncertain
-        (fallback, slices, partObjects) = (nil, nil, [])
+        (fallback, slices) = (nil, nil)
         _ = fallBehind()
     }
 
@@ -212,16 +214,19 @@ extension BridgeStream {
         let before = content
         let place = BridgeContent.Place(version: max(end.lsn, content.last + 1), time: now)
         let declared = content.declarations(place)
-        let groups = try collected.instructions(form, &content, place)
-        let pieces = ([.instructions(declared)] + groups).pieces(maximum: bounds.entryBytes)
-        guard pieces.count == 1, let piece = pieces.first else {
+        var pieces = BridgePieces(maximum: bounds.entryBytes)
+        try pieces.append(.instructions(declared))
+        var collected = collected
+        try collected.write(form, &content, place, to: &pieces)
+        let all = pieces.take()
+        guard all.count == 1, let piece = all.first else {
             content = before
             if form == .restoration { adopt(collected.named) }
             return fallBehind() + [.permissionsChanged]
         }
         var events: [RealmViewEvent] = []
         if !piece.isEmpty {
-            events.append(.changes([try entry(piece, place)]))
+            events.append(.changes([entry(piece, place)]))
             content.last = place.version
         }
         let previous = refreshed

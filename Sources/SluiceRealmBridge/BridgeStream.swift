@@ -47,6 +47,10 @@ struct BridgeStream: ~Copyable {
         var replica: BridgeReplica
         var request: Request
         var uncertain: UInt64
+        /// The version of the view.
+        var version: UInt64
+        /// `true` if the client receives the view in several parts. It may have some of them.
+        var isCut = false
     }
 
     var content: BridgeContent
@@ -73,9 +77,7 @@ struct BridgeStream: ~Copyable {
     var viewState: StoredState?
     /// The large bootstrap whose first slices were yielded.
     var slices: Slices?
-    /// The objects in parts of the last bootstrap that were yielded without the last one; nil if they are too many.
-    var partObjects: Set<ObjectKey>? = []
-    /// The same of unfinished bootstraps before.
+    /// The objects in parts of bootstraps that did not end; nil if they are too many.
     var leftovers: Set<ObjectKey>?
     var own: [UInt64: OwnChangeset] = [:]
     /// The numbers in `own`, in the order of the uploads. One upload may have very many.
@@ -320,18 +322,19 @@ struct BridgeStream: ~Copyable {
             }
             // One commit is one entry. Only a commit over several messages needs more, with versions behind its own.
             let place = BridgeContent.Place(version: max(commit.lsn.rawValue, content.last + 1), time: commit.time / 1_000)
-            var piece = BridgePiece(isBehind ? [] : content.declarations(place))
+            var piece = BridgePiece()
+            if !isBehind { try piece.append(content.declarations(place)) }
             for change in commit.changes {
-                if !isBehind { piece.append(try take(change, changeset, place)) }
+                if !isBehind { try piece.append(try take(change, changeset, place)) }
                 reading?.meet(change)
                 changeset?.objects[change.object]?.isEchoed = true
             }
             if let changeset {
-                if !isBehind { piece.append(.instructions(content.prepareContainers(after: changeset, place))) }
+                if !isBehind { try piece.append(content.prepareContainers(after: changeset, place)) }
                 settle(changeset)
             }
             if !piece.isEmpty {
-                entries.append(try entry(piece, place))
+                entries.append(entry(piece, place))
                 content.last = place.version
             }
             // The slices have a version already, and the client has the commit with it.
@@ -346,8 +349,8 @@ struct BridgeStream: ~Copyable {
 
     func entry(
         _ piece: BridgePiece, _ place: BridgeContent.Place, _ compensation: RealmCompensation? = nil
-    ) throws(SluiceError) -> OutgoingEntry {
-        try BridgeContent.entry(
+    ) -> OutgoingEntry {
+        BridgeContent.entry(
             piece, version: place.version, client: content.client, milliseconds: place.time, now: now, compensation: compensation)
     }
 

@@ -25,6 +25,13 @@ struct BridgeUnconfirmed {
 
     var count: Int { changes.count }
 
+    /// The objects that the client has made.
+    var made: Set<ObjectKey> {
+        var made: Set<ObjectKey> = []
+        for (_, change) in changes { if case .made(let object, true) = change { made.insert(object) } }
+        return made
+    }
+
     /// Makes room for objects that enter.
     mutating func reserve(_ count: Int) { changes.reserveCapacity(changes.count + count) }
 

@@ -11,7 +11,7 @@ import Testing
         } catch { return error.code }
     }
 
-    @Test(arguments: [0, 1, 1_000, 300_000]) func `comes out as it went in`(count: Int) throws {
+    @Test(arguments: [0, 1, 1_000, 300_000, 2 << 20, (5 << 20) + 3]) func `comes out as it went in`(count: Int) throws {
         var random = SplitMix64(seed: UInt64(count) + 1)
         let bytes = (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next() % 7) }
         let compressed = try Zlib().compress(bytes)

@@ -57,7 +57,9 @@ import Testing
             let row = Row(type.properties.map { values[$0.name] })
             groups.append(random.chance(50) ? .instructions(entered) : .entering(try writer.enter(object, row)))
         }
-        let changesets = try groups.pieces(maximum: 50_000).map { try $0.encoded().changeset }
+        var pieces = BridgePieces(maximum: 50_000)
+        for group in groups { try pieces.append(group) }
+        let changesets = pieces.take().map(\.changeset)
         let whole = try RealmChangesetWriter.bytes(of: instructions)
         let parts = try changesets.flatMap { try RealmChangesetReader.instructions(of: $0) }
         #expect(try parts == RealmChangesetReader.instructions(of: whole), "seed \(seed)")

@@ -181,7 +181,7 @@ private actor Consumer {
         for number in 0..<200 {
             let events = try stream.handle(SessionMessages.rows((0..<5).map { "k\(number) \($0)" }))
             parts += events.count
-            #expect(events.count <= 3 && stream.collection?.waiting.count ?? 0 <= 20)
+            #expect(events.count <= 3 && stream.collection?.named.count ?? 0 <= 20)
         }
         let last = try stream.handle(SessionMessages.end(version, 500))
         #expect(parts > 40 && last.count <= 3)

@@ -337,8 +337,8 @@ extension BridgeGroup {
     var received: [RealmInstruction] {
         get throws {
             var piece = BridgePiece()
-            piece.append(self)
-            return try RealmChangesetReader.instructions(of: piece.encoded().changeset)
+            try piece.append(self)
+            return try RealmChangesetReader.instructions(of: piece.changeset)
         }
     }
 }

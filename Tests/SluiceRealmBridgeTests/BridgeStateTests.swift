@@ -24,7 +24,8 @@ import Testing
         let keys: [Value] = [.string("a"), .string(""), .int(-4), .objectId(ObjectIdentifierBytes(high: 3, low: 4)), .null]
         state.objects = random.chance(20) ? nil : Set(keys.filter { _ in random.chance(60) }.map { ObjectKey(type: "Item", key: $0) })
         let barrier = RealmFileMemory.Barrier(version: 5, stamp: RealmStamp(random.next() >> 1, 1))
-        for key in keys where random.chance(40) { state.barriers[ObjectKey(type: "Item", key: key)] = [barrier, barrier] }
+        for key in keys where random.chance(40) { state.barriers[ObjectKey(type: "Item", key: key)] = .init([barrier, barrier]) }
+        if random.chance(30) { for object in state.objects ?? [] { state.barriers[object] = .init(barrier) } }
         state.parts = random.chance(20) ? nil : Set(keys.filter { _ in random.chance(60) }.map { ObjectKey(type: "Item", key: $0) })
         state.compensations = [3: 77, random.next() >> 1: 78]
         for key in keys where random.chance(40) {
@@ -90,7 +91,7 @@ import Testing
         var content = try BridgeContent(RealmFileIdent(ident: 2, salt: 9), BridgeSchema(schema), sentSchema: 0, forgotten: 0)
         var row = BridgeStage.item("a", "secret", size: 1, tags: ["x"])
         var file = RealmModel(schema.schema)
-        try file.apply(try content.enter(.item("a"), row, BridgeContent.Place(version: 5, time: 0)).received)
+        try file.apply(try BridgeGroup.entering(content.enter(.item("a"), row, BridgeContent.Place(version: 5, time: 0))).received)
         // The title and the tags are masked from here on.
         (row[1], row[3]) = (nil, nil)
         try file.apply(try content.replace(.item("a"), row, nil, BridgeContent.Place(version: 6, time: 0)).received)

@@ -19,6 +19,8 @@ package struct RealmChangesetWriter {
     var place = RealmByteWriter()
     /// The numbers of names in rows, by the index of the class.
     var classes: [ClassNumbers?] = []
+    /// The plan of the last row's class, known by its identity, and the number of the class's name.
+    var lastClass: (plan: any AnyObject & Sendable, name: Int64)?
 
     package init() {}
 

@@ -97,20 +97,23 @@ extension RealmChangesetWriter {
 
     /// Sets `place` to the bytes of an object's class and key.
     private mutating func begin(_ object: ObjectKey, _ plan: RealmClassPlan) throws(SluiceError) {
-        while classes.count <= plan.index { classes.append(nil) }
-        let name: Int64
-        // Another schema may have another class at the index.
-        if let known = classes[plan.index], known.plan === plan {
-            name = known.name
-        } else {
-            name = number(of: plan.type.name)
-            classes[plan.index] = ClassNumbers(plan: plan, name: name, properties: Array(repeating: nil, count: plan.forms.count))
-        }
+        // Most objects follow one of their class.
+        if lastClass?.plan !== plan { lastClass = (plan, name(of: plan)) }
         place.removeAll()
-        place.integer(name)
+        place.integer(lastClass?.name ?? 0)
         guard case .string(let text) = object.key else { return try place.key(object.key) }
         place.integer(RealmTypeTag.string.rawValue)
         place.integer(number(of: text))
+    }
+
+    /// Returns the number of a class's name.
+    private mutating func name(of plan: RealmClassPlan) -> Int64 {
+        while classes.count <= plan.index { classes.append(nil) }
+        // Another schema may have another class at the index.
+        if let known = classes[plan.index], known.plan === plan { return known.name }
+        let name = number(of: plan.type.name)
+        classes[plan.index] = ClassNumbers(plan: plan, name: name, properties: Array(repeating: nil, count: plan.forms.count))
+        return name
     }
 
     /// Writes the tag of an instruction, the place, and the property's number.
