@@ -142,7 +142,9 @@ struct BridgeReplica: Hashable {
 
     /// The barrier that each object has alone, as after a whole view; nil if they differ, or the objects are not stored.
     private var viewBarrier: RealmFileMemory.Barrier? {
-        guard let objects, objects.count <= Self.mostObjects, let barrier = objects.first.flatMap({ barriers[$0]?.last }) else { return nil }
+        guard let objects, objects.count <= Self.mostObjects, let first = objects.first, let barrier = barriers[first]?.last else {
+            return nil
+        }
         let common = RealmFileMemory.Barriers(barrier)
         return objects.allSatisfy { barriers[$0] == common } ? barrier : nil
     }

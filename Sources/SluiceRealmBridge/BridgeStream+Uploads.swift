@@ -111,7 +111,8 @@ extension BridgeStream {
             }
             switch instruction {
             // The client's own later erasure beats the one that it receives.
-            case .eraseObject: if content.pass(object, writer) { permitted.append(instruction) } else { content.void(object, isHeld: false, writer) }
+            case .eraseObject where content.pass(object, writer): permitted.append(instruction)
+            case .eraseObject: content.void(object, isHeld: false, writer)
             case .createObject: content.void(object, isHeld: true, writer)
             default: break
             }

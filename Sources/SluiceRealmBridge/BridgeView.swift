@@ -12,8 +12,6 @@ import Synchronization
 /// One task handles the connection's orders, and the connection's consumer the session's messages. Both run on this actor. It shares the
 /// connection's executor: a change that passes from one to the other needs no switch of threads.
 actor BridgeView: RealmClientView {
-    /// The entries after which the state is stored again.
-    private static let entriesBetweenStates = 1_000
     /// The versions that a client may have beyond the end of the log, as entries without commits have the next free one.
     private static let versionsBeyondLog: UInt64 = 65_536
     /// The time for which a message of the session is awaited at once, milliseconds.
@@ -33,12 +31,13 @@ actor BridgeView: RealmClientView {
     var stream: BridgeStream
     /// The version of the client at the opening, which the connection reads without waiting.
     private nonisolated let openedAt = Atomic<UInt64>(0)
-    private let keep: @Sendable ([UInt8], UInt64) async throws -> Void
+    let keep: @Sendable ([UInt8], UInt64) async throws -> Void
     private nonisolated let onClose: @Sendable (BridgeView) -> Void
-    private var events: Deque<RealmViewEvent> = []
+    private(set) var events: Deque<RealmViewEvent> = []
     /// `true` while the connection may not have stored the last event.
     private var isUnconfirmed = false
-    private var entriesSinceState = 0
+    /// The entries since the last state that was stored.
+    var entriesSinceState = 0
     /// A request that waits until the session has resumed: the resumption tells what the client holds.
     private var held: BridgeStream.Request?
     private var isResuming = false
@@ -270,6 +269,7 @@ actor BridgeView: RealmClientView {
         if isStateDue { try await store() }
         repeat {
             guard !orders.isClosed else { break }
+            try await settlePassed()
             try takeConfirmation()
             if stream.mayRepair, !stream.unresolved.isEmpty { try await repair() }
             if let event = events.popFirst() {
@@ -302,6 +302,15 @@ actor BridgeView: RealmClientView {
         }
     }
 
+    /// Lets the uploads be acknowledged whose changesets the stream has passed.
+    ///
+    /// What their objects need is stored before: the client sends them no more, and a changeset without effect is in no log.
+    private func settlePassed() async throws {
+        guard passed.count < stream.lastPassed else { return }
+        if stream.hasNewRepairs { try await storeRepairs() }
+        passed.reach(stream.lastPassed)
+    }
+
     private func takeConfirmation() throws(SluiceError) {
         guard let version = confirmations.take() else { return }
         let compensation = stream.confirm(version)
@@ -328,7 +337,6 @@ actor BridgeView: RealmClientView {
         stream.wanted = orders.wanted
         stream.adopt(try shared.schema())
         events += try stream.handle(message)
-        passed.reach(stream.lastPassed)
         confirmations.awaits(!stream.replica.compensations.isEmpty || stream.content.hasManyUnconfirmed)
         // Also if the resumption exceeds one entry: the view is built anew then.
         if isResuming, !stream.isBehind || stream.hasResumed { isResuming = false }
@@ -356,29 +364,6 @@ actor BridgeView: RealmClientView {
             // The stream has not reached the position.
             if stream.reading != nil { return }
         }
-    }
-
-    /// `true` once the stream has grown far beyond the stored state.
-    private var isStateDue: Bool {
-        events.isEmpty && max(entriesSinceState, stream.created.count) >= Self.entriesBetweenStates && stream.isStorable
-    }
-
-    private func store() async throws {
-        entriesSinceState = 0
-        let state = stream.current
-        try await keep(state.replica.bytes, state.view)
-        stream.keep(state)
-    }
-
-    /// Stores the objects of the next part ahead of it, if the client may append the bootstrap of the next connection to it. That bootstrap
-    /// must erase them.
-    private func storeParts() async throws {
-        let parts = stream.storedParts
-        guard stream.kept.replica.parts != parts else { return }
-        var state = stream.kept
-        state.replica.parts = parts
-        try await keep(state.replica.bytes, state.view)
-        stream.keep(parts: parts)
     }
 }
 

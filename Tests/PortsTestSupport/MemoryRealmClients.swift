@@ -17,6 +17,9 @@ package final class MemoryRealmClients: RealmClientStore {
 
     package init(bounds: ClientStreamBounds = ClientStreamBounds()) { self.bounds = bounds }
 
+    /// Returns the stored state of a file's views, as a crash would leave it.
+    package func replica(of file: UInt64) -> [UInt8]? { files.withLock { $0[file]?.client.record.replica } }
+
     package func allot(user: String) async throws -> RealmFileIdent {
         files.withLock { files in
             let file = RealmFileIdent(ident: UInt64(files.count) + 2, salt: .random(in: 1...UInt64(Int64.max)))

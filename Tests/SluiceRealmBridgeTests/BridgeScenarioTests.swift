@@ -1,3 +1,4 @@
+import PortsTestSupport
 import SluiceCore
 import SluicePorts
 import SluiceRealm
@@ -139,7 +140,7 @@ import Testing
         let stage = await Stage()
         await stage.sql(["a": Stage.item("a", "one")])
         try await stage.connect { client in
-            _ = try await client.begin()
+            let file = try await client.begin()
             let base = try await client.subscribe(1).progress.download.serverVersion
             let other = StageClient(stage)
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -152,10 +153,13 @@ import Testing
                 try await group.waitForAll()
             }
             try client.upload(3, base: base, time: 1_000_000, [.title("a", "mine")])
+            var messages = await client.messages(through: .acknowledgement(3))
+            // After a crash, nothing else would tell that the client has another value.
+            let stored = stage.files.replica(of: file.ident).flatMap { BridgeReplica($0) }
+            #expect(stored?.repairs == [.item("a"): .properties(["title"])])
+            messages += try await client.catchUp(1)
             var texts: [String] = []
-            for case .download(let download) in await client.messages(through: .acknowledgement(3)) + (try await client.catchUp(1)) {
-                texts += try StageClient.texts(download)
-            }
+            for case .download(let download) in messages { texts += try StageClient.texts(download) }
             #expect(await stage.database.row("a")?[1] == .string("one"))
             #expect(texts == ["a.title = one"])
         }

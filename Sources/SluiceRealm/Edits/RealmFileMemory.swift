@@ -13,8 +13,9 @@ package struct RealmFileMemory: Hashable, Sendable {
         package init(version: UInt64, stamp: RealmStamp) { (self.version, self.stamp) = (version, stamp) }
     }
 
-    /// The barriers of an object, in the order of their versions. Stamps go down: a barrier is left out if a later one has no earlier stamp,
-    /// as it decides nothing. So an object that comes and goes has one barrier, unless clocks go back. That one needs no memory of its own.
+    /// The barriers of an object, in the order of their versions. Stamps go down: a barrier is left out if a later one has no earlier
+    /// stamp, as it decides nothing. So an object that comes and goes has one barrier, unless clocks go back. That one needs no memory of
+    /// its own.
     package struct Barriers: Hashable, Sendable {
         package private(set) var last: Barrier
         private var earlier: [Barrier] = []

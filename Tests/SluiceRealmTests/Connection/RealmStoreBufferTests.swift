@@ -125,7 +125,8 @@ import Testing
         let calls: [@Sendable (RealmStoreBuffer) async throws -> Void] = [
             { try await $0.append([Self.entry(4)], to: Self.session) }, { try await $0.record(progress, of: Self.session) },
             { try await $0.recordSoon(progress, of: Self.session) }, { try await $0.acknowledge(upTo: 3, of: Self.session) },
-            { try await $0.keep(replica: [], ofView: 0, of: Self.session) }, { try await $0.keep(replica: [], ofView: 0, of: Self.session) },
+            { try await $0.keep(replica: [], ofView: 0, of: Self.session) },
+            { try await $0.keep(replica: [], ofView: 0, of: Self.session) },
         ]
         for call in calls {
             let error = await #expect(throws: SluiceError.self) { try await call(stage.buffer) }
