@@ -223,6 +223,8 @@ actor BridgeView: RealmClientView {
         stream.wanted = orders.wanted
         do throws(SluiceError) {
             events += try stream.refuse(version, error)
+            // The session never learns of the set, and the next upload waits for its answer.
+            channel.answered.reach(version)
             // Wakes the consumer.
             channel.wake()
         } catch {

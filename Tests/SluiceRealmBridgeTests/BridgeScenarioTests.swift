@@ -72,7 +72,10 @@ import Testing
             #expect(error.queryVersion == 2)
             #expect(error.message.hasPrefix("Invalid query"))
             await stage.sql(["a": Stage.item("a", "two")])
-            #expect(try await client.changes() == ["a.title = two"])
+            let change = try #require(await client.download(.changes))
+            #expect(try StageClient.texts(change) == ["a.title = two"])
+            try client.upload(3, base: change.progress.download.serverVersion, [.title("a", "mine")])
+            #expect(await client.download(.acknowledgement(3)) != nil)
         }
     }
 
