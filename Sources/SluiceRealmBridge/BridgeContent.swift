@@ -254,7 +254,7 @@ struct BridgeContent {
     func restored(_ before: BridgeContent) -> BridgeContent {
         var content = before
         (content.last, content.client, content.lists) = (last, client, lists)
-        content.unconfirmed.addMade(of: unconfirmed, to: &content.memory)
+        content.unconfirmed.redo(unconfirmed, in: &content.memory)
         return content
     }
 
@@ -275,8 +275,9 @@ struct BridgeContent {
     /// Lets the client's own later erasure pass.
     /// - Returns: `true` if the erasure is later than all that the client did not know.
     mutating func pass(_ object: ObjectKey, _ writer: RealmWriter) -> Bool {
+        let barriers = memory.barriers[object]
         guard memory.pass(object, writer) else { return false }
-        unconfirmed.pass(object)
+        unconfirmed.pass(object, removed: barriers)
         return true
     }
 

@@ -14,8 +14,8 @@ struct BridgeUnconfirmed {
         case made(ObjectKey, isHeld: Bool)
         /// The same, and an entry that the changeset did not know has voided it. It stands if the client does not have that entry.
         case voided(ObjectKey, isHeld: Bool, base: UInt64)
-        /// A later erasure by the client removed the barriers of the object. They never come back.
-        case passed(ObjectKey)
+        /// A later erasure by the client removed the barriers of the object.
+        case passed(ObjectKey, removed: RealmFileMemory.Barriers?)
         /// An entry declared a schema.
         case declared(before: UInt64)
     }
@@ -45,7 +45,7 @@ struct BridgeUnconfirmed {
 
     mutating func void(_ object: ObjectKey, isHeld: Bool, base: UInt64) { note(.voided(object, isHeld: isHeld, base: base)) }
 
-    mutating func pass(_ object: ObjectKey) { note(.passed(object)) }
+    mutating func pass(_ object: ObjectKey, removed: RealmFileMemory.Barriers?) { note(.passed(object, removed: removed)) }
 
     private mutating func note(_ change: Change) { changes.append((changes.last?.version ?? 0, change)) }
 
@@ -62,40 +62,39 @@ struct BridgeUnconfirmed {
     /// Takes the entries behind a version back: from the objects that the client holds, from its barriers, and from the schema that it has.
     mutating func revert(after received: UInt64, _ memory: inout RealmFileMemory, _ schema: inout UInt64) {
         let first = (changes.lastIndex { $0.version <= received } ?? -1) + 1
-        var passed: Set<ObjectKey> = []
-        // From the last one on, so that the oldest note of an object decides.
         for (version, change) in changes[first...].reversed() {
             switch change {
             case .declared(let before): schema = before
-            case .passed(let object): passed.insert(object)
+            case .passed(let object, let removed): memory.setBarriers(object, removed)
             case .sent(let object, let wasHeld, let replaced):
                 Self.set(object, wasHeld, &memory.view)
-                if !passed.contains(object) { memory.removeBarrier(object, version, replaced: replaced) }
+                memory.removeBarrier(object, version, replaced: replaced)
             case .made, .voided: break
             }
         }
-        // What the client has done itself stands. Its last change of an object decides.
-        for (_, change) in changes[first...] { Self.addMade(change, to: &memory) }
+        // What the client has done itself stands, in its order.
+        for (_, change) in changes[first...] { Self.redo(change, in: &memory) }
         changes = []
     }
 
     /// Adds what the client has done itself, of a later state that the client does not reach.
-    mutating func addMade(of later: BridgeUnconfirmed, to memory: inout RealmFileMemory) {
+    mutating func redo(_ later: BridgeUnconfirmed, in memory: inout RealmFileMemory) {
         for (_, change) in later.changes {
             switch change {
-            case .made, .voided: Self.addMade(change, to: &memory)
-            case .passed(let object): memory.removeBarriers(object)
+            case .made, .voided: note(change)
+            case .passed(let object, _): pass(object, removed: memory.barriers[object])
             case .sent, .declared: continue
             }
-            note(change)
+            Self.redo(change, in: &memory)
         }
     }
 
-    private static func addMade(_ change: Change, to memory: inout RealmFileMemory) {
+    private static func redo(_ change: Change, in memory: inout RealmFileMemory) {
         switch change {
         case .made(let object, let isHeld): set(object, isHeld, &memory.view)
         case .voided(let object, let isHeld, let base): if !memory.isBarred(object, after: base) { set(object, isHeld, &memory.view) }
-        case .passed, .sent, .declared: break
+        case .passed(let object, _): memory.removeBarriers(object)
+        case .sent, .declared: break
         }
     }
 

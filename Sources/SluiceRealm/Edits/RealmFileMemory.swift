@@ -118,6 +118,13 @@ package struct RealmFileMemory: Hashable, Sendable {
         barrierCount += (rest?.count ?? 0) - known.count
     }
 
+    /// Puts the barriers of an object back, without those that the base has passed.
+    package mutating func setBarriers(_ object: ObjectKey, _ barriers: Barriers?) {
+        removeBarriers(object)
+        self.barriers[object] = barriers?.above(base)
+        barrierCount += self.barriers[object]?.count ?? 0
+    }
+
     /// Forgets the barriers of an object.
     package mutating func removeBarriers(_ object: ObjectKey) { barrierCount -= barriers.removeValue(forKey: object)?.count ?? 0 }
 

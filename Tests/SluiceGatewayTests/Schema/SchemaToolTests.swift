@@ -4,6 +4,7 @@ import SluiceGateway
 import SluicePostgres
 import SluiceTools
 import SluiceValues
+import TestSupport
 import Testing
 
 /// Schemas of an app directory that change, against PostgreSQL and gateways that run.
@@ -121,7 +122,8 @@ import Testing
             #expect(new.rows["Order"]?[.string("n1")]?["note"] == .null)
             try await new.upload(1, [TestSession.order("n1", ["note": .string("hello")], .set)])
             try await new.receive { $0.rows["Order"]?[.string("n1")]?["note"] == .string("hello") }
-            #expect(try await gateway.count("SELECT count(*) FROM orders WHERE note = 'hello'") == 1)
+            // A commit is in the log before others see it.
+            #expect(try await eventually { try await gateway.count("SELECT count(*) FROM orders WHERE note = 'hello'") == 1 })
             // The session of before goes on: no error, no reset, its own properties.
             try await gateway.sql("UPDATE orders SET title = 'still here' WHERE _id = 'n1'")
             try await old.receive { $0.rows["Order"]?[.string("n1")]?["title"] == .string("still here") }
