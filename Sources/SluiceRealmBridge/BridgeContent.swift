@@ -244,6 +244,17 @@ struct BridgeContent {
     /// Records that the client has all entries up to a version.
     mutating func confirmEntries(upTo version: UInt64) { unconfirmed.confirm(upTo: version) }
 
+    /// Removes and returns the operations of objects that the client has made, for the check of its objects. Their changes were taken for
+    /// void, and are not.
+    /// - Throws: `internalError` for a key that is no primary key.
+    mutating func takeStanding() throws(SluiceError) -> [OutgoingOperation] {
+        var operations: [OutgoingOperation] = []
+        for object in unconfirmed.takeStanding() where memory.view.contains(object) {
+            operations.append(.create(try OutgoingOperation.Object(object)))
+        }
+        return operations
+    }
+
     /// Takes the entries that the client does not have back: a bootstrap replaces them.
     /// - Parameter received: The version of the last entry that the client has.
     mutating func revertEntries(after received: UInt64) { unconfirmed.revert(after: received, &memory, &sentSchema) }

@@ -36,6 +36,9 @@ struct BridgePiece {
 
     var changeset: [UInt8] { writer.bytes }
 
+    /// Adds operations that the client has done itself, ahead of the instructions.
+    mutating func know(_ operations: [OutgoingOperation]) { self.operations += operations }
+
     /// - Throws: `internalError` for a value that the protocol cannot express. The piece is then unusable.
     mutating func append(_ group: BridgeGroup) throws(SluiceError) {
         switch group {
@@ -82,6 +85,9 @@ struct BridgePieces {
         defer { self = BridgePieces(maximum: maximum) }
         return whole + [last]
     }
+
+    /// Adds operations that the client has done itself, ahead of the instructions.
+    mutating func know(_ operations: [OutgoingOperation]) { last.know(operations) }
 
     mutating func append(_ group: BridgeGroup) throws(SluiceError) {
         makeRoom(group.cost)

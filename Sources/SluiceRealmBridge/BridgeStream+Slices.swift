@@ -45,6 +45,7 @@ extension BridgeStream {
         }
         guard var slices, var collected = collection.take() else { return [] }
         var pieces = BridgePieces(maximum: bounds.entryBytes)
+        pieces.know(try content.takeStanding())
         try pieces.append(.instructions(opening))
         try collected.slice(&content, slices.place, to: &pieces)
         // It never goes back, not even if the bootstrap begins again. The number of rows may be unknown.

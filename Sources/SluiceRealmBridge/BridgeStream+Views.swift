@@ -51,6 +51,7 @@ extension BridgeStream {
         let place = BridgeContent.Place(version: max(end.lsn, content.last + 1), time: now)
         let opening = beginView(request, place)
         var pieces = BridgePieces(maximum: bounds.entryBytes)
+        pieces.know(try content.takeStanding())
         try pieces.append(.instructions(opening))
         try collected.write(form, &content, place, leftovers: leftovers ?? [], to: &pieces)
         take(end, place, request.view.query)
@@ -215,6 +216,7 @@ extension BridgeStream {
         let place = BridgeContent.Place(version: max(end.lsn, content.last + 1), time: now)
         let declared = content.declarations(place)
         var pieces = BridgePieces(maximum: bounds.entryBytes)
+        pieces.know(try content.takeStanding())
         try pieces.append(.instructions(declared))
         var collected = collected
         try collected.write(form, &content, place, to: &pieces)

@@ -20,6 +20,8 @@ struct BridgeUnconfirmed {
         case declared(before: UInt64)
     }
 
+    /// The objects of changes that stand although they were taken for void. The check of the client's objects does not know them yet.
+    private(set) var standing: Set<ObjectKey> = []
     /// In the order of their versions.
     private var changes: [(version: UInt64, change: Change)] = []
 
@@ -73,7 +75,7 @@ struct BridgeUnconfirmed {
             }
         }
         // What the client has done itself stands, in its order.
-        for (_, change) in changes[first...] { Self.redo(change, in: &memory) }
+        for (_, change) in changes[first...] { redo(change, in: &memory) }
         changes = []
     }
 
@@ -85,14 +87,24 @@ struct BridgeUnconfirmed {
             case .passed(let object, _): pass(object, removed: memory.barriers[object])
             case .sent, .declared: continue
             }
-            Self.redo(change, in: &memory)
+            redo(change, in: &memory)
         }
+        standing.formUnion(later.standing)
     }
 
-    private static func redo(_ change: Change, in memory: inout RealmFileMemory) {
+    /// Removes and returns `standing`.
+    mutating func takeStanding() -> Set<ObjectKey> {
+        defer { standing = [] }
+        return standing
+    }
+
+    private mutating func redo(_ change: Change, in memory: inout RealmFileMemory) {
         switch change {
-        case .made(let object, let isHeld): set(object, isHeld, &memory.view)
-        case .voided(let object, let isHeld, let base): if !memory.isBarred(object, after: base) { set(object, isHeld, &memory.view) }
+        case .made(let object, let isHeld): Self.set(object, isHeld, &memory.view)
+        case .voided(let object, let isHeld, let base):
+            guard !memory.isBarred(object, after: base) else { return }
+            Self.set(object, isHeld, &memory.view)
+            if isHeld { standing.insert(object) }
         case .passed(let object, _): memory.removeBarriers(object)
         case .sent, .declared: break
         }

@@ -190,6 +190,23 @@ import Testing
         #expect(try SessionMessages.texts(view) == ["erase a", "erase both"])
     }
 
+    /// The client made the object before it could know the other's. If it never does, it has its own, and the view changes that.
+    @Test func `is known to the check of the client's objects`() throws {
+        var stream = try Self.stream()
+        var model = ClientModel()
+        model.restore(try OutgoingOperation.Object(.item("a")))
+        _ = try stream.handle(SessionMessages.commit(150, entered: ["both"]))
+        let entry = RealmUploadEntry(clientVersion: 3, serverVersion: 100, timestamp: 1, origin: 0, changeset: [])
+        let permitted = stream.permitted([.createObject(.item("both"))], of: entry)
+        #expect(permitted.isEmpty)
+        let version = Self.subscribe(2, received: 100, on: &stream)
+        let view =
+            try stream.handle(SessionMessages.begin(version)) + stream.handle(SessionMessages.rows(["both"]))
+            + stream.handle(SessionMessages.end(version, 200))
+        for case .part(let part) in view { for entry in part.entries { try model.send(entry.operations) } }
+        #expect(stream.held == [.item("both")] && model.count == 1)
+    }
+
     /// The connection ends with the last part of a view, which was stored or not. Neither state may replace the other.
     @Test func `is stored for the view before and for the last one`() throws {
         var stream = try Self.stream()
