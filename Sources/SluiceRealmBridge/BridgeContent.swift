@@ -54,23 +54,21 @@ struct BridgeContent {
 
     /// Adds the barriers of a stored state.
     /// - Parameters:
-    ///   - received: The version that the client has. It may have missed later erasures, and hold their objects.
+    ///   - received: The version that the client has. Unless they are stored, it never gets the entries of later barriers: it may hold
+    ///     their objects, and they void none of its changes.
     ///   - versions: Those of stored entries, which bring their own barriers.
     mutating func restore(_ barriers: [ObjectKey: RealmFileMemory.Barriers], received: UInt64, except versions: Set<UInt64>) {
-        var missed: [(object: ObjectKey, barrier: RealmFileMemory.Barrier)] = []
+        var missed: [(object: ObjectKey, version: UInt64)] = []
         for (object, list) in barriers {
             for barrier in list.all {
                 if barrier.version <= received {
                     memory.setBarrier(object, barrier.version, barrier.stamp)
                 } else if !versions.contains(barrier.version) {
-                    missed.append((object, barrier))
+                    missed.append((object, barrier.version))
                 }
             }
         }
-        for (object, barrier) in missed.sorted(by: { $0.barrier.version < $1.barrier.version }) {
-            let replaced = memory.setBarrier(object, barrier.version, barrier.stamp)
-            unconfirmed.send(object, wasHeld: true, replaced: replaced, at: barrier.version)
-        }
+        for (object, version) in missed.sorted(by: { $0.version < $1.version }) { unconfirmed.miss(object, at: version) }
     }
 
     /// Adds an entry of the stored stream.

@@ -10,6 +10,8 @@ struct BridgeUnconfirmed {
     private enum Change {
         /// An entry gave the object or took it. Its barrier replaced others.
         case sent(ObjectKey, wasHeld: Bool, replaced: [RealmFileMemory.Barrier])
+        /// An entry that the client never gets took the object, which it may hold.
+        case missed(ObjectKey)
         /// The client made the object or deleted it by a changeset of its own. That never comes back.
         case made(ObjectKey, isHeld: Bool)
         /// The same, and an entry that the changeset did not know has voided it. It stands if the client does not have that entry.
@@ -41,6 +43,8 @@ struct BridgeUnconfirmed {
         changes.append((version, .sent(object, wasHeld: wasHeld, replaced: replaced)))
     }
 
+    mutating func miss(_ object: ObjectKey, at version: UInt64) { changes.append((version, .missed(object))) }
+
     mutating func declare(before schema: UInt64, at version: UInt64) { changes.append((version, .declared(before: schema))) }
 
     mutating func make(_ object: ObjectKey, isHeld: Bool) { note(.made(object, isHeld: isHeld)) }
@@ -67,6 +71,7 @@ struct BridgeUnconfirmed {
         for (version, change) in changes[first...].reversed() {
             switch change {
             case .declared(let before): schema = before
+            case .missed(let object): Self.set(object, true, &memory.view)
             case .passed(let object, let removed): memory.setBarriers(object, removed)
             case .sent(let object, let wasHeld, let replaced):
                 Self.set(object, wasHeld, &memory.view)
@@ -85,7 +90,7 @@ struct BridgeUnconfirmed {
             switch change {
             case .made, .voided: note(change)
             case .passed(let object, _): pass(object, removed: memory.barriers[object])
-            case .sent, .declared: continue
+            case .sent, .missed, .declared: continue
             }
             redo(change, in: &memory)
         }
@@ -106,7 +111,7 @@ struct BridgeUnconfirmed {
             Self.set(object, isHeld, &memory.view)
             if isHeld { standing.insert(object) }
         case .passed(let object, _): memory.removeBarriers(object)
-        case .sent, .declared: break
+        case .sent, .missed, .declared: break
         }
     }
 

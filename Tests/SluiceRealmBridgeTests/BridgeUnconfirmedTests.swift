@@ -224,6 +224,21 @@ import Testing
         #expect(states.map(\.replica.objects) == [[.item("a")], [.item("c")]])
     }
 
+    /// The client does not have the entry, and never gets it: the log brings the object without an erasure.
+    @Test func `voids nothing in a session after one that lost it`() throws {
+        var stream = try Self.stream()
+        _ = try stream.handle(SessionMessages.commit(150, entered: ["b"]))
+        let entry = RealmUploadEntry(clientVersion: 3, serverVersion: 100, timestamp: 1, origin: 0, changeset: [])
+        _ = stream.upload(entry, [ObjectChange(object: .item("mine"), kind: .create)], progress: 3, operations: nil)
+        let remainder = stream.remainders.first
+        let state = try #require(remainder).replica
+        let stored = StoredRealmClient(record: RealmClientRecord(file: SessionMessages.file))
+        let schema = try BridgeSchema(SessionMessages.schema)
+        var next = try BridgeStream(stored, try #require(BridgeReplica(state.bytes)), schema, SystemEnvironment(), cursor: 100)
+        let permitted = next.permitted([.createObject(.item("b"))], of: entry)
+        #expect(permitted == [.createObject(.item("b"))])
+    }
+
     /// A bootstrap that took `a` was stored, and the connection broke before the client had it.
     @Test func `is erased by the next view, and voids no change`() throws {
         var stream = try Self.stream()
