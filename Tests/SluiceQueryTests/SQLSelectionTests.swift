@@ -59,6 +59,8 @@ struct SQLSelectionTests {
                 + "EXISTS (SELECT FROM person AS t3 WHERE t3._id = t2.owner AND t3.name = $2::text)))"
         ),
         ("scores[0] == 1", "(t0.scores)[1] = $1::bigint"), ("{1, 2} == scores", "coalesce(t0.scores::bigint[], '{}') = $1::bigint[]"),
+        ("scores[*] == {}", "coalesce(t0.scores::bigint[], '{}') = $1::bigint[]"),
+        ("dogs == {}", "coalesce(t0.dogs::uuid[], '{}') = $1::uuid[]"),
     ])
     func `PostgreSQL follows links, lists and links back`(_ query: String, _ expected: String) throws {
         let selection = try select(query)
@@ -72,7 +74,7 @@ struct SQLSelectionTests {
         ("name == 'x' OR scores.@sum > 1", "TRUE"),
         ("NOT (name == 'x' OR scores.@sum > 1)", "(t0.name = $1::text) IS NOT TRUE"),
         ("NOT (name == 'x' AND scores.@sum > 1)", "TRUE"),
-        ("ANY dogs.age + 1 > 3", "TRUE"), ("@links.@count == 1", "TRUE"),
+        ("ANY dogs.age + 1 > 3", "TRUE"), ("@links.@count == 1", "TRUE"), ("dogs[*].age == {}", "TRUE"), ("{3} == dogs.age", "TRUE"),
         (
             "NONE @links.Dog.owner.age == 3 AND extra.@type == 'int'",
             "NOT EXISTS (SELECT FROM dog AS t1 WHERE t1.owner = t0._id AND t1.age = $1::bigint)"

@@ -23,6 +23,9 @@ struct WholeLanguageTests {
         ("books.marks == 2", "1"), ("ALL books.marks > 2", "2 3 4"),
         ("books.marks.@count == 2", "1"), ("NONE books.marks.@count == 0", "1 3 4"),
         ("books.author.boss.@count == 2", "2"), ("books.author.@count == 2", "1 2"),
+        // `[*]` behind a list of links changes nothing.
+        ("books[*].price == 4", "1 2"), ("books[*].author.name == null", ""), ("books[*].pages == books[*].pages", "1 2"),
+        ("books[*].pages == {}", "3 4"), ("books[*].marks == {}", "3 4"),
         ("place.city == 'Mainz'", "1"), ("place == null", "3 4"), ("place.city == null", "3 4"), ("place.keeper.name == 'Bob'", "1"),
         ("stops.city == 'Far'", "1"), ("stops[1].city == 'Far'", "1"), ("stops.@count == 2", "1"), ("place.@count == 1", "1 2"),
         ("place.@links.Shop.place.name == 'North'", "1"), ("place.keeper.@links.@count == 4", "1"),

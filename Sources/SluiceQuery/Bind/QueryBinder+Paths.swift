@@ -178,10 +178,9 @@ struct PathWalk {
         case .link(let name), .embedded(let name): target = name
         default: return false
         }
-        if collection != .none {
-            steps.append(.every)
-            passesObjects = true
-        }
+        if collection != .none { steps.append(.every) }
+        // `dogs[*].name` means `dogs.name`.
+        if steps.contains(where: \.isMany) { passesObjects = true }
         let index = try binder.typeIndex(target, at: path.position)
         if case .link = type { steps.append(.follow(index)) } else { steps.append(.embedded(index)) }
         place = .object(binder.schema.types[index])

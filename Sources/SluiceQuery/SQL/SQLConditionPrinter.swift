@@ -218,9 +218,10 @@ struct SQLConditionPrinter {
         guard let index = list.steps.firstIndex(of: .every), list.sequence == .list else { return nil }
         var whole = list
         whole.steps = Array(list.steps[..<index])
-        guard list.steps[index...].allSatisfy({ if case .length = $0 { false } else { true } }), let array = paths.array(whole) else {
-            return nil
-        }
+        // Only the elements themselves are in the array. A link as a value is its key.
+        guard list.steps[index...].dropFirst().allSatisfy({ if case .link = $0 { true } else { false } }),
+            let array = paths.array(whole)
+        else { return nil }
         let fit = ConstantFit(type: array.type, comparison: .equal, foldsCase: false)
         var members: [Value] = []
         for value in values {
