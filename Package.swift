@@ -109,6 +109,7 @@ let package = Package(
     ],
     targets: [
         // Layer 0: C
+        .systemLibrary(name: "CIsal", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CRdKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
@@ -147,7 +148,8 @@ let package = Package(
 
         // Layer 5: adapters, one outside system each
         .target(
-            name: "SluiceCompression", dependencies: ["SluiceCore", gatewayLibrary("CZlib"), gatewayLibrary("CZstd")],
+            name: "SluiceCompression",
+            dependencies: ["SluiceCore", gatewayLibrary("CIsal"), gatewayLibrary("CZlib"), gatewayLibrary("CZstd")],
             swiftSettings: adapter + server),
         .target(
             name: "SluicePostgres",

@@ -79,6 +79,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     ],
     targets: [
+        .systemLibrary(name: "CIsal", path: "Shared/CIsal", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
         .systemLibrary(name: "CLibPQ", path: "Shared/CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CRdKafka", path: "Shared/CRdKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
         .systemLibrary(name: "CZlib", path: "Shared/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
@@ -100,7 +101,7 @@ let package = Package(
         ),
         shared("SluiceKafka", ["SluiceCore", "SluicePorts", "CRdKafka"] + log, settings: adapter),
         shared("SluiceEmbeddedLog", ["SluiceCore", "SluicePorts"] + of("swift-collections", "DequeModule")),
-        shared("SluiceCompression", ["SluiceCore", "CZlib", "CZstd"], settings: adapter),
+        shared("SluiceCompression", ["SluiceCore", "CIsal", "CZlib", "CZstd"], settings: adapter),
         shared(
             "SluicePluginHost", ["SluiceValues", "SluiceCore", "SluicePorts", "CSluicePlugin", "CSluiceSandbox"] + log, settings: adapter),
         shared(

@@ -22,6 +22,14 @@ import Testing
         if count > 0 { #expect(Self.code(compressed, count: count - 1) == .badCompression) }
     }
 
+    @Test(arguments: [1, 1_000, 300_000, (2 << 20) + 1]) func `of bytes that cannot be compressed is hardly larger`(count: Int) throws {
+        var random = SplitMix64(seed: UInt64(count))
+        let bytes = (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+        let compressed = try Zlib().compress(bytes)
+        #expect(compressed.count <= count + count / 100 + 64)
+        #expect(try Zlib().decompress(compressed, count: count) == bytes)
+    }
+
     /// Sixteen times `a`, with the header, the Huffman codes and the checksum of RFC 1950 and RFC 1951.
     @Test func `is read from another program's bytes`() throws {
         let bytes: [UInt8] = [0x78, 0x9c, 0x4b, 0x4c, 0x44, 0x05, 0x00, 0x33, 0x98, 0x06, 0x11]
