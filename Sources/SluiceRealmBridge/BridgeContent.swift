@@ -47,7 +47,7 @@ struct BridgeContent {
     }
 
     var schema: Schema { bridgeSchema.app.schema }
-    private var writer: RealmObjectWriter { bridgeSchema.writer }
+    var writer: RealmObjectWriter { bridgeSchema.writer }
 
     /// Adopts a newer version of the schema.
     mutating func adopt(_ newer: BridgeSchema) { bridgeSchema = newer }
@@ -136,11 +136,16 @@ struct BridgeContent {
     /// Gives the client an object anew. Its pending changes of the object are void.
     mutating func enter(_ object: ObjectKey, _ row: Row, _ place: Place) throws(SluiceError) -> RealmEnteringObject {
         let entering = try writer.enter(object, row)
+        enter(object, place)
+        return entering
+    }
+
+    /// Records that the client is given an object anew.
+    mutating func enter(_ object: ObjectKey, _ place: Place) {
         let replaced = memory.setBarrier(object, place.version, place.stamp)
         unconfirmed.send(object, wasHeld: !memory.view.insert(object).inserted, replaced: replaced, at: place.version)
         lists.send(object, place.sent(client))
         lists.receive(object, at: place.version)
-        return entering
     }
 
     /// Gives an object to a client that may hold it. Its pending changes of the object stay.

@@ -22,16 +22,22 @@ struct BridgeCommit: Hashable {
     var changes: [Change] = []
 }
 
-/// The rows of one message of a bootstrap.
-struct BridgeRows: Hashable {
+/// The rows of one message of a bootstrap, still encoded.
+struct BridgeRows {
     /// The index of the class.
     var type: Int
-    var rows: [Row] = []
+    var message: [UInt8]
+    /// The places of rows in the message.
+    var rows: [Range<Int>] = []
     /// The keys that left the view. They apply after `rows`.
     var removed: [Value] = []
     /// The keys of objects that the client has as they are.
     var kept: [Value] = []
-    var bytes = 0
+
+    init(type: Int, of message: [UInt8]) { (self.type, self.message) = (type, message) }
+
+    /// The bytes of the rows.
+    var bytes: Int { rows.reduce(0) { $0 + $1.count } }
 }
 
 /// A message of a file's session.
@@ -59,7 +65,7 @@ enum BridgeMessage {
             let tag = try reader.tag()
             guard tag.type == .lengthDelimited, tag.field == 3 || tag.field == 5 else { return nil }
             let content = reader.nested(try reader.content())
-            return tag.field == 3 ? .rows(try rows(content, codec)) : try commits(content, codec)
+            return tag.field == 3 ? .rows(try rows(content, of: bytes, codec)) : try commits(content, codec)
         }
         if let hot { return hot }
         return try plain(try WireProtocol.decode(from: bytes))
@@ -95,27 +101,24 @@ enum BridgeMessage {
 
     // MARK: Rows
 
-    private static func rows(_ reader: WireReader, _ codec: SchemaCodec) throws(SluiceError) -> BridgeRows? {
+    private static func rows(_ reader: WireReader, of message: [UInt8], _ codec: SchemaCodec) throws(SluiceError) -> BridgeRows? {
         var reader = reader
-        var rows: BridgeRows?
-        var buffer = RowBuffer()
+        var type: Int?
+        var (rows, removed, kept) = ([Range<Int>](), [Value](), [Value]())
         while !reader.isAtEnd {
             let tag = try reader.tag()
             switch (tag.field, tag.type) {
-            case (1, .lengthDelimited): rows = codec.index(ofName: reader.slice(try reader.text())).map { BridgeRows(type: $0) }
-            case (2, .lengthDelimited):
-                let content = reader.slice(try reader.content())
-                guard let type = rows?.type else { continue }
-                buffer.removeAll()
-                let place = try codec[type].decode(content, into: &buffer)
-                rows?.rows.append(buffer.withView(place) { Row($0) })
-                rows?.bytes += content.count
-            case (3, .lengthDelimited): rows?.removed.append(try ValueCodec.decode(reader.slice(try reader.content())))
-            case (4, .lengthDelimited): rows?.kept.append(try ValueCodec.decode(reader.slice(try reader.content())))
+            case (1, .lengthDelimited): type = codec.index(ofName: reader.slice(try reader.text()))
+            case (2, .lengthDelimited): rows.append(try reader.content())
+            case (3, .lengthDelimited): removed.append(try ValueCodec.decode(reader.slice(try reader.content())))
+            case (4, .lengthDelimited): kept.append(try ValueCodec.decode(reader.slice(try reader.content())))
             default: try reader.skip(tag.type)
             }
         }
-        return rows
+        guard let type else { return nil }
+        var result = BridgeRows(type: type, of: message)
+        (result.rows, result.removed, result.kept) = (rows, removed, kept)
+        return result
     }
 
     // MARK: Commits

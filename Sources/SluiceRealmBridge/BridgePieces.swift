@@ -30,14 +30,28 @@ enum BridgeGroup {
 /// The content of one entry. It is encoded as it comes, so that nothing else is kept of an object.
 struct BridgePiece {
     private var writer = RealmChangesetWriter()
-    /// The operations of the changeset, for the check of the client's objects.
-    private(set) var operations: [OutgoingOperation] = []
+    private var earlier: [OutgoingOperation] = []
+    /// The last objects that entered, behind `earlier`.
+    private var entered: [OutgoingOperation.Entered] = []
     private(set) var isEmpty = true
 
     var changeset: [UInt8] { writer.bytes }
+    /// The bytes of the changeset.
+    var count: Int { writer.count }
+    /// The operations of the changeset, for the check of the client's objects.
+    var operations: [OutgoingOperation] { entered.isEmpty ? earlier : earlier + [.enter(entered)] }
 
-    /// Adds operations that the client has done itself, ahead of the instructions.
-    mutating func know(_ operations: [OutgoingOperation]) { self.operations += operations }
+    /// Adds instructions ahead of the others, and ahead of them operations that the client has done itself.
+    /// - Throws: `internalError` for a value that the protocol cannot express. The piece is then unusable.
+    mutating func open(with instructions: [RealmInstruction], known: [OutgoingOperation]) throws(SluiceError) {
+        var operations = known
+        for instruction in instructions {
+            isEmpty = false
+            operations.append(try OutgoingOperation(instruction))
+            try writer.open(with: instruction)
+        }
+        earlier = operations + earlier
+    }
 
     /// - Throws: `internalError` for a value that the protocol cannot express. The piece is then unusable.
     mutating func append(_ group: BridgeGroup) throws(SluiceError) {
@@ -47,7 +61,8 @@ struct BridgePiece {
         case .changed(let object):
             if object.isEmpty { return }
             isEmpty = false
-            operations += try OutgoingOperation.operations(object)
+            settle()
+            earlier += try OutgoingOperation.operations(object)
             try writer.append(object)
         }
     }
@@ -56,7 +71,7 @@ struct BridgePiece {
     mutating func append(_ instructions: [RealmInstruction]) throws(SluiceError) {
         for instruction in instructions {
             isEmpty = false
-            operations.append(try OutgoingOperation(instruction))
+            append(try OutgoingOperation(instruction))
             try writer.append(instruction)
         }
     }
@@ -64,8 +79,36 @@ struct BridgePiece {
     /// - Throws: `internalError` for a value that the protocol cannot express. The piece is then unusable.
     mutating func append(_ object: RealmEnteringObject) throws(SluiceError) {
         isEmpty = false
-        operations.append(try OutgoingOperation(object))
+        append(try OutgoingOperation(object))
         try writer.append(object)
+    }
+
+    /// Adds an object that enters, unless the piece would then have more bytes than a bound and has others.
+    /// - Returns: `false` if it was not added.
+    /// - Throws: `internalError` for a value that the protocol cannot express. The piece is then unusable.
+    mutating func append(
+        _ object: ObjectKey, _ row: RowView, _ objects: RealmObjectWriter, within bytes: Int
+    ) throws(SluiceError) -> Bool {
+        let end = writer.end
+        let operation = try writer.append(object, row, objects)
+        guard isEmpty || writer.count <= bytes else {
+            writer.revert(to: end)
+            return false
+        }
+        isEmpty = false
+        entered.append(operation)
+        return true
+    }
+
+    private mutating func append(_ operation: OutgoingOperation) {
+        settle()
+        earlier.append(operation)
+    }
+
+    private mutating func settle() {
+        if entered.isEmpty { return }
+        earlier.append(.enter(entered))
+        entered = []
     }
 }
 
@@ -74,11 +117,14 @@ struct BridgePieces {
     private let maximum: Int
     private var whole: [BridgePiece] = []
     private var last = BridgePiece()
-    /// The estimated bytes of the last piece.
+    /// The estimated bytes of the last piece, which has no more.
     private var size = 0
 
     /// - Parameter bytes: The bound of a piece.
     init(maximum bytes: Int) { maximum = bytes }
+
+    /// `true` if the pieces have as many bytes as one may have.
+    var isFull: Bool { !whole.isEmpty || size > maximum - maximum / 16 }
 
     /// Removes and returns the pieces; at least one.
     mutating func take() -> [BridgePiece] {
@@ -86,8 +132,12 @@ struct BridgePieces {
         return whole + [last]
     }
 
-    /// Adds operations that the client has done itself, ahead of the instructions.
-    mutating func know(_ operations: [OutgoingOperation]) { last.know(operations) }
+    /// Adds instructions ahead of the others, and ahead of them operations that the client has done itself.
+    mutating func open(with instructions: [RealmInstruction], known: [OutgoingOperation]) throws(SluiceError) {
+        guard whole.isEmpty else { return try whole[0].open(with: instructions, known: known) }
+        try last.open(with: instructions, known: known)
+        size += instructions.cost
+    }
 
     mutating func append(_ group: BridgeGroup) throws(SluiceError) {
         makeRoom(group.cost)
@@ -97,6 +147,20 @@ struct BridgePieces {
     mutating func append(_ object: RealmEnteringObject) throws(SluiceError) {
         makeRoom(object.cost)
         try last.append(object)
+    }
+
+    /// Adds an object that enters.
+    mutating func append(_ object: ObjectKey, _ row: RowView, _ objects: RealmObjectWriter) throws(SluiceError) {
+        // Estimates of earlier groups may be more than their bytes.
+        let before = last.count
+        if try last.append(object, row, objects, within: maximum - max(0, size - before)) {
+            size += last.count - before
+        } else {
+            whole.append(last)
+            last = BridgePiece()
+            _ = try last.append(object, row, objects, within: maximum)
+            size = last.count
+        }
     }
 
     private mutating func makeRoom(_ cost: Int) {

@@ -71,7 +71,11 @@ struct BridgeReplica: Hashable {
     // MARK: Encoding
 
     /// The encoded state. Objects and barriers are in no defined order.
-    var bytes: [UInt8] {
+    var bytes: [UInt8] { bytes(isPlain: false) }
+
+    /// Returns the encoded state. Objects and barriers are in no defined order.
+    /// - Parameter isPlain: `true` if every object has a barrier, of the entry that gave it. This saves a search for each of them.
+    func bytes(isPlain: Bool) -> [UInt8] {
         var writer = ByteWriter(capacity: 1_024)
         writer.ifNotZero(1, varint: Self.form)
         writer.ifNotZero(2, fixed64: client)
@@ -94,7 +98,7 @@ struct BridgeReplica: Hashable {
             write(objects, 13, to: &writer)
         }
         if let parts { write(parts, Field.part, to: &writer) } else { writer.ifNotZero(Field.partsAreMany, varint: 1) }
-        write(barriers, to: &writer)
+        write(barriers, isPlain: isPlain, to: &writer)
         for (number, version) in compensations {
             let content = writer.open(15)
             writer.ifNotZero(1, varint: number)
@@ -132,26 +136,44 @@ struct BridgeReplica: Hashable {
     }
 
     private func write(_ objects: Set<ObjectKey>, _ field: UInt32, to writer: inout ByteWriter) {
-        for (type, objects) in Dictionary(grouping: objects, by: \.type) {
-            let content = writer.open(field)
-            writer.ifNotEmpty(1, string: type)
-            for object in objects { ValueCodec.nested(2, object.key, into: &writer) }
-            writer.close(content)
+        var (parts, indices) = ([ByteWriter](), [String: Int]())
+        // Most objects follow one of their class.
+        var last: (type: String, index: Int)?
+        for object in objects {
+            if last?.type != object.type {
+                let index = indices[object.type] ?? parts.count
+                if index == parts.count {
+                    indices[object.type] = index
+                    parts.append(ByteWriter())
+                    parts[index].ifNotEmpty(1, string: object.type)
+                }
+                last = (object.type, index)
+            }
+            ValueCodec.nested(2, object.key, into: &parts[last?.index ?? 0])
         }
+        for part in parts { part.withUnsafeBytes { writer.field(field, bytes: $0) } }
     }
 
-    /// The barrier that each object has alone, as after a whole view; nil if they differ, or the objects are not stored.
-    private var viewBarrier: RealmFileMemory.Barrier? {
+    /// Returns the barrier that each object has alone, as after a whole view; nil if they differ, or the objects are not stored.
+    private func viewBarrier(isPlain: Bool) -> RealmFileMemory.Barrier? {
         guard let objects, objects.count <= Self.mostObjects, let first = objects.first, let barrier = barriers[first]?.last else {
             return nil
         }
         let common = RealmFileMemory.Barriers(barrier)
+        // As many barriers as objects are those of the objects, if each object has one.
+        if isPlain, barriers.count == objects.count {
+            let isCommon = barriers.values.allSatisfy { $0 == common }
+            assert(isCommon == objects.allSatisfy { barriers[$0] == common })
+            return isCommon ? barrier : nil
+        }
         return objects.allSatisfy { barriers[$0] == common } ? barrier : nil
     }
 
-    private func write(_ barriers: [ObjectKey: RealmFileMemory.Barriers], to writer: inout ByteWriter) {
-        let common = viewBarrier
+    private func write(_ barriers: [ObjectKey: RealmFileMemory.Barriers], isPlain: Bool, to writer: inout ByteWriter) {
+        let common = viewBarrier(isPlain: isPlain)
         if let common { write(common, of: nil, Field.viewBarrier, to: &writer) }
+        // The objects with the common barrier are all that have one.
+        if common != nil, barriers.count == objects?.count { return }
         for (object, barriers) in barriers where common == nil || objects?.contains(object) == false {
             for barrier in barriers.all { write(barrier, of: object, 14, to: &writer) }
         }

@@ -44,9 +44,8 @@ extension BridgeStream {
             opening = try beginSlices(request)
         }
         guard var slices, var collected = collection.take() else { return [] }
-        var pieces = BridgePieces(maximum: bounds.entryBytes)
-        pieces.know(try content.takeStanding())
-        try pieces.append(.instructions(opening))
+        var pieces = collected.takePieces()
+        try pieces.open(with: opening, known: try content.takeStanding())
         try collected.slice(&content, slices.place, to: &pieces)
         // It never goes back, not even if the bootstrap begins again. The number of rows may be unknown.
         slices.share = max(slices.share, expected > 0 ? min(Double(collected.namedCount) / Double(expected), 0.99) : 0.5)
@@ -75,10 +74,10 @@ extension BridgeStream {
         try requireContent(form)
         try collected.check(content)
         finished = request.number
-        var pieces = BridgePieces(maximum: bounds.entryBytes)
+        var pieces = collected.takePieces()
         try collected.write(form, &content, before: fallback?.content.memory, slices.place, leftovers: leftovers ?? [], to: &pieces)
         take(end, slices.place, request.view.query)
-        let events = parts(pieces.take(), slices.place, slices.view)
+        let events = parts(pieces.take(), slices.place, slices.view, isPlain: collected.isPlain)
         self.slices = nil
         return events + advanced(to: LSN(rawValue: end.lsn))
     }

@@ -40,7 +40,9 @@ extension BridgeStream {
             needed = Subscription(query: replica.query, request: nil, forgets: true)
             return fallBehind() + [.refused(queryVersion: request.view.query.version, text)]
         }
-        guard canTake(request, subscription, collected), !collected.isDropped else {
+        // What the client has made since the begin must not be void by an erasure.
+        let canTake = canTake(request, subscription, collected) && (isFull(request) || !collected.isEncoded(anyOf: content.memory.view))
+        guard canTake, !collected.isDropped else {
             needed = Subscription(query: subscription.query, request: request, forgets: true)
             return fallBehind()
         }
@@ -50,14 +52,13 @@ extension BridgeStream {
         // A version that the client has not seen: its changes of the view's objects are void if they do not know it.
         let place = BridgeContent.Place(version: max(end.lsn, content.last + 1), time: now)
         let opening = beginView(request, place)
-        var pieces = BridgePieces(maximum: bounds.entryBytes)
-        pieces.know(try content.takeStanding())
-        try pieces.append(.instructions(opening))
+        var pieces = collected.takePieces()
+        try pieces.open(with: opening, known: try content.takeStanding())
         try collected.write(form, &content, place, leftovers: leftovers ?? [], to: &pieces)
         take(end, place, request.view.query)
         let all = pieces.take()
         fallback?.isCut = all.count > 1
-        return parts(all, place, request.view)
+        return parts(all, place, request.view, isPlain: collected.isPlain)
     }
 
     /// Handles the begin of a bootstrap, or its repetition.
@@ -67,7 +68,10 @@ extension BridgeStream {
             return
         }
         abandonSlices()
-        collection = BridgeCollection(version: version, bounds, expected: rows)
+        let request = subscriptions[version]?.request
+        let isFirst = content.isExact && !isOlder && !hasMade && content.memory.view.isEmpty
+        let isEncoded = request.map { ($0.view.isFull || isFirst) && $0.number == wanted } ?? false
+        collection = BridgeCollection(version: version, bounds, expected: rows, isEncoded: isEncoded, isFirst: isFirst)
         expected = rows
     }
 
@@ -96,9 +100,11 @@ extension BridgeStream {
     }
 
     /// Returns the parts of a view.
-    /// - Parameter isWhole: `false` if the last one follows later.
+    /// - Parameters:
+    ///   - isWhole: `false` if the last one follows later.
+    ///   - isPlain: `true` if the client holds only objects that have entered with the view.
     mutating func parts(
-        _ pieces: [BridgePiece], _ place: BridgeContent.Place, _ view: RealmViewRequest, isWhole: Bool = true
+        _ pieces: [BridgePiece], _ place: BridgeContent.Place, _ view: RealmViewRequest, isWhole: Bool = true, isPlain: Bool = false
     ) -> [RealmViewEvent] {
         var events: [RealmViewEvent] = []
         for (index, piece) in pieces.enumerated() {
@@ -110,7 +116,7 @@ extension BridgeStream {
                     RealmBootstrapPart(
                         queryVersion: view.query.version, serverVersion: place.version, clientVersion: content.client,
                         entries: [entry(piece, place)], estimate: isLast ? 1 : share, isLast: isLast,
-                        replica: isLast ? viewState?.replica.bytes : nil, request: view.number)))
+                        replica: isLast ? viewState?.replica.bytes(isPlain: isPlain) : nil, request: view.number)))
         }
         return events
     }
@@ -215,10 +221,9 @@ extension BridgeStream {
         let before = content
         let place = BridgeContent.Place(version: max(end.lsn, content.last + 1), time: now)
         let declared = content.declarations(place)
-        var pieces = BridgePieces(maximum: bounds.entryBytes)
-        pieces.know(try content.takeStanding())
-        try pieces.append(.instructions(declared))
         var collected = collected
+        var pieces = collected.takePieces()
+        try pieces.open(with: declared, known: try content.takeStanding())
         try collected.write(form, &content, place, to: &pieces)
         let all = pieces.take()
         guard all.count == 1, let piece = all.first else {

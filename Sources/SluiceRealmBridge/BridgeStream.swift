@@ -222,7 +222,7 @@ struct BridgeStream: ~Copyable {
         case .bootstrapBegin(let version, let rows): begin(version, rows: rows)
         case .rows(let rows):
             guard let rows else { return [] }
-            collection?.add(rows, of: codec[rows.type].type)
+            try collection?.add(rows, codec[rows.type], content.writer)
             return try cut()
         case .bootstrapEnd(let end): return try self.end(end)
         case .commits(let commits, let lsn, let witness, let more): return try take(commits, lsn, witness, more: more)

@@ -9,6 +9,22 @@ struct CellDecoder {
     /// Decodes one value.
     /// - Throws: `badSyntax` for malformed bytes, `wrongValueType` for a kind that `shape` does not accept.
     mutating func cell(_ reader: WireReader, shape: ValueShape) throws(SluiceError) -> Cell {
+        if let cell = try CellDecoder.scalar(reader, shape: shape) {
+            guard cell.tag.isInArena else { return cell }
+            let start = Int(cell.bits)
+            return stored(cell.tag, reader.slice(start..<start + Int(cell.length)))
+        }
+        let (kind, place) = try CellDecoder.kind(of: reader)
+        var field = WireReader(reader.buffer, place..<reader.end)
+        let start = arena.count
+        try container(kind, field.nested(try field.content()), elements: shape.elements, depth: 0)
+        return Cell(tag: CellDecoder.tag(of: kind), length: UInt32(arena.count - start), bits: UInt64(start))
+    }
+
+    /// Decodes a scalar in place: the cell of a text, a binary, a UUID or a decimal refers to the buffer of the reader.
+    /// - Returns: Nil for a container or a link.
+    /// - Throws: `badSyntax` for malformed bytes, `wrongValueType` for a kind that `shape` does not accept.
+    static func scalar(_ reader: WireReader, shape: ValueShape) throws(SluiceError) -> Cell? {
         let (kind, place) = try CellDecoder.kind(of: reader)
         guard shape.value.contains(kind) else { throw CellDecoder.wrong(kind) }
         var field = WireReader(reader.buffer, place..<reader.end)
@@ -26,15 +42,16 @@ struct CellDecoder {
             return Cell(
                 tag: .objectId, length: UInt32(bigEndian: content.loadUnaligned(fromByteOffset: 8, as: UInt32.self)),
                 bits: UInt64(bigEndian: content.loadUnaligned(as: UInt64.self)))
-        case .decimal: return stored(.decimal, field.slice(try field.exactly(16)))
-        case .uuid: return stored(.uuid, field.slice(try field.exactly(16)))
-        case .string: return stored(.string, field.slice(try field.text()))
-        case .binary: return stored(.binary, field.slice(try field.content()))
-        case .list, .dictionary, .link:
-            let start = arena.count
-            try container(kind, field.nested(try field.content()), elements: shape.elements, depth: 0)
-            return Cell(tag: CellDecoder.tag(of: kind), length: UInt32(arena.count - start), bits: UInt64(start))
+        case .decimal: return placed(.decimal, try field.exactly(16))
+        case .uuid: return placed(.uuid, try field.exactly(16))
+        case .string: return placed(.string, try field.text())
+        case .binary: return placed(.binary, try field.content())
+        case .list, .dictionary, .link: return nil
         }
+    }
+
+    private static func placed(_ tag: CellTag, _ range: Range<Int>) -> Cell {
+        Cell(tag: tag, length: UInt32(range.count), bits: UInt64(range.lowerBound))
     }
 
     private mutating func stored(_ tag: CellTag, _ content: UnsafeRawBufferPointer) -> Cell {

@@ -82,6 +82,19 @@ package struct RowCodec: Sendable {
         }
     }
 
+    /// Decodes a row of scalars in place, as cells by property index: those of texts, binaries, UUIDs and decimals refer to `bytes`.
+    /// - Returns: `false` for a row with a container or a link. `cells` is then of no use.
+    /// - Throws: As `decode`.
+    package func scalars(_ bytes: UnsafeRawBufferPointer, into cells: inout [Cell]) throws(SluiceError) -> Bool {
+        cells.removeAll(keepingCapacity: true)
+        for _ in type.properties.indices { cells.append(.absent) }
+        return try fields(WireReader(bytes)) { index, value throws(SluiceError) in
+            guard let cell = try CellDecoder.scalar(value, shape: shapes[index]) else { return false }
+            cells[index] = cell
+            return true
+        }
+    }
+
     /// Decodes an owning row.
     package func decode(_ bytes: [UInt8]) throws(SluiceError) -> Row {
         var rows = RowBuffer()
@@ -94,6 +107,15 @@ package struct RowCodec: Sendable {
     private func decode(
         _ reader: WireReader, _ row: RowRef, _ decoder: inout CellDecoder, _ rows: inout RowBuffer
     ) throws(SluiceError) {
+        _ = try fields(reader) { index, value throws(SluiceError) in
+            rows.set(row, index, try decoder.cell(value, shape: shapes[index]))
+            return true
+        }
+    }
+
+    /// Calls the body with the index and the value of each property that the class has, until it returns `false`.
+    @inline(__always)
+    private func fields(_ reader: WireReader, _ body: (Int, WireReader) throws(SluiceError) -> Bool) throws(SluiceError) -> Bool {
         var reader = reader
         while !reader.isAtEnd {
             let tag = try reader.tag()
@@ -106,15 +128,22 @@ package struct RowCodec: Sendable {
             guard let index = type.index(ofID: property) else { continue }
             guard let value else { throw .malformed("property \(property) of \(type.name) has no value") }
             do throws(SluiceError) {
-                rows.set(row, index, try decoder.cell(reader.nested(value), shape: shapes[index]))
+                guard try body(index, reader.nested(value)) else { return false }
             } catch {
                 throw named(error, property: index)
             }
         }
+        return true
     }
 
     /// Decodes the two parts of a `Field` message.
     private func field(_ reader: WireReader) throws(SluiceError) -> (property: UInt32, value: Range<Int>?) {
+        // The usual form: the two parts in their order, and a small number.
+        var usual = reader
+        if let property = usual.small(0x08), usual.next(0x12) {
+            let value = try usual.content()
+            if usual.isAtEnd { return (UInt32(property), value) }
+        }
         var reader = reader
         var property: UInt32 = 0
         var value: Range<Int>?

@@ -86,6 +86,20 @@ extension WireReader {
         return Tag(field: UInt32(key >> 3), type: type)
     }
 
+    /// Reads a field of a key and a number that have one byte each; nil if the next bytes are others.
+    mutating func small(_ key: UInt8) -> UInt8? {
+        guard end - position >= 2, buffer[position] == key, buffer[position + 1] < 0x80 else { return nil }
+        position += 2
+        return buffer[position - 1]
+    }
+
+    /// Reads a key of one byte. Returns `false` if the next byte is another.
+    mutating func next(_ key: UInt8) -> Bool {
+        guard position < end, buffer[position] == key else { return false }
+        position += 1
+        return true
+    }
+
     /// Reads a length-delimited field and returns its content as a range of `buffer`.
     package mutating func content() throws(SluiceError) -> Range<Int> {
         let length = try varint()

@@ -188,6 +188,29 @@ private actor Consumer {
         #expect(stream.held.count == 1_000)
     }
 
+    /// The rows are encoded when they come. One that enters would void the client's later changes of an object that it has made.
+    @Test func `is asked for again if the client has made one of its first objects meanwhile`() throws {
+        let stored = StoredRealmClient(record: RealmClientRecord(file: SessionMessages.file))
+        var stream = try BridgeStream(
+            stored, BridgeReplica(client: 1, secret: []), BridgeSchema(SessionMessages.schema), SystemEnvironment())
+        stream.wanted = 1
+        let request = BridgeStream.Request(number: 1, view: RealmViewRequest(query: Sliced.all, isFull: false, hasSchema: true))
+        var version = stream.subscribe(BridgeStream.Subscription(query: Sliced.all, request: request, forgets: false))
+        var events = try stream.handle(SessionMessages.begin(version)) + stream.handle(SessionMessages.rows(["a", "b"]))
+        stream.content.make(.item("a"), isHeld: true)
+        events += try stream.handle(SessionMessages.end(version, 300))
+        #expect(events.isEmpty)
+        let subscription = stream.needed
+        let needed = try #require(subscription)
+        #expect(needed.forgets && needed.request?.number == 1)
+        version = stream.subscribe(needed)
+        events = try stream.handle(SessionMessages.begin(version)) + stream.handle(SessionMessages.rows(["a", "b"]))
+        events += try stream.handle(SessionMessages.end(version, 301))
+        let texts = try SessionMessages.texts(events)
+        #expect(texts.contains("create b") && !texts.contains("create a") && !texts.contains("erase a"))
+        #expect(stream.held == [.item("a"), .item("b")] && !stream.isBehind)
+    }
+
     /// Only the session tells what the client may hold. Its rows exceed one entry, so the connection asks for the view again.
     @Test func `resumed from an older state is followed by one that erases all that the client may hold`() throws {
         var stored = StoredRealmClient(record: RealmClientRecord(file: SessionMessages.file))

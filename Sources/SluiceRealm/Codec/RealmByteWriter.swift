@@ -8,6 +8,9 @@ struct RealmByteWriter {
     /// Removes the bytes and keeps the capacity.
     mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
 
+    /// Removes everything after the first `count` bytes.
+    mutating func truncate(to count: Int) { bytes.removeSubrange(count...) }
+
     /// Writes the bytes of another writer.
     mutating func raw(_ other: RealmByteWriter) { bytes.append(contentsOf: other.bytes) }
 
@@ -72,6 +75,35 @@ struct RealmByteWriter {
         case .uuid(let value): raw(.uuid, value.bytes)
         case .list, .dictionary, .link: throw RealmChangesetWriter.failure("a value is of the type '\(value.typeName)'")
         }
+    }
+
+    /// Writes a scalar from its cell.
+    /// - Returns: `false` for null, a collection or a link. Nothing is written then.
+    mutating func value(_ cell: Cell, of row: RowView) -> Bool {
+        switch cell.tag {
+        case .bool: number(.bool, cell.bits != 0 ? 1 : 0)
+        case .int: number(.int, Int64(bitPattern: cell.bits))
+        case .float: word(.float, UInt32(truncatingIfNeeded: cell.bits))
+        case .double: word(.double, cell.bits)
+        case .decimal: decimal(Decimal128(bytes: row.bytes(of: cell)))
+        case .string: counted(.string, row.bytes(of: cell))
+        case .binary: counted(.binary, row.bytes(of: cell))
+        case .timestamp:
+            number(.timestamp, Int64(bitPattern: cell.bits))
+            integer(Int64(Int32(bitPattern: cell.length)))
+        case .objectId: raw(.objectId, ObjectIdentifierBytes(high: cell.bits, low: cell.length).bytes)
+        case .uuid:
+            type(.uuid)
+            bytes.append(contentsOf: row.bytes(of: cell))
+        case .absent, .null, .list, .dictionary, .link: return false
+        }
+        return true
+    }
+
+    private mutating func counted(_ tag: RealmTypeTag, _ content: UnsafeBufferPointer<UInt8>) {
+        type(tag)
+        integer(Int64(content.count))
+        bytes.append(contentsOf: content)
     }
 
     private mutating func number(_ tag: RealmTypeTag, _ value: Int64) {

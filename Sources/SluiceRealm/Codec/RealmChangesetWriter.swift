@@ -8,24 +8,53 @@ package struct RealmChangesetWriter {
         /// The plan of the class, known by its identity.
         let plan: any AnyObject & Sendable
         let name: Int64
-        /// By property index; nil before the first use.
-        var properties: [Int64?]
+        /// By property index; -1 before the first use.
+        var properties: [Int64]
     }
 
     private var numbers: [RealmText: Int] = [:]
     private var strings = RealmByteWriter()
+    /// The instructions ahead of `body`.
+    private var head = RealmByteWriter()
     var body = RealmByteWriter()
     /// The class and key of the row that is being written.
     var place = RealmByteWriter()
-    /// The numbers of names in rows, by the index of the class.
+    /// The bytes of the class in `place`.
+    var classBytes = 0
+    /// The numbers of names in rows, by the index of the class, without those of the last row's class.
     var classes: [ClassNumbers?] = []
-    /// The plan of the last row's class, known by its identity, and the number of the class's name.
-    var lastClass: (plan: any AnyObject & Sendable, name: Int64)?
+    /// The plan and the index of the last row's class, the number of its name, and those of its properties' names.
+    var lastPlan: (any AnyObject & Sendable)?
+    var lastIndex = 0
+    var lastName: Int64 = 0
+    var lastProperties: [Int64] = []
 
     package init() {}
 
     /// The changeset so far. Empty if no instruction was added.
-    package var bytes: [UInt8] { strings.bytes + body.bytes }
+    package var bytes: [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count)
+        for part in [strings, head, body] { bytes += part.bytes }
+        return bytes
+    }
+
+    /// The number of bytes so far.
+    package var count: Int { strings.bytes.count + head.bytes.count + body.bytes.count }
+
+    /// The present end, for `revert`.
+    package var end: Int { body.bytes.count }
+
+    /// Removes the instructions behind an earlier end. Their names stay, and take some bytes.
+    package mutating func revert(to end: Int) { body.truncate(to: end) }
+
+    /// Writes an instruction ahead of those of `append`, and behind those of earlier calls.
+    /// - Throws: `internalError` for an instruction that the protocol cannot express. Nothing usable is written then.
+    package mutating func open(with instruction: RealmInstruction) throws(SluiceError) {
+        swap(&head, &body)
+        defer { swap(&head, &body) }
+        try append(instruction)
+    }
 
     /// Returns the changeset of the instructions.
     /// - Throws: The errors of `append`.

@@ -21,6 +21,59 @@ extension RealmChangesetWriter {
         }
     }
 
+    /// Writes an object that enters, from the cells of its row. The bytes are those of `RealmEnteringObject`.
+    /// - Returns: The object for the model of the client.
+    /// - Throws: `internalError` for a value that the protocol cannot express. Nothing usable is written then.
+    package mutating func append(
+        _ object: ObjectKey, _ row: RowView, _ writer: RealmObjectWriter
+    ) throws(SluiceError) -> OutgoingOperation.Entered {
+        let plan = try writer.plan(of: object)
+        try begin(object, plan)
+        tag(.eraseObject)
+        body.raw(place)
+        tag(.createObject)
+        body.raw(place)
+        for index in plan.forms.indices {
+            let cell = row[index]
+            if case .scalar = plan.forms[index] {
+                if cell.tag == .absent || cell.tag == .null { continue }
+                let start = body.bytes.count
+                begin(.update, index, plan)
+                // No steps.
+                body.integer(0)
+                if body.value(cell, of: row) {
+                    // No default.
+                    body.integer(0)
+                    continue
+                }
+                body.truncate(to: start)
+            }
+            try append(row.value(of: cell), index, of: object, plan, writer)
+        }
+        return try entered(object, row, plan)
+    }
+
+    /// Writes the value of a property of a new object in its general form.
+    private mutating func append(
+        _ value: Value?, _ index: Int, of object: ObjectKey, _ plan: RealmClassPlan, _ writer: RealmObjectWriter
+    ) throws(SluiceError) {
+        if plan.forms[index].cost(entering: value, 0) != nil { return try append(value, index, plan) }
+        var emitter = RealmEmitter(typing: RealmTyping(schema: writer.schema), object: object)
+        try emitter.enter(plan.type.properties[index], value)
+        for instruction in emitter.instructions { try append(instruction) }
+    }
+
+    private func entered(_ object: ObjectKey, _ row: RowView, _ plan: RealmClassPlan) throws(SluiceError) -> OutgoingOperation.Entered {
+        var lists: [OutgoingOperation.List] = []
+        for index in plan.lists {
+            guard row[index].tag == .list, case .list(let elements)? = row.value(index), !elements.isEmpty else { continue }
+            lists.append(try OutgoingOperation.List(plan.type.properties[index], elements))
+        }
+        // Behind the number of the class, the place is the key as the model has it, unless the key is a text.
+        if case .string = object.key { return .init(try .init(object), lists) }
+        return .init(hash: ClientModel.hash(place.bytes.dropFirst(classBytes), plan.start), lists)
+    }
+
     /// Writes new values of an object.
     /// - Throws: `internalError` for a value that the protocol cannot express. Nothing usable is written then.
     package mutating func append(_ changed: RealmChangedObject) throws(SluiceError) {
@@ -98,31 +151,33 @@ extension RealmChangesetWriter {
     /// Sets `place` to the bytes of an object's class and key.
     private mutating func begin(_ object: ObjectKey, _ plan: RealmClassPlan) throws(SluiceError) {
         // Most objects follow one of their class.
-        if lastClass?.plan !== plan { lastClass = (plan, name(of: plan)) }
+        if lastPlan !== plan { turn(to: plan) }
         place.removeAll()
-        place.integer(lastClass?.name ?? 0)
+        place.integer(lastName)
+        classBytes = place.bytes.count
         guard case .string(let text) = object.key else { return try place.key(object.key) }
         place.integer(RealmTypeTag.string.rawValue)
         place.integer(number(of: text))
     }
 
-    /// Returns the number of a class's name.
-    private mutating func name(of plan: RealmClassPlan) -> Int64 {
+    /// Makes a class that of the last row.
+    private mutating func turn(to plan: RealmClassPlan) {
+        if let lastPlan { classes[lastIndex] = ClassNumbers(plan: lastPlan, name: lastName, properties: lastProperties) }
         while classes.count <= plan.index { classes.append(nil) }
+        (lastPlan, lastIndex) = (plan, plan.index)
         // Another schema may have another class at the index.
-        if let known = classes[plan.index], known.plan === plan { return known.name }
-        let name = number(of: plan.type.name)
-        classes[plan.index] = ClassNumbers(plan: plan, name: name, properties: Array(repeating: nil, count: plan.forms.count))
-        return name
+        if let known = classes[plan.index], known.plan === plan {
+            (lastName, lastProperties) = (known.name, known.properties)
+        } else {
+            (lastName, lastProperties) = (number(of: plan.type.name), Array(repeating: -1, count: plan.forms.count))
+        }
     }
 
     /// Writes the tag of an instruction, the place, and the property's number.
     private mutating func begin(_ tag: RealmInstructionTag, _ index: Int, _ plan: RealmClassPlan) {
         self.tag(tag)
         body.raw(place)
-        if let known = classes[plan.index]?.properties[index] { return body.integer(known) }
-        let number = number(of: plan.type.properties[index].name)
-        classes[plan.index]?.properties[index] = number
-        body.integer(number)
+        if lastProperties[index] < 0 { lastProperties[index] = number(of: plan.type.properties[index].name) }
+        body.integer(lastProperties[index])
     }
 }

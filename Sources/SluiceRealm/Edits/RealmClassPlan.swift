@@ -26,9 +26,12 @@ package final class RealmClassPlan: Sendable {
     let forms: [Form]
     /// The indices of the properties whose own value may be a list.
     let lists: [Int]
+    /// The hash of the class's name, from which those of its objects begin.
+    let start: UInt64
 
     init(_ type: ObjectType, at index: Int) {
         (self.type, self.index) = (type, index)
+        start = ClientModel.start(of: type.name)
         forms = type.properties.enumerated().map { $0 == type.primaryKey ? .primaryKey : Form($1) }
         lists = type.properties.indices.filter { type.properties[$0].mayBeList && $0 != type.primaryKey }
     }

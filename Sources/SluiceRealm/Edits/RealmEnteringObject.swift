@@ -57,8 +57,15 @@ extension OutgoingOperation {
         var lists: [List] = []
         for index in entering.plan.lists {
             guard case .list(let elements)? = entering.row[index], !elements.isEmpty else { continue }
-            lists.append(List(property: entering.plan.type.properties[index].name, count: try Self.number(elements.count)))
+            lists.append(try List(entering.plan.type.properties[index], elements))
         }
-        self = .enter(try Object(entering.object), lists)
+        self = .enter([Entered(try Object(entering.object), lists)])
+    }
+}
+
+extension OutgoingOperation.List {
+    /// - Throws: `internalError` for a list that is too long.
+    init(_ property: Property, _ elements: [Value]) throws(SluiceError) {
+        self.init(property: property.name, count: try OutgoingOperation.number(elements.count))
     }
 }

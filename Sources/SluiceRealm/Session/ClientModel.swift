@@ -49,7 +49,7 @@ package struct ClientModel: Hashable, Sendable {
     /// Checks the operations of one changeset in order, and applies them.
     /// - Throws: `internalError` with the operation at fault. The model is then unusable: the client must be reset.
     package mutating func send(_ operations: [OutgoingOperation]) throws(SluiceError) {
-        let entering = operations.count { if case .enter = $0 { true } else { false } }
+        let entering = operations.reduce(0) { if case .enter(let objects) = $1 { $0 + objects.count } else { $0 } }
         // Not for a few, as that would copy the objects of another model that shares them.
         if entering > 1_000, !isSaturated { objects.reserveCapacity(min(objects.count + entering, maximumObjects)) }
         for operation in operations { try apply(operation, isChecked: true) }
@@ -68,7 +68,7 @@ package struct ClientModel: Hashable, Sendable {
         case .eraseColumn(let table, let name): if isChecked { throw Self.defect("removes property \(table).\(name)", operation) }
         case .create(let object): create(object)
         case .erase(let object): if !isSaturated { objects[Self.hash(object)] = nil }
-        case .enter(let object, let lists): enter(object, lists)
+        case .enter(let entered): for object in entered { enter(object) }
         case .update(let path, let shape): try update(path, shape, isChecked, operation)
         case .insert(let path, let index, let size):
             try edit(path, .init(at: index, isInsert: true, size: size, change: 1), isChecked, operation)
@@ -89,10 +89,10 @@ package struct ClientModel: Hashable, Sendable {
         bound()
     }
 
-    private mutating func enter(_ object: OutgoingOperation.Object, _ lists: [OutgoingOperation.List]) {
+    private mutating func enter(_ object: OutgoingOperation.Entered) {
         guard !isSaturated else { return }
-        let lengths = lists.map { ListLength(property: Self.hash($0.property), count: $0.count) }
-        objects[Self.hash(object)] = Held(isExact: true, lists: lengths)
+        let lengths = object.lists.map { ListLength(property: Self.hash($0.property), count: $0.count) }
+        objects[object.hash] = Held(isExact: true, lists: lengths)
         bound()
     }
 
@@ -193,10 +193,15 @@ package struct ClientModel: Hashable, Sendable {
     // MARK: Hashes
 
     /// FNV-1a over the class, a zero byte and the key, with a finishing mix. No stored format contains it.
-    private static func hash(_ object: OutgoingOperation.Object) -> UInt64 {
-        var state = hash(bytes: object.table.utf8, 0xCBF2_9CE4_8422_2325)
-        state = hash(bytes: CollectionOfOne(0), state)
-        state = hash(bytes: object.key, state)
+    static func hash(_ object: OutgoingOperation.Object) -> UInt64 { hash(object.key, start(of: object.table)) }
+
+    /// Returns the state of the hash behind the class.
+    static func start(of table: String) -> UInt64 { hash(bytes: CollectionOfOne(0), hash(table)) }
+
+    /// Returns the hash of an object.
+    /// - Parameter start: That of its class.
+    static func hash(_ key: some Sequence<UInt8>, _ start: UInt64) -> UInt64 {
+        var state = hash(bytes: key, start)
         state = (state ^ (state >> 31)) &* 0x9E37_79B9_7F4A_7C15
         return state ^ (state >> 29)
     }

@@ -52,14 +52,25 @@ package enum OutgoingOperation: Hashable, Sendable {
         }
     }
 
+    /// An object that enters. The model knows objects by their hashes, and a view has very many.
+    package struct Entered: Hashable, Sendable {
+        package var hash: UInt64
+        /// The lists of its properties that are not empty.
+        package var lists: [List]
+
+        init(hash: UInt64, _ lists: [List]) { (self.hash, self.lists) = (hash, lists) }
+
+        package init(_ object: Object, _ lists: [List]) { self.init(hash: ClientModel.hash(object), lists) }
+    }
+
     case addTable(String)
     case addColumn(table: String, name: String)
     case eraseTable(String)
     case eraseColumn(table: String, name: String)
     case create(Object)
     case erase(Object)
-    /// The erasure and the creation of an object with all its values. The lists of its properties that are not named are empty.
-    case enter(Object, [List])
+    /// The erasures and the creations of objects with all their values.
+    case enter([Entered])
     case update(Path, Shape)
     case insert(Path, index: UInt32, size: UInt32)
     case set(Path, index: UInt32)
