@@ -23,6 +23,9 @@ package struct BridgeBounds: Hashable, Sendable {
 /// builds the map first. If the client holds nothing, or may hold anything, every row enters: it is encoded when it comes, and only its
 /// key is kept.
 struct BridgeCollection {
+    /// The usual bytes of a row, for the room that is made.
+    private static let rowBytes = 256
+
     /// Rows that are encoded. An object may have several, of which the last one counts, and it may have been removed since.
     private struct Encoded {
         var pieces: BridgePieces
@@ -33,7 +36,7 @@ struct BridgeCollection {
         /// The objects that were named since the bootstrap began again, and were not sent; nil if it has not.
         var again: Set<ObjectKey>?
 
-        init(maximum bytes: Int) { pieces = BridgePieces(maximum: bytes) }
+        init(_ pieces: BridgePieces) { self.pieces = pieces }
 
         mutating func add(_ object: ObjectKey, _ row: RowView, _ writer: RealmObjectWriter) throws(SluiceError) {
             again?.insert(object)
@@ -87,7 +90,7 @@ struct BridgeCollection {
         (self.version, self.bounds, isPlain) = (version, bounds, isFirst)
         self.expected = min(Int(clamping: expected), bounds.viewObjects)
         guard !isEncoded else {
-            encoded = Encoded(maximum: bounds.entryBytes)
+            encoded = Encoded(newPieces)
             return
         }
         // About as many as an entry has.
@@ -266,10 +269,15 @@ struct BridgeCollection {
 
     /// Removes and returns the rows that are encoded; none for others.
     mutating func takePieces() -> BridgePieces {
-        let none = BridgePieces(maximum: bounds.entryBytes)
-        guard let pieces = encoded?.pieces else { return none }
-        encoded?.pieces = none
+        guard let pieces = encoded?.pieces else { return BridgePieces(maximum: bounds.entryBytes) }
+        let next = newPieces
+        encoded?.pieces = next
         return pieces
+    }
+
+    /// Pieces with room for the rows that are still to come.
+    private var newPieces: BridgePieces {
+        BridgePieces(maximum: bounds.entryBytes, expecting: Self.rowBytes * max(0, expected - sentCount - rowCount))
     }
 
     /// Writes the instructions of each object, and updates the content.

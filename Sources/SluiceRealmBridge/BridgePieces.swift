@@ -29,11 +29,14 @@ enum BridgeGroup {
 
 /// The content of one entry. It is encoded as it comes, so that nothing else is kept of an object.
 struct BridgePiece {
-    private var writer = RealmChangesetWriter()
+    private var writer: RealmChangesetWriter
     private var earlier: [OutgoingOperation] = []
     /// The last objects that entered, behind `earlier`.
     private var entered: [OutgoingOperation.Entered] = []
     private(set) var isEmpty = true
+
+    /// - Parameter bytes: The expected bytes. Room for them is made at once.
+    init(expecting bytes: Int = 0) { writer = bytes > 0 ? RealmChangesetWriter(expecting: bytes) : RealmChangesetWriter() }
 
     var changeset: [UInt8] { writer.bytes }
     /// The bytes of the changeset.
@@ -116,12 +119,17 @@ struct BridgePiece {
 struct BridgePieces {
     private let maximum: Int
     private var whole: [BridgePiece] = []
-    private var last = BridgePiece()
+    private var last: BridgePiece
     /// The estimated bytes of the last piece, which has no more.
     private var size = 0
 
-    /// - Parameter bytes: The bound of a piece.
-    init(maximum bytes: Int) { maximum = bytes }
+    /// - Parameters:
+    ///   - bytes: The bound of a piece.
+    ///   - expected: The bytes that are expected in all.
+    init(maximum bytes: Int, expecting expected: Int = 0) {
+        maximum = bytes
+        last = BridgePiece(expecting: min(bytes, expected))
+    }
 
     /// `true` if the pieces have as many bytes as one may have.
     var isFull: Bool { !whole.isEmpty || size > maximum - maximum / 16 }

@@ -5,6 +5,8 @@ import SluiceValues
 struct RealmByteWriter {
     private(set) var bytes: [UInt8] = []
 
+    mutating func reserve(_ count: Int) { bytes.reserveCapacity(count) }
+
     /// Removes the bytes and keeps the capacity.
     mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
 

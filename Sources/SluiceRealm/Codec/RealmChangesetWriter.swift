@@ -31,6 +31,9 @@ package struct RealmChangesetWriter {
 
     package init() {}
 
+    /// - Parameter bytes: The expected bytes of the instructions. Room for them is made at once.
+    package init(expecting bytes: Int) { body.reserve(bytes) }
+
     /// The changeset so far. Empty if no instruction was added.
     package var bytes: [UInt8] {
         var bytes: [UInt8] = []

@@ -44,6 +44,10 @@ package actor RealmConnection {
     private var queue: Deque<RealmConnectionAction> = []
     /// The task that performs actions; nil while there are none.
     private var performing: Task<Void, Never>?
+    /// The large message that is being encoded; nil for none. The messages and the close behind it wait in the queue.
+    var sending: Task<Void, Never>?
+    /// The encoding of a large message that waits for the store; nil for none.
+    var ahead: Encoding?
     /// The sources whose actions are in the queue.
     private var waiting: [CheckedContinuation<Void, Never>] = []
     private var tasks: [UInt64: (owner: RealmSessionID?, task: Task<Void, Never>)] = [:]
@@ -71,7 +75,7 @@ package actor RealmConnection {
     package var sessionCounts: (all: Int, draining: Int) { (sessions.count, sessions.values.count(where: \.isDraining)) }
 
     /// The number of running tasks; 0 after `run`.
-    package var taskCount: Int { tasks.count + (performing == nil ? 0 : 1) }
+    package var taskCount: Int { tasks.count + (performing == nil ? 0 : 1) + (sending == nil ? 0 : 1) }
 
     // MARK: The owner
 
@@ -151,7 +155,8 @@ package actor RealmConnection {
 
     /// Releases everything. The machine is closed, so no task begins any more.
     private func finish() async {
-        while let performing { await performing.value }
+        while let running = performing ?? sending { await running.value }
+        _ = await ahead?.value
         for id in Array(sessions.keys) { release(id, nil) }
         for (_, task) in tasks.values { task.cancel() }
         while let (number, entry) = tasks.first {
@@ -170,7 +175,7 @@ package actor RealmConnection {
     }
 
     /// Hands an input to the machine. The actions are performed later.
-    private func advance(_ input: RealmConnectionInput) {
+    func advance(_ input: RealmConnectionInput) {
         guard !machine.isClosed else { return }
         let actions = machine.handle(input, now: services.environment.wallMilliseconds())
         if machine.isClosed {
@@ -189,10 +194,15 @@ package actor RealmConnection {
         }
     }
 
-    /// Performs the actions before the next one that waits for the store.
+    /// Performs the actions before the next one that waits for the store, or behind a large message.
     private func performReady() {
         while let action = queue.first {
-            if case .store = action { return }
+            switch action {
+            case .store: return
+            // After the end no message matters any more.
+            case .send, .close: if sending != nil, !machine.isClosed { return }
+            default: break
+            }
             queue.removeFirst()
             perform(action)
         }
@@ -201,9 +211,15 @@ package actor RealmConnection {
     private func performAll() async {
         // The end of the connection may have replaced the actions before this task began.
         performReady()
-        while case .store(let id, let change)? = queue.first {
-            queue.removeFirst()
-            await store(change, for: id)
+        while let action = queue.first {
+            if case .store(let id, let change) = action {
+                queue.removeFirst()
+                // A client waits for its bootstrap, which is encoded meanwhile.
+                if case .send(let next)? = queue.first { encodeAhead(next) }
+                await store(change, for: id)
+            } else {
+                await sending?.value
+            }
             performReady()
         }
         performing = nil
@@ -263,22 +279,9 @@ package actor RealmConnection {
         start(id) { await body(self) }
     }
 
-    private func note(defect error: SluiceError) {
+    func note(defect error: SluiceError) {
         services.observer.defect()
         logger.error("A message that would have stopped a client was withheld.", metadata: ["reason": "\(error.operatorText)"])
-    }
-
-    private func send(_ message: RealmServerMessage) {
-        do throws(SluiceError) {
-            let bytes = try services.coding.encode(message)
-            if case .error(let error) = message { services.observer.failed(error.code) }
-            services.observer.sent(bytes: bytes.count)
-            sink.send(bytes)
-        } catch {
-            note(defect: error)
-            // Without the message the client's progress would be wrong. It connects again.
-            advance(.malformed(SluiceError(.internalError, ClientError(error).message)))
-        }
     }
 
     private func store(_ change: RealmRecordChange, for id: RealmSessionID) async {
@@ -289,6 +292,7 @@ package actor RealmConnection {
         } catch {
             guard !machine.isClosed else { return }
             drop(id)
+            ahead = nil
             advance(failure(of: id, error))
         }
     }

@@ -49,6 +49,36 @@ private typealias Fixture = ConnectionFixture
         }
     }
 
+    /// A part that is encoded outside of the connection's actor.
+    private static func large(at version: UInt64, isLast: Bool) -> RealmBootstrapPart {
+        var part = Fixture.part(0, at: version, isLast: isLast)
+        part.entries[0].entry.changeset = [UInt8](repeating: 7, count: 300 << 10)
+        return part
+    }
+
+    @Test func `sends all in order, also if large parts are encoded beside a store`() async throws {
+        try await ConnectionRun.with { run in
+            let view = try await run.open()
+            run.journal.hold("view 0 at 2")
+            view.yield(.part(Self.large(at: 2, isLast: false)))
+            view.yield(.part(Self.large(at: 2, isLast: false)))
+            view.yield(.part(Self.large(at: 2, isLast: true)))
+            view.yield(.changes([Fixture.entry(3)]))
+            let complete = try #require(await run.journal.held())
+            complete.answer()
+            let calls = await run.journal.through("1: download 3/0 ack 0 [3]")
+            let sent = ["1: more 2/0 ack 0 [2]", "1: more 2/0 ack 0 [2]", "1: last 2/0 ack 0 [2]", "1: download 3/0 ack 0 [3]"]
+            #expect(calls.filter { $0.hasPrefix("1:") } == sent)
+            // What follows may be stored while a part is encoded, but no part is sent before its store.
+            for (store, message) in [("view 0 at 2", sent[2]), ("append [3] to 2", sent[3])] {
+                #expect(try #require(calls.firstIndex(of: store)) < #require(calls.firstIndex(of: message)))
+            }
+            view.yield(.part(Self.large(at: 9, isLast: true)))
+            try run.receive(.ping(timestamp: 7, roundTrip: 0))
+            _ = await run.journal.through("0: pong")
+        }
+    }
+
     @Test func `acknowledges an upload behind the changes up to its version, and ahead of those made after it`() async throws {
         let rejected = [RealmRejectedUpdate(reason: "no", table: "Task", key: [1, 5])]
         let setup = ConnectionRun.Setup(versions: [6: 4], rejected: rejected)
