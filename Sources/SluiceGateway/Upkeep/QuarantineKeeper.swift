@@ -87,8 +87,11 @@ final class QuarantineKeeper: Sendable {
             return true
         }
         if hasRoom {
-            if case .enqueued = door.yield(work) { return }
+            let result = door.yield(work)
+            if case .enqueued = result { return }
             state.withLock { $0.waitingRows -= work.rows }
+            // A gateway that stops may still begin to publish. A look that it does not take loses nothing.
+            if case .terminated = result, work.rows == 0 { return }
         }
         logger.error("The queue of unfit rows is full. Some were not recorded.", metadata: ["limit": "\(Self.waiting)"])
     }
