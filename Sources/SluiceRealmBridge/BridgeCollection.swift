@@ -117,11 +117,11 @@ struct BridgeCollection {
 
     /// - Throws: `internalError` for a value that the protocol cannot express, or the error of a row that does not fit its class.
     mutating func add(_ message: BridgeRows, _ codec: RowCodec, _ writer: RealmObjectWriter) throws(SluiceError) {
-        guard !isTooLarge, codec.type.primaryKey != nil else { return }
+        guard !isTooLarge, let index = codec.type.primaryKey else { return }
         let type = codec.type.name
         let left = message.removed.map { ObjectKey(type: type, key: $0) }
         bytes += message.bytes + 64 * (message.rows.count + left.count)
-        try addRows(message, codec, writer)
+        try addRows(message, codec, key: index, writer)
         if isDropped {
             dropped.formUnion(left)
         } else {
@@ -135,8 +135,10 @@ struct BridgeCollection {
         (isTooLarge, dropped) = (true, [])
     }
 
-    private mutating func addRows(_ message: BridgeRows, _ codec: RowCodec, _ writer: RealmObjectWriter) throws(SluiceError) {
-        guard let index = codec.type.primaryKey else { return }
+    /// - Parameter index: The index of the primary key.
+    private mutating func addRows(
+        _ message: BridgeRows, _ codec: RowCodec, key index: Int, _ writer: RealmObjectWriter
+    ) throws(SluiceError) {
         let (type, count) = (codec.type.name, codec.type.properties.count)
         var (cells, buffer) = ([Cell](), RowBuffer())
         try message.message.withUnsafeBufferPointer { bytes throws(SluiceError) in

@@ -25,7 +25,8 @@ package enum RealmConnectionEnd: Hashable, Sendable {
 /// One client's connection of Realm's protocol, from the upgrade to the close.
 ///
 /// The actor owns a `RealmConnectionMachine` and performs its actions in order. Each source of inputs waits until its actions are
-/// performed: the client's messages, the views, the uploads and the marks of each session. The queue of actions is bounded by that.
+/// performed: the client's messages, the views, the uploads and the marks of each session. The queue of actions is bounded by that. The
+/// one exception is a large message: its source goes on while it is encoded, and the next message waits for it.
 ///
 /// The end, from any side, discards the actions that wait and cancels all tasks. Answers that come later are ignored.
 package actor RealmConnection {
@@ -44,7 +45,7 @@ package actor RealmConnection {
     private var queue: Deque<RealmConnectionAction> = []
     /// The task that performs actions; nil while there are none.
     private var performing: Task<Void, Never>?
-    /// The large message that is being encoded; nil for none. The messages and the close behind it wait in the queue.
+    /// The large message that is being encoded; nil for none. The messages behind it wait in the queue.
     var sending: Task<Void, Never>?
     /// The encoding of a large message that waits for the store; nil for none.
     var ahead: Encoding?
@@ -199,8 +200,8 @@ package actor RealmConnection {
         while let action = queue.first {
             switch action {
             case .store: return
-            // After the end no message matters any more.
-            case .send, .close: if sending != nil, !machine.isClosed { return }
+            // The close comes with the end of the machine, after which no message matters any more.
+            case .send: if sending != nil, !machine.isClosed { return }
             default: break
             }
             queue.removeFirst()
