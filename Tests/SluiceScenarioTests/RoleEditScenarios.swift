@@ -116,19 +116,21 @@ import Testing
                 SELECT 'n' || g, 'x', CASE WHEN g <= 500 THEN 'blue' ELSE 'red' END, repeat('t', 1000) FROM generate_series(1, 20000) g
                 """)
             let ann = try await gateway.account(customData: #"{ "team": "red" }"#)
-            let session = try await gateway.session(token: ann.token)
-            try await session.hello(["Note"])
-            try await session.sendSubscribe(1, [("Note", "TRUEPREDICATE")])
-            // It reads no further: more waits for it than a gateway sends ahead.
-            try await session.receive { $0.brought.rows > 0 }
-            try await gateway.setCustomData(#"{ "team": "blue" }"#, of: ann.id)
-            try await gateway.untilMetric("sluice_bootstraps_total", is: 2)
-            try await session.receive(within: 120) { $0.completed == 1 }
-            #expect(session.keys("Note") == Set((1...500).map { "n\($0)" }) && session.bootstraps == 1)
-            try await gateway.sql(#"INSERT INTO "Note" (_id, owner_id, team) VALUES ('r', 'x', 'red'), ('b', 'x', 'blue')"#)
-            try await session.receive { $0.keys("Note").contains("b") }
-            #expect(!session.keys("Note").contains("r") && session.error == nil)
-            session.close()
+            try await HeldRelay.with(gateway.url, passing: 1 << 20) { relay in
+                let session = try await TestSession.connect(relay.url, token: ann.token)
+                try await session.hello(["Note"])
+                try await session.sendSubscribe(1, [("Note", "TRUEPREDICATE")])
+                try await session.receive { $0.brought.rows > 0 }
+                try await gateway.setCustomData(#"{ "team": "blue" }"#, of: ann.id)
+                try await gateway.untilMetric("sluice_bootstraps_total", is: 2)
+                relay.open()
+                try await session.receive(within: 120) { $0.completed == 1 }
+                #expect(session.keys("Note") == Set((1...500).map { "n\($0)" }) && session.bootstraps == 1)
+                try await gateway.sql(#"INSERT INTO "Note" (_id, owner_id, team) VALUES ('r', 'x', 'red'), ('b', 'x', 'blue')"#)
+                try await session.receive { $0.keys("Note").contains("b") }
+                #expect(!session.keys("Note").contains("r") && session.error == nil)
+                session.close()
+            }
         }
     }
 
