@@ -5,6 +5,7 @@ import SluiceKafka
 import SluiceNet
 import SluicePipeline
 import SluicePluginHost
+import SluicePorts
 import SluicePostgres
 import Synchronization
 
@@ -27,7 +28,7 @@ package struct Gateway: Sendable {
 
     /// - Parameter telemetry: The metrics and spans of this gateway. A program passes those of its process, see `Telemetry.bootstrap`.
     package init(
-        _ configuration: GatewayConfiguration, logger: Logger, environment: any Environment = SystemEnvironment(),
+        _ configuration: GatewayConfiguration, logger: Logger, environment: any Environment = ServerEnvironment(),
         telemetry: Telemetry? = nil
     ) {
         self.configuration = configuration
