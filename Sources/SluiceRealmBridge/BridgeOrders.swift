@@ -23,14 +23,30 @@ final class BridgeOrders: Sendable {
         var superseded: [UInt64: UInt64] = [:]
         var wanted: UInt64 = 0
         var isClosed = false
+        /// Performs the orders that wait; nil before the start and after the close.
+        var work: (@Sendable () async -> Void)?
+        /// The task that performs orders; nil while none waits, as an idle client should have no task.
+        var worker: Task<Void, Never>?
+
+        mutating func begin() {
+            guard worker == nil, !orders.isEmpty, let work else { return }
+            worker = Task { await work() }  // Unstructured because: orders outlive the calls that give them; `ended` awaits it.
+        }
     }
 
     private let state = Mutex(State())
-    /// Yields once orders wait; ends at the close.
-    let wakes: AsyncStream<Void>
-    private let waker: AsyncStream<Void>.Continuation
 
-    init() { (wakes, waker) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
+    /// - Parameter work: Performs the orders that wait, until `take` returns nil.
+    func start(_ work: @escaping @Sendable () async -> Void) {
+        state.withLock { state in
+            guard !state.isClosed else { return }
+            state.work = work
+            state.begin()
+        }
+    }
+
+    /// Waits until the last orders were performed.
+    func ended() async { await state.withLock { $0.worker }?.value }
 
     var isClosed: Bool { state.withLock { $0.isClosed } }
     /// The number of the newest view that the connection wants.
@@ -46,8 +62,8 @@ final class BridgeOrders: Sendable {
             state.superseded = state.superseded.filter { $0.key &+ 64 > view.query.version }
             if case .build? = state.orders.last { state.orders.removeLast() }
             state.orders.append(.build(BridgeStream.Request(number: state.wanted, view: view)))
+            state.begin()
         }
-        waker.yield()
     }
 
     func supersede(_ queryVersion: UInt64) { state.withLock { $0.superseded[queryVersion] = $0.wanted } }
@@ -64,19 +80,24 @@ final class BridgeOrders: Sendable {
             case .message, .upload, .repeated, .build, .subscribe: break
             }
             state.orders.append(order)
+            state.begin()
         }
-        waker.yield()
     }
 
-    func take() -> Order? { state.withLock { $0.isClosed ? nil : $0.orders.popFirst() } }
+    /// Removes and returns the next order. Behind nil, a later order begins the work again.
+    func take() -> Order? {
+        state.withLock { state in
+            let order = state.orders.popFirst()
+            if order == nil { state.worker = nil }
+            return order
+        }
+    }
 
     /// - Returns: `false` if the orders were closed before.
     func close() -> Bool {
-        let isFirst = state.withLock { state in
-            defer { (state.isClosed, state.orders) = (true, []) }
+        state.withLock { state in
+            defer { (state.isClosed, state.orders, state.work) = (true, [], nil) }
             return !state.isClosed
         }
-        waker.finish()
-        return isFirst
     }
 }

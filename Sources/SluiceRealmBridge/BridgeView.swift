@@ -41,7 +41,6 @@ actor BridgeView: RealmClientView {
     /// A request that waits until the session has resumed: the resumption tells what the client holds.
     private var held: BridgeStream.Request?
     private var isResuming = false
-    private var worker: Task<Void, Never>?
     private var marks: UInt64 = 0
     /// Counts up to the last changeset that the stream has passed.
     let passed: AsyncEvent
@@ -89,8 +88,7 @@ actor BridgeView: RealmClientView {
 
     /// Begins the session.
     func start() async throws {
-        // Unstructured because: orders outlive the calls that give them; the task ends at the close, which follows every opening.
-        worker = Task { await self.work() }
+        orders.start { await self.work() }
         let (record, replica, canResume) = (client.stored.record, stream.replica, stream.canResume(client.stored.record))
         orders.put(.message(try WireProtocol.encode(PBClientMessage(.hello(try stream.hello(record, user: client.user))))))
         let welcome = try await welcome()
@@ -163,17 +161,12 @@ actor BridgeView: RealmClientView {
             try? await shared.services.environment.within(milliseconds: 10_000) { [keep] in try await keep(bytes, state.view) }
         }
         // The last message may register the session, so the close comes behind it.
-        await worker?.value
+        await orders.ended()
         await session.closed()
     }
 
     private func work() async {
-        for await _ in orders.wakes {
-            while let order = orders.take() {
-                // Unstructured because: a task keeps the memory of its deepest call, tens of KiB for a view, and this one idles. Awaited.
-                await Task { await self.perform(order) }.value
-            }
-        }
+        while let order = orders.take() { await perform(order) }
     }
 
     private func perform(_ order: BridgeOrders.Order) async {

@@ -160,7 +160,7 @@ final class RealmSessionService: Service {
     private func socket(_ opening: RealmSocket.Opening) -> RealmSocket {
         var services = services
         services.observer = watch.observer(of: opening.agent)
-        services.logger[metadataKey: "sdk"] = "\(opening.agent.text)"
+        services.sdk = opening.agent.text
         return RealmSocket(
             opening, services: services, authenticator: authenticator, egress: egress, watch: watch,
             onOpen: { [caller] in caller.yield($0) },

@@ -180,16 +180,21 @@ extension RealmConnection {
 
     private func deliver(_ id: RealmSessionID) async {
         while let view = sessions[id]?.view, !machine.isClosed {
-            // Unstructured because: a task keeps the memory of its deepest call, many KiB here, and this one waits while the client is
-            // idle. Awaited and cancelled with this one. Unlike a child, it begins on this actor at once.
-            let delivery = Task.immediate { await self.deliverWaiting(id) }
-            await withTaskCancellationHandler {
-                await delivery.value
-            } onCancel: {
-                delivery.cancel()
-            }
+            // A function of its own: the task that has ended would be kept while this one waits.
+            await deliverOnce(id)
             guard sessions[id] != nil, !machine.isClosed, !Task.isCancelled else { return }
             await view.untilNext()
+        }
+    }
+
+    private func deliverOnce(_ id: RealmSessionID) async {
+        // Unstructured because: a task keeps the memory of its deepest call, many KiB here, and the one that waits for it idles. Awaited
+        // and cancelled with that one. Unlike a child, it begins on this actor at once.
+        let delivery = Task.immediate { await self.deliverWaiting(id) }
+        await withTaskCancellationHandler {
+            await delivery.value
+        } onCancel: {
+            delivery.cancel()
         }
     }
 

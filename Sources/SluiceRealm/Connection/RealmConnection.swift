@@ -33,7 +33,6 @@ package actor RealmConnection {
     let services: RealmConnectionServices
     let sink: any RealmFrameSink
     let user: String
-    let logger: Logger
     private(set) var machine: RealmConnectionMachine
     var sessions: [RealmSessionID: FileSession] = [:]
     private let mailbox: RealmMailbox
@@ -59,14 +58,19 @@ package actor RealmConnection {
     /// - Parameter user: The user of the token that the upgrade had.
     package init(_ settings: RealmConnectionSettings, user: String, services: RealmConnectionServices, sink: any RealmFrameSink) {
         (self.services, self.sink, self.user) = (services, sink, user)
-        var logger = services.logger
-        logger[metadataKey: "user"] = "\(user)"
-        self.logger = logger
         machine = RealmConnectionMachine(settings)
         mailbox = RealmMailbox(services.mailbox, sink)
         (wakes, waker) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         // Every end is final, so the first one suffices.
         (ends, ender) = AsyncStream.makeStream(of: RealmConnectionInput.self, bufferingPolicy: .bufferingOldest(1))
+    }
+
+    /// Made for each line: the metadata of a logger would be several hundred bytes of an idle connection.
+    var logger: Logger {
+        var logger = services.logger
+        logger[metadataKey: "user"] = "\(user)"
+        if let sdk = services.sdk { logger[metadataKey: "sdk"] = "\(sdk)" }
+        return logger
     }
 
     /// The idents of the open client files, in no order.

@@ -40,6 +40,8 @@ package struct RealmConnectionServices: Sendable {
     package let coding: any RealmMessageCoding
     package let environment: any Environment
     package var logger: Logger
+    /// The SDK and the app of the client, for log lines; nil if unknown.
+    package var sdk: String?
     package var observer: any RealmConnectionObserver = NoRealmConnectionObserver()
     package var waits = RealmConnectionWaits()
     package var mailbox = RealmMailboxBounds()
