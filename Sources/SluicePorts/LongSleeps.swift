@@ -1,4 +1,4 @@
-import SluiceCore
+package import SluiceCore
 import Synchronization
 
 /// The environment of a server, whose long sleeps share one timer.
@@ -22,6 +22,13 @@ package struct ServerEnvironment: Environment {
         let (end, isBeyond) = monotonicNanoseconds().addingReportingOverflow(nanoseconds)
         try await sleeps.sleep(until: isBeyond ? .max : end)
     }
+
+    package func after(nanoseconds: UInt64, _ body: @escaping @Sendable () -> Void) -> EnvironmentTimer {
+        guard nanoseconds >= LongSleeps.shortest else { return system.after(nanoseconds: nanoseconds, body) }
+        let (end, isBeyond) = monotonicNanoseconds().addingReportingOverflow(nanoseconds)
+        let id = sleeps.call(body, at: isBeyond ? .max : end)
+        return EnvironmentTimer { [sleeps] in sleeps.drop(id) }
+    }
 }
 
 /// Sleeps that share one timer.
@@ -32,12 +39,37 @@ final class LongSleeps: Sendable {
     /// The shortest time between two looks, so that many sleeps with almost the same end cost one look.
     static let pause: UInt64 = 50_000_000
 
+    /// What ends a sleep.
+    private enum Waker {
+        case continuation(CheckedContinuation<Void, Never>)
+        case call(@Sendable () -> Void)
+
+        func wake() {
+            switch self {
+            case .continuation(let continuation): continuation.resume()
+            case .call(let body): body()
+            }
+        }
+    }
+
     private struct State {
-        var waiting: [UInt64: (deadline: UInt64, continuation: CheckedContinuation<Void, Never>)] = [:]
+        var waiting: [UInt64: (deadline: UInt64, waker: Waker)] = [:]
         /// Sleeps that were cancelled before they waited.
         var cancelled: Set<UInt64> = []
         var lastID: UInt64 = 0
         var isRunning = false
+
+        mutating func newID() -> UInt64 {
+            lastID += 1
+            return lastID
+        }
+
+        /// - Returns: `true` if the caller has to start the look at the sleeps.
+        mutating func add(_ id: UInt64, _ deadline: UInt64, _ waker: Waker) -> Bool {
+            waiting[id] = (deadline, waker)
+            defer { isRunning = true }
+            return !isRunning
+        }
     }
 
     private let state = Mutex(State())
@@ -48,21 +80,15 @@ final class LongSleeps: Sendable {
     /// Sleeps until a time of the monotonic clock, at least `shortest` from now.
     /// - Throws: `CancellationError`.
     func sleep(until deadline: UInt64) async throws {
-        let id = state.withLock { state in
-            state.lastID += 1
-            return state.lastID
-        }
+        let id = state.withLock { $0.newID() }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let (isCancelled, starts) = state.withLock { state in
                     if state.cancelled.remove(id) != nil { return (true, false) }
-                    state.waiting[id] = (deadline, continuation)
-                    defer { state.isRunning = true }
-                    return (false, !state.isRunning)
+                    return (false, state.add(id, deadline, .continuation(continuation)))
                 }
                 if isCancelled { continuation.resume() }
-                // Unstructured because: it serves the sleeps of all tasks, and ends with the last of them.
-                if starts { Task.detached { await self.run() } }
+                if starts { start() }
             }
         } onCancel: {
             cancel(id)
@@ -71,13 +97,31 @@ final class LongSleeps: Sendable {
         try Task.checkCancellation()
     }
 
+    /// Makes a call at a time of the monotonic clock, at least `shortest` from now, on any thread. It must return at once.
+    /// - Returns: The number for `drop`.
+    func call(_ body: @escaping @Sendable () -> Void, at deadline: UInt64) -> UInt64 {
+        let (id, starts) = state.withLock { state in
+            let id = state.newID()
+            return (id, state.add(id, deadline, .call(body)))
+        }
+        if starts { start() }
+        return id
+    }
+
+    /// Forgets a call. Does nothing if it was made.
+    func drop(_ id: UInt64) { state.withLock { _ = $0.waiting.removeValue(forKey: id) } }
+
     private func cancel(_ id: UInt64) {
-        let continuation = state.withLock { state in
+        let waker = state.withLock { state in
             let sleep = state.waiting.removeValue(forKey: id)
             if sleep == nil { state.cancelled.insert(id) }
-            return sleep?.continuation
+            return sleep?.waker
         }
-        continuation?.resume()
+        waker?.wake()
+    }
+
+    private func start() {
+        Task.detached { await self.run() }  // Unstructured because: it serves the sleeps of all tasks, and ends with the last of them.
     }
 
     private func run() async {
@@ -90,10 +134,10 @@ final class LongSleeps: Sendable {
         let now = SystemEnvironment().monotonicNanoseconds()
         let (due, wait) = state.withLock { state in
             var next = UInt64.max
-            var due: [CheckedContinuation<Void, Never>] = []
+            var due: [Waker] = []
             for (id, sleep) in state.waiting {
                 if sleep.deadline <= now {
-                    due.append(sleep.continuation)
+                    due.append(sleep.waker)
                     state.waiting[id] = nil
                 } else {
                     next = min(next, sleep.deadline - now)
@@ -102,7 +146,7 @@ final class LongSleeps: Sendable {
             state.isRunning = !state.waiting.isEmpty
             return (due, state.isRunning ? min(max(next, Self.pause), Self.shortest) : nil)
         }
-        for continuation in due { continuation.resume() }
+        for waker in due { waker.wake() }
         return wait
     }
 }

@@ -1,5 +1,6 @@
 import DequeModule
 import SluiceCore
+import SluicePorts
 import SluiceRealm
 import Synchronization
 
@@ -23,30 +24,16 @@ final class BridgeOrders: Sendable {
         var superseded: [UInt64: UInt64] = [:]
         var wanted: UInt64 = 0
         var isClosed = false
-        /// Performs the orders that wait; nil before the start and after the close.
-        var work: (@Sendable () async -> Void)?
-        /// The task that performs orders; nil while none waits, as an idle client should have no task.
-        var worker: Task<Void, Never>?
-
-        mutating func begin() {
-            guard worker == nil, !orders.isEmpty, let work else { return }
-            worker = Task { await work() }  // Unstructured because: orders outlive the calls that give them; `ended` awaits it.
-        }
     }
 
     private let state = Mutex(State())
+    private let worker = OnDemand()
 
     /// - Parameter work: Performs the orders that wait, until `take` returns nil.
-    func start(_ work: @escaping @Sendable () async -> Void) {
-        state.withLock { state in
-            guard !state.isClosed else { return }
-            state.work = work
-            state.begin()
-        }
-    }
+    func start(_ work: @escaping @Sendable () async -> Void) { worker.start(work) }
 
     /// Waits until the last orders were performed.
-    func ended() async { await state.withLock { $0.worker }?.value }
+    func ended() async { await worker.ended() }
 
     var isClosed: Bool { state.withLock { $0.isClosed } }
     /// The number of the newest view that the connection wants.
@@ -62,8 +49,8 @@ final class BridgeOrders: Sendable {
             state.superseded = state.superseded.filter { $0.key &+ 64 > view.query.version }
             if case .build? = state.orders.last { state.orders.removeLast() }
             state.orders.append(.build(BridgeStream.Request(number: state.wanted, view: view)))
-            state.begin()
         }
+        worker.ask()
     }
 
     func supersede(_ queryVersion: UInt64) { state.withLock { $0.superseded[queryVersion] = $0.wanted } }
@@ -80,23 +67,18 @@ final class BridgeOrders: Sendable {
             case .message, .upload, .repeated, .build, .subscribe: break
             }
             state.orders.append(order)
-            state.begin()
         }
+        worker.ask()
     }
 
-    /// Removes and returns the next order. Behind nil, a later order begins the work again.
-    func take() -> Order? {
-        state.withLock { state in
-            let order = state.orders.popFirst()
-            if order == nil { state.worker = nil }
-            return order
-        }
-    }
+    /// Removes and returns the next order.
+    func take() -> Order? { state.withLock { $0.orders.popFirst() } }
 
     /// - Returns: `false` if the orders were closed before.
     func close() -> Bool {
-        state.withLock { state in
-            defer { (state.isClosed, state.orders, state.work) = (true, [], nil) }
+        worker.close()
+        return state.withLock { state in
+            defer { (state.isClosed, state.orders) = (true, []) }
             return !state.isClosed
         }
     }

@@ -1,4 +1,5 @@
 import SluiceCore
+import Synchronization
 import TestSupport
 import Testing
 
@@ -34,6 +35,24 @@ import Testing
             let error = await #expect(throws: CancellationError.self) { try await task.value }
             #expect(error != nil && sleeps.count == 0)
         }
+    }
+
+    @Test func `make a call at its time, and none that is dropped`() async {
+        let sleeps = LongSleeps()
+        let called = AsyncEvent(environment: environment)
+        let calls = Mutex<[Int]>([])
+        let due = after(60)
+        let dropped = sleeps.call({ calls.withLock { $0.append(0) } }, at: due)
+        sleeps.drop(dropped)
+        for number in [1, 2] {
+            _ = sleeps.call(
+                {
+                    calls.withLock { $0.append(number) }
+                    called.fire()
+                }, at: due)
+        }
+        await called.wait(until: 2)
+        #expect(environment.monotonicNanoseconds() >= due && calls.withLock(\.self).sorted() == [1, 2] && sleeps.count == 0)
     }
 
     @Test(arguments: seeds(20)) func `of many tasks all end, whenever they are cancelled`(seed: UInt64) async {

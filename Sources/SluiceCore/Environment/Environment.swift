@@ -8,6 +8,28 @@ package protocol Environment: Sendable {
     func random() -> UInt64
     /// - Throws: `CancellationError`.
     func sleep(nanoseconds: UInt64) async throws
+    /// Calls a body once after a time, unless the timer is cancelled before. A body that is late may be called although it is cancelled.
+    func after(nanoseconds: UInt64, _ body: @escaping @Sendable () -> Void) -> EnvironmentTimer
+}
+
+/// A call that an environment makes later.
+package struct EnvironmentTimer: Sendable {
+    private let onCancel: @Sendable () -> Void
+
+    package init(onCancel: @escaping @Sendable () -> Void) { self.onCancel = onCancel }
+
+    /// Lets the call not be made. Does nothing behind it.
+    package func cancel() { onCancel() }
+}
+
+extension Environment {
+    package func after(nanoseconds: UInt64, _ body: @escaping @Sendable () -> Void) -> EnvironmentTimer {
+        let task = Task.detached {  // Unstructured because: the caller goes on. It ends at its time or with the timer.
+            guard (try? await self.sleep(nanoseconds: nanoseconds)) != nil, !Task.isCancelled else { return }
+            body()
+        }
+        return EnvironmentTimer { task.cancel() }
+    }
 }
 
 /// The system's clocks and random numbers.
