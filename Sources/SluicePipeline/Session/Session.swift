@@ -34,9 +34,10 @@ package actor Session {
         var flushing: Task<Void, Never>?
         var taking: Task<Void, Never>?
         var answering: Task<Void, Never>?
-        /// Ends the session when its token expires.
-        var expiry: Task<Void, Never>?
     }
+
+    /// Ends the session when its token expires.
+    private var expiry: EnvironmentTimer?
 
     /// - Parameters:
     ///   - numbering: The numbers of the client's changesets.
@@ -134,7 +135,7 @@ package actor Session {
         perform(machine.handle(.disconnected))
         if let file { services.files.end(self, of: file) }
         tasks.asking?.cancel()
-        tasks.expiry?.cancel()
+        expiry?.cancel()
         tasks.taking?.cancel()
         // Await the tasks before removing subscribers: a bootstrap may still add one.
         await rulesAvailable()
@@ -221,20 +222,20 @@ package actor Session {
         let user = try await services.authenticator.authenticate(token: token)
         self.user = user
         channel.belongs(to: user.user.id)
-        tasks.expiry?.cancel()
+        expiry?.cancel()
         // Never, for a session in this process.
         guard user.expires < .max else { return user }
-        let wait = max(user.expires - services.environment.wallMilliseconds(), 0)
-        let environment = services.environment
-        // Unstructured because: it outlives the message that set it and is cancelled by the next token or the close.
-        tasks.expiry = Task { [weak self] in
-            guard (try? await environment.sleep(nanoseconds: UInt64(wait) * 1_000_000)) != nil else { return }
-            await self?.expire()
+        // 34 years at most, so that the nanoseconds fit.
+        let wait = min(max(user.expires - services.environment.wallMilliseconds(), 0), 1 << 40)
+        expiry = services.environment.after(nanoseconds: UInt64(wait) * 1_000_000) { [weak self] in
+            Task { await self?.expire(user.expires) }  // Unstructured because: the timer does not wait. It ends the session, and ends.
         }
         return user
     }
 
-    private func expire() {
+    /// - Parameter time: The expiry of the token, which may have been replaced since.
+    private func expire(_ time: Int64) {
+        guard user?.expires == time else { return }
         fail(SluiceError(.tokenExpired, "The access token of user \(user?.user.id ?? "") has expired."))
     }
 
