@@ -16,6 +16,9 @@ struct HTTPAndWebSocketChannel: ServerChildChannel, HTTPChannelHandler {
         let ticket: ConnectionTicket
     }
 
+    /// The sizes of reads. They follow what arrives. An idle connection keeps the buffers of its last reads, so they begin small.
+    private static let reads = AdaptiveRecvByteBufferAllocator(minimum: 64, initial: 1_024, maximum: 65_536)
+
     var responder: HTTPChannelHandler.Responder
     let configuration: NetServer.Configuration
     let endpoints: [WebSocketEndpoint]
@@ -25,6 +28,7 @@ struct HTTPAndWebSocketChannel: ServerChildChannel, HTTPChannelHandler {
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         channel.eventLoop.makeCompletedFuture {
             guard let ticket = connections.admit(channel) else { throw ChannelError.ioOnClosedChannel }
+            try channel.syncOptions?.setOption(.recvAllocator, value: Self.reads)
             let pipeline = channel.pipeline.syncOperations
             if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls)) }
             let encoder = HTTPResponseEncoder()
