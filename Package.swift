@@ -514,7 +514,7 @@ let package = Package(
                 gatewayLibrary("Hummingbird", of: "hummingbird"), gatewayLibrary("HTTPTypes", of: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"), nio("NIOCore"), gatewayLibrary("Crypto", of: "swift-crypto"),
                 gatewayLibrary("CoreMetrics", of: "swift-metrics"),
-                "TestSupport", "TracingTestSupport", "RealmTestSupport", "RealmTestClient", "GatewayTestSupport",
+                "TestSupport", "PortsTestSupport", "TracingTestSupport", "RealmTestSupport", "RealmTestClient", "GatewayTestSupport",
             ]),
         // The acceptance scenarios.
         tests(

@@ -19,9 +19,10 @@ final class BridgeChannel: SessionChannel {
     }
 
     private let state = Mutex(State())
-    /// Yields after each message and at the close. Without deadlines: an idle session would have a timer for each wait.
-    private let arrivals: AsyncStream<Void>
-    private let arrival: AsyncStream<Void>.Continuation
+    /// Called after each message and at the close.
+    private let onWake: @Sendable () -> Void
+    /// Counts 1 once a message has come.
+    private let begun: AsyncEvent
     private let taken: AsyncEvent
     /// Counts up to the last changeset that is acknowledged.
     let acknowledged: AsyncEvent
@@ -30,9 +31,9 @@ final class BridgeChannel: SessionChannel {
     /// Counts up to the last subscription set that is live or refused.
     let answered: AsyncEvent
 
-    init(environment: any Environment) {
-        (arrivals, arrival) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        taken = AsyncEvent(environment: environment)
+    init(environment: any Environment, onWake: @escaping @Sendable () -> Void) {
+        self.onWake = onWake
+        (begun, taken) = (AsyncEvent(environment: environment), AsyncEvent(environment: environment))
         (acknowledged, answered) = (AsyncEvent(environment: environment), AsyncEvent(environment: environment))
         ingested = AsyncEvent(environment: environment)
     }
@@ -64,17 +65,15 @@ final class BridgeChannel: SessionChannel {
         if acknowledged > 0 { self.acknowledged.reach(acknowledged) }
         if ingested > 0 { self.ingested.reach(ingested) }
         if answered > 0 { self.answered.reach(answered) }
+        begun.reach(1)
         wake()
     }
 
-    /// Ends the wait for a message, or the next one.
-    func wake() { arrival.yield() }
+    /// Lets the consumer look for events.
+    func wake() { onWake() }
 
-    /// Waits until a message may have arrived, the channel is closed, or the task is cancelled. Only one task waits at a time.
-    func untilWoken() async {
-        var iterator = arrivals.makeAsyncIterator()
-        _ = await iterator.next(isolation: #isolation)
-    }
+    /// Waits until the first message has come, the channel is closed, or the task is cancelled.
+    func untilBegun() async { await begun.wait(until: 1) }
 
     /// Removes and returns the oldest message; nil if none waits.
     func take() -> [UInt8]? {
@@ -112,6 +111,7 @@ final class BridgeChannel: SessionChannel {
         acknowledged.reach(.max)
         ingested.reach(.max)
         answered.reach(.max)
+        begun.reach(1)
         taken.fire()
         wake()
     }

@@ -55,8 +55,9 @@ actor BridgeView: RealmClientView {
     /// - Parameters:
     ///   - connection: The actor whose executor the views share.
     ///   - newest: The end of the log.
+    ///   - wake: Called when `next` may have an event.
     init(
-        _ client: RealmViewClient, for connection: any Actor, _ shared: BridgeShared, newest: UInt64,
+        _ client: RealmViewClient, for connection: any Actor, _ shared: BridgeShared, newest: UInt64, wake: @escaping @Sendable () -> Void,
         keep: @escaping @Sendable ([UInt8], UInt64) async throws -> Void, onClose: @escaping @Sendable (BridgeView) -> Void
     ) throws(SluiceError) {
         (self.connection, self.shared) = (connection, shared)
@@ -68,7 +69,7 @@ actor BridgeView: RealmClientView {
                 .badClientFile, "The state of client file \(record.file.ident) cannot be read.", fix: "The client replaces its file.")
         }
         let environment = shared.services.environment
-        channel = BridgeChannel(environment: environment)
+        channel = BridgeChannel(environment: environment, onWake: wake)
         let services = shared.services.local(BridgeAuthenticator(user: client.user, users: shared.services.authenticator))
         session = Session(services: services, channel: channel, numbering: .increasing, completion: completion)
         let kept = replica ?? BridgeReplica(client: 0, secret: [])
@@ -106,17 +107,15 @@ actor BridgeView: RealmClientView {
     }
 
     private func welcome() async throws -> PBWelcome {
-        while true {
-            if let message = channel.take() {
-                guard case .welcome(let welcome) = try BridgeMessage.decode(message, stream.content.bridgeSchema.codec) else {
-                    throw channel.error ?? SluiceError(.internalError, "The session of a client file did not begin with a welcome.")
-                }
-                return welcome
-            }
-            if channel.isClosed { throw channel.error ?? SluiceError(.shuttingDown, "The session of a client file was closed.") }
-            await channel.untilWoken()
-            try Task.checkCancellation()
+        await channel.untilBegun()
+        try Task.checkCancellation()
+        guard let message = channel.take() else {
+            throw channel.error ?? SluiceError(.shuttingDown, "The session of a client file was closed.")
         }
+        guard case .welcome(let welcome) = try BridgeMessage.decode(message, stream.content.bridgeSchema.codec) else {
+            throw channel.error ?? SluiceError(.internalError, "The session of a client file did not begin with a welcome.")
+        }
+        return welcome
     }
 
     func heldObjects() async throws -> [OutgoingOperation.Object] { try stream.held.map { try OutgoingOperation.Object($0) } }
@@ -276,8 +275,6 @@ actor BridgeView: RealmClientView {
         guard orders.isClosed || channel.isClosed else { return nil }
         throw channel.error ?? SluiceError(.shuttingDown, "The session of a client file was closed.")
     }
-
-    nonisolated func untilNext() async { await channel.untilWoken() }
 
     /// Records that the connection has taken the last event.
     private func settle() {

@@ -26,11 +26,12 @@ package final class RealmBridge: RealmViews, RealmWrites {
     func view(of file: UInt64) -> BridgeView? { views.withLock { $0[file] } }
 
     package func open(
-        _ client: RealmViewClient, for connection: any Actor, keep: @escaping @Sendable ([UInt8], UInt64) async throws -> Void
+        _ client: RealmViewClient, for connection: any Actor, wake: @escaping @Sendable () -> Void,
+        keep: @escaping @Sendable ([UInt8], UInt64) async throws -> Void
     ) async throws -> any RealmClientView {
         let file = client.stored.record.file.ident
         let newest = try await shared.services.snapshots.currentLSN()
-        let view = try BridgeView(client, for: connection, shared, newest: newest.rawValue, keep: keep) { [weak self] view in
+        let view = try BridgeView(client, for: connection, shared, newest: newest.rawValue, wake: wake, keep: keep) { [weak self] view in
             self?.views.withLock { if $0[file] === view { $0[file] = nil } }
         }
         do {

@@ -1,4 +1,5 @@
 import PortsTestSupport
+import RealmTestSupport
 import SluiceCore
 import SluicePorts
 import SluiceRealm

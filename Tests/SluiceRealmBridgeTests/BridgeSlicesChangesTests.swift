@@ -11,11 +11,19 @@ import Testing
 
 /// The consumer of a view.
 private actor Consumer {
+    private let wakes: AsyncStream<Void>
+    private let waker: AsyncStream<Void>.Continuation
+
+    init() { (wakes, waker) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
+
+    nonisolated func wake() { waker.yield() }
+
     /// Returns the next event.
     func next(_ view: any RealmClientView) async throws -> RealmViewEvent {
+        var iterator = wakes.makeAsyncIterator()
         while true {
             if let event = try await view.next() { return event }
-            await view.untilNext()
+            await iterator.next(isolation: #isolation)
         }
     }
 }
@@ -127,7 +135,8 @@ private actor Consumer {
         let file = try await stage.files.allot(user: "ann")
         let stored = try await stage.files.open(file, user: "ann")
         let consumer = Consumer()
-        let view = try await stage.bridge.open(RealmViewClient(user: "ann", stored: stored), for: consumer) { _, _ in }
+        let client = RealmViewClient(user: "ann", stored: stored)
+        let view = try await stage.bridge.open(client, for: consumer, wake: { consumer.wake() }) { _, _ in }
         view.build(RealmViewRequest(query: Sliced.all, isFull: false, hasSchema: true, number: 1))
         view.supersede(queryVersion: 1)
         view.build(RealmViewRequest(query: Sliced.all, isFull: true, hasSchema: true, number: 2))

@@ -1,5 +1,6 @@
 import Logging
 import PortsTestSupport
+import RealmTestSupport
 import SluiceCore
 import SluiceEmbeddedLog
 import SluicePorts
@@ -257,6 +258,7 @@ final class StageSink: RealmFrameSink {
     func pauseReading() {}
     func resumeReading() {}
     func close(_ reason: RealmCloseReason, _ text: String) { source.finish() }
+    func ended() {}
 }
 
 struct NoCompression: BodyCompression {

@@ -121,7 +121,7 @@ final class StageWriter {
 
     init(_ stage: BridgeStage) async throws {
         self.stage = stage
-        channel = BridgeChannel(environment: SystemEnvironment())
+        channel = BridgeChannel(environment: SystemEnvironment()) {}
         let users = BridgeAuthenticator(user: "bob", users: stage.services.authenticator)
         session = Session(services: stage.services.local(users), channel: channel)
         let hello = PBHello.with { hello in

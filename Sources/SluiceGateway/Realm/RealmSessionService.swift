@@ -12,7 +12,7 @@ import Synchronization
 
 extension Zlib: BodyCompression {}
 
-/// Runs a connection for each accepted WebSocket of Realm's protocol, in a child task of its own.
+/// Begins a connection for each accepted WebSocket of Realm's protocol. An idle connection has no task.
 final class RealmSessionService: Service {
     /// The facts that all connections share.
     struct Settings: Sendable {
@@ -36,7 +36,7 @@ final class RealmSessionService: Service {
     private let watch: RealmWatch
     private let egress: MetricNumber
     private let refusals: PartitionRefusals
-    /// The sockets that have opened and have no task yet. Each is in it once, and `maximum` bounds them.
+    /// The sockets that have opened and whose connections have not begun. Each is in it once, and `maximum` bounds them.
     private let calls: AsyncStream<RealmSocket>
     private let caller: AsyncStream<RealmSocket>.Continuation
     private let open = Mutex<[ObjectIdentifier: RealmSocket]>([:])
@@ -127,23 +127,23 @@ final class RealmSessionService: Service {
         }
         var connection = RealmConnectionSettings(version: chosen.version, salt: settings.salt)
         connection.knowsCloseCodes = chosen.knowsCloseCodes
-        let opening = RealmSocket.Opening(token: token, settings: connection, agent: RealmAgent(request.header("User-Agent")))
-        return chosen.knowsCloseCodes ? admit(opening) : .later { [self] in counted(await acceptOlder(opening)) }
+        let opening = RealmSocket.Opening(settings: connection, agent: RealmAgent(request.header("User-Agent")))
+        return chosen.knowsCloseCodes ? admit(opening, token) : .later { [self] in counted(await acceptOlder(opening, token)) }
     }
 
     /// Decides on the upgrade of a client that acts on a status alone: it would connect again and again after a close code.
-    private func acceptOlder(_ opening: RealmSocket.Opening) async -> UpgradeDecision {
+    private func acceptOlder(_ opening: RealmSocket.Opening, _ token: String) async -> UpgradeDecision {
         do {
-            _ = try await authenticator.authenticate(token: opening.token)
-            return admit(opening)
+            _ = try await authenticator.authenticate(token: token)
+            return admit(opening, token)
         } catch {
             let error = SluiceError(error, otherwise: .internalError, "The access token could not be checked.")
             return .refuseWith(ErrorResponse(RealmUpgradeRefusal(error)))
         }
     }
 
-    private func admit(_ opening: RealmSocket.Opening) -> UpgradeDecision {
-        let socket = socket(opening)
+    private func admit(_ opening: RealmSocket.Opening, _ token: String) -> UpgradeDecision {
+        let socket = socket(opening, token)
         let isFull = open.withLock { open in
             guard open.count < settings.maximum else { return true }
             open[ObjectIdentifier(socket)] = socket
@@ -157,12 +157,12 @@ final class RealmSessionService: Service {
         return .accept(socket)
     }
 
-    private func socket(_ opening: RealmSocket.Opening) -> RealmSocket {
+    private func socket(_ opening: RealmSocket.Opening, _ token: String) -> RealmSocket {
         var services = services
         services.observer = watch.observer(of: opening.agent)
         services.sdk = opening.agent.text
         return RealmSocket(
-            opening, services: services, authenticator: authenticator, egress: egress, watch: watch,
+            opening, token: token, services: services, authenticator: authenticator, egress: egress, watch: watch,
             onOpen: { [caller] in caller.yield($0) },
             // Weak: the service owns the socket until the end of its connection.
             onEnd: { [weak self] socket in self?.open.withLock { $0[ObjectIdentifier(socket)] = nil } })
@@ -188,11 +188,12 @@ final class RealmSessionService: Service {
     func run() async throws {
         await withGracefulShutdownHandler {
             await withDiscardingTaskGroup { group in
-                for await socket in calls { group.addTask { await socket.run() } }
+                for await socket in calls { group.addTask { await socket.begin() } }
                 for socket in sockets { socket.end(.shutDown, of: nil) }
                 // One that still waits for its user ends as well.
                 group.cancelAll()
             }
+            for socket in sockets { await socket.untilEnded() }
             await buffer.storeAll()
         } onGracefulShutdown: {
             self.caller.finish()

@@ -7,20 +7,23 @@ import Synchronization
 
 /// A client's WebSocket of Realm's protocol, as the sink and the source of a `RealmConnection`.
 ///
-/// `run` authenticates the user of the upgrade's token and serves the connection. Messages that arrive before wait. SluiceNet bounds them,
-/// since the peer is not authenticated yet. Calls of `SocketOwner` arrive on the connection's event loop.
+/// `begin` authenticates the user of the upgrade's token and begins the connection. Messages that arrive before wait. SluiceNet bounds
+/// them, since the peer is not authenticated yet. Calls of `SocketOwner` arrive on the connection's event loop.
 final class RealmSocket: SocketOwner, RealmFrameSink {
     /// The facts of an upgrade request.
     struct Opening: Sendable {
-        /// The access token. It is a secret, so it never reaches a log.
-        let token: String
         let settings: RealmConnectionSettings
         let agent: RealmAgent
     }
 
     private struct State {
         var socket: ServerSocket?
+        /// Nil before the beginning, and after the end: the connection refers to this socket.
         var connection: RealmConnection?
+        /// `true` after the end of the connection.
+        var hasEnded = false
+        /// The access token, until it is checked. It is a secret, so it never reaches a log.
+        var token: String?
         /// The messages before the connection begins.
         var early: [[UInt8]] = []
         var user: String?
@@ -38,7 +41,7 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
     private let opening: Opening
     private let services: RealmConnectionServices
     private let authenticator: any Authenticator
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let outbox: SocketOutbox
     /// Counts the bytes sent.
     private let egress: MetricNumber
@@ -49,11 +52,12 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
     let began: UInt64
 
     /// - Parameters:
-    ///   - onOpen: Must arrange the call of `run`.
-    ///   - onEnd: Called when the connection has ended, once, whether `run` was called or not.
+    ///   - token: The access token.
+    ///   - onOpen: Must arrange the call of `begin`.
+    ///   - onEnd: Called when the connection has ended, once, whether `begin` was called or not.
     init(
-        _ opening: Opening, services: RealmConnectionServices, authenticator: any Authenticator, egress: MetricNumber, watch: RealmWatch,
-        onOpen: @escaping @Sendable (RealmSocket) -> Void, onEnd: @escaping @Sendable (RealmSocket) -> Void
+        _ opening: Opening, token: String, services: RealmConnectionServices, authenticator: any Authenticator, egress: MetricNumber,
+        watch: RealmWatch, onOpen: @escaping @Sendable (RealmSocket) -> Void, onEnd: @escaping @Sendable (RealmSocket) -> Void
     ) {
         self.opening = opening
         self.services = services
@@ -62,6 +66,7 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
         self.watch = watch
         self.onOpen = onOpen
         self.onEnd = onEnd
+        state = Mutex(State(token: token))
         outbox = SocketOutbox(environment: services.environment)
         began = services.environment.monotonicNanoseconds()
     }
@@ -75,27 +80,26 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
         get async { await state.withLock(\.connection)?.files ?? [] }
     }
 
-    /// Serves the connection until its end.
-    func run() async {
-        if let user = await userOfToken() {
-            let connection = RealmConnection(opening.settings, user: user.user.id, services: services, sink: self)
-            await connection.expires(at: user.expires)
-            begin(connection, user.user.id)
-            await connection.run()
-        }
-        onEnd(self)
+    /// Authenticates the user and begins the connection.
+    func begin() async {
+        guard let user = await authenticate() else { return onEnd(self) }
+        let connection = RealmConnection(opening.settings, user: user.user.id, services: services, sink: self)
+        await connection.expires(at: user.expires)
+        await connection.begin()
+        begin(connection, user.user.id)
     }
+
+    /// Waits until the connection has ended. Returns at once for one that has not begun.
+    func untilEnded() async { await state.withLock(\.connection)?.ended() }
 
     /// Returns the user of the token. Nil for a connection that was closed because of it.
-    private func userOfToken() async -> Authenticated? {
-        // In a task of its own: a task keeps the memory of its deepest call, several KiB here, and that of `run` serves an idle connection.
-        async let user = authenticate()
-        return await user
-    }
-
     private func authenticate() async -> Authenticated? {
+        let token = state.withLock { state in
+            defer { state.token = nil }
+            return state.token ?? ""
+        }
         do {
-            return try await authenticator.authenticate(token: opening.token)
+            return try await authenticator.authenticate(token: token)
         } catch {
             let error = SluiceError(error, otherwise: .internalError, "The access token could not be checked.")
             let reason: RealmCloseReason
@@ -128,7 +132,8 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
     /// Takes the early messages. If there are none, later messages reach the connection directly.
     private func takeEarly(or connection: RealmConnection) -> [[UInt8]] {
         state.withLock { state in
-            if state.early.isEmpty { state.connection = connection }
+            // One whose token expires at once may have ended.
+            if state.early.isEmpty, !state.hasEnded { state.connection = connection }
             defer { state.early = [] }
             return state.early
         }
@@ -163,6 +168,7 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
         let message = Array(bytes.readableBytesView)
         let (connection, isFull) = state.withLock { state -> (RealmConnection?, Bool) in
             if let connection = state.connection { return (connection, false) }
+            guard !state.hasEnded else { return (nil, false) }
             guard state.early.count < Self.earlyMessages else { return (nil, true) }
             state.early.append(message)
             return (nil, false)
@@ -185,7 +191,7 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
         watch.ended(RealmSocketEnd(reason, own))
         end(.disconnected)
         outbox.wake()
-        // `run` never begins.
+        // `begin` is never called.
         if !hasOpened { onEnd(self) }
     }
 
@@ -218,6 +224,11 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
             return state.socket
         }
         socket?.close(SocketCloseCode(opening.settings.code(of: reason)), reason: text)
+    }
+
+    func ended() {
+        state.withLock { ($0.connection, $0.hasEnded) = (nil, true) }
+        onEnd(self)
     }
 }
 

@@ -13,6 +13,8 @@ extension RealmConnection {
         /// Present from the opening on.
         var file: RealmFileSession?
         var view: (any RealmClientView)?
+        /// Hands the events of the views to the machine.
+        let delivery = OnDemand()
         /// Counts the server version up to which the machine has every entry.
         let reached: AsyncEvent
         /// Counts the server version up to which uploads need no other entry before their acknowledgement.
@@ -164,42 +166,23 @@ extension RealmConnection {
         }
     }
 
-    /// Opens a file. Then hands the events of its views to the machine, in another task, until the session is over.
+    /// Opens a file. From then on the events of its views reach the machine when they come.
     func open(_ id: RealmSessionID, _ ident: RealmIdent) async {
         do {
             let (state, newest) = try await within(services.waits.open, "Opening file \(ident.file.ident)") {
                 try await self.load(id, ident)
             }
             await submit(.opened(id, state, newest: newest))
-            // A task of its own: a task keeps the memory of its deepest call, and this one idles.
-            start(id) { await self.deliver(id) }
+            guard let delivery = sessions[id]?.delivery else { return }
+            delivery.start { await self.deliver(id) }
+            delivery.ask()
         } catch {
             await fail(id, error)
         }
     }
 
-    private func deliver(_ id: RealmSessionID) async {
-        while let view = sessions[id]?.view, !machine.isClosed {
-            // A function of its own: the task that has ended would be kept while this one waits.
-            await deliverOnce(id)
-            guard sessions[id] != nil, !machine.isClosed, !Task.isCancelled else { return }
-            await view.untilNext()
-        }
-    }
-
-    private func deliverOnce(_ id: RealmSessionID) async {
-        // Unstructured because: a task keeps the memory of its deepest call, many KiB here, and the one that waits for it idles. Awaited
-        // and cancelled with that one. Unlike a child, it begins on this actor at once.
-        let delivery = Task.immediate { await self.deliverWaiting(id) }
-        await withTaskCancellationHandler {
-            await delivery.value
-        } onCancel: {
-            delivery.cancel()
-        }
-    }
-
     /// Delivers the events that the views have. An error ends the session.
-    private func deliverWaiting(_ id: RealmSessionID) async {
+    private func deliver(_ id: RealmSessionID) async {
         do {
             while let event = try await nextEvent(id) { try await take(event, id) }
         } catch {
@@ -213,7 +196,10 @@ extension RealmConnection {
         try Task.checkCancellation()
         let session = stored.session
         let client = RealmViewClient(user: user, stored: stored, cursor: ident.download.serverVersion)
-        let view = try await services.views.open(client, for: self) { try await store.keep(replica: $0, ofView: $1, of: session) }
+        guard let delivery = sessions[id]?.delivery else { throw CancellationError() }
+        let view = try await services.views.open(client, for: self, wake: { delivery.ask() }) {
+            try await store.keep(replica: $0, ofView: $1, of: session)
+        }
         // Changesets may have taken effect before a crash that lost their progress.
         stored.record.upload.clientVersion = max(stored.record.upload.clientVersion, view.clientVersion)
         let stream = ClientStream(stored, bounds: services.bounds)

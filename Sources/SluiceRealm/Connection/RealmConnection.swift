@@ -2,6 +2,7 @@ import DequeModule
 import Logging
 import SluiceCore
 import SluicePorts
+import Synchronization
 
 /// An end of a connection from outside of its messages.
 package enum RealmConnectionEnd: Hashable, Sendable {
@@ -29,6 +30,8 @@ package enum RealmConnectionEnd: Hashable, Sendable {
 /// one exception is a large message: its source goes on while it is encoded, and the next message waits for it.
 ///
 /// The end, from any side, discards the actions that wait and cancels all tasks. Answers that come later are ignored.
+///
+/// An idle connection has no task: a task exists while messages, events or actions wait, or a call is under way.
 package actor RealmConnection {
     let services: RealmConnectionServices
     let sink: any RealmFrameSink
@@ -36,10 +39,10 @@ package actor RealmConnection {
     private(set) var machine: RealmConnectionMachine
     var sessions: [RealmSessionID: FileSession] = [:]
     private let mailbox: RealmMailbox
-    private let wakes: AsyncStream<Void>
-    private let waker: AsyncStream<Void>.Continuation
-    private let ends: AsyncStream<RealmConnectionInput>
-    private let ender: AsyncStream<RealmConnectionInput>.Continuation
+    /// Handles the messages of the mailbox.
+    private let handling = OnDemand()
+    /// `true` once an end has come from outside. Every end is final, so the first one suffices.
+    private let hasEnd = Atomic<Bool>(false)
     /// Actions that were not performed, in order.
     private var queue: Deque<RealmConnectionAction> = []
     /// The task that performs actions; nil while there are none.
@@ -52,17 +55,18 @@ package actor RealmConnection {
     private var waiting: [CheckedContinuation<Void, Never>] = []
     private var tasks: [UInt64: (owner: RealmSessionID?, task: Task<Void, Never>)] = [:]
     private var lastTask: UInt64 = 0
-    /// The task that waits for the token's expiry.
-    private var expiry: UInt64?
+    /// The call at the token's expiry.
+    private var expiry: EnvironmentTimer?
+    private var isStopping = false
+    private var isOver = false
+    /// Those who wait for the end.
+    private var enders: [CheckedContinuation<Void, Never>] = []
 
     /// - Parameter user: The user of the token that the upgrade had.
     package init(_ settings: RealmConnectionSettings, user: String, services: RealmConnectionServices, sink: any RealmFrameSink) {
         (self.services, self.sink, self.user) = (services, sink, user)
         machine = RealmConnectionMachine(settings)
         mailbox = RealmMailbox(services.mailbox, sink)
-        (wakes, waker) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        // Every end is final, so the first one suffices.
-        (ends, ender) = AsyncStream.makeStream(of: RealmConnectionInput.self, bufferingPolicy: .bufferingOldest(1))
     }
 
     /// Made for each line: the metadata of a logger would be several hundred bytes of an idle connection.
@@ -79,17 +83,20 @@ package actor RealmConnection {
     /// The number of sessions, and of those whose views wait for the client to read.
     package var sessionCounts: (all: Int, draining: Int) { (sessions.count, sessions.values.count(where: \.isDraining)) }
 
-    /// The number of running tasks; 0 after `run`.
-    package var taskCount: Int { tasks.count + (performing == nil ? 0 : 1) + (sending == nil ? 0 : 1) }
+    /// The number of running tasks; 0 for an idle connection and after the end.
+    package var taskCount: Int {
+        let deliveries = sessions.values.count { $0.delivery.isWorking }
+        return tasks.count + deliveries + (performing == nil ? 0 : 1) + (sending == nil ? 0 : 1) + (handling.isWorking ? 1 : 0)
+    }
 
     // MARK: The owner
 
-    /// Serves the connection until its end. All tasks have ended when it returns. Cancelling the caller's task shuts the connection down.
-    package func run() async {
-        async let messages: Void = handleMessages()
-        await awaitEnd()
-        await messages
-        await finish()
+    /// Begins to handle messages, also those that have come. `end` must follow at the latest when the socket is closed.
+    package func begin() { handling.start { await self.handleMessages() } }
+
+    /// Waits until the connection has ended, with all of its tasks.
+    package func ended() async {
+        if !isOver { await withCheckedContinuation { enders.append($0) } }
     }
 
     /// Adds a message of the client to the mailbox. Never blocks.
@@ -98,38 +105,37 @@ package actor RealmConnection {
     package nonisolated func received(_ message: [UInt8]) {
         guard mailbox.put(message) else {
             let reason = "More than \(services.mailbox.messages) messages or \(4 * services.mailbox.bytes) bytes wait to be handled."
-            ender.yield(.malformed(SluiceError(.tooManyRequests, reason, fix: "Send fewer, larger messages.")))
+            end(by: .malformed(SluiceError(.tooManyRequests, reason, fix: "Send fewer, larger messages.")))
             return
         }
-        waker.yield()
+        handling.ask()
     }
 
-    /// Ends the connection. Only the first end counts.
-    package nonisolated func end(_ reason: RealmConnectionEnd) { ender.yield(reason.input) }
+    /// Ends the connection and returns at once. Only the first end counts.
+    package nonisolated func end(_ reason: RealmConnectionEnd) { end(by: reason.input) }
+
+    private nonisolated func end(by input: RealmConnectionInput) {
+        guard !hasEnd.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        Task.detached { await self.advance(input) }  // Unstructured because: the caller does not wait. It hands over one input, and ends.
+    }
 
     /// Closes the connection with 4001 at a time, unless a later call sets another one.
     ///
     /// - Parameter milliseconds: The expiry of the token, since 1970.
     package func expires(at milliseconds: Int64) {
-        cancel(expiry)
+        expiry?.cancel()
         guard !machine.isClosed else { return }
-        let (environment, ender) = (services.environment, ender)
         // 34 years at most, so that the nanoseconds fit.
-        let wait = min(max(max(milliseconds, 0) - environment.wallMilliseconds(), 0), 1 << 40)
-        expiry = start(nil) {
-            guard (try? await environment.sleep(nanoseconds: UInt64(wait) * 1_000_000)) != nil, !Task.isCancelled else { return }
-            ender.yield(.tokenExpired)
-        }
+        let wait = min(max(max(milliseconds, 0) - services.environment.wallMilliseconds(), 0), 1 << 40)
+        expiry = services.environment.after(nanoseconds: UInt64(wait) * 1_000_000) { [weak self] in self?.end(.tokenExpired) }
     }
 
     private func handleMessages() async {
-        for await _ in wakes {
-            while !machine.isClosed, let message = mailbox.take() {
-                // Each message may cause an answer, so a client that does not read must read first.
-                if sink.bufferedBytes >= Limits.outboxBytes { await sink.drained(below: Limits.outboxBytes) }
-                await handle(message)
-                mailbox.handled(message.count)
-            }
+        while !machine.isClosed, let message = mailbox.take() {
+            // Each message may cause an answer, so a client that does not read must read first.
+            if sink.bufferedBytes >= Limits.outboxBytes { await sink.drained(below: Limits.outboxBytes) }
+            await handle(message)
+            mailbox.handled(message.count)
         }
     }
 
@@ -145,21 +151,21 @@ package actor RealmConnection {
         await submit(input)
     }
 
-    private func awaitEnd() async {
-        for await input in ends { advance(input) }
-        // The stream also ends if the owner's task is cancelled.
-        advance(.shutDown)
-    }
-
-    /// Ends the streams, and with them `run`.
+    /// Begins the end, behind the last action.
     private func stop() {
+        guard !isStopping else { return }
+        isStopping = true
+        expiry?.cancel()
         mailbox.close()
-        waker.finish()
-        ender.finish()
+        Task.detached { await self.finish() }  // Unstructured because: it awaits all other tasks of the connection. `ended` waits for it.
     }
 
     /// Releases everything. The machine is closed, so no task begins any more.
     private func finish() async {
+        if let handler = handling.close() {
+            handler.cancel()
+            await handler.value
+        }
         while let running = performing ?? sending { await running.value }
         _ = await ahead?.value
         for id in Array(sessions.keys) { release(id, nil) }
@@ -168,6 +174,11 @@ package actor RealmConnection {
             await entry.task.value
             tasks[number] = nil
         }
+        isOver = true
+        sink.ended()
+        let waiting = enders
+        enders = []
+        for ender in waiting { ender.resume() }
     }
 
     // MARK: Inputs
@@ -191,12 +202,14 @@ package actor RealmConnection {
         queue += actions
         guard performing == nil else { return }
         performReady()
-        if !queue.isEmpty {
-            // Unstructured because: the source of an input may be cancelled, and its actions must not be. `run` awaits it.
+        guard queue.isEmpty else {
+            // Unstructured because: the source of an input may be cancelled, and its actions must not be. `finish` awaits it.
             performing = Task { await self.performAll() }
-        } else if machine.isClosed {
-            stop()
+            return
         }
+        // An idle connection keeps no room for actions.
+        queue = []
+        if machine.isClosed { stop() }
     }
 
     /// Performs the actions before the next one that waits for the store, or behind a large message.
@@ -227,7 +240,7 @@ package actor RealmConnection {
             }
             performReady()
         }
-        performing = nil
+        (performing, queue) = (nil, [])
         if machine.isClosed { stop() }
         let sources = waiting
         waiting = []
@@ -240,7 +253,7 @@ package actor RealmConnection {
     func start(_ owner: RealmSessionID?, _ body: @escaping @Sendable () async -> Void) -> UInt64 {
         lastTask += 1
         let number = lastTask
-        // Unstructured because: later actions need not wait for it. It is cancelled with its session, and `run` awaits it.
+        // Unstructured because: later actions need not wait for it. It is cancelled with its session, and `finish` awaits it.
         let task = Task {
             await body()
             self.tasks[number] = nil
@@ -317,6 +330,10 @@ package actor RealmConnection {
     private func release(_ id: RealmSessionID, _ state: RealmClientState?) {
         guard let session = sessions.removeValue(forKey: id) else { return }
         for (owner, task) in tasks.values where owner == id { task.cancel() }
+        if let delivery = session.delivery.close() {
+            delivery.cancel()
+            start(nil) { await delivery.value }
+        }
         session.view?.close()
         guard let file = session.file else { return }
         services.observer.sessions(-1)

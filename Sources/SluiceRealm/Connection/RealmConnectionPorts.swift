@@ -37,17 +37,19 @@ package protocol RealmViews: Sendable {
     /// Opens the views of a file. Entries of the last complete view follow those that are stored.
     /// - Parameters:
     ///   - connection: The consumer of the views. They may run on its executor, so that a change needs no switch between the two.
+    ///   - wake: Called when `next` may have an event, or throws. It returns at once.
     ///   - keep: Stores the state from which the views of the file continue (`RealmClientRecord.replica`), unless the file has another view
     ///     by then than the one of the version. It fails once the file has been opened again, and may be called after `close` of the view.
     func open(
-        _ client: RealmViewClient, for connection: any Actor, keep: @escaping @Sendable ([UInt8], UInt64) async throws -> Void
+        _ client: RealmViewClient, for connection: any Actor, wake: @escaping @Sendable () -> Void,
+        keep: @escaping @Sendable ([UInt8], UInt64) async throws -> Void
     ) async throws -> any RealmClientView
 }
 
 /// The views of one client file, from the opening to `close`.
 ///
-/// One consumer calls `next` until it returns nil, and then waits by `untilNext`. An event waits until it is asked for, so a slow client
-/// stops its views.
+/// One consumer calls `next` until it returns nil, at first and after each call of `wake`. An event waits until it is asked for, so a slow
+/// client stops its views.
 package protocol RealmClientView: Sendable {
     /// The newest version of the server at the opening.
     var newest: UInt64 { get }
@@ -76,11 +78,9 @@ package protocol RealmClientView: Sendable {
     /// Returns the next event; nil if there is none yet.
     /// - Throws: `shuttingDown` after `close`.
     func next() async throws -> RealmViewEvent?
-    /// Waits until `next` may have an event, or throws. The wait needs little memory, since most views are idle.
-    func untilNext() async
     /// Returns the newest version of the server. `next` reaches it soon.
     func newestVersion() async throws -> UInt64
-    /// Releases everything and returns at once. A pending `untilNext` returns.
+    /// Releases everything and returns at once.
     func close()
 }
 
@@ -125,6 +125,8 @@ package protocol RealmFrameSink: Sendable {
     /// Closes the socket after the queued messages.
     /// - Parameter text: The text of the close frame.
     func close(_ reason: RealmCloseReason, _ text: String)
+    /// Called when the connection has ended, with all of its tasks.
+    func ended()
 }
 
 /// Receives metrics of connections. Many connections call it concurrently, so each call must return at once.

@@ -239,10 +239,11 @@ final class JournalViews: RealmViews {
     }
 
     func open(
-        _ client: RealmViewClient, for connection: any Actor, keep: @escaping @Sendable ([UInt8], UInt64) async throws -> Void
+        _ client: RealmViewClient, for connection: any Actor, wake: @escaping @Sendable () -> Void,
+        keep: @escaping @Sendable ([UInt8], UInt64) async throws -> Void
     ) async throws -> any RealmClientView {
         try await journal.call("views \(client.stored.record.file.ident)")
-        let view = JournalView(journal, newest: newest, confirms: confirms)
+        let view = JournalView(journal, newest: newest, confirms: confirms, wake: wake)
         opener.yield(view)
         return view
     }
@@ -257,20 +258,18 @@ final class JournalViews: RealmViews {
 final class JournalView: RealmClientView {
     let journal: Journal
     private let events = Mutex((waiting: [RealmViewEvent](), isClosed: false))
-    private let wakes: AsyncStream<Void>
-    private let waker: AsyncStream<Void>.Continuation
+    private let wake: @Sendable () -> Void
     let newest: UInt64
     let clientVersion: UInt64 = 0
     private let confirms: Bool
 
-    init(_ journal: Journal, newest: UInt64, confirms: Bool) {
-        (self.journal, self.newest, self.confirms) = (journal, newest, confirms)
-        (wakes, waker) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    init(_ journal: Journal, newest: UInt64, confirms: Bool, wake: @escaping @Sendable () -> Void) {
+        (self.journal, self.newest, self.confirms, self.wake) = (journal, newest, confirms, wake)
     }
 
     func yield(_ event: RealmViewEvent) {
         events.withLock { $0.waiting.append(event) }
-        waker.yield()
+        wake()
     }
 
     func heldObjects() async throws -> [OutgoingOperation.Object] { [ConnectionFixture.task] }
@@ -296,11 +295,6 @@ final class JournalView: RealmClientView {
         return event
     }
 
-    func untilNext() async {
-        var iterator = wakes.makeAsyncIterator()
-        _ = await iterator.next()
-    }
-
     func newestVersion() async throws -> UInt64 {
         try await journal.call("newest")
         return newest
@@ -308,7 +302,7 @@ final class JournalView: RealmClientView {
 
     func close() {
         events.withLock { $0.isClosed = true }
-        waker.finish()
+        wake()
         journal.add("close view")
     }
 }
@@ -352,6 +346,7 @@ final class JournalSink: RealmFrameSink {
     func pauseReading() { journal.add("pause") }
     func resumeReading() { journal.add("resume") }
     func close(_ reason: RealmCloseReason, _ text: String) { journal.add("close \(reason.code.rawValue)") }
+    func ended() {}
 }
 
 extension Journal {

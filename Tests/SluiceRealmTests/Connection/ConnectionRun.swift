@@ -1,3 +1,4 @@
+import RealmTestSupport
 import SluiceCore
 import SluicePorts
 import Testing
