@@ -118,6 +118,7 @@ let package = Package(
         .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CSluicePlugin"),
         .target(name: "CSluiceSandbox"),
+        .target(name: "CSluiceSpawn"),
         .target(name: "CSluiceVFS", dependencies: ["CSQLite"], linkerSettings: [.linkedLibrary("sqlite3")]),
 
         // Layer 0: forms of values, shared by the product and its plugins
@@ -209,7 +210,8 @@ let package = Package(
 
         // Layer 5: the server of development and tests, on the adapter of PostgreSQL
         .target(
-            name: "SluiceDevServer", dependencies: ["SluiceValues", "SluiceCore", "SluicePostgres"], swiftSettings: adapter + server
+            name: "SluiceDevServer", dependencies: ["SluiceValues", "SluiceCore", "SluicePostgres", "CSluiceSpawn"],
+            swiftSettings: adapter + server
         ),
 
         // Layer 6: what the project is for
@@ -540,7 +542,7 @@ let package = Package(
             dependencies: [
                 "AirportOpsModels", "AirportOpsScene", "RealmSwift", "SluiceValues", "SluiceCore", "SluiceDevServer", "SluiceKafka",
                 "SluicePorts",
-                "SluicePostgres", "register-client",
+                "SluicePostgres", "CSluiceSpawn", "register-client",
                 .product(name: "Logging", package: "swift-log"),
                 "TestSupport",
             ]),

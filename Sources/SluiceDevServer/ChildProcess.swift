@@ -1,3 +1,4 @@
+import CSluiceSpawn
 import Dispatch
 import SluiceCore
 import SluicePostgres
@@ -172,6 +173,14 @@ private enum Spawn {
         unsafe posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         unsafe posix_spawn_file_actions_addopen(&actions, 1, command.logPath, O_WRONLY | O_CREAT | O_APPEND, 0o644)
         unsafe posix_spawn_file_actions_adddup2(&actions, 1, 2)
+        // Not every library marks its sockets as close-on-exec. A server that inherits a listening socket keeps the port.
+        #if canImport(Darwin)
+            let inheritance = Int32(POSIX_SPAWN_CLOEXEC_DEFAULT)
+        #else
+            let inheritance: Int32 = 0
+            let failure = unsafe sluice_spawn_close_from(&actions, 3)
+            guard failure == 0 else { return (0, failure) }
+        #endif
         // A process group of its own: Ctrl-C reaches only this process, which then stops the child in order.
         var mask = sigset_t()
         unsafe sigemptyset(&mask)
@@ -179,7 +188,7 @@ private enum Spawn {
         for number in [SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGPIPE] { unsafe sigaddset(&mask, number) }
         unsafe posix_spawnattr_setsigdefault(&attributes, &mask)
         unsafe posix_spawnattr_setpgroup(&attributes, 0)
-        let flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP
+        let flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP | inheritance
         unsafe posix_spawnattr_setflags(&attributes, Int16(flags))
         var identifier: pid_t = 0
         let problem = unsafe withCStrings(command.arguments) { arguments in

@@ -1,3 +1,4 @@
+import CSluiceSpawn
 import Foundation
 import Synchronization
 
@@ -95,9 +96,7 @@ final class Program: Sendable {
         posix_spawn_file_actions_adddup2(&actions, stdout, 1)
         posix_spawn_file_actions_addopen(&actions, 2, stderr, O_WRONLY | O_CREAT | O_APPEND, 0o600)
         // Nothing else that the tests have open: a pipe's end held here would keep its reader waiting.
-        for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? [] {
-            if let descriptor = Int32(name), descriptor > 2 { posix_spawn_file_actions_addclose(&actions, descriptor) }
-        }
+        guard sluice_spawn_close_from(&actions, 3) == 0 else { return -1 }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
