@@ -87,6 +87,7 @@ let package = Package(
         .systemLibrary(name: "CSQLite", path: "Shared/CSQLite", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CSluicePlugin", path: "Shared/CSluicePlugin"),
         .target(name: "CSluiceSandbox", path: "Shared/CSluiceSandbox"),
+        .target(name: "CSluiceSpawn", path: "Shared/CSluiceSpawn"),
         .target(name: "CSluiceVFS", dependencies: ["CSQLite"], path: "Shared/CSluiceVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
         shared("SluiceValues", []),
         shared("SluiceCore", ["SluiceValues"]),
@@ -146,7 +147,7 @@ let package = Package(
                 + of("swift-distributed-tracing", "Tracing")),
         shared("SluiceSDK", ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", "SluiceSync"]),
         shared("RealmSwift", ["SluiceSDK"]),
-        shared("SluiceDevServer", ["SluiceValues", "SluiceCore", "SluicePostgres"], settings: adapter),
+        shared("SluiceDevServer", ["SluiceValues", "SluiceCore", "SluicePostgres", "CSluiceSpawn"], settings: adapter),
         shared(
             "SluiceTools",
             [
