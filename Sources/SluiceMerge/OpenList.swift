@@ -131,6 +131,13 @@ final class OpenList {
 
     // MARK: Observers
 
+    /// `true` if no client had changed the list before the writer's base. O(places).
+    var isYounger: Bool {
+        places.allSatisfy { place in
+            (place.stamp == .zero || !writer.baseSees(place.lsn)) && place.removals.allSatisfy { !writer.baseSees($0.lsn) }
+        }
+    }
+
     private func mineSees(_ index: Int) -> Bool { writer.sees(places[index]) }
 
     private func observers(of place: Int) -> PlaceTree.Mask { observers(of: places[place].lsn, isMine: mineSees(place)) }

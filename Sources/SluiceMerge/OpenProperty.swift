@@ -16,7 +16,12 @@ package final class OpenProperty {
     /// The number of edits of members. The first one builds no index.
     private var setEdits = 0
 
-    init(_ value: Value, _ clock: PropertyClock) { (self.value, self.clock) = (value, clock) }
+    /// `true` if SQL created the object.
+    private let isMadeBySQL: Bool
+
+    init(_ value: Value, _ clock: PropertyClock, isMadeBySQL: Bool) {
+        (self.value, self.clock, self.isMadeBySQL) = (value, clock, isMadeBySQL)
+    }
 
     /// The current value. O(its elements) after edits that changed their order.
     package var current: Value {
@@ -38,15 +43,15 @@ package final class OpenProperty {
     /// - Parameter seen: The hash of the server's value that the writer had, if any.
     func apply(_ edit: Edit, by writer: WriteContext, seen: ValueHash?) throws(SluiceError) -> Merge.Outcome {
         let met = clock.meet(seen)
-        // Clients of Realm's protocol alone name elements by index, and their changesets have numbers.
-        let mayBeUnknown = writer.changeset > 0 && (met != nil && isUnknown(to: writer) || isReset(byOtherThan: writer.stamp.client))
+        let mayBeReplaced = met != nil && isUnknown(to: writer) || isReset(byOtherThan: writer.stamp.client)
         let outcome: Merge.Outcome
         do throws(SluiceError) {
             outcome = try merge(edit, by: writer)
         } catch {
             // The writer saw another list: SQL has replaced it, and its history is gone. Or another client cleared it, and edits of the
             // writer have lost. No entry shows the Clear of an empty list, so the writer's base may include it nevertheless.
-            guard mayBeUnknown, error.code == .badChangeset else { throw error }
+            // Clients of Realm's protocol alone name elements by index, and their changesets have numbers.
+            guard error.code == .badChangeset, writer.changeset > 0, mayBeReplaced || isOfSQL else { throw error }
             outcome = .lost
         }
         clock.part(met)
@@ -57,6 +62,9 @@ package final class OpenProperty {
     private func isUnknown(to writer: WriteContext) -> Bool {
         list?.isFresh ?? (clock.contents == nil) || clock.reset.map { !writer.baseSees($0.lsn) } ?? false
     }
+
+    /// `true` if the writer may have seen an earlier list of SQL than the first client to change it. No clock tells.
+    private var isOfSQL: Bool { isMadeBySQL && list?.isYounger ?? false }
 
     /// `true` if another client has cleared or replaced the list, and some writer does not know it.
     private func isReset(byOtherThan client: ClientID) -> Bool { clock.reset.map { $0.stamp.client != client } ?? false }
@@ -171,6 +179,6 @@ extension ObjectState {
     package mutating func open(_ property: Property) -> OpenProperty {
         OpenProperty(
             values?.updateValue(.null, forKey: property.name) ?? .null,
-            clocks.properties.removeValue(forKey: property.id) ?? .unwritten)
+            clocks.properties.removeValue(forKey: property.id) ?? .unwritten, isMadeBySQL: clocks.created?.client == .server)
     }
 }

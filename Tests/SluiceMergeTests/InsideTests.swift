@@ -55,6 +55,24 @@ import Testing
         }
     }
 
+    /// The property has no clock until the other client's change.
+    @Test func `so is one into a list that SQL has replaced and another client has changed since`() throws {
+        let steps: [Step] = [
+            .sql(at: 1, ["list": ["a", "b", "c"]]), .sql(at: 500, ["list": ["s", "t"]]),
+            .client(2, at: 600, seen: 2, .edit(Edit("list", .insert("x", after: nil, tag: 1), priorSize: 2))),
+        ]
+        for bad in [
+            Edit("list", [.element(.seen(0))], .remove, priorSize: 3), Edit("list", [.element(.seen(2))], .set("y")),
+            Edit("list", .insert("y", after: .seen(2), tag: 1), priorSize: 3),
+        ] {
+            let world = try World(steps + [.client(1, at: 700, seen: 1, .edit(bad))], folder, isNumbered: true)
+            #expect(world.shown?["list"] == ["x", "s", "t"] && world.lastEffect == .unchanged(.superseded), "\(bad)")
+            // Whoever has seen the other client's change knows the list.
+            let knowing = steps + [.client(1, at: 700, seen: 3, .edit(Edit("list", [.element(.seen(0))], .remove, priorSize: 2)))]
+            #expect(throws: SluiceError.self) { try World(knowing, folder, isNumbered: true) }
+        }
+    }
+
     @Test func `CR-26 an edit that treats a property as what it is not is a contradiction`() throws {
         for bad in [
             Edit("name", .insert("x", after: nil, tag: 1)), Edit("list", .setInsert("x")), Edit("set", .insert(1, after: nil, tag: 1)),

@@ -26,8 +26,10 @@ private struct ListHistory {
         let elements = (0..<self.random.below(6)).map { Value.string(["a", "b", "c"][$0 % 3]) }
         together = ObjectState(values: ["list": .list(elements)], clocks: ObjectClocks())
         together.clocks.properties[8] = PropertyClock(stamp: WriteStamp(time: .zero, client: .server))
+        if self.random.chance(50) { together.clocks.created = WriteStamp(time: .zero, client: .server) }
         apart = together
         plain = PlainListMerge(elements)
+        plain.isMadeBySQL = together.clocks.created != nil
     }
 
     private mutating func reference(_ client: Int, _ writer: WriteContext) -> ElementRef {
@@ -121,7 +123,13 @@ private struct ListHistory {
         let horizon = LSN(rawValue: UInt64(random.below(Int(log) + 1)))
         together.clocks.prune(below: horizon)
         apart.clocks.prune(below: horizon)
-        if let list { plain.places = list.places } else { plain = PlainListMerge(plain.elements) }
+        if let list {
+            plain.places = list.places
+        } else {
+            let isMadeBySQL = plain.isMadeBySQL
+            plain = PlainListMerge(plain.elements)
+            plain.isMadeBySQL = isMadeBySQL
+        }
         plain.isTouched = list != nil
     }
 

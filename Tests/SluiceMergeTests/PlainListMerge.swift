@@ -8,6 +8,8 @@ struct PlainListMerge {
     var places: [ListClock.Place]
     /// `true` if an edit has had an effect, so that the clock has the places.
     var isTouched = false
+    /// `true` if SQL created the object.
+    var isMadeBySQL = false
 
     /// The point of view from which a list is read.
     private enum Eyes {
@@ -58,6 +60,21 @@ struct PlainListMerge {
     // MARK: Editing
 
     mutating func perform(_ edit: Edit, by writer: WriteContext) throws(SluiceError) -> Merge.Outcome {
+        let before = self
+        do throws(SluiceError) {
+            return try change(edit, by: writer)
+        } catch {
+            // SQL may have replaced the list that the writer saw, unless a client had changed it before.
+            let isKnown = before.places.contains { place in
+                place.stamp != .zero && writer.baseSees(place.lsn) || place.removals.contains { writer.baseSees($0.lsn) }
+            }
+            guard isMadeBySQL, writer.changeset > 0, !isKnown else { throw error }
+            self = before
+            return .lost
+        }
+    }
+
+    private mutating func change(_ edit: Edit, by writer: WriteContext) throws(SluiceError) -> Merge.Outcome {
         let before = places
         let outcome = try merge(edit, by: writer)
         isTouched = isTouched || places != before
@@ -115,7 +132,7 @@ struct PlainListMerge {
         }
         guard clock.reset?.admits(writer) ?? true else { return .lost }
         var list = PlainListMerge(elements, clock.contents)
-        let outcome = try list.perform(edit, by: writer)
+        let outcome = try list.change(edit, by: writer)
         value = .list(list.elements)
         if list.isTouched { clock.contents = .list(ListClock(places: list.places)) }
         if !isElement, outcome == .changed { clock.makeExplicit() }
