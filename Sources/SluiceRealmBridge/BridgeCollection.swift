@@ -79,15 +79,12 @@ struct BridgeCollection {
 
     /// Nil if the rows are kept in `rows`.
     private var encoded: Encoded?
-    /// `true` if the client held nothing before the view, and nothing has left it since.
-    private(set) var isPlain: Bool
 
     /// - Parameters:
     ///   - expected: The estimated number of rows; 0 if unknown.
     ///   - isEncoded: `true` if every row enters.
-    ///   - isFirst: `true` if the client holds nothing.
-    init(version: UInt64, _ bounds: BridgeBounds, expected: UInt64 = 0, isEncoded: Bool = false, isFirst: Bool = false) {
-        (self.version, self.bounds, isPlain) = (version, bounds, isFirst)
+    init(version: UInt64, _ bounds: BridgeBounds, expected: UInt64 = 0, isEncoded: Bool = false) {
+        (self.version, self.bounds) = (version, bounds)
         self.expected = min(Int(clamping: expected), bounds.viewObjects)
         guard !isEncoded else {
             encoded = Encoded(newPieces)
@@ -297,11 +294,10 @@ struct BridgeCollection {
         let held = encoded == nil || form != .full && form != .difference ? nil : held(content, before ?? content.memory)
         if let objects = encoded?.objects {
             // Behind a slice more objects come. Room for them would be made by moving all.
-            content.reserve(max(form == .slice ? 2 * objects.count : objects.count, expected - sentCount))
-            for object in objects { content.enter(object, place) }
+            let room = max(form == .slice ? 2 * objects.count : objects.count, expected - sentCount)
+            content.enter(objects, place, expecting: room)
         }
         let leaving = leaving(form, content, held, before: before, place, leftovers)
-        if !leaving.isEmpty { isPlain = false }
         for object in BridgeOrder.sorted(leaving, { $0 }) {
             try pieces.append(content.leave(object, place, isKnown: form != .restoration))
         }
@@ -370,7 +366,7 @@ struct BridgeCollection {
         for object in held where memory.view.contains(object) && !isNamed(object, memory, place) { leaving.insert(object) }
         guard form == .full else { return leaving }
         // The client may hold the objects of its view, and those whose erasure it has not confirmed. An earlier slice may have erased them.
-        for (object, barriers) in memory.barriers where barriers.last.version != place.version {
+        for object in memory.barriers.objects(besides: place.version) {
             if !memory.view.contains(object), places?[object] == nil { leaving.insert(object) }
         }
         for object in leftovers where !memory.view.contains(object) && places?[object] == nil { leaving.insert(object) }

@@ -57,9 +57,9 @@ struct BridgeContent {
     ///   - received: The version that the client has. Unless they are stored, it never gets the entries of later barriers: it may hold
     ///     their objects, and they void none of its changes.
     ///   - versions: Those of stored entries, which bring their own barriers.
-    mutating func restore(_ barriers: [ObjectKey: RealmFileMemory.Barriers], received: UInt64, except versions: Set<UInt64>) {
+    mutating func restore(_ barriers: RealmBarriers, received: UInt64, except versions: Set<UInt64>) {
         var missed: [(object: ObjectKey, version: UInt64)] = []
-        for (object, list) in barriers {
+        for (object, list) in barriers.lists(except: nil) {
             for barrier in list.all {
                 if barrier.version <= received {
                     memory.setBarrier(object, barrier.version, barrier.stamp)
@@ -144,8 +144,7 @@ struct BridgeContent {
     mutating func enter(_ object: ObjectKey, _ place: Place) {
         let replaced = memory.setBarrier(object, place.version, place.stamp)
         unconfirmed.send(object, wasHeld: !memory.view.insert(object).inserted, replaced: replaced, at: place.version)
-        lists.send(object, place.sent(client))
-        lists.receive(object, at: place.version)
+        enter(object, inLists: place)
     }
 
     /// Gives an object to a client that may hold it. Its pending changes of the object stay.
@@ -156,6 +155,25 @@ struct BridgeContent {
         // It may be the last object of a block or the first one of the next.
         let containers = prepareContainers(in: object.type, place)
         return [.instructions(containers + [.createObject(object)] + containers), try replace(object, row, nil, place)]
+    }
+
+    /// Records that the client is given objects anew.
+    /// - Parameter expected: The number of objects to make room for.
+    mutating func enter(_ objects: [ObjectKey], _ place: Place, expecting expected: Int) {
+        guard memory.enterWhole(objects, place.version, place.stamp, expecting: expected) else {
+            memory.reserve(expected)
+            unconfirmed.reserve(expected)
+            for object in objects { enter(object, place) }
+            return
+        }
+        unconfirmed.enter(objects, at: place.version)
+        guard lists.hasObjects else { return }
+        for object in objects { enter(object, inLists: place) }
+    }
+
+    private mutating func enter(_ object: ObjectKey, inLists place: Place) {
+        lists.send(object, place.sent(client))
+        lists.receive(object, at: place.version)
     }
 
     /// Takes an object from the client. Its pending changes of the object are void.

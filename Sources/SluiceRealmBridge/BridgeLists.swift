@@ -65,6 +65,9 @@ struct BridgeLists: Hashable {
     /// The number of lists and changesets that are remembered.
     private(set) var count = 0
 
+    /// `true` if records of whole objects depend on the stream.
+    var hasObjects: Bool { !inFlight.isEmpty || !creations.isEmpty }
+
     // MARK: The stream
 
     /// Records that a property was sent as a whole.

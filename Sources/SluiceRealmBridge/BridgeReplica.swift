@@ -27,7 +27,7 @@ struct BridgeReplica: Hashable {
     /// The objects that the client holds; nil if they are too many.
     var objects: Set<ObjectKey>? = []
     /// Erasures that the client has not confirmed.
-    var barriers: [ObjectKey: RealmFileMemory.Barriers] = [:]
+    var barriers = RealmBarriers()
     /// The lists whose pending edits the client may have discarded.
     var lists = BridgeLists()
     /// The version of the file's stream at `lists`, if it is newer than `version`; otherwise 0.
@@ -71,11 +71,7 @@ struct BridgeReplica: Hashable {
     // MARK: Encoding
 
     /// The encoded state. Objects and barriers are in no defined order.
-    var bytes: [UInt8] { bytes(isPlain: false) }
-
-    /// Returns the encoded state. Objects and barriers are in no defined order.
-    /// - Parameter isPlain: `true` if every object has a barrier, of the entry that gave it. This saves a search for each of them.
-    func bytes(isPlain: Bool) -> [UInt8] {
+    var bytes: [UInt8] {
         var writer = ByteWriter(capacity: 1_024)
         writer.ifNotZero(1, varint: Self.form)
         writer.ifNotZero(2, fixed64: client)
@@ -98,7 +94,7 @@ struct BridgeReplica: Hashable {
             write(objects, 13, to: &writer)
         }
         if let parts { write(parts, Field.part, to: &writer) } else { writer.ifNotZero(Field.partsAreMany, varint: 1) }
-        write(barriers, isPlain: isPlain, to: &writer)
+        write(barriers, to: &writer)
         for (number, version) in compensations {
             let content = writer.open(15)
             writer.ifNotZero(1, varint: number)
@@ -154,32 +150,16 @@ struct BridgeReplica: Hashable {
         for part in parts { part.withUnsafeBytes { writer.field(field, bytes: $0) } }
     }
 
-    /// Returns the barrier that each object has alone, as after a whole view; nil if they differ, or the objects are not stored.
-    private func viewBarrier(isPlain: Bool) -> RealmFileMemory.Barrier? {
-        guard let objects, objects.count <= Self.mostObjects, let first = objects.first, let barrier = barriers[first]?.last else {
-            return nil
-        }
-        let common = RealmFileMemory.Barriers(barrier)
-        // As many barriers as objects are those of the objects, if each object has one.
-        if isPlain, barriers.count == objects.count {
-            let isCommon = barriers.values.allSatisfy { $0 == common }
-            assert(isCommon == objects.allSatisfy { barriers[$0] == common })
-            return isCommon ? barrier : nil
-        }
-        return objects.allSatisfy { barriers[$0] == common } ? barrier : nil
-    }
-
-    private func write(_ barriers: [ObjectKey: RealmFileMemory.Barriers], isPlain: Bool, to writer: inout ByteWriter) {
-        let common = viewBarrier(isPlain: isPlain)
+    private func write(_ barriers: RealmBarriers, to writer: inout ByteWriter) {
+        let stored = objects.flatMap { $0.count <= Self.mostObjects ? $0 : nil }
+        let common = stored.flatMap { barriers.common(of: $0) }
         if let common { write(common, of: nil, Field.viewBarrier, to: &writer) }
-        // The objects with the common barrier are all that have one.
-        if common != nil, barriers.count == objects?.count { return }
-        for (object, barriers) in barriers where common == nil || objects?.contains(object) == false {
-            for barrier in barriers.all { write(barrier, of: object, 14, to: &writer) }
+        for (object, list) in barriers.lists(except: common == nil ? nil : stored) {
+            for barrier in list.all { write(barrier, of: object, 14, to: &writer) }
         }
     }
 
-    private func write(_ barrier: RealmFileMemory.Barrier, of object: ObjectKey?, _ field: UInt32, to writer: inout ByteWriter) {
+    private func write(_ barrier: RealmBarriers.Barrier, of object: ObjectKey?, _ field: UInt32, to writer: inout ByteWriter) {
         let content = writer.open(field)
         if let object {
             writer.ifNotEmpty(1, string: object.type)
@@ -211,8 +191,8 @@ struct BridgeReplica: Hashable {
             return nil
         }
         guard form == Self.form, client > 0 else { return nil }
-        for (object, list) in read.barriers { barriers[object] = RealmFileMemory.Barriers(list) }
-        if let common = read.viewBarrier { for object in objects ?? [] { barriers[object] = RealmFileMemory.Barriers(common) } }
+        if let common = read.viewBarrier { barriers.setWhole(common, objects ?? []) }
+        for (object, list) in read.barriers { barriers[object] = RealmBarriers.List(list) }
     }
 
     /// The bytes of a state that suffice for `client(inHead:)`.
@@ -227,8 +207,8 @@ struct BridgeReplica: Hashable {
 
     /// The barriers as they are stored, one by one.
     private struct ReadBarriers {
-        var barriers: [ObjectKey: [RealmFileMemory.Barrier]] = [:]
-        var viewBarrier: RealmFileMemory.Barrier?
+        var barriers: [ObjectKey: [RealmBarriers.Barrier]] = [:]
+        var viewBarrier: RealmBarriers.Barrier?
     }
 
     private mutating func read(_ tag: WireReader.Tag, _ reader: inout WireReader, _ read: inout ReadBarriers) throws(SluiceError) {
@@ -289,8 +269,8 @@ struct BridgeReplica: Hashable {
         var names: Set<String> = []
         var numbers: [UInt32: UInt64] = [:]
 
-        var barrier: RealmFileMemory.Barrier {
-            RealmFileMemory.Barrier(version: numbers[3] ?? 0, stamp: RealmStamp(numbers[4] ?? 0, numbers[5] ?? 0))
+        var barrier: RealmBarriers.Barrier {
+            RealmBarriers.Barrier(version: numbers[3] ?? 0, stamp: RealmStamp(numbers[4] ?? 0, numbers[5] ?? 0))
         }
 
         init(_ reader: WireReader) throws(SluiceError) {

@@ -77,7 +77,7 @@ extension BridgeStream {
         var pieces = collected.takePieces()
         try collected.write(form, &content, before: fallback?.content.memory, slices.place, leftovers: leftovers ?? [], to: &pieces)
         take(end, slices.place, request.view.query)
-        let events = parts(pieces.take(), slices.place, slices.view, isPlain: collected.isPlain)
+        let events = parts(pieces.take(), slices.place, slices.view)
         self.slices = nil
         return events + advanced(to: LSN(rawValue: end.lsn))
     }
@@ -91,7 +91,7 @@ extension BridgeStream {
     var unfinished: Set<ObjectKey>? {
         guard let leftovers, let fallback, fallback.isCut else { return leftovers }
         // The parts have one version, and nothing else has it. The objects that they erase are among them, which changes nothing.
-        let all = leftovers.union(content.memory.barriers.lazy.filter { $0.value.last.version == fallback.version }.map(\.key))
+        let all = leftovers.union(content.memory.barriers.objects(at: fallback.version))
         return all.count <= bounds.viewObjects ? all : nil
     }
 

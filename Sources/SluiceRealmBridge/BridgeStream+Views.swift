@@ -58,7 +58,7 @@ extension BridgeStream {
         take(end, place, request.view.query)
         let all = pieces.take()
         fallback?.isCut = all.count > 1
-        return parts(all, place, request.view, isPlain: collected.isPlain)
+        return parts(all, place, request.view)
     }
 
     /// Handles the begin of a bootstrap, or its repetition.
@@ -71,7 +71,7 @@ extension BridgeStream {
         let request = subscriptions[version]?.request
         let isFirst = content.isExact && !isOlder && !hasMade && content.memory.view.isEmpty
         let isEncoded = request.map { ($0.view.isFull || isFirst) && $0.number == wanted } ?? false
-        collection = BridgeCollection(version: version, bounds, expected: rows, isEncoded: isEncoded, isFirst: isFirst)
+        collection = BridgeCollection(version: version, bounds, expected: rows, isEncoded: isEncoded)
         expected = rows
     }
 
@@ -100,11 +100,9 @@ extension BridgeStream {
     }
 
     /// Returns the parts of a view.
-    /// - Parameters:
-    ///   - isWhole: `false` if the last one follows later.
-    ///   - isPlain: `true` if the client holds only objects that have entered with the view.
+    /// - Parameter isWhole: `false` if the last one follows later.
     mutating func parts(
-        _ pieces: [BridgePiece], _ place: BridgeContent.Place, _ view: RealmViewRequest, isWhole: Bool = true, isPlain: Bool = false
+        _ pieces: [BridgePiece], _ place: BridgeContent.Place, _ view: RealmViewRequest, isWhole: Bool = true
     ) -> [RealmViewEvent] {
         var events: [RealmViewEvent] = []
         for (index, piece) in pieces.enumerated() {
@@ -116,7 +114,7 @@ extension BridgeStream {
                     RealmBootstrapPart(
                         queryVersion: view.query.version, serverVersion: place.version, clientVersion: content.client,
                         entries: [entry(piece, place)], estimate: isLast ? 1 : share, isLast: isLast,
-                        replica: isLast ? viewState?.replica.bytes(isPlain: isPlain) : nil, request: view.number)))
+                        replica: isLast ? viewState?.replica.bytes : nil, request: view.number)))
         }
         return events
     }

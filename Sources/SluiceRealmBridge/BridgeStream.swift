@@ -212,9 +212,9 @@ struct BridgeStream: ~Copyable {
                 .badClientFile, "Client file \(content.file) has left \(content.lists.count) lists unconfirmed.",
                 fix: "The client replaces its file and recovers its changes. No action is needed.")
         }
-        guard content.memory.barrierCount <= BridgeContent.mostBarriers else {
+        guard content.memory.barriers.count <= BridgeContent.mostBarriers else {
             throw SluiceError(
-                .badClientFile, "Client file \(content.file) has left \(content.memory.barrierCount) erasures unconfirmed.",
+                .badClientFile, "Client file \(content.file) has left \(content.memory.barriers.count) erasures unconfirmed.",
                 fix: "The client replaces its file and recovers its changes. No action is needed.")
         }
         let codec = content.bridgeSchema.codec

@@ -9,7 +9,9 @@ import SluiceRealm
 struct BridgeUnconfirmed {
     private enum Change {
         /// An entry gave the object or took it. Its barrier replaced others.
-        case sent(ObjectKey, wasHeld: Bool, replaced: [RealmFileMemory.Barrier])
+        case sent(ObjectKey, wasHeld: Bool, replaced: [RealmBarriers.Barrier])
+        /// An entry gave objects that the client did not hold, and that had no barrier.
+        case entered([ObjectKey])
         /// An entry that the client never gets took the object, which it may hold.
         case missed(ObjectKey)
         /// The client made the object or deleted it by a changeset of its own. That never comes back.
@@ -17,7 +19,7 @@ struct BridgeUnconfirmed {
         /// The same, and an entry that the changeset did not know has voided it. It stands if the client does not have that entry.
         case voided(ObjectKey, isHeld: Bool, base: UInt64)
         /// A later erasure by the client removed the barriers of the object.
-        case passed(ObjectKey, removed: RealmFileMemory.Barriers?)
+        case passed(ObjectKey, removed: RealmBarriers.List?)
         /// An entry declared a schema.
         case declared(before: UInt64)
     }
@@ -27,7 +29,11 @@ struct BridgeUnconfirmed {
     /// In the order of their versions.
     private var changes: [(version: UInt64, change: Change)] = []
 
-    var count: Int { changes.count }
+    /// The objects of `entered`.
+    private var enteredCount = 0
+
+    /// The number of changed objects and declarations.
+    var count: Int { changes.count + enteredCount }
 
     /// The objects that the client has made.
     var made: Set<ObjectKey> {
@@ -39,8 +45,13 @@ struct BridgeUnconfirmed {
     /// Makes room for objects that enter.
     mutating func reserve(_ count: Int) { changes.reserveCapacity(changes.count + count) }
 
-    mutating func send(_ object: ObjectKey, wasHeld: Bool, replaced: [RealmFileMemory.Barrier], at version: UInt64) {
+    mutating func send(_ object: ObjectKey, wasHeld: Bool, replaced: [RealmBarriers.Barrier], at version: UInt64) {
         changes.append((version, .sent(object, wasHeld: wasHeld, replaced: replaced)))
+    }
+
+    mutating func enter(_ objects: [ObjectKey], at version: UInt64) {
+        changes.append((version, .entered(objects)))
+        enteredCount += objects.count
     }
 
     mutating func miss(_ object: ObjectKey, at version: UInt64) { changes.append((version, .missed(object))) }
@@ -51,13 +62,16 @@ struct BridgeUnconfirmed {
 
     mutating func void(_ object: ObjectKey, isHeld: Bool, base: UInt64) { note(.voided(object, isHeld: isHeld, base: base)) }
 
-    mutating func pass(_ object: ObjectKey, removed: RealmFileMemory.Barriers?) { note(.passed(object, removed: removed)) }
+    mutating func pass(_ object: ObjectKey, removed: RealmBarriers.List?) { note(.passed(object, removed: removed)) }
 
     private mutating func note(_ change: Change) { changes.append((changes.last?.version ?? 0, change)) }
 
     /// Records that the client has all entries up to a version.
     mutating func confirm(upTo version: UInt64) {
         let count = changes.prefix { $0.version <= version }.count
+        if enteredCount > 0 {
+            for case (_, .entered(let objects)) in changes[..<count] { enteredCount -= objects.count }
+        }
         if count == changes.count {
             changes.removeAll(keepingCapacity: count <= 64)
         } else {
@@ -76,12 +90,17 @@ struct BridgeUnconfirmed {
             case .sent(let object, let wasHeld, let replaced):
                 Self.set(object, wasHeld, &memory.view)
                 memory.removeBarrier(object, version, replaced: replaced)
+            case .entered(let objects):
+                for object in objects {
+                    memory.view.remove(object)
+                    memory.removeBarrier(object, version, replaced: [])
+                }
             case .made, .voided: break
             }
         }
         // What the client has done itself stands, in its order.
         for (_, change) in changes[first...] { redo(change, in: &memory) }
-        changes = []
+        (changes, enteredCount) = ([], 0)
     }
 
     /// Adds what the client has done itself, of a later state that the client does not reach.
@@ -90,7 +109,7 @@ struct BridgeUnconfirmed {
             switch change {
             case .made, .voided: note(change)
             case .passed(let object, _): pass(object, removed: memory.barriers[object])
-            case .sent, .missed, .declared: continue
+            case .sent, .entered, .missed, .declared: continue
             }
             redo(change, in: &memory)
         }
@@ -111,7 +130,7 @@ struct BridgeUnconfirmed {
             Self.set(object, isHeld, &memory.view)
             if isHeld { standing.insert(object) }
         case .passed(let object, _): memory.removeBarriers(object)
-        case .sent, .missed, .declared: break
+        case .sent, .entered, .missed, .declared: break
         }
     }
 

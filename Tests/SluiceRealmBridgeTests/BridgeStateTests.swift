@@ -23,9 +23,15 @@ import Testing
         state.query = RealmQuerySet(version: random.next() >> 1, queries: ["Item": "size > 1", "Ort": "name == 'Zürich'"])
         let keys: [Value] = [.string("a"), .string(""), .int(-4), .objectId(ObjectIdentifierBytes(high: 3, low: 4)), .null]
         state.objects = random.chance(20) ? nil : Set(keys.filter { _ in random.chance(60) }.map { ObjectKey(type: "Item", key: $0) })
-        let barrier = RealmFileMemory.Barrier(version: 5, stamp: RealmStamp(random.next() >> 1, 1))
+        let barrier = RealmBarriers.Barrier(version: 5, stamp: RealmStamp(random.next() >> 1, 1))
         for key in keys where random.chance(40) { state.barriers[ObjectKey(type: "Item", key: key)] = .init([barrier, barrier]) }
         if random.chance(30) { for object in state.objects ?? [] { state.barriers[object] = .init(barrier) } }
+        // As after a whole view. Then another object may have left, or one may have come again.
+        if random.chance(50) {
+            state.barriers = RealmBarriers()
+            state.barriers.setWhole(barrier, state.objects ?? Set(keys.map { ObjectKey(type: "Item", key: $0) }))
+            if random.chance(50) { state.barriers[ObjectKey(type: "Item", key: random.pick(keys))] = .init([barrier, barrier]) }
+        }
         state.parts = random.chance(20) ? nil : Set(keys.filter { _ in random.chance(60) }.map { ObjectKey(type: "Item", key: $0) })
         state.compensations = [3: 77, random.next() >> 1: 78]
         for key in keys where random.chance(40) {

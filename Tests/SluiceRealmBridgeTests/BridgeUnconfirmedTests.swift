@@ -16,12 +16,12 @@ import Testing
         let received = UInt64(random.below(20))
         var unconfirmed = BridgeUnconfirmed()
         var (memory, schema) = (RealmFileMemory(), UInt64(1))
-        memory.view = Set(objects.filter { _ in random.chance(50) })
+        if random.chance(70) { memory.view = Set(objects.filter { _ in random.chance(50) }) }
         var (held, known) = (memory, schema)
         for version in UInt64(1)...20 {
             let object = random.pick(objects)
             let isReceived = version <= received
-            switch random.below(7) {
+            switch random.below(8) {
             case 0:
                 unconfirmed.declare(before: schema, at: version)
                 schema = version + 1
@@ -41,6 +41,17 @@ import Testing
                     unconfirmed.make(object, isHeld: isHeld)
                 }
                 if !held.isBarred(object, after: base) { Self.set(object, isHeld, &held.view) }
+            case 7:
+                // A view of a client that holds nothing, and some of its parts.
+                let stamp = RealmStamp(UInt64(random.below(1_000)), 1)
+                let entering = objects.filter { _ in random.chance(60) }
+                guard memory.enterWhole(entering, version, stamp, expecting: entering.count) else { break }
+                unconfirmed.enter(entering, at: version)
+                guard isReceived else { break }
+                for object in entering {
+                    held.setBarrier(object, version, stamp)
+                    held.view.insert(object)
+                }
             case 2:
                 // The client's own later erasure.
                 let writer = RealmWriter(stamp: RealmStamp(.max, 2), base: 0, version: version)
@@ -77,7 +88,7 @@ import Testing
         memory.advance(1, base: 7)
         #expect(unconfirmed.count == 1)
         unconfirmed.revert(after: 7, &memory, &schema)
-        #expect(memory.view == [] && memory.barriers == [:] && memory.barrierCount == 0)
+        #expect(memory.view == [] && memory.barriers.count == 0)
     }
 
     private static func set(_ object: ObjectKey, _ isHeld: Bool, _ view: inout Set<ObjectKey>) {

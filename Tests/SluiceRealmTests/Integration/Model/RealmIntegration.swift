@@ -114,7 +114,7 @@ struct RealmIntegration: Sendable {
     }
 
     /// Forgets the files with too many barriers.
-    func excessFiles() -> Set<UInt64> { Set(files.filter { $0.value.barrierCount > bounds.barriers }.keys) }
+    func excessFiles() -> Set<UInt64> { Set(files.filter { $0.value.barriers.count > bounds.barriers }.keys) }
 
     mutating func enforceBounds() -> Set<UInt64> {
         let excess = excessFiles()
