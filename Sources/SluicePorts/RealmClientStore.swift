@@ -152,7 +152,8 @@ package struct StoredRealmClient: Hashable, Sendable {
 
 /// The store of client files that speak Realm's protocol.
 ///
-/// Every call but `appendLater` commits before it returns. A message to the client that depends on a call is sent only afterwards.
+/// Every call but `appendLater` and `confirmed` commits before it returns. A message to the client that depends on a call is sent only
+/// afterwards.
 ///
 /// A call for a session throws `resync` if the file has been opened again since, and `badClientFile` if the file is gone. It then stores
 /// nothing. Versions that exceed 63 bits throw `internalError`.
@@ -172,6 +173,9 @@ package protocol RealmClientStore: Sendable {
     /// - Returns: `false` if the store takes none. The caller then appends them.
     /// - Throws: The error of an earlier call that has stored nothing.
     func appendLater(_ entries: [RealmStreamEntry], to session: RealmFileSession) throws -> Bool
+    /// Tells that a client has confirmed the entries up to a version, and returns at once. Those that wait need not be stored any more.
+    /// The confirmation itself is stored by another call.
+    func confirmed(upTo serverVersion: UInt64, of session: RealmFileSession)
     /// Does what `record` does, perhaps a little later together with others. Returns once the progress is stored. It has a deadline of its
     /// own.
     func recordSoon(_ progress: RealmUploadProgress, of session: RealmFileSession) async throws
@@ -197,6 +201,8 @@ package protocol RealmClientStore: Sendable {
 
 extension RealmClientStore {
     package func appendLater(_ entries: [RealmStreamEntry], to session: RealmFileSession) throws -> Bool { false }
+
+    package func confirmed(upTo serverVersion: UInt64, of session: RealmFileSession) {}
 
     package func recordSoon(_ progress: RealmUploadProgress, of session: RealmFileSession) async throws {
         try await record(progress, of: session)

@@ -281,7 +281,8 @@ struct BridgeStream: ~Copyable {
             steps.add(version, commit.lsn, time: time)
         }
         events += Self.events(entries)
-        return more ? events : events + advance(to: lsn, witness)
+        let yielded = entries.last?.entry.serverVersion
+        return more ? events : events + advance(to: lsn, witness, yielded: yielded)
     }
 
     func entry(
@@ -316,13 +317,16 @@ struct BridgeStream: ~Copyable {
         return batch.isEmpty ? events : events + [.changes(batch)]
     }
 
-    private mutating func advance(to lsn: LSN, _ witness: [UInt8]) -> [RealmViewEvent] {
+    /// - Parameter yielded: The version of the last entry that was yielded with the position; nil for none.
+    private mutating func advance(to lsn: LSN, _ witness: [UInt8], yielded: UInt64?) -> [RealmViewEvent] {
         if lsn > replica.lsn { (replica.lsn, replica.witness) = (lsn, witness) }
         passAcknowledged()
         let before = takePassed()
         guard !isBehind, lsn.rawValue >= content.last else { return before }
         // The entries that put objects right have this version or the next, so that a mark waits for them.
         guard unresolved.isEmpty else { return before }
+        // The last entry tells it.
+        if before.isEmpty, let yielded, yielded == content.last { return [] }
         return before + advanced(to: lsn)
     }
 

@@ -66,6 +66,8 @@ extension RealmConnection {
 
     /// Answers an upload without changesets once its progress is stored.
     private func confirm(_ progress: RealmUploadProgress, for id: RealmSessionID) {
+        // Most entries are confirmed while an earlier confirmation is being stored.
+        if let file = sessions[id]?.file { services.store.confirmed(upTo: progress.serverVersion, of: file) }
         sessions[id]?.confirmations.come += 1
         sessions[id]?.confirmed = progress
         guard sessions[id]?.isConfirming == false else { return }

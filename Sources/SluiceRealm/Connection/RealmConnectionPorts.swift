@@ -11,7 +11,7 @@ package indirect enum RealmViewEvent: Hashable, Sendable {
     case refused(queryVersion: UInt64, String)
     /// Entries for the client, not stored yet, in the order of their versions. One event has at most `Limits.stagedBytes`.
     case changes([OutgoingEntry])
-    /// All entries up to this version have been yielded.
+    /// All entries up to this version have been yielded. The last of `changes` tells the same of its own version.
     case advanced(UInt64)
     /// A changeset of an upload has taken effect, ahead of the upload's last one. Entries that were made after it may follow.
     case integrated(RealmIntegratedUpload)

@@ -53,6 +53,10 @@ package final class RealmStoreBuffer: RealmClientStore {
         return isTaken
     }
 
+    package func confirmed(upTo serverVersion: UInt64, of session: RealmFileSession) {
+        state.withLock { $0.drop(upTo: serverVersion, session) }
+    }
+
     package func recordSoon(_ progress: RealmUploadProgress, of session: RealmFileSession) async throws {
         let (stored, ticket, begins) = try state.withLock { state in
             let (stored, ticket) = try state.add(progress, session) { AsyncEvent(environment: environment) }

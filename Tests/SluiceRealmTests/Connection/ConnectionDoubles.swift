@@ -203,6 +203,8 @@ struct JournalStore: RealmClientStore {
         try await journal.call("append \(entries.map(\.serverVersion)) to \(session.file)")
     }
 
+    func confirmed(upTo serverVersion: UInt64, of session: RealmFileSession) { journal.add("drop \(serverVersion)") }
+
     func record(_ progress: RealmUploadProgress, of session: RealmFileSession) async throws {
         try await journal.call("record \(progress.clientVersion)")
     }

@@ -280,9 +280,23 @@ private typealias Fixture = ConnectionFixture
             run.journal.hold("record 1")
             try run.receive(Fixture.upload([], progress: 1, server: 3))
             let record = try #require(await run.journal.held())
-            #expect(run.journal.rest == ["confirm 3"])
+            #expect(run.journal.rest == ["confirm 3", "drop 3"])
             record.answer()
-            #expect(await run.journal.through("1: download 3/0 ack 1 []") == ["confirm 3", "record 1", "1: download 3/0 ack 1 []"])
+            #expect(await run.journal.through("1: download 3/0 ack 1 []").suffix(2) == ["record 1", "1: download 3/0 ack 1 []"])
+        }
+    }
+
+    @Test func `drops the entries of a confirmation while an earlier one is being stored`() async throws {
+        try await ConnectionRun.with(ConnectionRun.Setup(confirms: true)) { run in
+            let view = try await run.steady()
+            view.yield(.changes([Fixture.entry(3), Fixture.entry(4)]))
+            _ = await run.journal.through("1: download 4/0 ack 0 [3, 4]")
+            run.journal.hold("record 1")
+            try run.receive(Fixture.upload([], progress: 1, server: 3))
+            let record = try #require(await run.journal.held())
+            try run.receive(Fixture.upload([], progress: 1, server: 4))
+            #expect(await run.journal.through("drop 4") == ["confirm 3", "drop 3", "confirm 4", "drop 4"])
+            record.answer()
         }
     }
 

@@ -55,6 +55,19 @@ import Testing
         #expect(stage.journal.rest == ["record 7"])
     }
 
+    @Test func `of an entry that is confirmed while an earlier confirmation waits is nothing`() async throws {
+        let stage = Stage()
+        try stage.later(3)
+        async let recorded: Void = stage.buffer.recordSoon(RealmUploadProgress(clientVersion: 7, serverVersion: 3), of: Self.session)
+        while stage.buffer.bytes > 0 { await Task.yield() }
+        try stage.later(4, 5)
+        stage.buffer.confirmed(upTo: 4, of: Self.session)
+        #expect(stage.buffer.bytes == Self.entry(5).cost)
+        await stage.passDelay()
+        try await recorded
+        #expect(stage.journal.rest == ["append [5] to 2", "record 7"])
+    }
+
     @Test func `comes before every other call for the file`() async throws {
         let stage = Stage()
         try stage.later(3)
