@@ -110,12 +110,13 @@ struct BridgeContent {
 
     /// Returns an entry with the content.
     static func entry(
-        _ piece: BridgePiece, version: UInt64, client: UInt64, milliseconds: Int64, now: Int64, compensation: RealmCompensation? = nil
+        _ changeset: [UInt8], _ operations: [OutgoingOperation], version: UInt64, client: UInt64, milliseconds: Int64, now: Int64,
+        compensation: RealmCompensation? = nil
     ) -> OutgoingEntry {
         let entry = RealmStreamEntry(
             serverVersion: version, clientVersion: client, timestamp: RealmTime.timestamp(milliseconds: milliseconds), origin: server,
-            changeset: piece.changeset, created: now, compensation: compensation)
-        return OutgoingEntry(entry: entry, operations: piece.operations)
+            changeset: changeset, created: now, compensation: compensation)
+        return OutgoingEntry(entry: entry, operations: operations)
     }
 
     // MARK: Objects
@@ -192,14 +193,21 @@ struct BridgeContent {
         _ object: ObjectKey, _ row: Row, _ names: Set<String>?, _ place: Place
     ) throws(SluiceError) -> BridgeGroup {
         guard memory.view.contains(object) else { return .entering(try enter(object, row, place)) }
+        noteReplaced(object, row, names, place)
+        return .changed(try writer.replace(object, row, names, number: number(place)))
+    }
+
+    /// Records that the client receives properties of an object that it holds.
+    private mutating func noteReplaced(_ object: ObjectKey, _ row: Row, _ names: Set<String>?, _ place: Place) {
         touch(object, place.version)
-        for (index, property) in (schema[object.type]?.properties ?? []).enumerated() where property.hasDiscards {
-            // Without names, a property that the row does not show is emptied.
-            let isSent = names.map { $0.contains(property.name) && row[index] != nil } ?? true
-            if isSent { lists.send(object, property.name, place.sent(client)) }
+        if bridgeSchema.discarding.contains(object.type) {
+            for (index, property) in (schema[object.type]?.properties ?? []).enumerated() where property.hasDiscards {
+                // Without names, a property that the row does not show is emptied.
+                let isSent = names.map { $0.contains(property.name) && row[index] != nil } ?? true
+                if isSent { lists.send(object, property.name, place.sent(client)) }
+            }
         }
         if names == nil { lists.receive(object, at: place.version) }
-        return .changed(try writer.replace(object, row, names, number: number(place)))
     }
 
     /// Returns the instructions that precede a view, so that the app can put lists and dictionaries into its mixed values.
@@ -323,6 +331,35 @@ struct BridgeContent {
         case (.updated, let row?): return try replace(object, row, change.changed.map { names($0, of: object.type) }, place)
         default: return memory.view.contains(object) ? leave(object, place) : .none
         }
+    }
+
+    /// Takes a commit by others that changes objects of the client alone, with the bytes that all such clients receive.
+    /// - Returns: nil if the client's entry may differ from those of others. Nothing is recorded then.
+    mutating func takeShared(_ commit: BridgeCommit, _ place: Place) throws(SluiceError) -> SharedEntry.Content? {
+        guard commit.changeset == 0, sentSchema == bridgeSchema.hash else { return nil }
+        for change in commit.changes {
+            guard change.event == .updated, change.row != nil, memory.view.contains(change.object) else { return nil }
+        }
+        guard let content = try commit.shared.content({ () throws(SluiceError) in try encode(commit) }) else { return nil }
+        for (change, names) in zip(commit.changes, content.names) {
+            if let row = change.row { noteReplaced(change.object, row, names, place) }
+        }
+        return content
+    }
+
+    /// Encodes updates for every client that holds the objects; nil for values that each entry prepares by itself.
+    private func encode(_ commit: BridgeCommit) throws(SluiceError) -> SharedEntry.Content? {
+        var piece = BridgePiece()
+        var all: [Set<String>?] = []
+        for change in commit.changes {
+            guard let row = change.row else { return nil }
+            let names = change.changed.map { self.names($0, of: change.object.type) }
+            let changed = try writer.replace(change.object, row, names, number: 0)
+            if changed.hasContainers { return nil }
+            try piece.append(.changed(changed))
+            all.append(names)
+        }
+        return SharedEntry.Content(changeset: piece.changeset, operations: piece.operations, isEmpty: piece.isEmpty, names: all)
     }
 
     private func names(_ numbers: [UInt32], of type: String) -> Set<String> {

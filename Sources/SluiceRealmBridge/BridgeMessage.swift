@@ -3,7 +3,7 @@ import SluiceMerge
 import SluiceWire
 
 /// One transaction of a file's session.
-struct BridgeCommit: Hashable {
+struct BridgeCommit: Sendable {
     struct Change: Hashable {
         var object: ObjectKey
         var event: ViewEvent
@@ -20,6 +20,8 @@ struct BridgeCommit: Hashable {
     var changeset: UInt64 = 0
     var writeTime = HybridTime.zero
     var changes: [Change] = []
+    /// The entry for files that hold all of the objects.
+    let shared = SharedEntry()
 }
 
 /// The rows of one message of a bootstrap, still encoded.

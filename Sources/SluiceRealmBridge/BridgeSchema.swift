@@ -12,11 +12,14 @@ final class BridgeSchema: Sendable {
     let writer: RealmObjectWriter
     /// The number of the schema among those that a client may have. Its declarations decide, so that equal schemas have equal numbers.
     let hash: UInt64
+    /// The classes with properties whose pending edits a client discards when it receives the whole value.
+    let discarding: Set<String>
 
     /// - Throws: `internalError` for a schema that the protocol cannot express.
     init(_ app: AppSchema) throws(SluiceError) {
         self.app = app
         (codec, writer) = (SchemaCodec(app.schema), RealmObjectWriter(app.schema))
+        discarding = Set(app.schema.types.filter { $0.properties.contains(where: \.hasDiscards) }.map(\.name))
         // FNV-1a.
         hash = try RealmChangesetWriter.bytes(of: RealmSchema.instructions(of: app.schema)).reduce(0xCBF2_9CE4_8422_2325) {
             ($0 ^ UInt64($1)) &* 0x100_0000_01B3
@@ -28,6 +31,7 @@ final class BridgeSchema: Sendable {
 final class BridgeShared: Sendable {
     let services: SessionServices
     let bounds: BridgeBounds
+    let commits = SharedCommits()
     private let newest = Mutex<BridgeSchema?>(nil)
 
     init(services: SessionServices, bounds: BridgeBounds) { (self.services, self.bounds) = (services, bounds) }

@@ -56,6 +56,8 @@ struct BridgeStream: ~Copyable {
     var created: [ObjectKey: UInt64] = [:]
     let environment: any Environment
     let bounds: BridgeBounds
+    /// Shared with the streams of other files.
+    private let commits: SharedCommits
     var isBehind = true
     /// `true` if the session's view record names rows that the client does not have.
     var isRecordStale = false
@@ -114,9 +116,9 @@ struct BridgeStream: ~Copyable {
     /// - Parameter cursor: The version that the client has.
     init(
         _ stored: StoredRealmClient, _ replica: BridgeReplica, _ schema: BridgeSchema, _ environment: any Environment,
-        _ bounds: BridgeBounds = BridgeBounds(), cursor: UInt64 = 0
+        _ bounds: BridgeBounds = BridgeBounds(), _ commits: SharedCommits = SharedCommits(), cursor: UInt64 = 0
     ) throws(SluiceError) {
-        self.replica = replica
+        (self.replica, self.commits) = (replica, commits)
         kept = StoredState(replica: replica, view: stored.record.view?.serverVersion ?? 0)
         (self.environment, self.bounds, leftovers) = (environment, bounds, replica.parts)
         uploadTime = .zero
@@ -218,7 +220,7 @@ struct BridgeStream: ~Copyable {
                 fix: "The client replaces its file and recovers its changes. No action is needed.")
         }
         let codec = content.bridgeSchema.codec
-        switch try BridgeMessage.decode(bytes, codec) {
+        switch try commits.decode(bytes, content.bridgeSchema) {
         case .bootstrapBegin(let version, let rows): begin(version, rows: rows)
         case .rows(let rows):
             guard let rows else { return [] }
@@ -259,21 +261,23 @@ struct BridgeStream: ~Copyable {
             }
             // One commit is one entry. Only a commit over several messages needs more, with versions behind its own.
             let place = BridgeContent.Place(version: max(commit.lsn.rawValue, content.last + 1), time: commit.time / 1_000)
-            var piece = BridgePiece()
-            if !isBehind { try piece.append(content.declarations(place)) }
-            for change in commit.changes {
-                if !isBehind { try piece.append(try take(change, changeset, place)) }
-                reading?.meet(change)
-                changeset?.objects[change.object]?.isEchoed = true
+            if !isBehind, let shared = try content.takeShared(commit, place) {
+                if !shared.isEmpty { entries.append(entry(shared.changeset, shared.operations, place)) }
+            } else {
+                var piece = BridgePiece()
+                if !isBehind { try piece.append(content.declarations(place)) }
+                for change in commit.changes {
+                    if !isBehind { try piece.append(try take(change, changeset, place)) }
+                    changeset?.objects[change.object]?.isEchoed = true
+                }
+                if let changeset {
+                    if !isBehind { try piece.append(content.prepareContainers(after: changeset, place)) }
+                    settle(changeset)
+                }
+                if !piece.isEmpty { entries.append(entry(piece, place)) }
             }
-            if let changeset {
-                if !isBehind { try piece.append(content.prepareContainers(after: changeset, place)) }
-                settle(changeset)
-            }
-            if !piece.isEmpty {
-                entries.append(entry(piece, place))
-                content.last = place.version
-            }
+            for change in commit.changes { reading?.meet(change) }
+            if let last = entries.last?.entry.serverVersion { content.last = max(content.last, last) }
             // The slices have a version already, and the client has the commit with it.
             let version = slices == nil ? max(content.last, commit.lsn.rawValue) : content.last
             // The commit's time too: what SQL wrote has no other, and the client's clock may be behind.
@@ -285,11 +289,16 @@ struct BridgeStream: ~Copyable {
         return more ? events : events + advance(to: lsn, witness, yielded: yielded)
     }
 
-    func entry(
-        _ piece: BridgePiece, _ place: BridgeContent.Place, _ compensation: RealmCompensation? = nil
+    func entry(_ piece: BridgePiece, _ place: BridgeContent.Place, _ compensation: RealmCompensation? = nil) -> OutgoingEntry {
+        entry(piece.changeset, piece.operations, place, compensation)
+    }
+
+    private func entry(
+        _ changeset: [UInt8], _ operations: [OutgoingOperation], _ place: BridgeContent.Place, _ compensation: RealmCompensation? = nil
     ) -> OutgoingEntry {
         BridgeContent.entry(
-            piece, version: place.version, client: content.client, milliseconds: place.time, now: now, compensation: compensation)
+            changeset, operations, version: place.version, client: content.client, milliseconds: place.time, now: now,
+            compensation: compensation)
     }
 
     private mutating func take(

@@ -75,7 +75,7 @@ actor BridgeView: RealmClientView {
         let kept = replica ?? BridgeReplica(client: 0, secret: [])
         // A version far beyond the log is of another history: the connection refuses it.
         let cursor = client.cursor <= newest + Self.versionsBeyondLog ? client.cursor : 0
-        stream = try BridgeStream(client.stored, kept, schema, environment, shared.bounds, cursor: cursor)
+        stream = try BridgeStream(client.stored, kept, schema, environment, shared.bounds, shared.commits, cursor: cursor)
         classes = Set(schema.app.schema.types.map(\.name))
         (passed, handed) = (AsyncEvent(environment: environment), AsyncEvent(environment: environment))
         // The client may know versions a few bytes beyond the end of an idle log.

@@ -20,6 +20,8 @@ package struct RealmChangedObject: Sendable {
         cost = opening.cost + object.key.textCost
     }
 
+    /// `true` if the instructions of `prepareContainers` precede the values.
+    package var hasContainers: Bool { !opening.isEmpty }
     /// `true` if nothing is written.
     package var isEmpty: Bool { opening.isEmpty && properties.isEmpty }
 
