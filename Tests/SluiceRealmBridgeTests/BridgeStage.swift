@@ -128,10 +128,11 @@ final class StageClient: Sendable {
         case mark(UInt64)
         /// A part of a bootstrap before the last one.
         case part
+        case pong
 
         func accepts(_ message: RealmServerMessage) -> Bool {
             switch (self, message) {
-            case (.file, .ident), (.error, .error), (.queryError, .queryError): true
+            case (.file, .ident), (.error, .error), (.queryError, .queryError), (.pong, .pong): true
             case (.view(let version), .download(let download)): download.batch == .lastInBatch && download.queryVersion == version
             case (.changes, .download(let download)): !download.entries.isEmpty
             case (.acknowledgement(let version), .download(let download)): download.progress.upload.clientVersion == version

@@ -139,6 +139,8 @@ private struct Creator {
         try await play.file.handle()
         try await play.commit(play.insert("5", at: 0, of: 3))
         try play.file.upload()
+        // Otherwise the release could come first, and the last upload would wait for the outcome of the others, which is held.
+        try await play.file.settle()
         await play.stage.database.release(1)
         await play.merged(6)
         await play.stage.database.release()

@@ -80,6 +80,13 @@ final class StageFile {
         for message in await client.messages(through: .mark(request)) { inbox.append(message) }
     }
 
+    /// Waits until the connection has handled all that was sent. What comes meanwhile is received, and not handled.
+    func settle() async throws {
+        guard let client else { return }
+        try client.send(.ping(timestamp: 1, roundTrip: 0))
+        for message in await client.messages(through: .pong) { inbox.append(message) }
+    }
+
     /// Receives messages until one acknowledges a commit, without handling them. Its outcome is behind the entries that came before.
     func fetch(acknowledging version: UInt64) async throws {
         func isAcknowledged(_ message: RealmServerMessage) -> Bool {
