@@ -261,8 +261,9 @@ struct BridgeStream: ~Copyable {
             }
             // One commit is one entry. Only a commit over several messages needs more, with versions behind its own.
             let place = BridgeContent.Place(version: max(commit.lsn.rawValue, content.last + 1), time: commit.time / 1_000)
+            let next: OutgoingEntry?
             if !isBehind, let shared = try content.takeShared(commit, place) {
-                if !shared.isEmpty { entries.append(entry(shared.changeset, shared.operations, place)) }
+                next = shared.isEmpty ? nil : entry(shared.changeset, shared.operations, place)
             } else {
                 var piece = BridgePiece()
                 if !isBehind { try piece.append(content.declarations(place)) }
@@ -274,10 +275,13 @@ struct BridgeStream: ~Copyable {
                     if !isBehind { try piece.append(content.prepareContainers(after: changeset, place)) }
                     settle(changeset)
                 }
-                if !piece.isEmpty { entries.append(entry(piece, place)) }
+                next = piece.isEmpty ? nil : entry(piece, place)
             }
             for change in commit.changes { reading?.meet(change) }
-            if let last = entries.last?.entry.serverVersion { content.last = max(content.last, last) }
+            if let next {
+                entries.append(next)
+                content.last = place.version
+            }
             // The slices have a version already, and the client has the commit with it.
             let version = slices == nil ? max(content.last, commit.lsn.rawValue) : content.last
             // The commit's time too: what SQL wrote has no other, and the client's clock may be behind.
