@@ -8,6 +8,8 @@ package final class ServerSocket: Sendable {
     private let channel: any Channel
     private let handler: NIOLoopBound<SocketHandler>
     private let buffered = Atomic<Int>(0)
+    /// The sends of other threads that the event loop has not performed.
+    private let waiting = Atomic<Int>(0)
 
     /// - Precondition: called on the channel's event loop.
     init(channel: any Channel, handler: SocketHandler) {
@@ -23,14 +25,21 @@ package final class ServerSocket: Sendable {
     /// `false` while the connection's buffer is above its high-water mark.
     package var isWritable: Bool { channel.isWritable }
 
-    /// Sends a frame in one write and one flush. Drops frames after the end of the connection.
+    /// Sends a frame in one write and one flush, behind the frames of earlier calls. Drops frames after the end of the connection.
     package func send(_ frame: SharedFrame) {
         reserve(frame)
-        if eventLoop.inEventLoop {
+        // The frame of an earlier call from another thread may still wait.
+        if eventLoop.inEventLoop, waiting.load(ordering: .acquiring) == 0 {
             handler.value.write(frame)
         } else {
-            eventLoop.execute { self.handler.value.write(frame) }
+            waiting.add(1, ordering: .releasing)
+            eventLoop.execute { self.writeWaiting(frame) }
         }
+    }
+
+    private func writeWaiting(_ frame: SharedFrame) {
+        waiting.subtract(1, ordering: .releasing)
+        handler.value.write(frame)
     }
 
     /// Sends frames joined in one write and one flush. To send the same frames to many connections, join them once with
@@ -44,10 +53,11 @@ package final class ServerSocket: Sendable {
         var byLoop: [ObjectIdentifier: (loop: any EventLoop, sockets: [ServerSocket])] = [:]
         for socket in sockets {
             socket.reserve(frame)
+            socket.waiting.add(1, ordering: .releasing)
             byLoop[ObjectIdentifier(socket.eventLoop), default: (socket.eventLoop, [])].sockets.append(socket)
         }
         for (loop, sockets) in byLoop.values {
-            loop.execute { for socket in sockets { socket.handler.value.write(frame) } }
+            loop.execute { for socket in sockets { socket.writeWaiting(frame) } }
         }
     }
 

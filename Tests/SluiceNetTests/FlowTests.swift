@@ -1,3 +1,5 @@
+import Dispatch
+import Foundation
 import Hummingbird
 import NIOCore
 import SluiceCore
@@ -78,6 +80,25 @@ struct FlowTests {
             socket.resumeReading()
             #expect(await owner.next() == .message([1]))
             #expect(await owner.next() == .message([2]))
+        }
+    }
+
+    @Test func `a frame of the event loop follows those that other threads sent before it`() async throws {
+        try await withServer { server in
+            let client = try await RawClient.webSocket(port: server.port)
+            let socket = try await server.nextOwner().open()
+            try await socket.eventLoop.submit {
+                let isSent = DispatchSemaphore(value: 0)
+                Thread.detachNewThread {
+                    socket.send(.encode(binary: [1]))
+                    isSent.signal()
+                }
+                // The loop is here, so it has not written the frame.
+                isSent.wait()
+                socket.send(.encode(binary: [2]))
+            }.get()
+            socket.send(.encode(binary: [3]))
+            for number: UInt8 in 1...3 { #expect(try await client.readFrame() == .binary([number])) }
         }
     }
 
