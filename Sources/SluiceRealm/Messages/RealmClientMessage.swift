@@ -119,6 +119,12 @@ package struct RealmClientReport: Hashable, Sendable {
     package init(session: UInt64, code: UInt64, message: String) {
         (self.session, self.code, self.message) = (session, code, message)
     }
+
+    /// The class and property that the client and the app declare in different ways, in the client's words; nil for another report.
+    var schemaMismatch: String? {
+        guard let begin = message.firstRange(of: "Schema mismatch: ") else { return nil }
+        return String(message[begin.lowerBound...].unicodeScalars.prefix(512))
+    }
 }
 
 /// A command of test suites and its answer.

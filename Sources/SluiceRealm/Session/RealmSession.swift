@@ -337,7 +337,12 @@ struct RealmSession: Sendable {
     }
 
     private mutating func clientFailed(_ report: RealmClientReport) -> [RealmConnectionAction] {
-        [.report(id, report)] + reset(.badClientFileIdent, "The client could not apply a change.")
+        // A new copy would not differ: the client meets the app's declarations before its own arrive here.
+        if let mismatch = report.schemaMismatch {
+            let fix = "Let the client's model and the app's schema agree."
+            return [.report(id, report)] + fail(.invalidSchemaChange, .applicationBug, "\(mismatch) \(fix)")
+        }
+        return [.report(id, report)] + reset(.badClientFileIdent, "The client could not apply a change.")
     }
 
     mutating func unbind() -> [RealmConnectionAction] {

@@ -80,6 +80,9 @@ private struct Row: Sendable {
     /// unbound | allotting | bound | opening | bootstrapping | steady | ended | closed
     private static var table: [Row] { messages + results + events }
 
+    private static let schemaReport =
+        "Failed to transform received changeset: Schema mismatch: Property 'a' in class 'B' is nullable on one side and not on the other."
+
     private static let messages: [Row] = [
         Row(
             "bind", .received(ConnectionFixture.bind(needsFileIdent: true)),
@@ -106,6 +109,9 @@ private struct Row: Sendable {
         Row(
             "report", .received(.report(RealmClientReport(session: 1, code: 212, message: "bad"))),
             message("106") + end("208 ClientReset", first: "report, ").dropFirst()),
+        Row(
+            "report of a schema", .received(.report(RealmClientReport(session: 1, code: 212, message: schemaReport))),
+            message("106") + end("225 ApplicationBug", first: "report, ").dropFirst()),
         Row(
             "test command", .received(.testCommand(RealmTestCommand(session: 1, request: 1, body: "{}"))),
             message("106", "test", "test", "test", "test", "test", "-", "-")),
