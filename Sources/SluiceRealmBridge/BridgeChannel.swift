@@ -1,5 +1,6 @@
 import DequeModule
 import SluiceCore
+import SluicePipeline
 import SluicePorts
 import SluiceRealm
 import SluiceWire
@@ -24,6 +25,8 @@ final class BridgeChannel: SessionChannel {
     /// Counts 1 once a message has come.
     private let begun: AsyncEvent
     private let taken: AsyncEvent
+    /// Told of the first message that waits, and of the last one that is taken.
+    private let pace: LocalPace
     /// Counts up to the last changeset that is acknowledged.
     let acknowledged: AsyncEvent
     /// Counts up to the last changeset whose asymmetric objects are durable.
@@ -31,8 +34,8 @@ final class BridgeChannel: SessionChannel {
     /// Counts up to the last subscription set that is live or refused.
     let answered: AsyncEvent
 
-    init(environment: any Environment, onWake: @escaping @Sendable () -> Void) {
-        self.onWake = onWake
+    init(environment: any Environment, pace: LocalPace, onWake: @escaping @Sendable () -> Void) {
+        (self.onWake, self.pace) = (onWake, pace)
         (begun, taken) = (AsyncEvent(environment: environment), AsyncEvent(environment: environment))
         (acknowledged, answered) = (AsyncEvent(environment: environment), AsyncEvent(environment: environment))
         ingested = AsyncEvent(environment: environment)
@@ -46,8 +49,9 @@ final class BridgeChannel: SessionChannel {
 
     func send(_ frames: [Frame]) {
         var (acknowledged, ingested, answered) = (UInt64(0), UInt64(0), UInt64(0))
-        state.withLock { state in
-            guard !state.isClosed else { return }
+        let isFirst = state.withLock { state in
+            guard !state.isClosed else { return false }
+            let wasEmpty = state.messages.isEmpty
             for message in frames.compactMap({ MessageFrames.message(of: $0) }) {
                 switch BridgeMessage.answer(message) {
                 case .uploadAck(let number, _): acknowledged = max(acknowledged, number)
@@ -61,7 +65,9 @@ final class BridgeChannel: SessionChannel {
                 state.messages.append(message)
                 state.bytes += message.count
             }
+            return wasEmpty && !state.messages.isEmpty
         }
+        if isFirst { pace.sessionBegan() }
         if acknowledged > 0 { self.acknowledged.reach(acknowledged) }
         if ingested > 0 { self.ingested.reach(ingested) }
         if answered > 0 { self.answered.reach(answered) }
@@ -77,12 +83,13 @@ final class BridgeChannel: SessionChannel {
 
     /// Removes and returns the oldest message; nil if none waits.
     func take() -> [UInt8]? {
-        let message = state.withLock { state in
+        let (message, isLast) = state.withLock { state in
             let message = state.messages.popFirst()
             state.bytes -= message?.count ?? 0
-            return message
+            return (message, message != nil && state.messages.isEmpty)
         }
         if message != nil { taken.fire() }
+        if isLast { pace.sessionEnded() }
         return message
     }
 
@@ -103,11 +110,14 @@ final class BridgeChannel: SessionChannel {
     }
 
     func close(_ error: SluiceError?) {
-        state.withLock { state in
-            guard !state.isClosed else { return }
+        let hadMessages = state.withLock { state in
+            guard !state.isClosed else { return false }
+            let hadMessages = !state.messages.isEmpty
             (state.isClosed, state.error) = (true, error)
             (state.messages, state.bytes) = ([], 0)
+            return hadMessages
         }
+        if hadMessages { pace.sessionEnded() }
         acknowledged.reach(.max)
         ingested.reach(.max)
         answered.reach(.max)

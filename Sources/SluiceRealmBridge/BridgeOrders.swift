@@ -22,11 +22,12 @@ final class BridgeOrders: Sendable {
     private struct State {
         var orders: Deque<Order> = []
         var superseded: [UInt64: UInt64] = [:]
-        var wanted: UInt64 = 0
-        var isClosed = false
     }
 
     private let state = Mutex(State())
+    /// The lock guards the changes of both. They are read for each message.
+    private let newest = Atomic<UInt64>(0)
+    private let hasEnded = Atomic<Bool>(false)
     private let worker = OnDemand()
 
     /// - Parameter work: Performs the orders that wait, until `take` returns nil.
@@ -35,30 +36,31 @@ final class BridgeOrders: Sendable {
     /// Waits until the last orders were performed.
     func ended() async { await worker.ended() }
 
-    var isClosed: Bool { state.withLock { $0.isClosed } }
+    var isClosed: Bool { hasEnded.load(ordering: .acquiring) }
     /// The number of the newest view that the connection wants.
-    var wanted: UInt64 { state.withLock { $0.wanted } }
+    var wanted: UInt64 { newest.load(ordering: .acquiring) }
     /// The query versions that the connection gave up, with the last request of each. Versions only grow.
     var superseded: [UInt64: UInt64] { state.withLock { $0.superseded } }
 
     /// Adds a request. It replaces one that waits, unless an upload waits for that one's view.
     func build(_ view: RealmViewRequest) {
         state.withLock { state in
-            state.wanted += 1
+            let number = wanted + 1
+            newest.store(number, ordering: .releasing)
             // Kept beyond this request: a view that the consumer has, and the connection gave up, is settled only by the next event.
             state.superseded = state.superseded.filter { $0.key &+ 64 > view.query.version }
             if case .build? = state.orders.last { state.orders.removeLast() }
-            state.orders.append(.build(BridgeStream.Request(number: state.wanted, view: view)))
+            state.orders.append(.build(BridgeStream.Request(number: number, view: view)))
         }
         worker.ask()
     }
 
-    func supersede(_ queryVersion: UInt64) { state.withLock { $0.superseded[queryVersion] = $0.wanted } }
+    func supersede(_ queryVersion: UInt64) { state.withLock { $0.superseded[queryVersion] = wanted } }
 
     /// Adds an order. Equal ones are joined. The connection bounds the bytes of the uploads that wait.
     func put(_ order: Order) {
         state.withLock { state in
-            guard !state.isClosed else { return }
+            guard !isClosed else { return }
             switch order {
             case .mark: state.orders.removeAll { if case .mark = $0 { true } else { false } }
             case .reconsider(let user):
@@ -78,8 +80,8 @@ final class BridgeOrders: Sendable {
     func close() -> Bool {
         worker.close()
         return state.withLock { state in
-            defer { (state.isClosed, state.orders) = (true, []) }
-            return !state.isClosed
+            state.orders = []
+            return !hasEnded.exchange(true, ordering: .acquiringAndReleasing)
         }
     }
 }

@@ -16,6 +16,8 @@ actor BridgeView: RealmClientView {
     private static let versionsBeyondLog: UInt64 = 65_536
     /// The time for which a message of the session is awaited at once, milliseconds.
     private static let wait = 60_000
+    /// The bytes of messages that are handled without a task. More would delay other sockets.
+    private static let bytesAtOnce = 16 << 10
 
     private nonisolated let connection: any Actor
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe connection.unownedExecutor }
@@ -34,8 +36,10 @@ actor BridgeView: RealmClientView {
     let keep: @Sendable ([UInt8], UInt64) async throws -> Void
     private nonisolated let onClose: @Sendable (BridgeView) -> Void
     private(set) var events: Deque<RealmViewEvent> = []
-    /// `true` while the connection may not have stored the last event.
+    /// `true` while the connection may not have stored the last events.
     private var isUnconfirmed = false
+    /// `true` if all that must precede the first event has been awaited.
+    private var isPrepared = false
     /// The entries since the last state that was stored.
     var entriesSinceState = 0
     /// A request that waits until the session has resumed: the resumption tells what the client holds.
@@ -69,7 +73,7 @@ actor BridgeView: RealmClientView {
                 .badClientFile, "The state of client file \(record.file.ident) cannot be read.", fix: "The client replaces its file.")
         }
         let environment = shared.services.environment
-        channel = BridgeChannel(environment: environment, onWake: wake)
+        channel = BridgeChannel(environment: environment, pace: shared.services.fanout.pace, onWake: wake)
         let services = shared.services.local(BridgeAuthenticator(user: client.user, users: shared.services.authenticator))
         session = Session(services: services, channel: channel, numbering: .increasing, completion: completion)
         let kept = replica ?? BridgeReplica(client: 0, secret: [])
@@ -259,49 +263,78 @@ actor BridgeView: RealmClientView {
     // MARK: Events
 
     func next() async throws -> RealmViewEvent? {
-        settle()
-        if isStateDue { try await store() }
-        repeat {
-            guard !orders.isClosed else { break }
-            try await settlePassed()
-            try takeConfirmation()
-            if stream.mayRepair, !stream.unresolved.isEmpty { try await repair() }
-            if let event = events.popFirst() {
-                try await prepare(event)
-                return event
+        while true {
+            switch try ready(isTaken: true) {
+            case .event(let event): return event
+            case .none:
+                try Task.checkCancellation()
+                return nil
+            case .later: try await prepare()
             }
-        } while try handleNext()
-        try Task.checkCancellation()
-        guard orders.isClosed || channel.isClosed else { return nil }
-        throw channel.error ?? SluiceError(.shuttingDown, "The session of a client file was closed.")
-    }
-
-    /// Records that the connection has taken the last event.
-    private func settle() {
-        isUnconfirmed = false
-        stream.wanted = orders.wanted
-        if events.isEmpty { stream.settleView(superseded: orders.superseded) }
-    }
-
-    /// Does what must precede an event.
-    private func prepare(_ event: RealmViewEvent) async throws {
-        isUnconfirmed = event.hasEntries
-        switch event {
-        case .part(let part): if !part.isLast { try await storeParts() }
-        case .integrated(let changeset): await durable(changeset.clientVersion)
-        case .changes(let entries): entriesSinceState += entries.count
-        case .refused, .advanced, .permissionsChanged: break
         }
     }
 
-    /// Lets the uploads be acknowledged whose changesets the stream has passed.
-    ///
-    /// What their objects need is stored before: the client sends them no more, and a changeset without effect is in no log.
-    private func settlePassed() async throws {
-        guard passed.count < stream.lastPassed else { return }
-        if stream.hasNewRepairs { try await storeRepairs() }
-        passed.reach(stream.lastPassed)
+    nonisolated func nextNow(isTaken: Bool) throws -> RealmReadyEvent {
+        guard channel.bufferedBytes <= Self.bytesAtOnce else { return .later }
+        return try assumeIsolated { try $0.ready(isTaken: isTaken) }
     }
+
+    private func ready(isTaken: Bool) throws -> RealmReadyEvent {
+        if isTaken { settle() }
+        while !orders.isClosed {
+            guard !isStateDue, !mustStoreRepairs else { return .later }
+            // Lets the uploads be acknowledged whose changesets the stream has passed.
+            if passed.count < stream.lastPassed { passed.reach(stream.lastPassed) }
+            try takeConfirmation()
+            if mustRead { return .later }
+            if stream.reading != nil, stream.mayRepair {
+                events += try stream.repair()
+                if mustRead { return .later }
+            }
+            if let event = events.first {
+                guard isPrepared || !event.mustBePrepared else { return .later }
+                events.removeFirst()
+                isPrepared = false
+                if event.hasEntries { isUnconfirmed = true }
+                if case .changes(let entries) = event { entriesSinceState += entries.count }
+                return .event(event)
+            }
+            guard let message = channel.take() else {
+                guard !channel.isClosed else { break }
+                return .none
+            }
+            try handle(message)
+        }
+        throw channel.error ?? SluiceError(.shuttingDown, "The session of a client file was closed.")
+    }
+
+    /// Records that the connection has taken the events that were yielded.
+    private func settle() {
+        isUnconfirmed = false
+        stream.wanted = orders.wanted
+        if stream.fallback != nil, events.isEmpty { stream.settleView(superseded: orders.superseded) }
+    }
+
+    /// Awaits what must precede the next event.
+    private func prepare() async throws {
+        if isStateDue { try await store() }
+        if mustStoreRepairs { try await storeRepairs() }
+        if mustRead { try await read(stream.unresolved) }
+        guard let event = events.first else { return }
+        switch event {
+        case .part(let part): if !part.isLast { try await storeParts() }
+        case .integrated(let changeset): await durable(changeset.clientVersion)
+        case .changes, .refused, .advanced, .permissionsChanged: break
+        }
+        isPrepared = true
+    }
+
+    /// `true` if objects must be stored before uploads are acknowledged that need them: the client sends them no more, and a changeset
+    /// without effect is in no log.
+    private var mustStoreRepairs: Bool { passed.count < stream.lastPassed && stream.hasNewRepairs }
+
+    /// `true` if objects must be read that are to be put right.
+    private var mustRead: Bool { stream.mayRepair && stream.reading == nil && !stream.unresolved.isEmpty }
 
     private func takeConfirmation() throws(SluiceError) {
         guard let version = confirmations.take() else { return }
@@ -315,14 +348,6 @@ actor BridgeView: RealmClientView {
         while channel.acknowledged.count < changeset, !Task.isCancelled {
             await channel.acknowledged.wait(until: changeset, milliseconds: Self.wait)
         }
-    }
-
-    /// Handles the next message of the session.
-    /// - Returns: `false` if none waits.
-    private func handleNext() throws(SluiceError) -> Bool {
-        guard let message = channel.take() else { return false }
-        try handle(message)
-        return true
     }
 
     private func handle(_ message: [UInt8]) throws(SluiceError) {
@@ -342,20 +367,13 @@ actor BridgeView: RealmClientView {
         }
     }
 
-    /// Puts objects right of which the client may have another state than the server.
-    private func repair() async throws {
-        while case let objects = stream.unresolved, !objects.isEmpty {
-            if stream.reading == nil {
-                stream.reading = BridgeStream.Reading(objects: objects)
-                let rows = try await session.visibleRows(of: objects)
-                stream.take(rows, at: try await shared.services.snapshots.currentLSN())
-                // The session announces a position at or after this one.
-                orders.put(.mark)
-            }
-            events += try stream.repair()
-            // The stream has not reached the position.
-            if stream.reading != nil { return }
-        }
+    /// Reads objects of which the client may have another state than the server.
+    private func read(_ objects: Set<ObjectKey>) async throws {
+        stream.reading = BridgeStream.Reading(objects: objects)
+        let rows = try await session.visibleRows(of: objects)
+        stream.take(rows, at: try await shared.services.snapshots.currentLSN())
+        // The session announces a position at or after this one.
+        orders.put(.mark)
     }
 }
 
@@ -365,6 +383,14 @@ extension RealmViewEvent {
         switch self {
         case .part, .changes: true
         case .refused, .advanced, .integrated, .permissionsChanged: false
+        }
+    }
+
+    /// `true` if something must be durable before the event.
+    fileprivate var mustBePrepared: Bool {
+        switch self {
+        case .part, .integrated: true
+        case .changes, .refused, .advanced, .permissionsChanged: false
         }
     }
 }

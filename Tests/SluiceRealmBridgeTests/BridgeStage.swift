@@ -1,3 +1,4 @@
+import Dispatch
 import Logging
 import PortsTestSupport
 import RealmTestSupport
@@ -249,6 +250,14 @@ final class StageSink: RealmFrameSink {
     func release() {
         most.store(.max, ordering: .relaxed)
         releases.fire()
+    }
+
+    /// The thread of a socket.
+    private let thread = DispatchQueue(label: "stage socket")
+
+    func perform(_ body: @escaping @Sendable () -> Void) -> Bool {
+        thread.async(execute: body)
+        return true
     }
 
     private var isHeld: Bool { parts.count >= most.load(ordering: .relaxed) }

@@ -128,7 +128,7 @@ final class StageWriter {
 
     init(_ stage: BridgeStage) async throws {
         self.stage = stage
-        channel = BridgeChannel(environment: SystemEnvironment()) {}
+        channel = BridgeChannel(environment: SystemEnvironment(), pace: LocalPace(environment: SystemEnvironment())) {}
         let users = BridgeAuthenticator(user: "bob", users: stage.services.authenticator)
         session = Session(services: stage.services.local(users), channel: channel)
         let hello = PBHello.with { hello in

@@ -197,6 +197,12 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
 
     // MARK: RealmFrameSink
 
+    func perform(_ body: @escaping @Sendable () -> Void) -> Bool {
+        guard let socket = state.withLock({ $0.isClosed ? nil : $0.socket }) else { return false }
+        socket.eventLoop.execute(body)
+        return true
+    }
+
     func send(_ message: [UInt8]) {
         guard let socket = state.withLock({ $0.isClosed ? nil : $0.socket }) else { return }
         let frame = SharedFrame.encode(binary: message)

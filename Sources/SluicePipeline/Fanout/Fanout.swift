@@ -35,6 +35,8 @@ package actor Fanout {
     /// Subscribers with a position to report. Some may have received it already or be gone.
     private var wanting: [SubscriberID] = []
     private let advanced: AsyncEvent
+    /// Records what the sessions in this process have taken.
+    package nonisolated let pace: LocalPace
     private let marks: WALHeartbeatWriter?
     private let observer: any SessionObserver
     private var uploads: TracedUploads?
@@ -64,6 +66,7 @@ package actor Fanout {
         index = PredicateIndex(indexedProperties: Fanout.indexedProperties(schema), seed: environment.random())
         decoder = ChangeDecoder(schema: schema.schema)
         advanced = AsyncEvent(environment: environment)
+        pace = LocalPace(environment: environment)
     }
 
     private static func indexedProperties(_ schema: AppSchema) -> [Int?] {

@@ -82,7 +82,9 @@ package actor Feed {
             // The order matters: moves of the reader come before the release, so that no step counts a lost record as read.
             take(fetch)
             try await rewind()
+            let mark = fanout.pace.mark
             while let batch = state.release() { await fanout.deliver(batch) }
+            await fanout.pace.caughtUp(since: mark)
         }
     }
 

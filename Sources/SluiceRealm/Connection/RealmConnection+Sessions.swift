@@ -14,7 +14,11 @@ extension RealmConnection {
         var file: RealmFileSession?
         var view: (any RealmClientView)?
         /// Hands the events of the views to the machine.
-        let delivery = OnDemand()
+        let delivery = EventDelivery()
+        /// `true` once events reach the machine.
+        var isDelivering = false
+        /// Events that the views have yielded, and that must wait for something.
+        var held: Deque<RealmViewEvent> = []
         /// Counts the server version up to which the machine has every entry.
         let reached: AsyncEvent
         /// Counts the server version up to which uploads need no other entry before their acknowledgement.
@@ -173,18 +177,10 @@ extension RealmConnection {
                 try await self.load(id, ident)
             }
             await submit(.opened(id, state, newest: newest))
-            guard let delivery = sessions[id]?.delivery else { return }
-            delivery.start { await self.deliver(id) }
-            delivery.ask()
-        } catch {
-            await fail(id, error)
-        }
-    }
-
-    /// Delivers the events that the views have. An error ends the session.
-    private func deliver(_ id: RealmSessionID) async {
-        do {
-            while let event = try await nextEvent(id) { try await take(event, id) }
+            guard let session = sessions[id] else { return }
+            session.isDelivering = true
+            session.delivery.task.start { await self.deliver(id) }
+            session.delivery.task.ask()
         } catch {
             await fail(id, error)
         }
@@ -197,7 +193,7 @@ extension RealmConnection {
         let session = stored.session
         let client = RealmViewClient(user: user, stored: stored, cursor: ident.download.serverVersion)
         guard let delivery = sessions[id]?.delivery else { throw CancellationError() }
-        let view = try await services.views.open(client, for: self, wake: { delivery.ask() }) {
+        let view = try await services.views.open(client, for: self, wake: { self.deliverSoon(id, delivery) }) {
             try await store.keep(replica: $0, ofView: $1, of: session)
         }
         // Changesets may have taken effect before a crash that lost their progress.
@@ -231,7 +227,7 @@ extension RealmConnection {
     }
 
     /// Begins the deadline of the next part.
-    private func awaitPart(of version: UInt64, _ id: RealmSessionID) {
+    func awaitPart(of version: UInt64, _ id: RealmSessionID) {
         cancel(sessions[id]?.deadline)
         guard sessions[id] != nil else { return }
         let (environment, wait) = (services.environment, services.waits.view)
@@ -243,79 +239,10 @@ extension RealmConnection {
     }
 
     /// Ends the deadline of the part that has come.
-    private func endDeadline(of version: UInt64, _ id: RealmSessionID) {
+    func endDeadline(of version: UInt64, _ id: RealmSessionID) {
         guard sessions[id]?.building == version else { return }
         cancel(sessions[id]?.deadline)
         sessions[id]?.building = nil
-    }
-
-    /// Returns the next event of the views; nil if there is none yet, or the session is over.
-    private func nextEvent(_ id: RealmSessionID) async throws -> RealmViewEvent? {
-        guard let view = sessions[id]?.view else { return nil }
-        guard let event = try await view.next(), sessions[id] != nil, !machine.isClosed else { return nil }
-        sessions[id]?.events &+= 1
-        switch event {
-        case .part(let part):
-            sessions[id]?.parts &+= 1
-            endDeadline(of: part.queryVersion, id)
-        case .refused(let version, _): endDeadline(of: version, id)
-        case .changes, .advanced, .integrated, .permissionsChanged: break
-        }
-        // A client that does not read stops its views. The socket limits the time.
-        if sink.bufferedBytes >= Limits.outboxBytes {
-            sessions[id]?.isDraining = true
-            await sink.drained(below: Limits.outboxBytes)
-            sessions[id]?.isDraining = false
-        }
-        return event
-    }
-
-    private func take(_ event: RealmViewEvent, _ id: RealmSessionID) async throws {
-        guard let session = sessions[id] else { return }
-        switch event {
-        case .part(let part):
-            // The part covers all entries up to its version, so uploads up to it need no other entry.
-            session.settled.reach(part.serverVersion)
-            try await untilAcknowledged(part.clientVersion, id)
-            await submit(.bootstrap(id, part))
-            if part.isLast { session.reach(part.serverVersion) }
-            if !part.isLast, let session = sessions[id], session.building == nil { awaitPart(of: part.queryVersion, id) }
-        case .refused(let version, let message): await submit(.queryFailed(id, queryVersion: version, message))
-        case .changes(let entries): try await append(entries, id)
-        case .advanced(let version):
-            await submit(.advanced(id, version))
-            session.reach(version)
-        case .integrated(let changeset):
-            await submit(.changesetIntegrated(id, changeset))
-            session.acknowledged.reach(changeset.clientVersion)
-        case .permissionsChanged: await submit(.permissionsChanged(id))
-        }
-    }
-
-    /// Stores entries and hands them to the machine, before the uploads that follow them and behind those that they follow.
-    private func append(_ entries: [OutgoingEntry], _ id: RealmSessionID) async throws {
-        var rest = entries[...]
-        while let first = rest.first, let session = sessions[id], let file = session.file {
-            // Only for uploads: an entry may have the changes of several commits, so a mark must wait for it.
-            session.settled.reach(first.entry.serverVersion - min(first.entry.serverVersion, 1))
-            // A client that sends its changesets again after a crash reads them by these entries.
-            let mayWait = !session.isIntegrating
-            try await untilAcknowledged(first.entry.clientVersion, id)
-            let known = session.acknowledged.count
-            let batch = Array(rest.prefix { $0.entry.clientVersion <= known })
-            rest = rest.dropFirst(batch.count)
-            try await store(batch.map(\.entry), file, mayWait: mayWait)
-            await submit(.append(id, batch))
-            if let last = batch.last { session.reach(last.entry.serverVersion) }
-        }
-    }
-
-    /// Stores entries.
-    /// - Parameter mayWait: `true` if they may be stored later. Those that a client reads its uploads by, and notices, may not.
-    private func store(_ entries: [RealmStreamEntry], _ file: RealmFileSession, mayWait: Bool) async throws {
-        let store = services.store
-        if mayWait, entries.allSatisfy({ $0.compensation == nil }), try store.appendLater(entries, to: file) { return }
-        try await within(services.waits.store, "Storing changes for file \(file.file)") { try await store.append(entries, to: file) }
     }
 
     /// Waits until the machine knows that the changesets up to a version took effect.

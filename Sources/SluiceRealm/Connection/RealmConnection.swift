@@ -31,8 +31,14 @@ package enum RealmConnectionEnd: Hashable, Sendable {
 ///
 /// The end, from any side, discards the actions that wait and cancels all tasks. Answers that come later are ignored.
 ///
-/// An idle connection has no task: a task exists while messages, events or actions wait, or a call is under way.
+/// A small message, and the events of the views, are handled by the thread of the socket if nothing must be awaited. An idle connection has
+/// no task: a task exists while messages, events or actions wait, or a call is under way.
 package actor RealmConnection {
+    /// The size up to which a message is handled by the thread that received it, in bytes. Larger ones would delay other sockets.
+    private static let smallBytes = 4_096
+
+    let executor = EnterableExecutor()
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
     let services: RealmConnectionServices
     let sink: any RealmFrameSink
     let user: String
@@ -41,12 +47,13 @@ package actor RealmConnection {
     private let mailbox: RealmMailbox
     /// Handles the messages of the mailbox.
     private let handling = OnDemand()
+    private var hasBegun = false
     /// `true` once an end has come from outside. Every end is final, so the first one suffices.
     private let hasEnd = Atomic<Bool>(false)
     /// Actions that were not performed, in order.
     private var queue: Deque<RealmConnectionAction> = []
     /// The task that performs actions; nil while there are none.
-    private var performing: Task<Void, Never>?
+    private(set) var performing: Task<Void, Never>?
     /// The large message that is being encoded; nil for none. The messages behind it wait in the queue.
     var sending: Task<Void, Never>?
     /// The encoding of a large message that waits for the store; nil for none.
@@ -85,24 +92,28 @@ package actor RealmConnection {
 
     /// The number of running tasks; 0 for an idle connection and after the end.
     package var taskCount: Int {
-        let deliveries = sessions.values.count { $0.delivery.isWorking }
+        let deliveries = sessions.values.count { $0.delivery.task.isWorking }
         return tasks.count + deliveries + (performing == nil ? 0 : 1) + (sending == nil ? 0 : 1) + (handling.isWorking ? 1 : 0)
     }
 
     // MARK: The owner
 
     /// Begins to handle messages, also those that have come. `end` must follow at the latest when the socket is closed.
-    package func begin() { handling.start { await self.handleMessages() } }
+    package func begin() {
+        hasBegun = true
+        handling.start { await self.handleMessages() }
+    }
 
     /// Waits until the connection has ended, with all of its tasks.
     package func ended() async {
         if !isOver { await withCheckedContinuation { enders.append($0) } }
     }
 
-    /// Adds a message of the client to the mailbox. Never blocks.
+    /// Handles a message of the client, or adds it to the mailbox. Never blocks. One call at a time.
     ///
     /// A message beyond a bound of the mailbox closes the connection, and the client retries.
     package nonisolated func received(_ message: [UInt8]) {
+        if message.count <= Self.smallBytes, enterIfIdle({ $0.handleNow(message) }) ?? false { return }
         guard mailbox.put(message) else {
             let reason = "More than \(services.mailbox.messages) messages or \(4 * services.mailbox.bytes) bytes wait to be handled."
             end(by: .malformed(SluiceError(.tooManyRequests, reason, fix: "Send fewer, larger messages.")))
@@ -130,25 +141,37 @@ package actor RealmConnection {
         expiry = services.environment.after(nanoseconds: UInt64(wait) * 1_000_000) { [weak self] in self?.end(.tokenExpired) }
     }
 
+    /// Calls `body` on this thread; nil if the connection is busy.
+    nonisolated func enterIfIdle(_ body: (isolated RealmConnection) -> Bool) -> Bool? {
+        executor.enterIfIdle { assumeIsolated(body) }
+    }
+
+    /// Handles a message unless it must wait.
+    private func handleNow(_ message: [UInt8]) -> Bool {
+        guard hasBegun, !machine.isClosed, performing == nil, mailbox.count == 0, sink.bufferedBytes < Limits.outboxBytes else {
+            return false
+        }
+        advance(input(of: message))
+        return true
+    }
+
     private func handleMessages() async {
+        await performed()
         while !machine.isClosed, let message = mailbox.take() {
             // Each message may cause an answer, so a client that does not read must read first.
             if sink.bufferedBytes >= Limits.outboxBytes { await sink.drained(below: Limits.outboxBytes) }
-            await handle(message)
+            if !machine.isClosed { await submit(input(of: message)) }
             mailbox.handled(message.count)
         }
     }
 
-    private func handle(_ message: [UInt8]) async {
-        guard !machine.isClosed else { return }
+    private func input(of message: [UInt8]) -> RealmConnectionInput {
         services.observer.received(bytes: message.count)
-        let input: RealmConnectionInput
         do throws(SluiceError) {
-            input = .received(try services.coding.decodeClient(message))
+            return .received(try services.coding.decodeClient(message))
         } catch {
-            input = .malformed(error)
+            return .malformed(error)
         }
-        await submit(input)
     }
 
     /// Begins the end, behind the last action.
@@ -186,8 +209,12 @@ package actor RealmConnection {
     /// Hands an input to the machine and waits until its actions are performed.
     func submit(_ input: RealmConnectionInput) async {
         advance(input)
-        guard performing != nil else { return }
-        await withCheckedContinuation { waiting.append($0) }
+        await performed()
+    }
+
+    /// Waits until the actions of earlier inputs are performed.
+    func performed() async {
+        if performing != nil { await withCheckedContinuation { waiting.append($0) } }
     }
 
     /// Hands an input to the machine. The actions are performed later.
@@ -330,7 +357,7 @@ package actor RealmConnection {
     private func release(_ id: RealmSessionID, _ state: RealmClientState?) {
         guard let session = sessions.removeValue(forKey: id) else { return }
         for (owner, task) in tasks.values where owner == id { task.cancel() }
-        if let delivery = session.delivery.close() {
+        if let delivery = session.delivery.task.close() {
             delivery.cancel()
             start(nil) { await delivery.value }
         }

@@ -19,6 +19,15 @@ package indirect enum RealmViewEvent: Hashable, Sendable {
     case permissionsChanged
 }
 
+/// What views can yield without waiting.
+package enum RealmReadyEvent: Hashable, Sendable {
+    case event(RealmViewEvent)
+    /// There is no event yet.
+    case none
+    /// Only `next` yields the event: something must be awaited for it, or it takes long.
+    case later
+}
+
 /// The session for which views are opened.
 package struct RealmViewClient: Hashable, Sendable {
     package var user: String
@@ -50,7 +59,7 @@ package protocol RealmViews: Sendable {
 ///
 /// One consumer calls `next` until it returns nil, at first and after each call of `wake`. An event waits until it is asked for, so a slow
 /// client stops its views.
-package protocol RealmClientView: Sendable {
+package protocol RealmClientView: AnyObject, Sendable {
     /// The newest version of the server at the opening.
     var newest: UInt64 { get }
     /// The version of the client up to which its changesets had taken effect at the opening. It may exceed the stored progress.
@@ -78,6 +87,10 @@ package protocol RealmClientView: Sendable {
     /// Returns the next event; nil if there is none yet.
     /// - Throws: `shuttingDown` after `close`.
     func next() async throws -> RealmViewEvent?
+    /// Returns the next event if there is one that needs no wait. Only for a call on the connection's executor, while `next` is not called.
+    /// - Parameter isTaken: `false` if earlier events are still to be handled. The views keep no state beyond them then.
+    /// - Throws: As `next`.
+    func nextNow(isTaken: Bool) throws -> RealmReadyEvent
     /// Returns the newest version of the server. `next` reaches it soon.
     func newestVersion() async throws -> UInt64
     /// Releases everything and returns at once.
@@ -112,7 +125,10 @@ package protocol RealmWrites: Sendable {
 }
 
 /// The outgoing side of a connection's socket.
-package protocol RealmFrameSink: Sendable {
+package protocol RealmFrameSink: AnyObject, Sendable {
+    /// Calls `body` soon on the thread of the socket, on which the client's messages arrive and a message is sent with the least work.
+    /// - Returns: `false` if there is no such thread. `body` is not called then.
+    func perform(_ body: @escaping @Sendable () -> Void) -> Bool
     /// Queues a message behind earlier ones. Never blocks. Does nothing on a closed socket.
     func send(_ message: [UInt8])
     /// The number of bytes queued and not yet written to the socket.

@@ -38,6 +38,8 @@ struct RealmStoreQueue {
         var error: (any Error)?
 
         var waits: Bool { !entries.isEmpty || progress != nil }
+        /// `true` if nothing needs the file's memory.
+        var isIdle: Bool { !isBusy && !waits && error == nil }
     }
 
     /// The failed files that are remembered. Beyond, the oldest are forgotten: their sessions have ended long ago.
@@ -72,10 +74,16 @@ struct RealmStoreQueue {
     /// Adds entries behind those that wait.
     /// - Throws: The error of an earlier call, or `resync` for a session that another one has replaced.
     mutating func add(_ entries: [RealmStreamEntry], _ session: RealmFileSession) throws {
-        var file = try file(of: session)
-        file.entries += entries
+        let isAdded = change(session) { file in
+            if file.error == nil { file.entries += entries }
+            return file.error == nil
+        }
+        if isAdded != true {
+            var file = try file(of: session)
+            file.entries += entries
+            files[session.file] = file
+        }
         bytes += entries.reduce(0) { $0 + $1.cost }
-        files[session.file] = file
     }
 
     /// Adds a confirmation, and drops the entries that it confirms.
@@ -97,12 +105,22 @@ struct RealmStoreQueue {
 
     /// Drops entries that the client has confirmed.
     mutating func drop(upTo version: UInt64, _ session: RealmFileSession) {
-        guard let file = files[session.file], file.session == session else { return }
-        let rest = file.entries.drop { $0.serverVersion <= version }
-        guard rest.count < file.entries.count else { return }
-        bytes -= file.entries.prefix(file.entries.count - rest.count).reduce(0) { $0 + $1.cost }
-        files[session.file]?.entries = Array(rest)
-        clean(session.file)
+        let dropped = change(session) { file -> (bytes: Int, isIdle: Bool)? in
+            let confirmed = file.entries.prefix { $0.serverVersion <= version }
+            guard !confirmed.isEmpty else { return nil }
+            let bytes = confirmed.reduce(0) { $0 + $1.cost }
+            file.entries.removeFirst(confirmed.count)
+            return (bytes, file.isIdle)
+        }
+        guard let (dropped, isIdle) = dropped ?? nil else { return }
+        bytes -= dropped
+        if isIdle { files[session.file] = nil }
+    }
+
+    /// Changes the file of a session in place; nil if it has none. Each change of each client comes here, and a copy would cost more.
+    private mutating func change<Result>(_ session: RealmFileSession, _ body: (inout File) -> Result) -> Result? {
+        guard let index = files.index(forKey: session.file) else { return nil }
+        return { (file: inout File) in file.session == session ? body(&file) : nil }(&files.values[index])
     }
 
     /// Returns the file of a session, or a new one.
@@ -179,7 +197,6 @@ struct RealmStoreQueue {
     }
 
     private mutating func clean(_ id: UInt64) {
-        guard let file = files[id], !file.isBusy, !file.waits, file.error == nil else { return }
-        files[id] = nil
+        if files[id]?.isIdle ?? false { files[id] = nil }
     }
 }

@@ -127,14 +127,18 @@ struct TokenReader {
 
 /// A writer of header lines and entries.
 struct TokenWriter {
+    /// The room for a header line.
+    private static let room = 160
+
     var bytes: [UInt8] = []
 
     /// A header line.
     init(_ name: StaticString, _ fields: [UInt64]) {
+        bytes.reserveCapacity(Self.room)
         bytes.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
         for field in fields {
             bytes.append(UInt8(ascii: " "))
-            bytes.append(contentsOf: String(field).utf8)
+            append(field)
         }
         bytes.append(UInt8(ascii: "\n"))
     }
@@ -151,9 +155,20 @@ struct TokenWriter {
     /// Writes the numbers of an entry, each followed by a space, and its changeset.
     mutating func entry(_ fields: [UInt64], _ changeset: [UInt8]) {
         for field in fields {
-            bytes.append(contentsOf: String(field).utf8)
+            append(field)
             bytes.append(UInt8(ascii: " "))
         }
         bytes.append(contentsOf: changeset)
+    }
+
+    /// Writes the digits of a number, without a string.
+    private mutating func append(_ number: UInt64) {
+        let begin = bytes.count
+        var rest = number
+        repeat {
+            bytes.append(UInt8(ascii: "0") + UInt8(rest % 10))
+            rest /= 10
+        } while rest > 0
+        bytes[begin...].reverse()
     }
 }

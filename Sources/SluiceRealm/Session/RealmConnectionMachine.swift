@@ -66,6 +66,8 @@ package struct RealmConnectionMachine: Sendable {
     private(set) var sessions: [UInt64: RealmSession] = [:]
     private var generation: UInt64 = 0
     private var isPaused = false
+    /// The sum of the sessions' `pendingBytes`.
+    private var pendingBytes = 0
 
     package init(_ settings: RealmConnectionSettings) { self.settings = settings }
 
@@ -124,8 +126,21 @@ package struct RealmConnectionMachine: Sendable {
     private mutating func session(
         _ id: RealmSessionID, _ change: (inout RealmSession) throws(ConnectionFault) -> [RealmConnectionAction]
     ) throws(ConnectionFault) -> [RealmConnectionAction] {
-        guard let index = sessions.index(forKey: id.session), sessions.values[index].id == id else { return [] }
-        return try change(&sessions.values[index])
+        guard let index = sessions.index(forKey: id.session) else { return [] }
+        return try withSession(at: index) { (session) throws(ConnectionFault) in session.id == id ? try change(&session) : [] }
+    }
+
+    /// Changes a session in place, and counts its uploads under way. A copy would cost more than most changes.
+    private mutating func withSession(
+        at index: Dictionary<UInt64, RealmSession>.Index, _ change: (inout RealmSession) throws(ConnectionFault) -> [RealmConnectionAction]
+    ) throws(ConnectionFault) -> [RealmConnectionAction] {
+        var (before, after) = (0, 0)
+        defer { pendingBytes += after - before }
+        return try { (session: inout RealmSession) throws(ConnectionFault) in
+            before = session.pendingBytes
+            defer { after = session.pendingBytes }
+            return try change(&session)
+        }(&sessions.values[index])
     }
 
     // MARK: Messages
@@ -136,14 +151,17 @@ package struct RealmConnectionMachine: Sendable {
         case .bind(let bind): return try open(bind)
         case .unbind(let ident):
             guard var session = sessions.removeValue(forKey: ident) else { throw Self.unknown(message) }
+            pendingBytes -= session.pendingBytes
             return session.unbind()
         default: break
         }
         guard let index = sessions.index(forKey: message.session) else { throw Self.unknown(message) }
         if case .ident(let ident) = message, isOpen(ident.file, besides: message.session) {
-            return sessions.values[index].fail(.otherSessionError, .transient, "Another session of the connection has opened the file.")
+            return try withSession(at: index) { (session) throws(ConnectionFault) in
+                session.fail(.otherSessionError, .transient, "Another session of the connection has opened the file.")
+            }
         }
-        return try sessions.values[index].received(message)
+        return try withSession(at: index) { (session) throws(ConnectionFault) in try session.received(message) }
     }
 
     private static func unknown(_ message: RealmClientMessage) -> ConnectionFault {
@@ -185,7 +203,7 @@ package struct RealmConnectionMachine: Sendable {
     private mutating func releaseAll() -> [RealmConnectionAction] {
         isClosed = true
         let ended = sessions.values.sorted { $0.id.session < $1.id.session }
-        sessions = [:]
+        (sessions, pendingBytes) = ([:], 0)
         return ended.flatMap { session in
             var session = session
             return session.release()
@@ -195,7 +213,7 @@ package struct RealmConnectionMachine: Sendable {
     /// Pauses and resumes reading by the bytes of uploads under way.
     private mutating func regulate() throws(ConnectionFault) -> [RealmConnectionAction] {
         guard !isClosed else { return [] }
-        let bytes = sessions.values.reduce(0) { $0 + $1.pendingBytes }
+        let bytes = pendingBytes
         // Messages that had been read before the pause may still arrive.
         guard bytes <= 4 * settings.uploadBytes else {
             throw ConnectionFault(.otherConnectionError, "The uploads under way have \(bytes) bytes.", .overload)

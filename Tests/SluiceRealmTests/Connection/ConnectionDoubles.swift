@@ -297,6 +297,16 @@ final class JournalView: RealmClientView {
         return event
     }
 
+    func nextNow(isTaken: Bool) throws -> RealmReadyEvent {
+        events.withLock { events in
+            switch events.waiting.first {
+            case nil: return events.isClosed ? .later : .none
+            case .part, .integrated: return .later
+            case .changes, .refused, .advanced, .permissionsChanged: return .event(events.waiting.removeFirst())
+            }
+        }
+    }
+
     func newestVersion() async throws -> UInt64 {
         try await journal.call("newest")
         return newest
@@ -341,6 +351,11 @@ final class JournalSink: RealmFrameSink {
         } catch {
             journal.add("undecodable \(error)")
         }
+    }
+
+    func perform(_ body: @escaping @Sendable () -> Void) -> Bool {
+        body()
+        return true
     }
 
     var bufferedBytes: Int { journal.isHolding("drain") ? .max : 0 }
