@@ -9,6 +9,8 @@ extension NetServer {
         package var host: String
         /// 0 binds any free port.
         package var port: Int
+        /// The option of the command that sets the port, for errors.
+        package var portOption = "--port"
         /// The path of a Unix socket that replaces host and port.
         package var unixSocket: String?
         /// `nil` serves plain HTTP.

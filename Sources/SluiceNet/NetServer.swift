@@ -110,7 +110,9 @@ package final class NetServer: Service {
         let place = "\(configuration.host):\(configuration.port)"
         switch error {
         case let error as IOError where error.errnoCode == EADDRINUSE:
-            return SluiceError(.portInUse, "Port \(configuration.port) of \(configuration.host) is in use by another program.")
+            return SluiceError(
+                .portInUse, "Port \(configuration.port) of \(configuration.host) is in use by another program.",
+                fix: "Stop that program, or choose another port with \(configuration.portOption); 0 is any free one.")
         case let error as IOError where [EACCES, EADDRNOTAVAIL].contains(error.errnoCode):
             return SluiceError(
                 .configInvalid, "The server may not listen on \(place).", fix: "Choose another host or port.", cause: ErrorCause(error))

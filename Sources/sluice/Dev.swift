@@ -19,6 +19,9 @@ struct Dev: AsyncParsableCommand {
     @Option(help: "The port that clients connect to; 0 is any free one.")
     var port = 8090
 
+    @Option(help: "The port of the console, metrics and the admin API, on 127.0.0.1; 0 is any free one.")
+    var adminPort = 8091
+
     @Option(help: ArgumentHelp("An app directory to start with: schemas, rules, sync configuration.", valueName: "directory"))
     var app: String?
 
@@ -34,7 +37,7 @@ struct Dev: AsyncParsableCommand {
     func run() async throws {
         try await reporting {
             try await DevelopmentProcess(
-                dataDirectory: dataDir, port: port, app: app, kafka: kafka, trustedProxies: try proxies.trusted(),
+                dataDirectory: dataDir, port: port, adminPort: adminPort, app: app, kafka: kafka, trustedProxies: try proxies.trusted(),
                 plugins: try plugins.specs(),
                 json: json
             ).run()

@@ -86,8 +86,20 @@ import Testing
         let serve = try Program(
             "sluice", ["serve", "--app", Self.app, "--postgres", "host=127.0.0.1 port=1", "--port", "0", "--admin-port", "0"])
         #expect(await serve.end() == .exit(1))
-        #expect(serve.said.hasPrefix("sluice: "), "\(serve.said)")
+        #expect(serve.said.contains("PostgreSQL does not answer. The gateway tries again for 30 s in all."), "\(serve.said)")
+        #expect(serve.said.contains("sluice: postgres-unreachable"), "\(serve.said)")
         #expect(serve.said.contains("127.0.0.1"), "\(serve.said)")
+    }
+
+    /// A wait would not heal it.
+    @Test(arguments: ["user=nobody_here", "dbname=nothing_here"])
+    func `says at once that PostgreSQL refuses a role or a database`(setting: String) async throws {
+        let server = try #require(ProcessInfo.processInfo.environment["SLUICE_TEST_POSTGRES"], "Run `make test`, which starts PostgreSQL.")
+        let serve = try Program(
+            "sluice", ["serve", "--app", Self.app, "--postgres", "\(server) \(setting)", "--port", "0", "--admin-port", "0"])
+        #expect(await serve.end() == .exit(78))
+        #expect(serve.said.contains("PostgreSQL refuses the connection.") && serve.said.contains("--postgres"), "\(serve.said)")
+        #expect(!serve.said.contains("tries again"), "\(serve.said)")
     }
 
     /// The next line of `sluice watch`: the event and the object's key.

@@ -38,7 +38,7 @@ struct DevelopmentServer {
     }
 
     static func launch(_ folder: DataFolder, _ arguments: [String] = []) throws -> Program {
-        try Program("sluice", ["dev", "--json", "--port", "0", "--data-dir", folder.path] + arguments)
+        try Program("sluice", ["dev", "--json", "--port", "0", "--admin-port", "0", "--data-dir", folder.path] + arguments)
     }
 
     /// Asks it to end, and waits.

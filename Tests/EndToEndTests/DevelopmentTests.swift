@@ -90,7 +90,7 @@ final class Pulse: AsymmetricObject {
         let first = try await DevelopmentServer.start(try DataFolder())
         let port = try #require(first.url.split(separator: ":").last.map(String.init))
         let folder = try DataFolder()
-        let second = try Program("sluice", ["dev", "--json", "--port", port, "--data-dir", folder.path])
+        let second = try Program("sluice", ["dev", "--json", "--port", port, "--admin-port", "0", "--data-dir", folder.path])
         #expect(await second.end() == .exit(78))
         #expect(second.said.contains(port))
         #expect(folder.processes == [])

@@ -120,6 +120,10 @@ struct HTTPTests {
             }
             #expect(error?.code == .portInUse)
             #expect(error?.message.contains("\(port)") == true)
+            var taken = NetServer.Configuration(port: port)
+            taken.portOption = "--admin-port"
+            let other = await #expect(throws: SluiceError.self) { try await withServer(taken) { _ in } }
+            #expect(error?.fix?.contains("with --port;") == true && other?.fix?.contains("with --admin-port;") == true)
         }
     }
 

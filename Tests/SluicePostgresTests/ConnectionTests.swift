@@ -3,6 +3,16 @@ import SluicePostgres
 import Testing
 
 @Suite struct `A connection` {
+    @Test(arguments: [("user=nobody_here", "28P01"), ("dbname=nothing_here", "3D000"), ("port=1", nil)])
+    func `that is refused tells the reason and its SQLSTATE`(setting: String, state: String?) async throws {
+        let conninfo = "\(try TestPostgres.conninfo()) \(setting)"
+        let failure = await postgresFailure { _ = try await PostgresConnection.connect(conninfo) }
+        #expect(failure?.code == .postgresUnreachable && failure?.sqlState == state, "\(failure as Any)")
+        let text = failure.map { "\($0)" } ?? ""
+        if let name = setting.split(separator: "=").last, state != nil { #expect(text.contains("\"\(name)\""), "\(text)") }
+        #expect(!text.contains("LOCATION"), "\(text)")
+    }
+
     @Test func `returns rows as text and tells NULL from an empty string`() async throws {
         try await TestPostgres.withConnection { connection in
             let result = try await connection.query(

@@ -46,6 +46,19 @@ import Testing
         #expect(error?.code == .replicaCorrupt)
     }
 
+    @Test func `a file of RealmSwift is named as one, and kept`() throws {
+        // The header: the positions of two top arrays, the mark, and the version of the format.
+        var bytes = [UInt8](repeating: 0, count: 4_096)
+        bytes.replaceSubrange(0..<24, with: [0x40, 2, 0, 0, 0, 0, 0, 0, 0x18, 1, 0, 0, 0, 0, 0, 0] + Array("T-DB".utf8) + [24, 24, 0, 0])
+        let file = Data(bytes)
+        try file.write(to: URL(fileURLWithPath: folder.file))
+        let error = #expect(throws: SluiceError.self) { try Replica(path: folder.file, schema: testSchema) }
+        #expect(error?.code == .replicaCorrupt)
+        #expect(error?.message.contains("\(folder.file) is a file of RealmSwift") == true, "\(error as Any)")
+        #expect(error?.fix?.contains("keep this file") == true)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: folder.file)) == file)
+    }
+
     @Test func `a new property gets its column and asks for the data again`() async throws {
         do {
             let replica = try await Replica.make(folder)

@@ -96,7 +96,7 @@ struct Setup {
 
     /// Starts `sluice dev` with its own PostgreSQL and no configuration.
     func development(_ name: String, kafka: Bool) async throws -> RunningGateway {
-        var arguments = ["dev", "--port", "0", "--json"]
+        var arguments = ["dev", "--port", "0", "--admin-port", "0", "--json"]
         if kafka { arguments += ["--kafka", self.kafka] }
         return try await RunningGateway.ready(Child(program("sluice"), arguments, log: log(name)))
     }

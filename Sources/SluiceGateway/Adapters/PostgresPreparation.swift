@@ -1,14 +1,17 @@
+import Logging
 import SluiceCore
 import SluicePostgres
 
 /// Prepares the database before the other parts start.
 enum PostgresPreparation {
-    /// Waits at most 30 s for PostgreSQL, checks its settings and creates the companion schema.
+    /// Waits at most 30 s for PostgreSQL, checks its settings and creates the companion schema. It logs every 5 s that it waits.
     ///
     /// - Returns: The names of the app's slot and publication.
-    /// - Throws: `postgresUnreachable`; `postgresSetting` with every unfit setting.
-    static func prepare(_ pool: PostgresPool, app: String) async throws -> ReplicationNames {
+    /// - Throws: `postgresUnreachable`; at once `configInvalid` for a role, a password or a database that PostgreSQL refuses;
+    ///   `postgresSetting` with every unfit setting.
+    static func prepare(_ pool: PostgresPool, app: String, logger: Logger) async throws -> ReplicationNames {
         let deadline = ContinuousClock.now + .seconds(30)
+        var nextLine = ContinuousClock.now
         while true {
             do {
                 return try await PostgresError.translating {
@@ -24,9 +27,29 @@ enum PostgresPreparation {
                     }
                 }
             } catch let error as SluiceError where error.code == .postgresUnreachable && ContinuousClock.now < deadline {
+                if let refusal = refusal(error) { throw refusal }
+                if ContinuousClock.now >= nextLine {
+                    nextLine = .now + .seconds(5)
+                    logger.notice(
+                        "PostgreSQL does not answer. The gateway tries again for 30 s in all.",
+                        metadata: ["reason": "\(error.operatorText)"])
+                }
                 // A server that is starting does not announce that it is ready, so poll.
                 try await Task.sleep(for: .milliseconds(500))
             }
         }
+    }
+
+    /// Returns the error for a connection that time does not heal; nil for others.
+    private static func refusal(_ error: SluiceError) -> SluiceError? {
+        guard case .postgres(let state?, _) = error.cause else { return nil }
+        let fix: String
+        switch state {
+        case "3D000": fix = "Create the database, or name another one in --postgres."
+        case "42501": fix = "GRANT CONNECT on the database to the role of --postgres."
+        case _ where state.hasPrefix("28"): fix = "Check the user and the password in --postgres, and the server's pg_hba.conf."
+        default: return nil
+        }
+        return SluiceError(.configInvalid, "PostgreSQL refuses the connection. \(error.message)", fix: fix, cause: error.cause)
     }
 }

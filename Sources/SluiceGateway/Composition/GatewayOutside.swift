@@ -28,7 +28,7 @@ struct GatewayOutside: Sendable {
         do {
             // Before any wait, so that a wrong Kafka setting fails at once.
             kafka = try openKafka(configuration, logger: logger)
-            let names = try await PostgresPreparation.prepare(pools.main, app: configuration.app.appID)
+            let names = try await PostgresPreparation.prepare(pools.main, app: configuration.app.appID, logger: logger)
             let records = PluginRecords(
                 log: kafka, app: configuration.app.appID, isDevelopment: configuration.isDevelopment, logger: logger)
             let services = PluginServices(users: UserStore(pool: pools.questions))

@@ -35,10 +35,10 @@ struct GatewayServers: Sendable {
         client = Self.clientServer(parts, configuration, sessions, realm, logger: logger, serverLogger: quiet)
         let routes = AdminRoutes(
             parts, configuration, sessions: sessions, realm: realm, clients: client, logger: logger)
-        admin = NetServer(
-            configuration: .init(
-                host: configuration.network.adminHost, port: configuration.network.adminPort, shutdownDeadline: Self.shutdownDeadline),
-            router: routes.router(by: .port), logger: quiet)
+        var port = NetServer.Configuration(
+            host: configuration.network.adminHost, port: configuration.network.adminPort, shutdownDeadline: Self.shutdownDeadline)
+        port.portOption = "--admin-port"
+        admin = NetServer(configuration: port, router: routes.router(by: .port), logger: quiet)
         let place = try configuration.admin.socket.map { path throws(SluiceError) in try AdminSocket(path) }
         socketPath = place
         socket = place.map { place in

@@ -28,7 +28,10 @@ enum ConnectionOpener {
         }
         guard let handle = unsafe handle else { throw PostgresError(.postgresUnreachable, "libpq has no memory for a connection.") }
         do {
+            // Without it, libpq tells no SQLSTATE of a refused connection.
+            _ = unsafe PQsetErrorVerbosity(handle, PQERRORS_VERBOSE)
             try unsafe finish(handle, name, .now + limit)
+            _ = unsafe PQsetErrorVerbosity(handle, PQERRORS_DEFAULT)
             return unsafe (handle, name)
         } catch {
             unsafe PQfinish(handle)
@@ -54,8 +57,33 @@ enum ConnectionOpener {
     }
 
     private static func failure(_ handle: OpaquePointer, _ name: String) -> PostgresError {
-        let reason = unsafe String(cString: PQerrorMessage(handle)).shortened
-        return PostgresError(.postgresUnreachable, "Connecting to \(name) failed.", cause: .postgres(sqlState: nil, text: reason))
+        let (state, reason) = unsafe refusal(String(cString: PQerrorMessage(handle)))
+        var error = PostgresError(
+            .postgresUnreachable, "Connecting to \(name) failed.", cause: .postgres(sqlState: state, text: reason.shortened))
+        error.sqlState = state
+        return error
+    }
+
+    /// Takes the SQLSTATE out of a verbose message, and the places in the server's source. There is no state if no server answered.
+    ///
+    /// `… failed: FATAL:  3D000: database "a" does not exist`
+    static func refusal(_ message: String) -> (state: String?, reason: String) {
+        var state: String?
+        var lines: [String] = []
+        for line in message.split(separator: "\n") where !line.hasPrefix("LOCATION:") {
+            var parts = line.split(separator: ": ", omittingEmptySubsequences: false)
+            if let place = parts.firstIndex(where: { isState($0.drop { $0 == " " }) }) {
+                state = state ?? String(parts[place].drop { $0 == " " })
+                parts.remove(at: place)
+            }
+            lines.append(parts.joined(separator: ": "))
+        }
+        return (state, lines.joined(separator: "\n"))
+    }
+
+    private static func isState(_ text: Substring) -> Bool {
+        text.utf8.count == 5 && text.contains { ("0"..."9").contains($0) }
+            && text.allSatisfy { ("0"..."9").contains($0) || ("A"..."Z").contains($0) }
     }
 
     /// Returns `host:port/database` of a connection string, without its secrets.

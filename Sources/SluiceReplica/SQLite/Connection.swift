@@ -205,6 +205,14 @@ package final class Connection {
                     release that wrote it.
                     """)
         }
+        guard !RealmFileMark.isThere(in: file) else {
+            return SluiceError(
+                .replicaCorrupt, "\(file) is a file of RealmSwift, which this SDK does not read.",
+                fix: """
+                    Open another path, and keep this file: a synced Realm is downloaded afresh. Changes that were not uploaded, and the \
+                    objects of a local Realm, come over with a release of the app that still has RealmSwift.
+                    """)
+        }
         let mark = file + SLUICE_VFS_MARK_ENDING
         // Without its mark file, the WAL ends where the damage begins.
         let rest = file.hasSuffix("-wal") ? " Or delete \(mark) to open the state before the damage; later commits are lost." : ""

@@ -11,6 +11,7 @@ import SluiceValues
 package struct DevelopmentProcess: Sendable {
     private let dataDirectory: String?
     private let port: Int
+    private let adminPort: Int
     private let app: String?
     private let kafka: String?
     private let trustedProxies: TrustedProxies
@@ -21,11 +22,12 @@ package struct DevelopmentProcess: Sendable {
     static let emails = ["alice@example.com", "bob@example.com"]
 
     package init(
-        dataDirectory: String?, port: Int, app: String?, kafka: String?, trustedProxies: TrustedProxies = .none,
+        dataDirectory: String?, port: Int, adminPort: Int, app: String?, kafka: String?, trustedProxies: TrustedProxies = .none,
         plugins: GatewayConfiguration.Plugins, json: Bool
     ) {
         self.dataDirectory = dataDirectory
         self.port = port
+        self.adminPort = adminPort
         self.app = app
         self.kafka = kafka
         self.trustedProxies = trustedProxies
@@ -62,7 +64,7 @@ package struct DevelopmentProcess: Sendable {
         let gateway = Gateway(
             GatewayConfiguration(
                 app: app, directory: self.app, postgres: postgres.conninfo, kafka: kafka,
-                network: .init(port: port, adminPort: 0, trustedProxies: trustedProxies, admission: .init(exemptsLoopback: true)),
+                network: .init(port: port, adminPort: adminPort, trustedProxies: trustedProxies, admission: .init(exemptsLoopback: true)),
                 plugins: plugins,
                 isDevelopment: true),
             logger: ProcessLogger.make(), telemetry: .bootstrap())
