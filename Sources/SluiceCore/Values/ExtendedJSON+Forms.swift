@@ -23,8 +23,12 @@ struct PropertyReader {
     var owner: String = ""
     var property: Property
     var schema: Schema?
+    /// `true` for documents of MongoDB: keys of an embedded object that its class does not have are dropped, a collection that is null is
+    /// empty, and BSON's deprecated types `undefined` and `symbol` are null and text.
+    var isLenient = false
 
     func value(_ json: JSON) throws(SluiceError) -> Value {
+        if isLenient, property.collection != .none, isNull(json) { return property.emptyValue }
         switch property.collection {
         case .none: return try scalar(json)
         case .list, .set:
@@ -42,7 +46,7 @@ struct PropertyReader {
 
     /// Reads a value, or one element of a collection.
     private func scalar(_ json: JSON) throws(SluiceError) -> Value {
-        if case .null = json {
+        if isNull(json) {
             guard isNullable else { throw mismatch(json) }
             return .null
         }
@@ -50,15 +54,21 @@ struct PropertyReader {
         case .mixed: return ExtendedJSON.value(json)
         case .link(let target):
             guard let keyType = schema?[target], let index = keyType.primaryKey else { return ExtendedJSON.value(json) }
-            return try PropertyReader(owner: owner, property: keyType.properties[index].renamed(property.name)).value(json)
+            return try PropertyReader(owner: owner, property: keyType.properties[index].renamed(property.name), isLenient: isLenient)
+                .value(json)
         case .embedded(let name):
             guard case .object = json else { throw mismatch(json) }
             guard let type = schema?[name] else { return ExtendedJSON.value(json) }
-            return .dictionary(try ExtendedJSON.values(json, type: type, schema: schema))
+            return .dictionary(try ExtendedJSON.values(json, type: type, schema: schema, isLenient: isLenient))
         default:
             guard let value = plain(json) else { throw mismatch(json) }
             return value
         }
+    }
+
+    private func isNull(_ json: JSON) -> Bool {
+        if case .null = json { return true }
+        return isLenient && ExtendedForm.isUndefined(json)
     }
 
     private var isNullable: Bool {
@@ -77,7 +87,7 @@ struct PropertyReader {
         case .float: return PropertyReader.double(form ?? ExtendedJSON.value(json)).flatMap(PropertyReader.float)
         case .double: return PropertyReader.double(form ?? ExtendedJSON.value(json)).map { .double($0) }
         case .decimal: return PropertyReader.decimal(form ?? ExtendedJSON.value(json)).map { .decimal($0) }
-        case .string: return json.string.map { .string($0) }
+        case .string: return (json.string ?? (isLenient ? json["$symbol"]?.string : nil)).map { .string($0) }
         case .binary: return (form ?? json.string.flatMap(Base64.decode).map { .binary($0) }).flatMap(PropertyReader.bytes)
         case .timestamp:
             if case .timestamp? = form { return form }

@@ -48,16 +48,23 @@ extension ExtendedJSON {
     /// - Throws: `wrongValueType` for a value that does not fit, no object, or a missing required property. Throws `unknownProperty` for a
     ///   key that the class does not have.
     package static func values(_ json: JSON, type: ObjectType, schema: Schema? = nil) throws(SluiceError) -> [String: Value] {
+        try values(json, type: type, schema: schema, isLenient: false)
+    }
+
+    /// - Parameter isLenient: `true` to drop keys that the class does not have. See `PropertyReader.isLenient`.
+    static func values(_ json: JSON, type: ObjectType, schema: Schema?, isLenient: Bool) throws(SluiceError) -> [String: Value] {
         guard case .object(let members) = json else {
             throw SluiceError(.wrongValueType, "\(type.name): expected an object, found \(excerpt(json)).")
         }
         var values: [String: Value] = [:]
         for member in members {
             guard let property = type[member.key] else {
+                if isLenient { continue }
                 let hint = Suggestion.question(for: member.key, in: type.properties.map(\.name))
                 throw SluiceError(.unknownProperty, "\(type.name) has no property '\(member.key)'.\(hint)")
             }
-            values[property.name] = try PropertyReader(owner: type.name, property: property, schema: schema).value(member.value)
+            values[property.name] = try PropertyReader(owner: type.name, property: property, schema: schema, isLenient: isLenient)
+                .value(member.value)
         }
         for property in type.properties where property.isRequired && values[property.name] == nil {
             throw SluiceError(.wrongValueType, "\(type.name).\(property.name) is required and missing; expected \(property.typeText).")

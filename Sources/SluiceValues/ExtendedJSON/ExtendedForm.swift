@@ -1,4 +1,4 @@
-/// A value that JSON lacks, as MongoDB Extended JSON (v2) writes it: an object with a `$` key.
+/// A value that JSON lacks, as MongoDB Extended JSON (v2) writes it: an object with a `$` key. The forms of v1 are read, too.
 package enum ExtendedForm: Hashable, Sendable {
     case int(Int64)
     case double(Double)
@@ -21,6 +21,7 @@ extension ExtendedForm {
             switch members.count {
             case 1: ExtendedForm.form(first.key, first.value)
             case 2: ExtendedForm.reference(json) ?? ExtendedForm.oldBytes(json)
+            case 3: json["$db"]?.string == nil ? nil : ExtendedForm.reference(json)
             default: nil
             }
         guard let form else { return nil }
@@ -33,7 +34,7 @@ extension ExtendedForm {
         case "$uuid": content.string.flatMap { UUIDBytes($0) }.map { .uuid($0) }
         case "$date": date(content).map { .timestamp($0) }
         case "$numberInt": content.string.flatMap { Int32($0) }.map { .int(Int64($0)) }
-        case "$numberLong": content.string.flatMap { Int64($0) }.map { .int($0) }
+        case "$numberLong": (content.string.flatMap { Int64($0) } ?? content.int).map { .int($0) }
         case "$numberDouble": content.string.flatMap(number).map { .double($0) }
         case "$numberDecimal": content.string.flatMap { Decimal128($0) }.map { .decimal($0) }
         case "$binary": bytes(content)
@@ -71,7 +72,9 @@ extension ExtendedForm {
 
     /// Reads the form of Extended JSON v1, which exports still contain: `{"$binary": "…", "$type": "00"}`.
     private static func oldBytes(_ json: JSON) -> ExtendedForm? {
-        guard let text = json["$binary"]?.string, let subtype = json["$type"]?.string else { return nil }
+        guard let text = json["$binary"]?.string, let subtype = json["$type"]?.string ?? json["$type"]?.int.map(String.init) else {
+            return nil
+        }
         return bytes(["base64": .string(text), "subType": .string(subtype)])
     }
 
@@ -79,6 +82,22 @@ extension ExtendedForm {
         guard let type = json["$ref"]?.string, let key = json["$id"] else { return nil }
         return .link(type: type, key: key)
     }
+}
+
+// MARK: Types without a counterpart
+
+extension ExtendedForm {
+    /// The keys of the forms of BSON types that no property can hold, with the type's name.
+    private static let foreignKeys: [String: String] = [
+        "$regularExpression": "a regular expression", "$regex": "a regular expression", "$timestamp": "an internal timestamp",
+        "$code": "code", "$symbol": "a symbol", "$dbPointer": "a DBPointer", "$minKey": "MinKey", "$maxKey": "MaxKey",
+    ]
+
+    /// Returns the name of the BSON type without a counterpart that an object's key belongs to; nil for any other key.
+    package static func foreignType(ofKey key: String) -> String? { key.utf8.first == UInt8(ascii: "$") ? foreignKeys[key] : nil }
+
+    /// `true` for the form of BSON's deprecated type `undefined`, which counts as null.
+    package static func isUndefined(_ json: JSON) -> Bool { json["$undefined"]?.bool == true && json.members?.count == 1 }
 }
 
 // MARK: Printing
