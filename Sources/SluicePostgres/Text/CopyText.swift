@@ -39,9 +39,41 @@ package enum CopyText {
         case .timestamp:
             TextTimestamp.append(
                 Timestamp(seconds: Int64(bitPattern: cell.bits), nanoseconds: Int32(bitPattern: cell.length)), to: &bytes)
+        case .double:
+            let value = Double(bitPattern: cell.bits)
+            guard value.isFinite else { return false }
+            bytes.append(contentsOf: "\(value)".utf8)
+        case .objectId:
+            hex(cell.bits, 16, to: &bytes)
+            hex(UInt64(cell.length), 8, to: &bytes)
+        case .uuid: unsafe uuid(row.bytes(of: cell), to: &bytes)
+        case .binary: unsafe binary(row.bytes(of: cell), to: &bytes)
         default: return false
         }
         return true
+    }
+
+    /// Appends the 8-4-4-4-12 form.
+    private static func uuid(_ content: UnsafeBufferPointer<UInt8>, to bytes: inout [UInt8]) {
+        for index in content.indices {
+            if index == 4 || index == 6 || index == 8 || index == 10 { bytes.append(UInt8(ascii: "-")) }
+            hex(unsafe UInt64(content[index]), 2, to: &bytes)
+        }
+    }
+
+    /// Appends `\x` and hexadecimal digits. The backslash is escaped, as COPY reads it first.
+    private static func binary(_ content: UnsafeBufferPointer<UInt8>, to bytes: inout [UInt8]) {
+        bytes.append(contentsOf: "\\\\x".utf8)
+        for index in content.indices { hex(unsafe UInt64(content[index]), 2, to: &bytes) }
+    }
+
+    /// Appends the last digits of a number in hexadecimal.
+    @inline(__always)
+    private static func hex(_ value: UInt64, _ digits: Int, to bytes: inout [UInt8]) {
+        for place in stride(from: 4 * (digits - 1), through: 0, by: -4) {
+            let nibble = UInt8(truncatingIfNeeded: value >> UInt64(place)) & 15
+            bytes.append(nibble < 10 ? UInt8(ascii: "0") + nibble : UInt8(ascii: "a") - 10 + nibble)
+        }
     }
 
     private static func append(_ value: String?, to bytes: inout [UInt8]) {
