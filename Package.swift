@@ -536,12 +536,16 @@ let package = Package(
                 "SluicePorts", "SluiceRealm", "SluiceReplica", "SluiceSync", "SluiceGateway", "SluiceSDK", "TestSupport",
                 "RealmTestSupport", "RealmTestClient", "GatewayTestSupport",
             ]),
-        tests("SluiceTools", dependencies: ["SluiceValues", "SluiceCore", "SluiceGateway", "SluiceTools"]),
+        tests(
+            "SluiceTools",
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluiceCompression", "SluicePostgres", "SluiceGateway", "SluiceTools", "TestSupport",
+            ]),
         tests(
             "EndToEnd",
             dependencies: [
-                "AirportOpsModels", "AirportOpsScene", "RealmSwift", "SluiceValues", "SluiceCore", "SluiceDevServer", "SluiceKafka",
-                "SluicePorts",
+                "AirportOpsModels", "AirportOpsScene", "RealmSwift", "SluiceValues", "SluiceCore", "SluiceCompression", "SluiceDevServer",
+                "SluiceKafka", "SluicePorts",
                 "SluicePostgres", "CSluiceSpawn", "register-client",
                 .product(name: "Logging", package: "swift-log"),
                 "TestSupport",

@@ -17,6 +17,7 @@ package final class Decompressor {
 
     private let format: any DecompressedFormat
     private let encoding: ContentEncoding
+    private let ratio: Int
     private var input: [UInt8] = []
     private var position = 0
     private var taken = 0
@@ -26,9 +27,11 @@ package final class Decompressor {
 
     /// Creates a decompressor.
     ///
+    /// - Parameter ratio: The maximum growth factor. `Int.max` is for files of the operator, who decides on their size.
     /// - Throws: `internalError` if it cannot allocate memory.
-    package init(_ encoding: ContentEncoding) throws(SluiceError) {
+    package init(_ encoding: ContentEncoding, ratio: Int = Decompressor.ratio) throws(SluiceError) {
         self.encoding = encoding
+        self.ratio = ratio
         format =
             switch encoding {
             case .gzip: try GzipReader()
@@ -53,7 +56,7 @@ package final class Decompressor {
             position += step.consumed
             isFull = step.output.count == Self.chunkBytes
             given += step.output.count
-            guard given <= Self.freeBytes || given / Self.ratio <= taken else {
+            guard given <= Self.freeBytes || given / ratio <= taken else {
                 throw SluiceError(
                     .bodyTooLarge, "The body's \(taken) bytes of \(encoding.rawValue) become more than \(given).",
                     fix: "Compress it less, or send it plain.")

@@ -1,0 +1,70 @@
+import ArgumentParser
+import SluiceCore
+import SluiceGateway
+import SluiceTools
+import SluiceValues
+
+struct MigrateSchema: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "schema", abstract: "Make the tables of an app directory, with indexes and comments.",
+        discussion: """
+            Prints the SQL, asks, and runs it. Each database of the app directory is a schema of PostgreSQL, and each collection a table. \
+            Links and the indexed queryable field get an index. A second run changes nothing.
+
+            Exit codes: 0; 1 when PostgreSQL cannot be reached, a table does not fit, or the answer is no; 78 when something breaks.
+            """)
+
+    @Argument(help: ArgumentHelp("The app directory: schemas, rules, sync configuration.", valueName: "directory"))
+    var directory: String
+
+    @OptionGroup var database: PostgresOption
+
+    @Flag(name: .shortAndLong, help: "Run the statements without asking.")
+    var yes = false
+
+    @Flag(help: "Print one line of JSON; needs --yes to change something.")
+    var json = false
+
+    func run() async throws {
+        try await reporting {
+            let app = try AppConfiguration.load(directory)
+            for note in app.notes { StandardError.write("sluice: \(note)\n") }
+            let migration = SchemaMigration(app: app, postgres: try database.conninfo())
+            let plan = try await migration.plan()
+            if !json { print(plan.text) }
+            if let refusal = plan.difference.refusal(isBreakingAccepted: false) { throw refusal }
+            guard !plan.isEmpty, try isAccepted() else {
+                if json { print(plan.json.text) }
+                return
+            }
+            let done = try await migration.apply()
+            if json { print(done.json.text) } else { StandardError.write("sluice: the tables are made\n") }
+        }
+    }
+
+    /// Asks on a terminal.
+    private func isAccepted() throws -> Bool {
+        if yes { return true }
+        if json { return false }
+        switch StandardInput.confirms("Run these statements?") {
+        case true?: return true
+        case false?: throw ExitCode(1)
+        case nil:
+            throw SluiceError(.configMissing, "The statements were not run: nobody can be asked here.", fix: "Read them, and pass --yes.")
+        }
+    }
+}
+
+/// The option for a command that needs a database and no app.
+struct PostgresOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp("PostgreSQL, as a libpq connection string. Default: the environment's SLUICE_POSTGRES.", valueName: "conninfo"))
+    var postgres: String?
+
+    func conninfo() throws(SluiceError) -> String {
+        guard let conninfo = postgres ?? ProcessEnvironment()["SLUICE_POSTGRES"] else {
+            throw SluiceError(.configMissing, "No PostgreSQL is named.", fix: "Pass --postgres or set SLUICE_POSTGRES.")
+        }
+        return conninfo
+    }
+}
