@@ -93,7 +93,24 @@ import Testing
         }
     }
 
-    @Test func `have their progress in the same transaction, and one import of a class at a time`() async throws {
+    @Test func `are imported by one command of a class at a time`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = ImportProgressStore()
+            let (first, second) = (
+                try await PostgresConnection.connect(fixture.conninfo), try await PostgresConnection.connect(fixture.conninfo)
+            )
+            try await first.withSession { try store.lock("Item", $0) }
+            try await second.withSession { try store.lock("Store", $0) }
+            let failure = await postgresFailure { try await second.withSession { try store.lock("Item", within: .milliseconds(100), $0) } }
+            #expect(failure?.code == .timeout && failure?.message.contains("Another import into class Item") == true)
+            // The end of the first connection releases its locks, as that of a killed process does.
+            await first.close()
+            try await second.withSession { try store.lock("Item", $0) }
+            await second.close()
+        }
+    }
+
+    @Test func `have their progress in the same transaction`() async throws {
         try await StoreFixture.with { fixture in
             let store = ImportProgressStore()
             var progress = ImportProgress(source: "10-ab", type: "Item")

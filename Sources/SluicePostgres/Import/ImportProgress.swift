@@ -32,7 +32,7 @@ package struct ImportProgress: Hashable, Sendable {
 /// The table `sluice.import_progress`. A chunk of rows and its progress are one transaction, so nothing is lost or doubled.
 package struct ImportProgressStore: Sendable {
     /// The time for which an import waits for another one of its class. The server notices the end of a killed process within it.
-    private static let patience = Duration.seconds(20)
+    package static let patience = Duration.seconds(20)
 
     package init() {}
 
@@ -57,12 +57,14 @@ package struct ImportProgressStore: Sendable {
     /// Locks the class against other imports until the connection ends.
     ///
     /// - Throws: `timeout` if another import of the class is running.
-    package func lock(_ type: String, _ session: PostgresSession) throws {
+    package func lock(_ type: String, within limit: Duration = patience, _ session: PostgresSession) throws {
         do {
-            try session.query("SELECT pg_advisory_lock(hashtextextended($1, 0))", [.text("sluice.import " + type)], within: Self.patience)
+            try session.query("SELECT pg_advisory_lock(hashtextextended($1, 0))", [.text("sluice.import " + type)], within: limit)
         } catch let error as PostgresError where error.code == .timeout {
             throw PostgresError(
-                .timeout, "Another import into class \(type) is running.", fix: "Wait until it has ended, and run the command again.",
+                .timeout, "Another import into class \(type) is running.",
+                fix: "Wait until it has ended, and run the command again. If it ran on a machine that is gone, end its connection with "
+                    + "pg_terminate_backend.",
                 cause: .error(error.asSluiceError))
         }
     }

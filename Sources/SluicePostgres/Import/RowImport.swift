@@ -143,6 +143,11 @@ package struct RowImport: Sendable {
         return digest
     }
 
+    /// Returns `true` if the table has no row.
+    package func isEmpty(_ session: PostgresSession) throws -> Bool {
+        try session.query("SELECT NOT EXISTS (SELECT FROM \(shape.table))", within: Self.limit).bool(0, 0) ?? false
+    }
+
     /// Renews the statistics, by which PostgreSQL plans the gateway's queries.
     package func analyze(_ session: PostgresSession) throws {
         try session.script("ANALYZE \(shape.table)", within: Self.limit)
