@@ -71,76 +71,96 @@ import Testing
 
     // MARK: data
 
+    /// The documents of one collection.
+    private struct Documents {
+        var database: String
+        var collection: String
+        var type: ObjectType
+        var all: [[String: Value]]
+
+        var table: String { "\(database).\(collection)" }
+        var bson: [[UInt8]] { all.map { BSONWriter.document($0) } }
+    }
+
     /// Writes the documents in one form.
     ///
     /// - Returns: The words of the command that name them.
-    private static func write(_ form: String, _ things: [[String: Value]], _ owners: [[String: Value]], _ folder: String) throws -> [String]
-    {
+    private static func write(_ form: String, _ collections: [Documents], _ folder: String) throws -> [String] {
         let root = "\(folder)/\(form)"
+        let isZipped = form.hasSuffix("-gz")
+        func put(_ bytes: [UInt8], _ name: String) throws {
+            try MigratedApp.put(isZipped ? Gzip.compress(bytes) : bytes, "\(root)/\(name)")
+        }
         switch form {
         case "folder", "folder-gz":
-            for (name, documents) in [("shop/things", things), ("people/owners", owners)] {
-                let bytes = Array(documents.map { BSONWriter.document($0) }.joined())
-                let metadata = Array(#"{"options":{},"indexes":[],"collectionName":"\#(name.split(separator: "/")[1])"}"#.utf8)
-                let isZipped = form == "folder-gz"
-                try MigratedApp.put(isZipped ? Gzip.compress(bytes) : bytes, "\(root)/dump/\(name).bson\(isZipped ? ".gz" : "")")
-                try MigratedApp.put(
-                    isZipped ? Gzip.compress(metadata) : metadata, "\(root)/dump/\(name).metadata.json\(isZipped ? ".gz" : "")")
+            for part in collections {
+                let metadata = #"{"options":{},"indexes":[],"collectionName":"\#(part.collection)"}"#
+                try put(Array(part.bson.joined()), "dump/\(part.database)/\(part.collection).bson\(isZipped ? ".gz" : "")")
+                try put(Array(metadata.utf8), "dump/\(part.database)/\(part.collection).metadata.json\(isZipped ? ".gz" : "")")
             }
             return ["\(root)/dump"]
         case "archive", "archive-gz":
-            let bytes = ArchiveWriter.archive(
-                [
-                    .init("people", "owners", owners.map { BSONWriter.document($0) }),
-                    .init("shop", "things", things.map { BSONWriter.document($0) }), .init("shop", "unknown", []),
-                ], blockDocuments: 7)
-            try MigratedApp.put(form == "archive-gz" ? Gzip.compress(bytes) : bytes, "\(root)/all")
+            let parts = collections.map { ArchiveWriter.Collection($0.database, $0.collection, $0.bson) }
+            try put(ArchiveWriter.archive(parts + [.init("shop", "unknown", [])], blockDocuments: 7), "all")
             return ["\(root)/all"]
         default:
-            for (name, documents) in [("things", things), ("owners", owners)] {
-                let texts = documents.map { document in
-                    let value = Value.dictionary(document)
-                    return
-                        (form == "v1"
-                        ? MigratedApp.first(value) : form == "array" ? MigratedApp.canonical(value) : ExtendedJSON.json(value)).text
-                }
-                let text = form == "array" ? "[" + texts.joined(separator: ",\n") + "]\n" : texts.joined(separator: "\n")
-                try MigratedApp.put(Array(text.utf8), "\(root)/\(name).json")
-            }
-            return ["\(root)/things.json", "--collection", "people.owners=\(root)/owners.json"]
+            for part in collections { try put(Array(text(form, part.all).utf8), "\(part.collection).json") }
+            return ["\(root)/\(collections[0].collection).json"]
+                + collections.dropFirst().flatMap { ["--collection", "\($0.table)=\(root)/\($0.collection).json"] }
         }
+    }
+
+    /// Returns documents as `mongoexport` writes them: an array of the canonical form, lines of the relaxed form, or lines of v1.
+    private static func text(_ form: String, _ documents: [[String: Value]]) -> String {
+        let texts = documents.map { document in
+            let value = Value.dictionary(document)
+            return (form == "v1" ? MigratedApp.first(value) : form == "array" ? MigratedApp.canonical(value) : ExtendedJSON.json(value))
+                .text
+        }
+        return form == "array" ? "[" + texts.joined(separator: ",\n") + "]\n" : texts.joined(separator: "\n")
     }
 
     @Test(arguments: ["folder", "folder-gz", "archive", "archive-gz", "array", "relaxed", "v1"])
     func `data of every form leaves the rows that SQL would`(form: String) async throws {
         var random = SplitMix64()
-        let things = (0..<300).map { MigratedApp.thing($0, &random) }
-        let owners = MigratedApp.owners(20)
+        let collections = [
+            Documents(
+                database: "shop", collection: "things", type: MigratedApp.thing, all: (0..<300).map { MigratedApp.thing($0, &random) }),
+            Documents(database: "people", collection: "owners", type: MigratedApp.owner, all: MigratedApp.owners(20)),
+            Documents(database: "shop", collection: "readings", type: MigratedApp.reading, all: MigratedApp.readings(10)),
+        ]
         let seed = random.seed
         try await Self.withApp { conninfo, app, folder in
             try await Self.makeTables(app, conninfo)
-            let words = try Self.write(form, things, owners, folder)
+            let words = try Self.write(form, collections, folder)
             let options = ["--app", app, "--postgres", conninfo, "--quarantine", folder + "/bad"]
             let ran = try await Self.run(["migrate", "data"] + words + options)
             #expect(ran.code == .exit(0), "seed \(seed): \(ran)")
-            #expect(
-                ran.out.contains("shop.things (class Thing)")
-                    && ran.out.contains("300 documents, 300 rows, 0 in quarantine; read back and equal"))
+            #expect(ran.out.contains("shop.things (class Thing)") && ran.out.contains("300 rows, 0 in quarantine; read back and equal"))
+            // Standard error is no terminal here.
+            #expect(ran.err.utf8.allSatisfy { $0 >= 0x20 || $0 == UInt8(ascii: "\n") })
             let connection = try await PostgresConnection.connect(conninfo)
-            for (type, table, documents) in [(MigratedApp.thing, "shop.things", things), (MigratedApp.owner, "people.owners", owners)] {
-                try await connection.script("CREATE TABLE public.expected (LIKE \(table) INCLUDING DEFAULTS)")
-                try await MigratedApp.insert(documents, type, "public.expected", connection)
+            for part in collections {
+                try await connection.script("CREATE TABLE public.expected (LIKE \(part.table) INCLUDING DEFAULTS)")
+                try await MigratedApp.insert(part.all, part.type, "public.expected", connection)
                 let (found, expected) = (
-                    try await MigratedApp.rows(table, connection), try await MigratedApp.rows("public.expected", connection)
+                    try await MigratedApp.rows(part.table, connection), try await MigratedApp.rows("public.expected", connection)
                 )
-                #expect(found == expected, "seed \(seed)")
+                #expect(found == expected && found.count == part.all.count, "seed \(seed)")
                 try await connection.script("DROP TABLE public.expected")
             }
             // A second run has nothing to do.
             let again = try await Self.run(["migrate", "data"] + words + options + ["--json"])
             let json = try JSON.parse(again.out)
-            #expect(again.code == .exit(0) && json.array?.compactMap { $0["rows"]?.int } == [20, 300], "\(again)")
+            #expect(again.code == .exit(0) && json.array?.compactMap { $0["rows"]?.int } == [20, 10, 300], "\(again)")
             #expect(try await connection.query("SELECT count(*) FROM shop.things").int(0, 0) == 300)
+            // Whoever empties a table is told how its rows come again.
+            try await connection.script("TRUNCATE shop.things")
+            let gone = try await Self.run(["migrate", "data"] + words + options)
+            #expect(gone.code == .exit(0) && gone.out.contains("the table is empty now"), "\(gone)")
+            try await connection.script("DELETE FROM sluice.import_progress WHERE type = 'Thing'")
+            let anew = try await Self.run(["migrate", "data"] + words + options)
+            #expect(anew.code == .exit(0) && anew.out.contains("300 rows, 0 in quarantine; read back and equal"), "\(anew)")
             await connection.close()
         }
     }
@@ -178,7 +198,7 @@ import Testing
             }
             // Again: the outcome is the same, and so is the file.
             let again = try await Self.run(words)
-            #expect(again.code == .exit(65) && again.out.contains("196 rows, 4 in quarantine"), "\(again)")
+            #expect(again.code == .exit(65) && again.out.contains("196 rows, 4 in quarantine; imported before"), "\(again)")
             let after = try String(contentsOfFile: "\(folder)/bad/\(name)", encoding: .utf8).split(separator: "\n").count
             #expect(after == 4)
         }
@@ -269,7 +289,8 @@ import Testing
             let words = ["--app", app, "--postgres", conninfo]
             let none = try await Self.run(["migrate", "data", folder + "/dump"] + words)
             #expect(
-                none.code == .exit(78) && none.err.contains("people.owners, shop.things") && none.err.contains("shop.nothing"), "\(none)")
+                none.code == .exit(78) && none.err.contains("people.owners, shop.readings, shop.things")
+                    && none.err.contains("shop.nothing"), "\(none)")
             let wrong = try await Self.run(["migrate", "data", "--collection", "shop.thing=\(folder)/things.bson"] + words)
             #expect(wrong.code == .exit(78) && wrong.err.contains("No class has the collection shop.thing"), "\(wrong)")
             let missing = try await Self.run(["migrate", "data", folder + "/none.bson"] + words)

@@ -27,23 +27,35 @@ struct MigratedApp {
         ])
     static let owner = ObjectType(
         name: "Owner", properties: [Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "team", type: .string)])
+    /// A class whose table is partitioned by time.
+    static let reading = ObjectType(
+        name: "Reading", kind: .asymmetric,
+        properties: [
+            Property(id: 1, name: "_id", type: .int), Property(id: 2, name: "at", type: .timestamp),
+            Property(id: 3, name: "value", type: .double),
+        ])
     static let place = ObjectType(
         name: "Place", kind: .embedded,
         properties: [
             Property(id: 1, name: "city", type: .string, isOptional: true), Property(id: 2, name: "at", type: .timestamp, isOptional: true),
         ], primaryKey: nil)
-    static let schema = Schema([thing, owner, place])
+    static let schema = Schema([thing, owner, reading, place])
 
     private static let files: [String: String] = [
         "realm_config.json": #"{"app_id": "moved", "name": "moved", "config_version": 20210101}"#,
         "sync/config.json": """
         {"type": "flexible", "state": "enabled", "service_name": "mongodb-atlas", "database_name": "shop",
-         "queryable_fields_names": ["team"], "indexed_queryable_fields_names": ["team"]}
+         "queryable_fields_names": ["team"], "indexed_queryable_fields_names": ["team"], "asymmetric_tables": ["Reading"]}
         """,
         "data_sources/mongodb-atlas/config.json": #"{"name": "mongodb-atlas", "type": "mongodb-atlas", "config": {}, "version": 1}"#,
         "data_sources/mongodb-atlas/people/owners/schema.json": """
         {"title": "Owner", "bsonType": "object", "required": ["_id", "team"],
          "properties": {"_id": {"bsonType": "string"}, "team": {"bsonType": "string"}}}
+        """,
+        "data_sources/mongodb-atlas/shop/readings/ingest.json": #"{"partition_by": "at", "every": "day"}"#,
+        "data_sources/mongodb-atlas/shop/readings/schema.json": """
+        {"title": "Reading", "bsonType": "object", "required": ["_id", "at", "value"],
+         "properties": {"_id": {"bsonType": "long"}, "at": {"bsonType": "date"}, "value": {"bsonType": "double"}}}
         """,
         "data_sources/mongodb-atlas/shop/things/schema.json": """
         {"title": "Thing", "bsonType": "object", "required": ["_id", "name"], "properties": {
@@ -104,6 +116,12 @@ struct MigratedApp {
         members["_id"] = .objectId(ObjectIdentifierBytes(high: 0xABCD, low: UInt32(index)))
         members["name"] = .string("thing \(index) 🛫")
         return members
+    }
+
+    static func readings(_ count: Int) -> [[String: Value]] {
+        (0..<count).map {
+            ["_id": .int(Int64($0)), "at": .timestamp(Timestamp(seconds: 1_700_000_000 + Int64($0) * 86_400)), "value": .double(0.5)]
+        }
     }
 
     static func owners(_ count: Int) -> [[String: Value]] {

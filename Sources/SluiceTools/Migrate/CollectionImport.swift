@@ -32,6 +32,8 @@ final class CollectionImport {
     private var toSkip: Int64
     private var buffer = RowBuffer()
     private let meter: ImportMeter
+    /// `true` if an earlier run has imported the source and read it back.
+    private let wasVerified: Bool
 
     /// Locks the class, and finds or begins the progress.
     ///
@@ -58,7 +60,12 @@ final class CollectionImport {
         toSkip = file.isArchive ? progress.documents : 0
         let name = "\(rowImport.table).\(file.fingerprint.suffix(8)).ndjson".replacing("/", with: "%2F")
         self.quarantine = QuarantineFile(path: quarantine + "/" + name, length: progress.quarantineBytes)
-        if !progress.isRead { try self.quarantine.cut() }
+        wasVerified = progress.isVerified
+        if !progress.isRead, try !self.quarantine.cut() {
+            StandardError.write(
+                "sluice: the \(progress.quarantined) documents that an earlier run put into \(self.quarantine.path) are not there any more. "
+                    + "They are in the file of that run's --quarantine.\n")
+        }
         meter.resume(progress)
     }
 
@@ -171,8 +178,9 @@ final class CollectionImport {
             progress.isVerified = true
             try store.save(progress, path: path, session)
         }
+        let isGone = try wasVerified && progress.written.rows > 0 && rowImport.isEmpty(session)
         return ImportOutcome(
-            target: target, path: path, table: rowImport.table, progress: progress,
+            target: target, path: path, table: rowImport.table, progress: progress, wasVerified: wasVerified, isGone: isGone,
             quarantine: progress.quarantined > 0 ? quarantine.path : nil,
             dropped: reader.dropped.map { (String(decoding: $0.name, as: UTF8.self), $0.count) })
     }

@@ -2,6 +2,10 @@ import FoundationEssentials
 import SluiceCore
 import SluiceValues
 
+#if canImport(Glibc)
+    import Glibc
+#endif
+
 /// The files of a folder as `mongodump` writes it: `db/collection.bson` beside `db/collection.metadata.json`, each perhaps with `.gz`.
 /// Files of `mongoexport` may lie among them.
 enum DumpFolder {
@@ -20,6 +24,8 @@ enum DumpFolder {
     ///
     /// - Throws: `configMissing` if it cannot be read.
     static func entries(_ folder: String) throws(SluiceError) -> [Entry] {
+        // The folder itself may be that of a database, and be called `.`.
+        let folder = ["", ".", ".."].contains(folder.split(separator: "/").last ?? "") ? whole(folder) : folder
         guard let names = try? FileManager.default.subpathsOfDirectory(atPath: folder) else {
             throw SluiceError(.configMissing, "The folder \(folder) cannot be read.", fix: "Check the path and its permissions.")
         }
@@ -45,6 +51,13 @@ enum DumpFolder {
             return unescaped(String(plain.dropLast(suffix.count)))
         }
         return nil
+    }
+
+    /// Returns the path without `.`, `..` and symbolic links; the path itself if it does not exist.
+    private static func whole(_ path: String) -> String {
+        guard let resolved = realpath(path, nil) else { return path }
+        defer { free(resolved) }
+        return String(cString: resolved)
     }
 
     /// Returns a name without the percent escapes that the tools write into names of files.

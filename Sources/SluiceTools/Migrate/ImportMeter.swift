@@ -56,6 +56,9 @@ final class ImportMeter: Sendable {
 
     func read(_ bytes: Int64) { counts.withLock { $0.readBytes += bytes } }
 
+    /// Leaves out bytes that an earlier run has read. They took no time of this one.
+    func skip(_ bytes: Int64) { counts.withLock { $0.totalBytes -= bytes } }
+
     /// Prints until the task is cancelled.
     func run() async {
         guard !isSilent else { return }

@@ -7,6 +7,10 @@ package struct ImportOutcome: Sendable {
     let path: String
     let table: String
     package let progress: ImportProgress
+    /// `true` if an earlier run has done it all.
+    let wasVerified: Bool
+    /// `true` if the table of such an import is empty now.
+    let isGone: Bool
     /// The path of the quarantine file; nil if no document is in it.
     package let quarantine: String?
     /// The fields that the class does not have, and the number of documents of this run that have them.
@@ -19,8 +23,10 @@ package struct ImportOutcome: Sendable {
     package var text: String {
         var lines = [
             "\(table) (class \(target.type)) from \(path): \(progress.documents) documents, \(progress.written.rows) rows, "
-                + "\(progress.quarantined) in quarantine; read back and equal, hash \(progress.written.text)"
+                + "\(progress.quarantined) in quarantine; "
+                + (wasVerified ? "imported before" : "read back and equal") + ", hash \(progress.written.text)"
         ]
+        if isGone { lines.append("  the table is empty now; to import it again, delete the class's rows of sluice.import_progress") }
         if let quarantine { lines.append("  quarantine: \(quarantine)") }
         for field in dropped { lines.append("  not in the schema, left out: \(field.name) (\(field.count) documents)") }
         return lines.joined(separator: "\n")

@@ -16,14 +16,15 @@ struct ImportPass {
         let imports = try pass.targets.map { target in
             try CollectionImport(target, of: pass.file, app: app, quarantine: quarantine, meter: meter, session)
         }
-        if imports.contains(where: { !$0.progress.isRead }) { try read(imports, session) } else { meter.read(pass.file.bytes) }
+        if imports.contains(where: { !$0.progress.isRead }) { try read(imports, session) } else { meter.skip(pass.file.bytes) }
         return try imports.map { try $0.verify(session) }
     }
 
     private func read(_ imports: [CollectionImport], _ session: PostgresSession) throws {
         let source = try source(imports)
         var batches = [DocumentBatch](repeating: DocumentBatch(), count: imports.count)
-        var counted: Int64 = 0
+        var counted = source.stream.readBytes
+        meter.skip(counted)
         while true {
             let event = try source.next(into: &batches)
             meter.read(source.stream.readBytes - counted)

@@ -59,7 +59,13 @@ final class QuarantineFile {
     }
 
     /// Cuts an existing file to the committed length.
-    func cut() throws(SluiceError) { if access(path, F_OK) == 0 { try openFile() } }
+    ///
+    /// - Returns: `false` if the file, or a part of it, is not there any more.
+    func cut() throws(SluiceError) -> Bool {
+        guard access(path, F_OK) == 0 else { return length == 0 }
+        try openFile()
+        return lseek(descriptor, 0, SEEK_END) >= length
+    }
 
     private func failure() -> SluiceError {
         let number = errno
