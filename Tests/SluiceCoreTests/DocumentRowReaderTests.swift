@@ -207,4 +207,47 @@ struct DocumentRowReaderTests {
         // A refused document leaves nothing behind.
         #expect(try Self.read(BSONWriter.document(base), &reader)[0] == base["_id"])
     }
+
+    @Test(
+        arguments: [
+            ("number", #"{"$numberLong": 5}"#, .int(5)), ("number", #"{"$numberLong": "-5"}"#, .int(-5)),
+            ("number", #"{"$numberInt": "7"}"#, .int(7)), ("ratio", #"{"$numberDouble": "NaN"}"#, .double(.nan)),
+            ("at", #"{"$date": 1}"#, .timestamp(Timestamp(milliseconds: 1))),
+            ("at", #"{"$date": "1970-01-01T01:00:00.001+0100"}"#, .timestamp(Timestamp(milliseconds: 1))),
+            ("data", #"{"$binary": "AQI=", "$type": 0}"#, .binary([1, 2])),
+            ("data", #"{"$binary": "AQI=", "$type": "05"}"#, .binary([1, 2])),
+            ("number", #"{"$undefined": true}"#, .null), ("name", #"{"$symbol": "s"}"#, .string("s")),
+            ("blend", #"{"$ref": "samples", "$id": "k", "$db": "shop"}"#, .link(type: "Sample", key: .string("k"))),
+            ("blend", #"[{"$numberLong": 5}, {"$undefined": true}]"#, .list([.int(5), .null])),
+        ] as [(String, String, Value)])
+    func `forms of old tools are read`(name: String, text: String, value: Value) throws {
+        var reader = DocumentRowReader(Samples.type, in: Samples.schema, classes: ["samples": "Sample"])
+        let json = try JSON.parse(#"{"_id": {"$oid": "0102030405060708090a0b0c"}, "store": "s", "\#(name)": \#(text)}"#)
+        #expect(try Self.read(json, &reader)[try #require(Samples.type.index(of: name))] == value)
+    }
+
+    @Test(arguments: [
+        #"{"$regex": "a", "$options": "i"}"#, #"{"$timestamp": {"t": 1, "i": 2}}"#, #"{"$code": "x", "$scope": {}}"#, #"{"$minKey": 1}"#,
+        #"[{"a": {"$maxKey": 1}}]"#,
+    ])
+    func `forms of no value of an object are refused in mixed values`(text: String) throws {
+        var reader = DocumentRowReader(Samples.type, in: Samples.schema)
+        let json = try JSON.parse(#"{"_id": {"$oid": "0102030405060708090a0b0c"}, "store": "s", "blend": \#(text)}"#)
+        let error = #expect(throws: DocumentMisfit.self) { try Self.read(json, &reader) }
+        #expect(error?.reason.contains("is no value of a Realm object") == true, "\(String(describing: error))")
+    }
+
+    @Test func `a mixed value may have as many levels as the gateway reads back`() throws {
+        var reader = DocumentRowReader(Samples.type, in: Samples.schema)
+        func read(_ depth: Int) throws {
+            let value = (0..<depth).reduce(Value.timestamp(Timestamp(seconds: 0))) { inner, _ in .list([inner]) }
+            let row = try Self.read(
+                BSONWriter.document(["_id": .objectId(Samples.ids[0]), "store": .string("s"), "blend": value]), &reader)
+            // The text of the value is what a column returns.
+            #expect(try ExtendedJSON.value(JSON.parse(ExtendedJSON.json(value).text)) == value && row[14] == value)
+        }
+        try read(96)
+        let error = #expect(throws: DocumentMisfit.self) { try read(97) }
+        #expect(error?.reason.contains("nested deeper than 96 levels") == true, "\(String(describing: error))")
+    }
 }
