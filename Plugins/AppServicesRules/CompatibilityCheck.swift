@@ -77,7 +77,7 @@ struct CompatibilityCheck {
             if name.contains(".") { return "\(name) is inside an embedded object or a link, which cannot be queried" }
             return "\(typeName) has no field \(name)\(meant(name))"
         }
-        if property.type.contains(":") || property.collection == "dictionary" {
+        if LinkKey(property) == nil, property.type.contains(":") || property.collection == "dictionary" {
             return "\(name) is \(property.type), which cannot be queried"
         }
         if QueryLiteral.name(name) == nil { return "\(name) cannot be named in a query" }
@@ -128,9 +128,10 @@ extension Expression {
         case .test(.expansion, _, _): return []
         case .test(.field(let name), let comparison, let operand):
             guard let property = type.property(named: name) else { return [] }
-            let isListed = comparison == .among || comparison == .notAmong
+            if let link = LinkKey(property), comparison.isOrdering { return ["\(name) is a link to \(link.target), which has no order"] }
+            let isListed = comparison.takesList
             return operand.literals(isListed: isListed).filter { QueryLiteral.text($0, for: property) == nil }
-                .map { "\(name) is \(property.type) and is compared with \($0.typeName)" }
+                .map { "\(name) is \(property.comparedType) and is compared with \($0.typeName)" }
         }
     }
 }

@@ -49,7 +49,7 @@ struct RuleDocument {
     func holds(_ name: String, _ comparison: Expression.Comparison, _ right: Resolved) -> Bool? {
         guard let property = type.property(named: name) else { return nil }
         let fits = { QueryLiteral.text($0, for: property) != nil }
-        var right = right.fitted(to: property.type)
+        var right = right.fitted(to: property.comparedType)
         if case .list(let elements) = right.value {
             let known = elements.filter(fits)
             right = Resolved(value: .list(known), isComplete: right.isComplete && known.count == elements.count)
@@ -83,6 +83,11 @@ extension Expression.Comparison {
             guard case .list(let elements) = right.value else { return nil }
             if elements.contains(where: { left.matches($0) }) { return self == .among }
             return right.isComplete ? self == .notAmong : nil
+        case .every:
+            guard case .list(let elements) = right.value else { return nil }
+            // As in MongoDB, no value has every element of an empty list.
+            if elements.contains(where: { !left.matches($0) }) { return false }
+            return right.isComplete ? !elements.isEmpty : nil
         case .less, .greater, .lessOrEqual, .greaterOrEqual:
             guard case .list(let elements) = left else { return isInOrder(left, right.value) }
             // As with equality, one matching element is enough.

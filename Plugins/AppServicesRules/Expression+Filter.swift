@@ -39,7 +39,7 @@ struct FieldTest {
     }
 
     func predicate(_ comparison: Expression.Comparison, _ resolved: Resolved) -> Predicate {
-        let right = resolved.fitted(to: property.type)
+        let right = resolved.fitted(to: property.comparedType)
         switch comparison {
         case .equal: return one("==", right)
         case .notEqual: return isList ? .not(one("==", right)) : one("!=", right)
@@ -49,6 +49,7 @@ struct FieldTest {
         case .lessOrEqual: return one("<=", right)
         case .among: return among(right)
         case .notAmong: return .not(among(right))
+        case .every: return every(right)
         }
     }
 
@@ -59,6 +60,13 @@ struct FieldTest {
         return .text("\(isList ? "ANY " : "")\(name) \(symbol) \(literal)")
     }
 
+    private func every(_ right: Resolved) -> Predicate {
+        guard case .list(let elements) = right.value else { return .unknown }
+        if elements.isEmpty, right.isComplete { return .constant(false) }
+        let parts = elements.map { one("==", Resolved(value: $0)) }
+        return .all(right.isComplete ? parts : parts + [.unknown])
+    }
+
     private func among(_ right: Resolved) -> Predicate {
         guard case .list(let elements) = right.value else { return .unknown }
         let literals = elements.map { QueryLiteral.text($0, for: property) }
@@ -66,8 +74,8 @@ struct FieldTest {
         // A value of another type than the field's occurs in no object. In a negation it is unknown, which denies.
         let isComplete = right.isComplete && known.count == literals.count
         var parts: [Predicate] = isComplete ? [] : [.unknown]
-        if isList {
-            parts += known.map { .text("ANY \(name) == \($0)") }
+        if isList || LinkKey(property) != nil {
+            parts += known.map { .text("\(isList ? "ANY " : "")\(name) == \($0)") }
         } else if known.count == 1 {
             parts.append(.text("\(name) == \(known[0])"))
         } else if !known.isEmpty {

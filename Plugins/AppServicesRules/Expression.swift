@@ -23,6 +23,11 @@ indirect enum Expression: Hashable {
         case lessOrEqual = "$lte"
         case among = "$in"
         case notAmong = "$nin"
+        /// Every value of the list, as an element of an array or as the value itself.
+        case every = "$all"
+
+        var isOrdering: Bool { self == .greater || self == .greaterOrEqual || self == .less || self == .lessOrEqual }
+        var takesList: Bool { self == .among || self == .notAmong || self == .every }
     }
 
     indirect enum Operand: Hashable {
@@ -72,7 +77,7 @@ extension Expression {
             case _ where member.key.hasPrefix("%%"):
                 return try test(.expansion(try Expansion(member.key)), member.value)
             case _ where member.key.hasPrefix("$") || member.key.hasPrefix("%"):
-                throw RuleMistake("there is no operator \(member.key)", meant: member.key, among: logic + operators)
+                throw unknownOperator(member.key, among: logic + operators)
             default: return try test(.field(member.key), member.value)
             }
         } catch {
@@ -112,15 +117,26 @@ extension Expression {
         case "%function": return .exists(.expansion(function(member.value)), true)
         default:
             guard let comparison = Comparison(rawValue: member.key) else {
-                throw RuleMistake(
-                    "there is no operator \(member.key)", meant: member.key, among: operators + Conversion.allCases.map(\.rawValue))
+                throw unknownOperator(member.key, among: operators + Conversion.allCases.map(\.rawValue))
             }
             let operand = try operand(member.value)
-            if comparison == .among || comparison == .notAmong, case .value(let single) = operand {
+            if comparison.takesList, case .value(let single) = operand {
                 throw RuleMistake("\(member.key) takes a list, not \(single.typeName)")
             }
             return .test(subject, comparison, operand)
         }
+    }
+
+    /// Operators of MongoDB's queries that have no meaning as a rule of sync.
+    private static let foreignOperators: Set<String> = [
+        "$bitsAllClear", "$bitsAllSet", "$bitsAnyClear", "$bitsAnySet", "$comment", "$elemMatch", "$expr", "$geoIntersects", "$geoWithin",
+        "$jsonSchema", "$mod", "$near", "$nearSphere", "$options", "$regex", "$size", "$text", "$type", "$where",
+    ]
+
+    private static func unknownOperator(_ name: String, among known: [String]) -> RuleMistake {
+        guard foreignOperators.contains(name) else { return RuleMistake("there is no operator \(name)", meant: name, among: known) }
+        let comparisons = Comparison.allCases.map(\.rawValue).joined(separator: " ")
+        return RuleMistake("the operator \(name) of MongoDB is not supported in roles; use \(comparisons) $exists $not")
     }
 
     private static func operand(_ value: PluginValue) throws(RuleMistake) -> Operand {

@@ -15,7 +15,7 @@ struct PreparedRole {
     let immutable: Set<String>
 
     init(_ role: Role, typeName: String, app: AppConfiguration, secrets: Set<String>) {
-        let type = app.schema[typeName] ?? PluginObjectType(properties: [:])
+        let type = (app.schema[typeName] ?? PluginObjectType(properties: [:])).comparingLinks(in: app.schema)
         let check = CompatibilityCheck(role: role, typeName: typeName, type: type, app: app, secrets: secrets)
         self.role = role
         self.type = type

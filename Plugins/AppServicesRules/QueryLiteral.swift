@@ -5,8 +5,11 @@ import SluiceValues
 enum QueryLiteral {
     /// Returns the literal for a comparison with a property, or nil if the two have no common type.
     static func text(_ value: RuleValue, for property: PluginProperty) -> String? {
+        if case .null = value { return "NULL" }
+        if let link = LinkKey(property) {
+            return text(value, for: PluginProperty(type: link.type)).map { "obj(\(quoted(link.target)), \($0))" }
+        }
         switch (property.type, value) {
-        case (_, .null): return "NULL"
         // For a mixed property the language reads digits as a double.
         case ("mixed", .decimal(let digits)) where RuleValue.double(Double(digits) ?? .nan).order(of: value) != .equal: return nil
         case ("int", .int), ("int", .double), ("float", .int), ("float", .double), ("double", .int), ("double", .double),

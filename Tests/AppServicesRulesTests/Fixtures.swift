@@ -49,6 +49,7 @@ struct App {
     var directory: [String: String] = [:]
     var queryable: Set<String> = [
         "owner_id", "team", "collaborators", "size", "open", "ref", "day", "tag", "account", "ratio", "weight", "extra",
+        "note", "parent", "notes",
     ]
 
     var isDevelopment = false
@@ -72,6 +73,8 @@ struct App {
                 property(10, "tag", .uuid), property(11, "place", .embedded("Place")), property(12, "account", .decimal),
                 property(13, "address", .embedded("Address")), property(14, "places", .embedded("Address"), .list),
                 property(15, "ratio", .double), property(16, "weight", .float), property(17, "extra", .mixed),
+                property(18, "note", .link(to: "Note")), property(19, "parent", .link(to: "Task")),
+                property(20, "notes", .link(to: "Note"), .list),
             ]),
         ObjectType(name: "Place", kind: .embedded, properties: [property(1, "city", .string)], primaryKey: nil),
         ObjectType(name: "Spot", kind: .embedded, properties: [property(1, "x", .int), property(2, "y", .int)], primaryKey: nil),

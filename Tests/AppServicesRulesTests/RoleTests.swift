@@ -66,6 +66,7 @@ import Testing
         (#"{"%%user.id": "ann"}"#, true), (#"{"%%user.id": {"$in": ["bob", "ann"]}}"#, true), (#"{"%%user.id": {"$nin": ["bob"]}}"#, true),
         (#"{"%%user.type": "server"}"#, false), (#"{"%%user.data.email": "ann@example.com"}"#, true),
         (#"{"%%user.custom_data.level": {"$gte": 3, "$lt": 5}}"#, true), (#"{"%%user.custom_data.level": {"$gt": 4}}"#, false),
+        (#"{"%%user.custom_data.groups": {"$all": ["red"]}}"#, true), (#"{"%%user.custom_data.groups": {"$all": ["red", "pink"]}}"#, false),
         (#"{"%%user.custom_data.groups": "red"}"#, true), (#"{"%%user.custom_data.groups": {"$in": ["red", "pink"]}}"#, true),
         (#"{"%%user.custom_data.groups": "blue"}"#, false), (#"{"%%user.custom_data.missing": {"$exists": false}}"#, true),
         (#"{"%%user.custom_data.level": {"$exists": true}}"#, true), (#"{"%%user.custom_data.missing": null}"#, true),
