@@ -97,11 +97,12 @@ package struct AppConfiguration: Sendable {
     package var environmentTag: String
     /// The plugins in the order of the chain.
     package var plugins: [ListedPlugin] = []
-    /// The text of every file by its path in the directory, for the configuration of plugins.
+    /// The text of every file by its path in the directory, for the configuration of plugins. Older forms of rules and classes stand here
+    /// in the newer one (`PluginFiles`).
     package var files: [String: String]
-    /// The parts of the directory without effect, one sentence each. A gateway logs them at its start and `sluice schema diff` prints
-    /// them.
-    package var notes: [String] = []
+    /// The parts of the directory with another effect than written, or with none. A gateway logs them at its start, and
+    /// `sluice schema diff` and `sluice migrate check` print them.
+    package var notes: [ConfigNote] = []
 
     /// An app without a directory. The first client adds its classes.
     package static let development = AppConfiguration(
@@ -110,6 +111,9 @@ package struct AppConfiguration: Sendable {
             providers: [AuthProvider(type: "anon-user", isEnabled: true), AuthProvider(type: "local-userpass", isEnabled: true)],
             refreshTokenLifetime: 60 * 86_400),
         sync: Sync(isDevelopmentMode: true), environmentTag: "", files: [:])
+
+    /// `true` if a client has a class to synchronise.
+    package var hasClasses: Bool { schema.types.contains { $0.kind != .embedded } }
 
     package func isEnabled(provider type: String) -> Bool { users.providers.contains { $0.type == type && $0.isEnabled } }
 }

@@ -9,31 +9,69 @@ package enum AppDirectory {
     /// The maximum number of files. More are a problem.
     static let fileCount = 20_000
 
+    /// The result of reading a directory, also of one with problems.
+    package struct Examination: Sendable {
+        /// The app; nil if its problems leave none.
+        package var configuration: AppConfiguration?
+        /// The problems by file and line. With any, a gateway does not start.
+        package var problems: [ConfigProblem]
+        package var notes: [ConfigNote]
+    }
+
     /// Reads the whole directory at `path`. Blocks: call it at the start or on a thread of its own.
-    package static func load(at path: String) throws(AppDirectoryError) -> AppConfiguration {
-        try read(files: try files(at: path))
+    ///
+    /// - Parameter appID: The app id to use in place of the directory's own.
+    package static func load(at path: String, appID: String? = nil) throws(AppDirectoryError) -> AppConfiguration {
+        try read(files: try files(at: path), appID: appID)
     }
 
     /// Reads a directory from its files by relative path.
-    package static func read(files: [String: String]) throws(AppDirectoryError) -> AppConfiguration {
-        let list = ProblemList()
-        var trees: [String: ConfigNode] = [:]
-        for (path, text) in files where path.hasSuffix(".json") && !isWithoutEffect(path) {
-            do throws(JSONError) {
-                trees[path] = ConfigNode(file: path, json: try JSON.located(Array(text.utf8)), list: list)
-            } catch {
-                list.add(.badJSON, file: path, line: error.line, column: error.column, "This is not valid JSON: \(error.problem).")
-            }
-        }
-        let reader = AppReader(trees: trees, paths: Set(files.keys), list: list)
-        let configuration = reader.read(files: files)
-        guard list.problems.isEmpty, let configuration else {
-            throw AppDirectoryError(problems: list.problems.sorted { ($0.file, $0.line, $0.column) < ($1.file, $1.line, $1.column) })
-        }
+    package static func read(files: [String: String], appID: String? = nil) throws(AppDirectoryError) -> AppConfiguration {
+        let found = examine(files: files, appID: appID)
+        guard found.problems.isEmpty, let configuration = found.configuration else { throw AppDirectoryError(problems: found.problems) }
         return configuration
     }
 
-    private static func files(at root: String) throws(AppDirectoryError) -> [String: String] {
+    /// Reads a directory and reports all problems. A configuration without its problematic parts allows further checks.
+    ///
+    /// - Throws: `AppDirectoryError` if the files cannot be read.
+    package static func examine(at path: String, appID: String? = nil) throws(AppDirectoryError) -> Examination {
+        examine(files: try files(at: path), appID: appID)
+    }
+
+    package static func examine(files: [String: String], appID: String? = nil) -> Examination {
+        let list = ProblemList(isLax: true)
+        var read: [String: String] = [:]
+        var trees: [String: ConfigNode] = [:]
+        for (path, text) in files {
+            switch AppFiles.place(of: path) {
+            case .foreign: continue
+            case .unserved: read[path] = text
+            case .misspelt(let name, let near):
+                list.add(.configUnknownKey, file: path, "'\(name)' is not a known key.", fix: "Did you mean '\(near)'?")
+            case .read:
+                read[path] = text
+                trees[path] = tree(of: text, named: path, list)
+            }
+        }
+        let configuration = AppReader(trees: trees, files: read, list: list, appID: appID).read()
+        let problems = list.problems.sorted { ($0.file, $0.line, $0.column) < ($1.file, $1.line, $1.column) }
+        return Examination(
+            configuration: configuration, problems: problems,
+            notes: list.notes.sorted { ($0.file, $0.line, $0.column) < ($1.file, $1.line, $1.column) })
+    }
+
+    private static func tree(of text: String, named path: String, _ list: ProblemList) -> ConfigNode? {
+        do throws(JSONError) {
+            return ConfigNode(file: path, json: try JSON.located(Array(text.utf8)), list: list)
+        } catch {
+            list.add(.badJSON, file: path, line: error.line, column: error.column, "This is not valid JSON: \(error.problem).")
+            return nil
+        }
+    }
+
+    /// Returns the app's own files by path. A folder without effect is represented by one of its files, without text.
+    package static func files(at root: String) throws(AppDirectoryError) -> [String: String] {
         let manager = FileManager.default
         let list = ProblemList()
         var isDirectory = false
@@ -45,15 +83,15 @@ package enum AppDirectory {
             throw AppDirectoryError(problems: list.problems)
         }
         var files: [String: String] = [:]
-        var unread: Set<Substring> = []
-        for path in paths.sorted() where !isHidden(path) {
-            guard path.hasSuffix(".json") || path.hasSuffix(".js") else { continue }
-            if isWithoutEffect(path) {
-                // The first file of such a folder suffices for the note. A hosted site may have any number of files of any kind.
-                if unread.insert(path.prefix { $0 != "/" }).inserted { files[path] = "" }
-                continue
+        var unserved: Set<Substring> = []
+        for path in paths.sorted() where path.hasSuffix(".json") || path.hasSuffix(".js") {
+            switch AppFiles.place(of: path) {
+            case .foreign: continue
+            // A hosted site may have any number of files of any kind. One of them suffices for the note.
+            case .unserved: if unserved.insert(path.prefix { $0 != "/" }).inserted { files[path] = "" }
+            case .misspelt: files[path] = ""
+            case .read: if let text = text(of: root + "/" + path, named: path, list) { files[path] = text }
             }
-            if let text = text(of: root + "/" + path, named: path, list) { files[path] = text }
             if files.count > fileCount {
                 list.add(.configInvalid, file: root, "There are more than \(fileCount) files here.")
                 break
@@ -63,13 +101,19 @@ package enum AppDirectory {
         return files
     }
 
-    private static func isWithoutEffect(_ path: String) -> Bool {
-        AppReader.filesWithoutEffect.contains(path) || AppReader.withoutEffect.contains(String(path.prefix { $0 != "/" }))
-    }
-
-    /// `true` for hidden files and for plugin folders, whose files belong to the plugins.
-    private static func isHidden(_ path: String) -> Bool {
-        path.hasPrefix("plugins/") || path.split(separator: "/").contains { $0.hasPrefix(".") || $0 == "node_modules" }
+    /// Returns the files of features that the gateway does not run, by path. Sources have no text, and hosted files are left out.
+    package static func unservedFiles(at root: String) -> [String: String] {
+        let list = ProblemList()
+        var files: [String: String] = [:]
+        for path in ((try? FileManager.default.subpathsOfDirectory(atPath: root)) ?? []).sorted() where files.count < fileCount {
+            let parts = path.split(separator: "/")
+            let isService = parts.first == "services" && parts.count == 3 && parts[2] == "config.json"
+            guard isService || AppFiles.place(of: path) == .unserved, parts[0] != "hosting" || parts.count == 2 else { continue }
+            if path.hasSuffix(".js"), parts[0] == "functions" { files[path] = "" }
+            // A file that is not text has no description of a feature.
+            if path.hasSuffix(".json") { files[path] = text(of: root + "/" + path, named: path, list) }
+        }
+        return files
     }
 
     /// Returns the text of a file. nil with a problem if it cannot be read, and nil without one for a directory.
@@ -85,7 +129,8 @@ package enum AppDirectory {
             list.add(.configInvalid, file: name, "The file has \(data.count) bytes, over the limit of \(fileBytes).")
             return nil
         }
-        guard let text = String(validating: data, as: UTF8.self) else {
+        // Editors on Windows write a byte-order mark, which is no part of JSON.
+        guard let text = String(validating: data.starts(with: [0xEF, 0xBB, 0xBF]) ? data.dropFirst(3) : data, as: UTF8.self) else {
             list.add(.configInvalid, file: name, "The file is not UTF-8.")
             return nil
         }
@@ -95,9 +140,11 @@ package enum AppDirectory {
 
 extension AppConfiguration {
     /// Loads an app directory. The error's message lists all problems.
-    package static func load(_ path: String) throws(SluiceError) -> AppConfiguration {
+    ///
+    /// - Parameter appID: The app id to use in place of the directory's own.
+    package static func load(_ path: String, appID: String? = nil) throws(SluiceError) -> AppConfiguration {
         do {
-            return try AppDirectory.load(at: path)
+            return try AppDirectory.load(at: path, appID: appID)
         } catch {
             throw SluiceError(error.asSluiceError.code, error.problems.map(\.description).joined(separator: "\n"), fix: "")
         }

@@ -1,102 +1,64 @@
 import SluiceCore
 import SluiceValues
 
-/// Builds the configuration from the parsed files of a directory. Problems are added to the list.
+/// Builds the configuration from the parsed files of a directory. Problems and notes are added to the list.
 struct AppReader {
-    let trees: [String: ConfigNode]
-    let paths: Set<String>
-    let list: ProblemList
+    private let trees: [String: ConfigNode]
+    private let files: [String: String]
+    private let layout: LegacyLayout
+    private let list: ProblemList
+    private let appID: String?
 
-    private static let mainFiles = ["realm_config.json", "app.json", "root_config.json"]
-    /// The folders of features that Sluice does not run. They are accepted and noted, but not read.
-    static let withoutEffect: Set<String> = [
-        "functions", "triggers", "http_endpoints", "graphql", "hosting", "log_forwarders", "services", "https_endpoints",
-    ]
-    /// The files of an npm project, as a repository of functions has them.
-    static let filesWithoutEffect: Set<String> = ["package.json", "package-lock.json"]
+    init(trees: [String: ConfigNode], files: [String: String], list: ProblemList, appID: String?) {
+        layout = LegacyLayout(trees: trees, files: files)
+        self.trees = layout.trees
+        self.files = files
+        self.list = list
+        self.appID = appID
+    }
 
-    func read(files: [String: String]) -> AppConfiguration? {
-        checkPlaces()
-        let main = readMain()
+    /// Returns the app, also if other parts have problems; nil without settings of sync or with a partly read schema.
+    func read() -> AppConfiguration? {
+        let main = MainReader(trees: trees, paths: Set(files.keys), list: list, appID: appID).read()
         let source = DataSourceReader(trees: trees, list: list)
         source.checkRules()
         let sync = SyncReader(list: list)
-        let settings = trees["sync/config.json"].map { sync.read($0) } ?? missingSync()
-        let sourceName = source.choose(settings.serviceName, named: settings.serviceNameNode)
+        let settings = sync.read(trees["sync/config.json"] ?? layout.sync?.node, isPresent: files["sync/config.json"] != nil)
+        let sourceName = source.choose(settings.serviceName ?? layout.sync?.source, named: settings.serviceNameNode)
         let collections = source.collections(of: sourceName)
-        let result = SchemaReader(list: list).read(collections, asymmetric: settings.asymmetric)
+        let result = SchemaReader(list: list).read(collections, asymmetric: settings.asymmetric, database: settings.database)
         let partitions = IngestReader().partitions(of: collections, in: result)
         // The fields of a partly read schema cannot be checked: the errors would be misleading.
         let isSchemaWhole = !list.problems.contains { $0.file.hasSuffix("/schema.json") }
         let queryable = isSchemaWhole ? sync.queryable(settings, in: result) : QueryableFields()
-        let auth = AuthReader(list: list)
-        guard let main, list.problems.isEmpty else { return nil }
-        let users = AppConfiguration.Users(
-            providers: trees["auth/providers.json"].map(auth.providers) ?? [],
-            customData: trees["auth/custom_user_data.json"].flatMap(auth.customUserData), refreshTokenLifetime: main.refreshTokenLifetime)
+        noteUnserved()
+        noteClasses(result, settings)
+        let users = users(main)
+        let values = values(environment: main.environment)
+        let plugins = trees[PluginListReader.file].map(PluginListReader(list: list).read) ?? []
+        let texts = pluginFiles(settings, sourceName, collections, result)
+        noteRoles(texts, plugins, settings)
+        guard settings.isFlexible, isSchemaWhole else { return nil }
         var configuration = AppConfiguration(
             appID: main.id, name: main.name, schema: result.schema, tables: result.tables, users: users, sync: settings.sync,
-            environmentTag: main.environment, files: files)
+            environmentTag: main.environment, files: texts)
         configuration.partitions = partitions
         configuration.queryableFields = queryable
-        configuration.values = values(environment: main.environment)
-        if trees["auth/providers.json"] == nil { list.notes.append("auth/providers.json is missing: logins are disabled.") }
-        configuration.plugins = trees[PluginListReader.file].map(PluginListReader(list: list).read) ?? []
-        configuration.notes = list.notes
-        return list.problems.isEmpty ? configuration : nil
+        configuration.values = values
+        configuration.plugins = plugins
+        configuration.notes = list.notes.sorted { ($0.file, $0.line, $0.column) < ($1.file, $1.line, $1.column) }
+        return configuration
     }
 
-    // MARK: Main file
-
-    private struct Main {
-        var id: String
-        var name: String
-        var environment: String
-        var refreshTokenLifetime: Int
-    }
-
-    private func readMain() -> Main? {
-        guard let node = Self.mainFiles.lazy.compactMap({ trees[$0] }).first else {
-            // A file that is not JSON already has its problem.
-            if !Self.mainFiles.contains(where: paths.contains) {
-                list.add(
-                    .configMissing, file: "realm_config.json", "The file that names the app is missing.",
-                    fix: "Add it with at least {\"app_id\": \"…\"}.")
-            }
-            return nil
+    private func users(_ main: MainReader.Main) -> AppConfiguration.Users {
+        let auth = AuthReader(list: list)
+        if trees["auth/providers.json"] == nil {
+            list.note(.missing, file: "auth/providers.json", "auth/providers.json is missing: logins are disabled.")
         }
-        let members = node.members(allowing: [
-            "app_id", "name", "config_version", "location", "provider_region", "deployment_model", "environment", "environments",
-            "security",
-            "hosting", "custom_user_data_config", "sync", "allowed_request_origins",
-        ])
-        let id = members.required("app_id", of: node)?.string ?? ""
-        let isName = !id.isEmpty && id.utf8.allSatisfy { $0 == 45 || $0 == 95 || (48...57).contains($0) || (97...122).contains($0 | 32) }
-        if members["app_id"] != nil, !isName {
-            members["app_id"]?.problem("The app id '\(id)' is not a name.", fix: "Use letters, digits, '-' and '_' only.")
-        }
-        return Main(
-            id: id, name: members["name"]?.string ?? id, environment: members["environment"]?.string ?? "",
-            refreshTokenLifetime: members["security"].map(refreshTokenLifetime) ?? 60 * 86_400)
-    }
-
-    /// Returns the lifetime of refresh tokens in seconds: 30 minutes to 5 years, 60 days by default.
-    private func refreshTokenLifetime(_ security: ConfigNode) -> Int {
-        let members = security.members(allowing: ["refresh_token_expiration", "allowed_request_origins"])
-        guard let node = members["refresh_token_expiration"], let seconds = node.int else { return 60 * 86_400 }
-        if !(1_800...157_680_000).contains(seconds) {
-            node.problem(
-                "\(seconds) seconds is not a valid lifetime of a refresh token.", fix: "Give 1800 (30 minutes) to 157680000 (5 years).")
-        }
-        return Int(seconds)
-    }
-
-    private func missingSync() -> SyncReader.Settings {
-        if !paths.contains("sync/config.json") {
-            list.add(
-                .configMissing, file: "sync/config.json", "The sync configuration is missing.", fix: "Add it, or export the app again.")
-        }
-        return SyncReader.Settings()
+        return AppConfiguration.Users(
+            providers: trees["auth/providers.json"].map(auth.providers) ?? [],
+            customData: trees["auth/custom_user_data.json"].flatMap(auth.customUserData),
+            refreshTokenLifetime: main.refreshTokenLifetime)
     }
 
     // MARK: Values
@@ -104,9 +66,9 @@ struct AppReader {
     private func values(environment: String) -> [String: JSON] {
         var values: [String: JSON] = [:]
         for (path, node) in trees.sorted(by: { $0.key < $1.key }) where path.hasPrefix("values/") {
-            let members = node.members(allowing: ["name", "value", "private", "from_secret", "id", "last_modified"])
+            let members = node.members(allowing: ["name", "value", "private", "from_secret", "id", "_id", "last_modified"])
             guard let name = members.required("name", of: node)?.string, let value = members.required("value", of: node) else { continue }
-            values[name] = members["from_secret"]?.bool == true ? secret(value) : value.json
+            values[name] = members["from_secret"]?.bool == true ? secret(value, of: name) : value.json
         }
         let tag = environment.isEmpty ? "no-environment" : environment
         if let node = trees["environments/\(tag).json"] {
@@ -116,56 +78,72 @@ struct AppReader {
     }
 
     /// Returns the secret that a value names; nil with a note if there is none.
-    private func secret(_ node: ConfigNode) -> JSON? {
+    private func secret(_ node: ConfigNode, of value: String) -> JSON? {
         guard let name = node.string else { return nil }
         if let secret = trees["secrets.json"]?.json[name] { return secret }
-        list.notes.append("secrets.json has no secret '\(name)': roles that use its value deny.")
+        let isUsed = files.values.contains { $0.contains("%%values.\(value)") }
+        node.note(
+            isUsed ? .missing : .unused, "secrets.json has no secret '\(name)': roles that use its value deny.",
+            fix: isUsed ? "Write {\"\(name)\": \"…\"} into secrets.json." : "No role uses it.")
         return nil
     }
 
-    // MARK: Places
+    // MARK: Notes
 
-    /// Reports every file in a place that is not read, as it is probably misspelt.
-    private func checkPlaces() {
-        let folders = ["auth", "data_sources", "environments", "sync", "values"] + Self.withoutEffect.sorted()
-        var unused: Set<String> = []
-        for path in paths.sorted() {
-            let parts = path.split(separator: "/").map(String.init)
-            if parts.count > 1, Self.withoutEffect.contains(parts[0]) {
-                unused.insert(parts[0])
-            } else if !path.hasSuffix(".json") {
-                continue
-            } else if Self.filesWithoutEffect.contains(path) {
-                list.notes.append("\(path) has no effect here.")
-            } else if parts.count == 1 {
-                require(path, oneOf: Self.mainFiles + ["secrets.json", PluginListReader.file], given: parts[0])
-            } else if !folders.contains(parts[0]) {
-                require(path, oneOf: folders, given: parts[0])
-            } else {
-                checkFile(path, parts)
-            }
-        }
-        for folder in unused.sorted() { list.notes.append("\(folder)/ has no effect here.") }
-    }
-
-    private func checkFile(_ path: String, _ parts: [String]) {
-        let name = parts[parts.count - 1]
-        switch (parts[0], parts.count) {
-        case ("auth", 2): require(path, oneOf: ["providers.json", "custom_user_data.json"], given: name)
-        case ("sync", 2): require(path, oneOf: ["config.json"], given: name)
-        case ("data_sources", 3): require(path, oneOf: ["config.json", "default_rule.json"], given: name)
-        case ("data_sources", 5): require(path, oneOf: ["schema.json", "rules.json", "relationships.json", "ingest.json"], given: name)
-        case ("values", 2), ("environments", 2): break
-        default:
-            list.add(.configUnknownKey, file: path, "The gateway does not read this file.", fix: "Move or remove the file.")
+    private func noteUnserved() {
+        let folders = Set(files.keys.compactMap { AppFiles.place(of: $0) == .unserved ? $0.split(separator: "/").first : nil })
+        for folder in folders.sorted() { list.note(.unused, file: "\(folder)/", "\(folder)/ has no effect here.") }
+        let services = Set(files.keys.filter { $0.hasPrefix("services/") }.compactMap { $0.split(separator: "/").dropFirst().first })
+        for service in services.sorted() where trees["data_sources/\(service)/config.json"] == nil {
+            list.note(.unused, file: "services/\(service)/", "services/\(service)/ has no effect here.")
         }
     }
 
-    private func require(_ path: String, oneOf known: [String], given: String) {
-        guard !known.contains(given) else { return }
-        let near = Suggestion.nearest(to: given, in: known)
-        list.add(
-            .configUnknownKey, file: path, "'\(given)' is not a known key.",
-            fix: near.map { "Did you mean '\($0)'?" } ?? "Known are \(known.joined(separator: ", ")).")
+    private func noteClasses(_ result: SchemaReader.Result, _ settings: SyncReader.Settings) {
+        guard settings.isFlexible, !result.schema.types.contains(where: { $0.kind != .embedded }) else { return }
+        let reason =
+            settings.sync.isDevelopmentMode ? "the app was in development mode" : "no collection has a schema that can be synchronised"
+        list.note(.missing, file: "data_sources/", "The export has no class: \(reason).", fix: Self.classes)
+    }
+
+    /// Notes an app without a role, which denies everything without a word.
+    private func noteRoles(_ texts: [String: String], _ plugins: [AppConfiguration.ListedPlugin], _ settings: SyncReader.Settings) {
+        let hasRole = texts.contains { path, text in
+            (path.hasSuffix("/rules.json") || path.hasSuffix("/default_rule.json"))
+                && (try? JSON.located(Array(text.utf8)))?["roles"]?.array?.isEmpty == false
+        }
+        guard settings.isFlexible, plugins.isEmpty, !hasRole else { return }
+        list.note(
+            .missing, file: "data_sources/", "The app has no role and no plugin: every user is denied.",
+            fix: #"To permit all, write data_sources/SERVICE/default_rule.json: {"roles": [{"name": "all", "apply_when": {}, "#
+                + #""document_filters": {"read": true, "write": true}, "read": true, "write": true, "insert": true, "delete": true}]}."#)
+    }
+
+    static let classes =
+        "Add data_sources/SERVICE/DATABASE/COLLECTION/schema.json for each class, "
+        + #"such as {"title": "Item", "bsonType": "object", "properties": {"_id": {"bsonType": "objectId"}}}."#
+
+    // MARK: Files of plugins
+
+    /// Returns the files as plugins receive them: older forms of rules, and classes that the schema files do not name, in today's form.
+    private func pluginFiles(
+        _ settings: SyncReader.Settings, _ source: String?, _ collections: [DataSourceReader.Collection], _ result: SchemaReader.Result
+    ) -> [String: String] {
+        var texts = layout.files.filter { !$0.key.hasPrefix("services/") && $0.key != AppFiles.meta }
+        for collection in collections {
+            let name = result.tables.first { $0.value == collection.table }?.key
+            guard name != collection.schema.json["title"]?.string else { continue }
+            texts["\(collection.folder)/schema.json"] = name.map { JSON.object([JSON.Member("title", .string($0))]).text } ?? "{}"
+        }
+        guard let source, let node = settings.permissions, !LegacyPermissions.isReplaced(by: trees),
+            let rules = LegacyPermissions(permissions: node).ruleFiles(source: source, result.tables)
+        else { return texts }
+        // Rules without document filters were for other accesses than sync.
+        for path in texts.keys where path.hasPrefix("data_sources/") && path.hasSuffix("/rules.json") { texts[path] = nil }
+        node.note(
+            .adapted,
+            "The roles of 'permissions' apply, as roles of data_sources/\(source)/. Messages about them name that place, and lines of this file."
+        )
+        return texts.merging(rules) { $1 }
     }
 }

@@ -17,21 +17,28 @@ struct AuthReader {
             ])
             let type = members["type"]?.string ?? name
             guard Self.known.contains(type) else {
-                provider.problem(
-                    "'\(type)' is not a login provider.",
-                    fix: Suggestion.nearest(to: type, in: Self.known).map { "Did you mean '\($0)'?" } ?? "Remove it.",
-                    code: .configUnknownKey)
+                if let near = Suggestion.nearest(to: type, in: Self.known) {
+                    provider.problem("'\(type)' is not a login provider.", fix: "Did you mean '\(near)'?", code: .configUnknownKey)
+                } else {
+                    provider.note(.unused, "'\(type)' is not a login provider: it is treated as disabled.")
+                }
                 continue
             }
             let isEnabled = !(members["disabled"]?.bool ?? false)
             if type == "local-userpass" { members["config"].map { checkPassword($0, isEnabled: isEnabled) } }
             if isEnabled, !Self.supported.contains(type) {
-                list.notes.append("The provider \(type) is not supported: it is treated as disabled.")
+                provider.note(
+                    .unused, "The provider \(type) is not supported: it is treated as disabled.",
+                    fix: "Enable one of \(Self.supported.joined(separator: ", ")).")
             }
             providers.append(
                 .init(type: type, isEnabled: isEnabled && Self.supported.contains(type), config: members["config"]?.json ?? .object([])))
         }
-        if !providers.contains(where: \.isEnabled) { list.notes.append("No provider is enabled: logins are disabled.") }
+        if !providers.contains(where: \.isEnabled) {
+            node.note(
+                .missing, "No provider is enabled: logins are disabled.",
+                fix: #"Add "anon-user": { "name": "anon-user", "type": "anon-user", "disabled": false }, or another one."#)
+        }
         return providers
     }
 
@@ -41,7 +48,7 @@ struct AuthReader {
             "resetPasswordSubject", "resetPasswordUrl", "runConfirmationFunction", "runResetFunction",
         ])
         if isEnabled, members["autoConfirm"]?.bool != true {
-            list.notes.append("No confirmation mails are sent: users of local-userpass are confirmed when they register.")
+            config.note(.unused, "No confirmation mails are sent: users of local-userpass are confirmed when they register.")
         }
     }
 
@@ -50,12 +57,18 @@ struct AuthReader {
             "enabled", "mongo_service_name", "database_name", "collection_name", "user_id_field", "on_user_creation_function_name",
         ])
         guard members["enabled"]?.bool ?? true, !members.isEmpty else { return nil }
-        guard let database = members.required("database_name", of: node)?.string,
-            let collection = members.required("collection_name", of: node)?.string,
-            let field = members.required("user_id_field", of: node)?.string
+        for key in ["database_name", "collection_name", "user_id_field"] where (members[key]?.json.string ?? "").isEmpty {
+            node.note(
+                .missing, "'\(key)' is missing: custom user data come from the admin API.",
+                fix: "If roles use %%user.custom_data, add \"\(key)\".")
+            return nil
+        }
+        guard let database = members["database_name"]?.string, let collection = members["collection_name"]?.string,
+            let field = members["user_id_field"]?.string
         else { return nil }
         if members["on_user_creation_function_name"]?.string?.isEmpty == false {
-            list.notes.append("Functions have no effect here: a new user's custom data are what the collection has.")
+            members["on_user_creation_function_name"]?.note(
+                .unused, "Functions have no effect here: a new user's custom data are what the collection has.")
         }
         return .init(table: .init(schema: database, name: collection), userIDField: field)
     }

@@ -4,7 +4,35 @@ import SluiceValues
 /// Collects problems and notes, so that one run reports all of them.
 final class ProblemList {
     var problems: [ConfigProblem] = []
-    var notes: [String] = []
+    var notes: [ConfigNote] = []
+    /// `true` for the files of an app directory. App Services accepted schemas that it could not synchronise, and left their collections
+    /// out. `false` makes a problem of each.
+    let isLax: Bool
+    /// The reasons against the collection that is being read.
+    private var reasons: [ConfigNote] = []
+
+    init(isLax: Bool = false) { self.isLax = isLax }
+
+    /// Starts a collection and drops reasons against the previous one.
+    func startCollection() { reasons = [] }
+
+    /// Adds the reasons against the collection to the notes.
+    ///
+    /// - Returns: `true` if there are any, so that the collection is not synchronised.
+    func omitsCollection(_ subject: String) -> Bool {
+        for var reason in reasons {
+            reason.subject = subject
+            reason.message += " The collection is not synchronised."
+            notes.append(reason)
+        }
+        return !reasons.isEmpty
+    }
+
+    fileprivate func addReason(_ reason: ConfigNote) { reasons.append(reason) }
+
+    func note(_ kind: ConfigNote.Kind, file: String, subject: String? = nil, _ message: String, fix: String = "") {
+        notes.append(ConfigNote(kind: kind, file: file, subject: subject, message: message, fix: fix))
+    }
 
     func add(_ code: ErrorCode, file: String, line: Int = 0, column: Int = 0, _ message: String, fix: String? = nil) {
         problems.append(ConfigProblem(code: code, file: file, line: line, column: column, message: message, fix: fix ?? code.fix))
@@ -41,7 +69,26 @@ struct ConfigNode {
         list.add(code, file: file, line: line, column: column, message, fix: fix)
     }
 
-    func note(_ text: String) { list.notes.append("\(file):\(line):\(column): \(text)") }
+    func note(_ kind: ConfigNote.Kind, _ message: String, subject: String? = nil, fix: String = "") {
+        list.notes.append(
+            ConfigNote(kind: kind, file: file, line: line, column: column, subject: subject, message: message, fix: fix))
+    }
+
+    /// Reports a part of a schema without effect: a note in an app directory, a problem elsewhere.
+    func unused(_ message: String, fix: String, code: ErrorCode = .configInvalid) {
+        guard list.isLax else { return problem(message, fix: fix, code: code) }
+        note(.unused, message, fix: fix)
+    }
+
+    /// Reports a schema that cannot be synchronised. In an app directory its collection is left out. Elsewhere it is a problem.
+    func omit(_ message: String, fix: String? = nil, code: ErrorCode = .configInvalid) {
+        guard list.isLax else { return problem(message, fix: fix, code: code) }
+        list.addReason(
+            ConfigNote(kind: .omitted, file: file, line: line, column: column, message: message, fix: fix ?? code.fix))
+    }
+
+    /// Returns the member of an object as a node; nil if there is none.
+    func child(_ key: String) -> ConfigNode? { json.members?.last { $0.key == key }.map(child) }
 
     private func child(_ member: JSON.Member) -> ConfigNode {
         ConfigNode(
@@ -65,14 +112,24 @@ struct ConfigNode {
 
     /// Returns the members of an object with these keys. Any other key is a problem.
     func members(allowing keys: [String]) -> [String: ConfigNode] {
+        members(keys) { node, message, fix in
+            node.problem(
+                message, fix: fix ?? "Remove it; known are \(keys.sorted().joined(separator: ", ")).", code: .configUnknownKey)
+        }
+    }
+
+    /// Returns the members of a JSON schema with these keywords. Any other keyword has no effect.
+    func members(ofSchema keys: [String]) -> [String: ConfigNode] {
+        members(keys) { node, message, fix in node.unused(message, fix: fix ?? "Remove it.", code: .configUnknownKey) }
+    }
+
+    private func members(_ keys: [String], unknown: (ConfigNode, String, String?) -> Void) -> [String: ConfigNode] {
         var known: [String: ConfigNode] = [:]
         for (key, node) in members {
             guard keys.contains(key) else {
                 let near = Suggestion.nearest(to: key, in: keys)
-                node.problem(
-                    "'\(key)' is not a known key\(path.isEmpty ? "" : " of \(name)").",
-                    fix: near.map { "Did you mean '\($0)'?" } ?? "Remove it; known are \(keys.sorted().joined(separator: ", ")).",
-                    code: .configUnknownKey)
+                unknown(
+                    node, "'\(key)' is not a known key\(path.isEmpty ? "" : " of \(name)").", near.map { "Did you mean '\($0)'?" })
                 continue
             }
             known[key] = node

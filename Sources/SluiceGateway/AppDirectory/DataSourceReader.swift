@@ -9,6 +9,7 @@ struct DataSourceReader {
     struct Collection {
         var source: String
         var table: AppConfiguration.Table
+        var folder: String { "data_sources/\(source)/\(table.schema)/\(table.name)" }
         var schema: ConfigNode
         var relationships: ConfigNode?
         var ingest: ConfigNode?
@@ -22,13 +23,18 @@ struct DataSourceReader {
     func choose(_ wanted: String?, named node: ConfigNode?) -> String? {
         let sources = sources
         if let wanted {
-            if sources.contains(wanted) { return wanted }
+            // Without any, the export has no class, which is reported.
+            if sources.contains(wanted) || sources.isEmpty { return wanted }
             node?.problem(
                 "The data source '\(wanted)' does not exist.",
                 fix: Suggestion.nearest(to: wanted, in: sources).map { "Did you mean '\($0)'?" } ?? "Add data_sources/\(wanted)/.")
             return nil
         }
         if sources.count > 1 {
+            let withSchemas = sources.filter { source in
+                trees.keys.contains { $0.hasPrefix("data_sources/\(source)/") && $0.hasSuffix("/schema.json") }
+            }
+            if withSchemas.count == 1 { return withSchemas[0] }
             list.add(
                 .configMissing, file: "sync/config.json", "There are several data sources: \(sources.joined(separator: ", ")).",
                 fix: "Name one in 'service_name'.")
@@ -49,7 +55,9 @@ struct DataSourceReader {
                     source: source, table: .init(schema: parts[2], name: parts[3]), schema: node,
                     relationships: trees["\(folder)/relationships.json"], ingest: trees["\(folder)/ingest.json"]))
         }
-        for other in sources where other != source { list.notes.append("The data source \(other) is not synchronised.") }
+        for other in sources where other != source {
+            list.note(.unused, file: "data_sources/\(other)/", "The data source \(other) is not synchronised.")
+        }
         return collections
     }
 
@@ -65,9 +73,9 @@ struct DataSourceReader {
     }
 
     private func checkRuleFile(_ node: ConfigNode) {
-        let members = node.members(allowing: ["database", "collection", "roles", "filters", "id"])
+        let members = node.members(allowing: ["database", "collection", "roles", "filters", "id", "_id", "schema", "relationships"])
         let parts = node.file.split(separator: "/").map(String.init)
-        if parts.count == 5 {
+        if parts.count == 5, parts[0] == "data_sources" {
             checkName(members["database"], parts[2])
             checkName(members["collection"], parts[3])
         }

@@ -5,6 +5,8 @@ import SluiceValues
 struct PropertyReader {
     let list: ProblemList
     let schema: SchemaReader
+    /// The class of an object without a title.
+    let untitled: String
 
     struct Shape {
         var type: PropertyType
@@ -17,11 +19,20 @@ struct PropertyReader {
         "bool": .bool, "int": .int, "long": .int, "float": .float, "double": .double, "decimal": .decimal, "decimal128": .decimal,
         "string": .string, "date": .timestamp, "objectId": .objectId, "uuid": .uuid, "binData": .binary, "binary": .binary, "mixed": .mixed,
     ]
+    /// Types of JSON schema with one meaning here.
+    private static let aliases = ["boolean": "bool", "integer": "long"]
+    /// Types of BSON and JSON schema without a counterpart in a client. App Services did not synchronise them.
+    private static let unfit: Set<String> = [
+        "number", "timestamp", "null", "regex", "dbPointer", "javascript", "javascriptWithScope", "symbol", "undefined", "minKey", "maxKey",
+    ]
     /// The validations of JSON schema. App Services did not apply them to synced writes either.
     private static let validations = [
         "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "minItems",
-        "maxItems", "minProperties", "maxProperties", "default", "validate", "title", "description", "format",
+        "maxItems", "minProperties", "maxProperties", "default", "validate", "title", "description", "format", "const", "not", "allOf",
+        "anyOf", "oneOf", "dependencies", "patternProperties", "propertyNames", "additionalItems",
     ]
+    /// Keywords that only describe.
+    private static let descriptions = ["title", "description", "default", "format", "example", "examples", "readOnly", "$comment"]
 
     func read(_ node: ConfigNode, into drafts: inout SchemaReader.Drafts) -> Shape? {
         guard let (name, isNullable) = typeName(node) else { return nil }
@@ -30,7 +41,11 @@ struct PropertyReader {
         case "array": shape = array(node, into: &drafts)
         case "object": shape = object(node, into: &drafts)
         default:
-            guard let type = Self.scalars[name] else {
+            guard let type = Self.scalars[Self.aliases[name] ?? name] else {
+                if Self.unfit.contains(name) {
+                    node.omit("'\(name)' of \(node.name) is no type that a client has.", fix: Self.unfitFix(name))
+                    return nil
+                }
                 let known = Self.scalars.keys + ["array", "object"]
                 node.problem(
                     "'\(name)' is not a type.",
@@ -38,7 +53,7 @@ struct PropertyReader {
                         ?? "Use \(known.sorted().joined(separator: ", ")).")
                 return nil
             }
-            let members = node.members(allowing: ["bsonType", "type"] + Self.validations)
+            let members = node.members(ofSchema: ["bsonType", "type"] + Self.validations + Self.descriptions)
             noteValidations(members, node)
             shape = Shape(type: type, collection: .none, isNullable: type == .mixed)
         }
@@ -53,55 +68,74 @@ struct PropertyReader {
             return nil
         }
         guard let type = node.json["bsonType"] ?? node.json["type"] else {
-            node.problem("\(node.name) has no bsonType.", fix: "Add it.", code: .configMissing)
+            node.omit("\(node.name) has no bsonType.", fix: "Add it.", code: .configMissing)
             return nil
         }
         if let name = type.string { return (name, false) }
         let names = type.array?.compactMap(\.string) ?? []
         let others = names.filter { $0 != "null" }
         guard others.count == 1 else {
-            node.problem("The bsonType of \(node.name) must be one type.", fix: "Use 'mixed' for values of several types.")
+            node.omit("The bsonType of \(node.name) must be one type.", fix: "Use 'mixed' for values of several types.")
             return nil
         }
         return (others[0], names.count > 1)
     }
 
     private func array(_ node: ConfigNode, into drafts: inout SchemaReader.Drafts) -> Shape? {
-        let members = node.members(allowing: ["bsonType", "type", "items", "uniqueItems"] + Self.validations)
+        let members = node.members(ofSchema: ["bsonType", "type", "items", "uniqueItems"] + Self.validations + Self.descriptions)
         noteValidations(members, node)
-        guard let items = members.required("items", of: node), let element = read(items, into: &drafts) else { return nil }
+        guard let items = members["items"] else {
+            node.omit("'items' is missing in \(node.name).", fix: "Add it.", code: .configMissing)
+            return nil
+        }
+        guard items.json.members != nil else {
+            items.omit("\(items.name) must be one schema, not \(items.json.kindName).", fix: "Use 'mixed' for elements of several types.")
+            return nil
+        }
+        guard let element = read(items, into: &drafts) else { return nil }
         guard element.collection == .none else {
-            items.problem("\(node.name) is a collection of collections.", fix: "Use 'mixed' items for nested collections.")
+            items.omit("\(node.name) is a collection of collections.", fix: "Use 'mixed' items for nested collections.")
             return nil
         }
         let isSet = members["uniqueItems"]?.bool ?? false
         if isSet, case .embedded = element.type {
-            node.problem("\(node.name) is a set of embedded objects.", fix: "Remove 'uniqueItems'.")
+            node.omit("\(node.name) is a set of embedded objects.", fix: "Remove 'uniqueItems'.")
         }
         return Shape(type: element.type, collection: isSet ? .set : .list, isNullable: element.type != .mixed && element.isNullable)
     }
 
     private func object(_ node: ConfigNode, into drafts: inout SchemaReader.Drafts) -> Shape? {
-        guard node.json["properties"] == nil, node.json["title"] == nil, case .object = node.json["additionalProperties"] else {
-            return schema.readEmbedded(node, into: &drafts).map { Shape(type: $0, collection: .none) }
+        // An empty object of properties beside a schema for all others is a dictionary, as App Services wrote it.
+        let hasProperties = node.json["properties"].map { $0.members?.isEmpty != true } ?? (node.json["title"] != nil)
+        guard !hasProperties, case .object = node.json["additionalProperties"] else {
+            return schema.readEmbedded(node, untitled: untitled, into: &drafts).map { Shape(type: $0, collection: .none) }
         }
-        let members = node.members(allowing: ["bsonType", "type", "additionalProperties"] + Self.validations)
+        let keys = ["bsonType", "type", "properties", "required", "additionalProperties"]
+        let members = node.members(ofSchema: keys + Self.validations + Self.descriptions)
         noteValidations(members, node)
         guard let values = members["additionalProperties"], let value = read(values, into: &drafts) else { return nil }
         guard value.collection == .none else {
-            values.problem("\(node.name) is a collection of collections.", fix: "Use 'mixed' values for nested collections.")
+            values.omit("\(node.name) is a collection of collections.", fix: "Use 'mixed' values for nested collections.")
             return nil
         }
         return Shape(type: value.type, collection: .dictionary, isNullable: value.type != .mixed && value.isNullable)
     }
 
     private func noteValidations(_ members: [String: ConfigNode], _ node: ConfigNode) {
-        let without = members.keys.filter { Self.validations.contains($0) && !["title", "description", "default", "format"].contains($0) }
-        if let first = without.min() {
-            list.notes.append("\(node.file): '\(first)' of \(node.name) is not checked for synchronised writes.")
+        let without = members.filter { Self.validations.contains($0.key) && !Self.descriptions.contains($0.key) }
+        if let first = without.keys.min() {
+            node.note(.unused, "'\(first)' of \(node.name) is not checked for synchronised writes.")
         }
         if members["default"] != nil {
-            list.notes.append("\(node.file): 'default' of \(node.name) is not applied: the classes of an app have their own.")
+            node.note(.unused, "'default' of \(node.name) is not applied: the classes of an app have their own.")
+        }
+    }
+
+    private static func unfitFix(_ name: String) -> String {
+        switch name {
+        case "number": "Use 'int', 'long', 'double' or 'decimal', as the app's class has it."
+        case "timestamp": "Use 'date'."
+        default: "Use 'mixed' or another type."
         }
     }
 }

@@ -9,23 +9,59 @@ struct SyncReader {
     struct Settings {
         var serviceName: String?
         var serviceNameNode: ConfigNode?
+        var database: String?
         var sync = AppConfiguration.Sync()
         var global: ConfigNode?
         var byCollection: ConfigNode?
         var indexed: ConfigNode?
         /// Names of classes or collections.
         var asymmetric: ConfigNode?
+        /// The roles before February 2023.
+        var permissions: ConfigNode?
+        /// `false` for an app without sync, and for one with partition-based sync.
+        var isFlexible = true
     }
 
-    func read(_ node: ConfigNode) -> Settings {
-        let members = node.members(allowing: [
-            "type", "state", "service_name", "database_name", "development_mode_enabled", "queryable_fields_names",
-            "collection_queryable_fields_names", "indexed_queryable_fields_names", "asymmetric_tables", "client_max_offline_days",
-            "is_recovery_mode_disabled", "last_disabled", "permissions",
-        ])
-        .filter { $0.value.json != .null }
+    private static let keys = [
+        "type", "state", "service_name", "database_name", "development_mode_enabled", "queryable_fields_names",
+        "collection_queryable_fields_names", "indexed_queryable_fields_names", "asymmetric_tables", "client_max_offline_days",
+        "is_recovery_mode_disabled", "last_disabled", "permissions",
+    ]
+    private static let file = "sync/config.json"
+
+    /// - Parameters:
+    ///   - node: The settings; nil if there are none, or if they are not JSON.
+    ///   - isPresent: `true` if `sync/config.json` exists.
+    func read(_ node: ConfigNode?, isPresent: Bool) -> Settings {
+        guard let node else {
+            if !isPresent {
+                list.add(
+                    .configMissing, file: Self.file, "The sync configuration is missing: the app does not use Device Sync.",
+                    fix: "Add it, or export the app again.")
+            }
+            return Settings(isFlexible: false)
+        }
+        if let partition = node.child("partition") ?? node.child("type").flatMap({ $0.json.string == "partition" ? $0 : nil }) {
+            let key = node.json["partition"]?["key"]?.string.map { " by '\($0)'" } ?? ""
+            partition.problem(
+                "The app uses partition-based sync\(key), which is not served: the sync type must be 'flexible'.",
+                fix: "To migrate it to Flexible Sync, make the partition key a queryable field: docs/migrating-from-atlas.md.")
+            return Settings(isFlexible: false)
+        }
+        let isFlexible = ["type", "queryable_fields_names", "permissions"].contains { node.child($0) != nil }
+        if !isFlexible {
+            node.problem(
+                "The app does not use Device Sync: \(node.file) has no 'type' of sync.",
+                fix: "Add \"type\": \"flexible\" to synchronise it.", code: .configMissing)
+            return Settings(isFlexible: false)
+        }
+        return settings(node)
+    }
+
+    private func settings(_ node: ConfigNode) -> Settings {
+        let members = node.members(allowing: Self.keys).filter { $0.value.json != .null }
         if let type = members["type"], type.string != "flexible" {
-            type.problem("The sync type must be 'flexible'.", fix: "Partition-based sync is not served; migrate to flexible first.")
+            type.problem("The sync type must be 'flexible'.", fix: "Correct it.")
         }
         let states = ["enabled", "disabled", ""]
         if let state = members["state"], let text = state.string, !states.contains(text) {
@@ -35,22 +71,27 @@ struct SyncReader {
             days.problem("\(count) days is not a valid horizon.", fix: "Give 1 or more.")
         }
         if members["state"]?.string == "" {
-            list.notes.append(
-                "The state \"\" in sync/config.json means that sync was terminated. It is treated as \"disabled\".")
+            members["state"]?.note(
+                .adapted, "The state \"\" in sync/config.json means that sync was terminated. It is treated as \"disabled\".",
+                fix: "Write \"enabled\" to serve the app.")
+        } else if members["state"]?.json.string == "disabled" {
+            members["state"]?.note(.missing, "Sync is paused.", fix: "Write \"enabled\" to serve the app.")
         }
-        if members["permissions"]?.json.members?.isEmpty == false {
-            list.notes.append("'permissions' in sync/config.json has no effect: rules are in the rule files.")
-        }
-        return Settings(
-            serviceName: members["service_name"]?.string, serviceNameNode: members["service_name"],
-            sync: AppConfiguration.Sync(
-                isEnabled: members["state"]?.json.string ?? "enabled" == "enabled",
-                isDevelopmentMode: members["development_mode_enabled"]?.bool ?? false,
-                isRecoveryAllowed: !(members["is_recovery_mode_disabled"]?.bool ?? false),
-                maximumOfflineDays: members["client_max_offline_days"]?.int.map { Int(clamping: $0) } ?? Limits.clientMemoryDays),
-            global: members["queryable_fields_names"], byCollection: members["collection_queryable_fields_names"],
-            indexed: members["indexed_queryable_fields_names"],
-            asymmetric: members["asymmetric_tables"])
+        var settings = Settings()
+        settings.serviceName = members["service_name"]?.string
+        settings.serviceNameNode = members["service_name"]
+        settings.database = members["database_name"]?.json.string
+        settings.sync = AppConfiguration.Sync(
+            isEnabled: members["state"]?.json.string ?? "enabled" == "enabled",
+            isDevelopmentMode: members["development_mode_enabled"]?.bool ?? false,
+            isRecoveryAllowed: !(members["is_recovery_mode_disabled"]?.bool ?? false),
+            maximumOfflineDays: members["client_max_offline_days"]?.int.map { Int(clamping: $0) } ?? Limits.clientMemoryDays)
+        settings.global = members["queryable_fields_names"]
+        settings.byCollection = members["collection_queryable_fields_names"]
+        settings.indexed = members["indexed_queryable_fields_names"]
+        settings.asymmetric = members["asymmetric_tables"]
+        settings.permissions = members["permissions"]
+        return settings
     }
 
     // MARK: Queryable fields
@@ -64,11 +105,12 @@ struct SyncReader {
             if result.schema.types.isEmpty || properties.contains(where: { $0.isEligible || result.schema.isPoint($0) }) { continue }
             // Any text is valid here. It takes effect once a class has such a field.
             guard properties.isEmpty else {
-                node.note("'\(name)' cannot be queryable in any class. \(Self.eligible)")
+                node.note(.unused, "'\(name)' cannot be queryable in any class. \(Self.eligible)")
                 continue
             }
             let known = Set(result.schema.types.flatMap { $0.properties.map(\.name) })
-            node.note("No class has the queryable field '\(name)': it has no effect.\(Suggestion.question(for: name, in: known))")
+            node.note(
+                .unused, "No class has the queryable field '\(name)': it has no effect.\(Suggestion.question(for: name, in: known))")
         }
         readByCollection(settings.byCollection, result, &fields)
         readIndexed(settings.indexed, result, &fields)
@@ -78,7 +120,7 @@ struct SyncReader {
     private func readByCollection(_ node: ConfigNode?, _ result: SchemaReader.Result, _ fields: inout QueryableFields) {
         for (name, names) in node?.members ?? [] {
             guard let type = result.type(calledOrIn: name) else {
-                names.problem(
+                names.unused(
                     "The collection '\(name)' does not exist.",
                     fix: Suggestion.nearest(to: name, in: result.names).map { "Did you mean '\($0)'?" } ?? "Remove it.")
                 continue
@@ -87,15 +129,14 @@ struct SyncReader {
                 guard let field = checked(element) else { continue }
                 guard let property = type[field] else {
                     let known = type.properties.map(\.name)
-                    element.problem(
+                    element.unused(
                         "\(type.name) has no property '\(field)'.",
                         fix: Suggestion.nearest(to: field, in: known).map { "Did you mean '\($0)'?" } ?? "Remove it.")
                     continue
                 }
                 if !property.isEligible, !result.schema.isPoint(property) {
-                    element.problem(
-                        "'\(field)' of \(type.name) cannot be queryable.",
-                        fix: Self.eligible)
+                    element.unused("'\(field)' of \(type.name) cannot be queryable.", fix: Self.eligible)
+                    continue
                 }
                 fields.byType[type.name, default: []].insert(field)
             }
@@ -128,7 +169,7 @@ struct SyncReader {
         return name
     }
 
-    private static let eligible = "Only scalars, arrays of scalars and embedded points of GeoJSON can."
+    private static let eligible = "Only scalars, links, arrays of them and embedded points of GeoJSON can."
 }
 
 extension QueryableFields {
@@ -146,10 +187,10 @@ extension QueryableFields {
 }
 
 extension Property {
-    /// `true` if the property may be a queryable field: scalars, and lists and sets of them.
+    /// `true` if the property may be a queryable field: scalars and links, and lists and sets of them. Roles compare a link by its key.
     package var isEligible: Bool {
         switch type {
-        case .embedded, .link: false
+        case .embedded: false
         default: collection != .dictionary
         }
     }

@@ -42,7 +42,9 @@ package struct Gateway: Sendable {
     /// - Parameter ready: Called once clients can connect.
     package func run(ready: @escaping @Sendable (Addresses) async throws -> Void) async throws {
         for note in configuration.app.notes {
-            logger.warning("A setting in the app directory has no effect.", metadata: ["note": .string(note)])
+            logger.warning(
+                note.kind == .unused ? "A setting in the app directory has no effect." : "A part of the app directory needs attention.",
+                metadata: ["note": .string(note.description)])
         }
         let parts = try await GatewayParts.open(configuration, telemetry, logger: logger, environment: environment)
         do {

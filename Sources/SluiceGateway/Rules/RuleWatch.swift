@@ -86,7 +86,9 @@ struct RuleWatch: Sendable {
     ///   - isNew: `true` for the first attempt of an edit, which counts as one rejection.
     private func takeUp(_ files: FileStamps, isNew: Bool) async -> Outcome {
         do {
-            let loaded = try await work.run { Result { () throws(SluiceError) in try AppConfiguration.load(directory) } }
+            // The app id of the start, which may come from the command line.
+            let appID = generations.app.appID
+            let loaded = try await work.run { Result { () throws(SluiceError) in try AppConfiguration.load(directory, appID: appID) } }
             let app = try loaded.get()
             let stamps = try await work.run { plugins.stamps(app) }
             // An edit that was reverted starts no generation.

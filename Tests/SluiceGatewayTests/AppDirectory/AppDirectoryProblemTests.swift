@@ -40,29 +40,7 @@ struct AppDirectoryProblemTests {
 
     static let mistakesInSchemas: [Mistake] = [
         .replacing("\"bsonType\": \"decimal\"", "\"bsonType\": \"decimel\"", in: schema, ":9:9", "'decimel' is not a type", "'decimal'"),
-        .replacing("{ \"bsonType\": \"decimal\" }", "{}", in: schema, ":9:9", "has no bsonType", "Add it", .configMissing),
         .replacing("{ \"bsonType\": \"decimal\" }", "7", in: schema, ":9:9", "must be an object", ""),
-        .replacing(
-            "\"bsonType\": \"decimal\"", "\"bsonType\": \"decimal\", \"requird\": 1", in: schema, ":9:43", "'requird' is not a known key",
-            "",
-            .configUnknownKey),
-        .replacing("\"decimal\"", "[\"decimal\", \"string\"]", in: schema, ":9:9", "must be one type", "'mixed'"),
-        .replacing(
-            "\"uniqueItems\"", "\"uniqueitems\"", in: schema, ":11:40", "'uniqueitems' is not a known key", "'uniqueItems'",
-            .configUnknownKey),
-        .replacing(", \"items\": { \"bsonType\": \"string\" }", "", in: schema, ":11:9", "'items' is missing", "", .configMissing),
-        .replacing(
-            "\"items\": { \"bsonType\": \"string\" }", "\"items\": { \"bsonType\": \"array\", \"items\": { \"bsonType\": \"int\" } }",
-            in: schema,
-            ":11:61", "collection of collections", "'mixed'"),
-        .replacing("\"title\": \"Address\", ", "", in: schema, ":18:9", "without a class name", "'title'"),
-        .replacing("\"title\": \"Address\"", "\"title\": \"Line\"", in: schema, ":18:9", "differs from the one in", "rename one"),
-        .replacing(
-            "\"store\", \"address\"]", "\"store\", \"adress\"]", in: schema, ":4:5", "'adress' is required and not a property", "'address'"),
-        .replacing("\"objectId\"", "\"double\"", in: schema, ":1:1", "primary key of Order is of type double", "objectId"),
-        .replacing("\"_id\": {", "\"id\": {", in: schema, ":1:1", "Order has no '_id'", "primary key", .configMissing),
-        .replacing("\"title\": \"Order\",", "", in: schema, ":1:1", "'title' is missing", "", .configMissing),
-        .replacing("\"title\": \"Order\"", "\"title\": \"\(String(repeating: "x", count: 58))\"", in: schema, ":2:5", "58 bytes", "57"),
         .replacing(
             "shop/people\", \"foreign_key\": \"_id\", \"is_list\": false", "shop/peple\"", in: links, ":2:16",
             "No collection 'shop/peple' has a schema",
@@ -82,6 +60,55 @@ struct AppDirectoryProblemTests {
         .replacing("lines.[].buyers", "owner.x", in: links, ":3:5", "is not an embedded object", ""),
     ]
 
+    @Test(arguments: omissions)
+    func `a schema that App Services could not synchronise leaves its collection out, with a note`(mistake: Mistake) throws {
+        let app = try AppDirectory.read(files: mistake.files)
+        let found = app.notes.first { $0.kind == .omitted && $0.place == mistake.place && $0.message.contains(mistake.message) }
+        #expect(found?.fix.contains(mistake.fix) == true, "\(app.notes)")
+        #expect(found?.message.hasSuffix(" The collection is not synchronised.") == true)
+        #expect(app.schema.types.map(\.name) == ["Person", "Reading"] && app.tables.count == 2)
+        // The plugin for roles sees no class either.
+        #expect(app.files[Self.schema] == "{}")
+    }
+
+    /// Mistakes for which App Services left out the collection of orders.
+    static let omissions: [Mistake] = [
+        .replacing("{ \"bsonType\": \"decimal\" }", "{}", in: schema, ":9:9", "has no bsonType", "Add it"),
+        .replacing("\"decimal\"", "[\"decimal\", \"string\"]", in: schema, ":9:9", "must be one type", "'mixed'"),
+        .replacing(", \"items\": { \"bsonType\": \"string\" }", "", in: schema, ":11:9", "'items' is missing", ""),
+        .replacing(
+            "\"items\": { \"bsonType\": \"string\" }", "\"items\": { \"bsonType\": \"array\", \"items\": { \"bsonType\": \"int\" } }",
+            in: schema,
+            ":11:61", "collection of collections", "'mixed'"),
+        .replacing("\"title\": \"Address\"", "\"title\": \"Line\"", in: schema, ":18:9", "differs from the one in", "rename one"),
+        .replacing("\"objectId\"", "\"double\"", in: schema, ":1:1", "primary key of Order is of type double", "objectId"),
+        .replacing("\"_id\": {", "\"id\": {", in: schema, ":1:1", "Order has no '_id'", "primary key"),
+        .replacing("\"title\": \"Order\"", "\"title\": \"\(String(repeating: "x", count: 58))\"", in: schema, ":2:5", "58 bytes", "57"),
+    ]
+
+    @Test(arguments: withoutEffect)
+    func `a stale name or an unknown keyword is a note with its place, and everything else is read`(mistake: Mistake) throws {
+        // A class that is not asymmetric for its stale name cannot have time partitions.
+        let app = try AppDirectory.read(files: mistake.files.filter { $0.key != AppFixture.ingest })
+        let found = app.notes.first { $0.kind == .unused && $0.place == mistake.place && $0.message.contains(mistake.message) }
+        #expect(found?.fix.contains(mistake.fix) == true, "\(app.notes)")
+        #expect(app.schema.types.map(\.name) == ["Order", "Person", "Reading", "Line", "Address"])
+    }
+
+    static let withoutEffect: [Mistake] = [
+        .replacing(
+            "\"bsonType\": \"decimal\"", "\"bsonType\": \"decimal\", \"requird\": 1", in: schema, ":9:43", "'requird' is not a known key",
+            ""),
+        .replacing(
+            "\"uniqueItems\"", "\"uniqueitems\"", in: schema, ":11:40", "'uniqueitems' is not a known key", "'uniqueItems'"),
+        .replacing(
+            "\"store\", \"address\"]", "\"store\", \"adress\"]", in: schema, ":4:5", "'adress' is required and not a property", "'address'"),
+        .replacing("\"orders\"", "\"ordrs\"", in: sync, ":6:44", "The collection 'ordrs' does not exist", "'orders'"),
+        .replacing("[\"total\"]", "[\"totals\"]", in: sync, ":6:44", "Order has no property 'totals'", "'total'"),
+        .replacing("[\"total\"]", "[\"address\"]", in: sync, ":6:44", "cannot be queryable", "scalars"),
+        .replacing("\"Reading\"", "\"Readings2\"", in: sync, ":8:5", "The collection 'Readings2' does not exist", "'readings'"),
+    ]
+
     static let mistakesElsewhere: [Mistake] = [
         .replacing("\"at\"", "\"att\"", in: AppFixture.ingest, ":1:3", "no property 'att'", "'at'"),
         .replacing("\"at\"", "\"level\"", in: AppFixture.ingest, ":1:3", "not a required date", "'required'"),
@@ -98,10 +125,6 @@ struct AppDirectoryProblemTests {
         .replacing("[\"owner\", \"store\"]", "[\"owner\"]", in: sync, ":7:5", "'store' is not queryable", "queryable_fields_names"),
         .replacing("[\"owner\", \"store\"]", "\"owner\"", in: sync, ":5:5", "must be an array, not a text", ""),
         .replacing("[\"store\"]", "[\"store\", \"owner\"]", in: sync, ":7:5", "2 indexed queryable fields", "Keep one"),
-        .replacing("\"orders\"", "\"ordrs\"", in: sync, ":6:44", "The collection 'ordrs' does not exist", "'orders'"),
-        .replacing("[\"total\"]", "[\"totals\"]", in: sync, ":6:44", "Order has no property 'totals'", "'total'"),
-        .replacing("[\"total\"]", "[\"address\"]", in: sync, ":6:44", "cannot be queryable", "scalars"),
-        .replacing("\"Reading\"", "\"Readings2\"", in: sync, ":8:5", "The collection 'Readings2' does not exist", "'readings'"),
         .replacing(
             "\"document_filters\"", "\"document_filter\"", in: rules, ":8:13", "'document_filter' is not a known key", "'document_filters'",
             .configUnknownKey),

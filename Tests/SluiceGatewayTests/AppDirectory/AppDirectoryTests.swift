@@ -46,14 +46,14 @@ struct AppDirectoryTests {
         #expect(app.sync.isEnabled && app.sync.maximumOfflineDays == Limits.clientMemoryDays)
         #expect(!app.sync.isDevelopmentMode)
         #expect(app.files[AppFixture.orders("rules")]?.contains("document_filters") == true)
-        #expect(app.notes.contains { $0.contains("functions/") })
+        #expect(app.notes.contains { $0.description.contains("functions/") })
     }
 
     @Test func `what a schema says beyond types is noted, since it is neither checked nor applied`() throws {
         let files = AppFixture.replacing(
             "\"store\": { \"bsonType\": \"long\" }", with: "\"store\": { \"bsonType\": \"long\", \"default\": 1, \"minimum\": 0 }",
             in: AppFixture.orders("schema"))
-        let notes = try AppDirectory.read(files: files).notes.filter { $0.hasPrefix(AppFixture.orders("schema")) }
+        let notes = try AppDirectory.read(files: files).notes.filter { $0.file == AppFixture.orders("schema") }.map(\.description)
         #expect(notes.count == 2 && notes.allSatisfy { $0.contains("store") }, "\(notes)")
         #expect(notes.contains { $0.contains("'minimum'") && $0.contains("not checked") }, "\(notes)")
         #expect(notes.contains { $0.contains("'default'") && $0.contains("not applied") }, "\(notes)")
@@ -64,14 +64,14 @@ struct AppDirectoryTests {
             "\"enabled\"", with: "\"\", \"client_max_offline_days\": 90", in: "sync/config.json")
         let app = try AppDirectory.read(files: files)
         #expect(app.sync.maximumOfflineDays == 90 && !app.sync.isEnabled)
-        #expect(app.notes.contains { $0.contains("terminated") }, "\(app.notes)")
+        #expect(app.notes.contains { $0.description.contains("terminated") }, "\(app.notes)")
     }
 
     @Test func `a secret that an export does not hold is noted`() throws {
         var files = AppFixture.adding("values/key.json", #"{ "name": "key", "value": "the-key", "from_secret": true }"#)
-        #expect(try AppDirectory.read(files: files).notes.contains { $0.contains("secrets.json has no secret 'the-key'") })
+        #expect(try AppDirectory.read(files: files).notes.contains { $0.description.contains("secrets.json has no secret 'the-key'") })
         files["secrets.json"] = #"{ "the-key": "x" }"#
-        #expect(try !AppDirectory.read(files: files).notes.contains { $0.contains("the-key") })
+        #expect(try !AppDirectory.read(files: files).notes.contains { $0.description.contains("the-key") })
     }
 
     @Test func `app_json is read like realm_config_json, and 60 days are the default`() throws {
