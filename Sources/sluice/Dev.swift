@@ -25,6 +25,8 @@ struct Dev: AsyncParsableCommand {
     @Option(help: ArgumentHelp("An app directory to start with: schemas, rules, sync configuration.", valueName: "directory"))
     var app: String?
 
+    @OptionGroup var id: AppIDOption
+
     @Option(help: ArgumentHelp("A Kafka to use in place of the embedded log.", valueName: "host:port"))
     var kafka: String?
 
@@ -36,11 +38,12 @@ struct Dev: AsyncParsableCommand {
 
     func run() async throws {
         try await reporting {
-            try await DevelopmentProcess(
-                dataDirectory: dataDir, port: port, adminPort: adminPort, app: app, kafka: kafka, trustedProxies: try proxies.trusted(),
+            var process = DevelopmentProcess(
+                dataDirectory: dataDir, port: port, app: app, appID: id.appID, kafka: kafka, trustedProxies: try proxies.trusted(),
                 plugins: try plugins.specs(),
-                json: json
-            ).run()
+                json: json)
+            process.adminPort = adminPort
+            try await process.run()
         }
     }
 }

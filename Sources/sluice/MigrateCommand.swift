@@ -6,6 +6,7 @@ struct MigrateCommand: AsyncParsableCommand {
         commandName: "migrate",
         abstract: "Move an app and its data from Atlas.",
         subcommands: [
+            MigrateCheck.self,
             MigrateSchema.self,
             MigrateData.self,
         ])

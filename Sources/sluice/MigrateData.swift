@@ -42,7 +42,7 @@ struct MigrateData: AsyncParsableCommand {
 
     func run() async throws {
         try await reporting {
-            let configuration = try app.configuration()
+            let configuration = try await app.configuration()
             let migration = try DataMigration(
                 app: configuration, postgres: try app.conninfo(),
                 options: .init(sources: sources, named: try named(), jobs: jobs, quarantine: quarantine, isSilent: json))

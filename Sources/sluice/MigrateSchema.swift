@@ -17,6 +17,7 @@ struct MigrateSchema: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("The app directory: schemas, rules, sync configuration.", valueName: "directory"))
     var directory: String
 
+    @OptionGroup var id: AppIDOption
     @OptionGroup var database: PostgresOption
 
     @Flag(name: .shortAndLong, help: "Run the statements without asking.")
@@ -27,7 +28,7 @@ struct MigrateSchema: AsyncParsableCommand {
 
     func run() async throws {
         try await reporting {
-            let app = try AppConfiguration.load(directory)
+            let app = try await ExportCheck.configuration(at: directory, appID: id.appID)
             for note in app.notes { StandardError.write("sluice: \(note)\n") }
             let migration = SchemaMigration(app: app, postgres: try database.conninfo())
             let plan = try await migration.plan()

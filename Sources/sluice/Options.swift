@@ -9,11 +9,14 @@ struct AppOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The app directory: schemas, rules, sync configuration.", valueName: "directory"))
     var app: String
 
+    @OptionGroup var id: AppIDOption
+
     @Option(
         help: ArgumentHelp("PostgreSQL, as a libpq connection string. Default: the environment's SLUICE_POSTGRES.", valueName: "conninfo"))
     var postgres: String?
 
-    func configuration() throws -> AppConfiguration { try AppConfiguration.load(app) }
+    /// - Throws: All problems of the directory, also those of its roles; `configMissing` if it has no class.
+    func configuration() async throws(SluiceError) -> AppConfiguration { try await ExportCheck.configuration(at: app, appID: id.appID) }
 
     func conninfo() throws(SluiceError) -> String {
         guard let conninfo = postgres ?? ProcessEnvironment()["SLUICE_POSTGRES"] else {
@@ -21,6 +24,14 @@ struct AppOptions: ParsableArguments {
         }
         return conninfo
     }
+}
+
+struct AppIDOption: ParsableArguments {
+    @Option(
+        name: .customLong("app-id"),
+        help: ArgumentHelp(
+            "The app id that clients are built with. Default: that of the app directory.", valueName: "id"))
+    var appID: String?
 }
 
 struct NetworkOptions: ParsableArguments {
@@ -103,11 +114,14 @@ func failure(_ error: SluiceError) -> any Error {
 
 /// Runs a command's body and reports a `SluiceError` as a line on standard error and an exit code. The code is 78 for configuration
 /// (`EX_CONFIG` of sysexits.h) and 1 for the rest.
-func reporting(_ body: () async throws -> Void) async throws {
+///
+/// - Parameter hasRoles: `true` for a command that configures the plugins of an app directory. A refusal of theirs is 78 as well.
+func reporting(hasRoles: Bool = false, _ body: () async throws -> Void) async throws {
     do {
         try await body()
     } catch let error as SluiceError {
-        throw failure(error)
+        let refusal = failure(error)
+        throw hasRoles && error.code == .pluginRefused ? ExitCode(78) : refusal
     }
 }
 

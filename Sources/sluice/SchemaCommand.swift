@@ -12,7 +12,8 @@ struct SchemaCommand: AsyncParsableCommand {
             Adding classes, properties and queryable fields breaks nothing; gateways that run take it up within seconds, without a restart. \
             Taking away, renaming and retyping breaks: 'sluice serve' refuses it, and so does 'apply' unless it is told otherwise.
 
-            Exit codes: 0; 1 when PostgreSQL cannot be reached, a table does not fit or the roles are refused; 78 when something breaks.
+            Exit codes: 0; 1 when PostgreSQL cannot be reached or a table does not fit; 78 when the directory or its roles are refused, or \
+            when something breaks.
             """,
         subcommands: [SchemaDiff.self, SchemaApply.self])
 }
@@ -30,8 +31,8 @@ struct SchemaDiff: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-        try await reporting {
-            let configuration = try app.configuration()
+        try await reporting(hasRoles: true) {
+            let configuration = try await app.configuration()
             for note in configuration.notes { StandardError.write("sluice: \(note)\n") }
             let difference = try await SchemaTool(app: configuration, postgres: try app.conninfo()).diff()
             print(json ? difference.json.text : difference.text)
@@ -57,8 +58,9 @@ struct SchemaApply: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-        try await reporting {
-            let tool = SchemaTool(app: try app.configuration(), postgres: try app.conninfo())
+        try await reporting(hasRoles: true) {
+            let configuration = try await app.configuration()
+            let tool = SchemaTool(app: configuration, postgres: try app.conninfo())
             let done = try await tool.apply(acceptsBreaking: acceptBreaking)
             print(json ? done.json.text : done.text)
             if !json, let version = done.applied { StandardError.write("sluice: the schema in use is version \(version) now\n") }

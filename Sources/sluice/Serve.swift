@@ -42,11 +42,12 @@ struct Serve: AsyncParsableCommand {
 
     func run() async throws {
         let environment = ProcessEnvironment()
-        try await reporting {
+        try await reporting(hasRoles: true) {
             let (servers, settings) = try KafkaFile.read(
                 servers: kafka ?? environment["SLUICE_KAFKA"], file: kafkaConfig ?? environment["SLUICE_KAFKA_CONFIG"])
             var configuration = GatewayConfiguration(
-                app: try app.configuration(), directory: app.app, postgres: try app.conninfo(), kafka: servers, kafkaSettings: settings,
+                app: try await app.configuration(), directory: app.app, postgres: try app.conninfo(), kafka: servers,
+                kafkaSettings: settings,
                 network: try network.configuration(), plugins: try plugins.specs(), isDevelopment: false)
             configuration.admin = try admin.configuration()
             configuration.traceCollector = try collector(environment)

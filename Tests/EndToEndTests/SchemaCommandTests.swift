@@ -101,7 +101,7 @@ import Testing
             try misspelt.write(toFile: "\(app)/\(path)", atomically: true, encoding: .utf8)
             for words in [["schema", "diff"], ["schema", "apply"]] {
                 let refused = try await Self.run(words, app, conninfo)
-                #expect(refused.code == .exit(1) && refused.err.contains("\(path) line "), "\(refused)")
+                #expect(refused.code == .exit(78) && refused.err.contains("\(path) line "), "\(refused)")
                 #expect(refused.err.contains(#"has no field _idd; did you mean "_id"?"#), "\(refused)")
             }
             try rules.write(toFile: "\(app)/\(path)", atomically: true, encoding: .utf8)

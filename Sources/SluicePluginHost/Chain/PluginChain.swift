@@ -108,27 +108,33 @@ package final class PluginChain: Sendable {
 
     /// Sends the app (`AppDescription.json`) to the plugins, after `start` and after each change of the app directory.
     /// The caller must not call it concurrently.
+    /// - Returns: The plugins' warnings, which are also logged.
     /// - Throws: the first plugin's refusal. All plugins then have the app that they accepted last.
-    package func configure(app: JSON) async throws(SluiceError) {
+    @discardableResult
+    package func configure(app: JSON) async throws(SluiceError) -> [String] {
         let links = links(with: .configure)
+        var warnings: [String] = []
         for (index, link) in links.enumerated() {
-            do { try await configure(link, app: app) } catch {
+            do { warnings += try await configure(link, app: app) } catch {
                 // All or none: the plugins that have accepted the new app get the previous one back.
                 if let previous = state.withLock({ $0.app }) {
-                    for link in links[...index] { try? await configure(link, app: previous) }
+                    for link in links[...index] { _ = try? await configure(link, app: previous) }
                 }
                 throw error
             }
         }
         state.withLock { $0.app = app }
+        return warnings
     }
 
-    private func configure(_ link: Link, app: JSON) async throws(SluiceError) {
+    private func configure(_ link: Link, app: JSON) async throws(SluiceError) -> [String] {
         let configuration = AppDescription.configuration(app, for: link.host.spec)
         let answer = try await ask(link, .configure, configuration, budget: link.host.spec.startBudget)
-        for warning in try HookCoding.warnings(answer) {
+        let warnings = try HookCoding.warnings(answer)
+        for warning in warnings {
             logger.warning("A plugin warns about the app.", metadata: ["plugin": .string(link.info.name), "text": .string(warning)])
         }
+        return warnings
     }
 
     // MARK: Hooks

@@ -11,8 +11,10 @@ import SluiceValues
 package struct DevelopmentProcess: Sendable {
     private let dataDirectory: String?
     private let port: Int
-    private let adminPort: Int
+    /// The port of the console and the admin API.
+    package var adminPort = 8091
     private let app: String?
+    private let appID: String?
     private let kafka: String?
     private let trustedProxies: TrustedProxies
     private let plugins: GatewayConfiguration.Plugins
@@ -22,13 +24,13 @@ package struct DevelopmentProcess: Sendable {
     static let emails = ["alice@example.com", "bob@example.com"]
 
     package init(
-        dataDirectory: String?, port: Int, adminPort: Int, app: String?, kafka: String?, trustedProxies: TrustedProxies = .none,
+        dataDirectory: String?, port: Int, app: String?, appID: String? = nil, kafka: String?, trustedProxies: TrustedProxies = .none,
         plugins: GatewayConfiguration.Plugins, json: Bool
     ) {
         self.dataDirectory = dataDirectory
         self.port = port
-        self.adminPort = adminPort
         self.app = app
+        self.appID = appID
         self.kafka = kafka
         self.trustedProxies = trustedProxies
         self.plugins = plugins
@@ -41,7 +43,7 @@ package struct DevelopmentProcess: Sendable {
     }
 
     private func serve() async throws {
-        let configuration = try app.map { try AppConfiguration.load($0) } ?? .development
+        let configuration = try app.map { try AppConfiguration.load($0, appID: appID) } ?? .development
         let folder = try DevelopmentFolder(dataDirectory)
         defer { folder.removeIfTemporary() }
         StandardError.write("sluice: starting a private PostgreSQL in \(folder.path)\n")
