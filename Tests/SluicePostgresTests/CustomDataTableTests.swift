@@ -82,6 +82,38 @@ import Testing
         }
     }
 
+    @Test func `have the members of the JSON column, and a column of the same name wins`() async throws {
+        try await StoreFixture.with { fixture in
+            let follower = CustomDataTable(pool: fixture.pool)
+            for statement in try await follower.statements(schema: "app", table: "users", userID: "userId", planned: nil) {
+                _ = try await fixture.sql(statement)
+            }
+            #expect(try await follower.statements(schema: "app", table: "users", userID: "userId", planned: nil).isEmpty)
+            _ = try await fixture.sql("ALTER TABLE app.users ADD COLUMN rank int, ADD COLUMN team text")
+            _ = try await fixture.sql("INSERT INTO sluice.user_account (id, provider) VALUES ('ann', 'anon-user')")
+            _ = try await fixture.sql(
+                #"INSERT INTO app.users VALUES ('ann', '{"team": "red", "rank": 1, "since": {"$date": "2026-03-01T00:00:00Z"}}', 7)"#)
+            #expect(try await follower.follow(schema: "app", table: "users", userID: "userId"))
+            let expected = #"{"rank": 7, "team": "red", "since": {"$date": "2026-03-01T00:00:00Z"}, "userId": "ann"}"#
+            #expect(try await Self.data(fixture, "ann") == expected)
+            _ = try await fixture.sql("UPDATE app.users SET custom_data = '[1]'")
+            #expect(try await Self.data(fixture, "ann") == #"{"rank": 7, "userId": "ann", "custom_data": [1]}"#)
+            // Any member may be in the document, so names cannot be checked.
+            #expect(try await follower.columns(schema: "app", table: "users", userID: "userId") == nil)
+        }
+    }
+
+    @Test func `get a missing column, unless the table's class has it`() async throws {
+        try await Self.with { _, follower in
+            let add = [#"ALTER TABLE "public"."member" ADD COLUMN "user" text COLLATE "C" UNIQUE"#]
+            #expect(try await follower.statements(schema: "public", table: "member", userID: "user", planned: nil) == add)
+            #expect(try await follower.statements(schema: "public", table: "member", userID: "owner", planned: nil) == [])
+            #expect(try await follower.statements(schema: "public", table: "none", userID: "user", planned: ["_id", "user"]) == [])
+            let planned = try await follower.statements(schema: "public", table: "none", userID: "user", planned: ["_id"])
+            #expect(planned == [#"ALTER TABLE "public"."none" ADD COLUMN "user" text COLLATE "C" UNIQUE"#])
+        }
+    }
+
     private static let ids = (ann: "0123456789abcdef01234567", red: "aaaaaaaaaaaaaaaaaaaaaaaa", tag: "01234567-89ab-cdef-0123-456789abcdef")
 
     /// Values whose types JSON lacks, of which an SQL session may have other ideas than ours.

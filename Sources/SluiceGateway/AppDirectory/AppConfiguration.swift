@@ -153,6 +153,15 @@ package struct AppDirectoryError: SluiceErrorConvertible, CustomStringConvertibl
 }
 
 extension CustomDataTable {
+    /// Returns the statements that create the app's missing table or column for custom data, beside the tables of its classes.
+    package func statements(for app: AppConfiguration) async throws -> [String] {
+        guard let custom = app.users.customData else { return [] }
+        let type = app.tables.first { $0.value == custom.table }?.key
+        return try await statements(
+            schema: custom.table.schema, table: custom.table.name, userID: custom.userIDField,
+            planned: type.flatMap { app.schema[$0]?.properties.map(\.name) })
+    }
+
     /// Returns the columns of the app's table for custom data; nil if it names none, or it does not exist.
     package func columns(of app: AppConfiguration) async throws -> [String]? {
         guard let custom = app.users.customData else { return nil }

@@ -50,7 +50,10 @@ package struct GatewayAccess: Sendable {
         if try await follower.follow(schema: table.schema, table: table.name, userID: custom.userIDField) { return }
         logger.warning(
             "The table or column does not exist: custom data come from the admin API.",
-            metadata: ["table": "\(table.schema).\(table.name)", "column": "\(custom.userIDField)", "file": "auth/custom_user_data.json"])
+            metadata: [
+                "table": "\(table.schema).\(table.name)", "column": "\(custom.userIDField)", "file": "auth/custom_user_data.json",
+                "fix": "Run `sluice schema apply`, which creates it, and restart.",
+            ])
     }
 
     private static func newKey() -> [UInt8] {

@@ -13,7 +13,11 @@ package struct CustomDataTable: Sendable {
     package static let bytes = 16 << 10
 
     /// The version of the triggers. Triggers of another version are replaced.
-    private static let form = "1"
+    private static let form = "2"
+
+    /// A jsonb column of this name holds custom data beside the other columns, as one document of an export without a schema.
+    package static let documentColumn = "custom_data"
+    private static let document = SQLQuote.postgresLiteral(documentColumn)
 
     private let pool: PostgresPool
 
@@ -63,15 +67,45 @@ package struct CustomDataTable: Sendable {
         }
     }
 
-    /// Returns the columns of such a table: the members that custom data can have. Nil if the table or the column does not exist.
+    /// Returns the columns of such a table: the members that custom data can have. Nil if the table or the column does not exist, or if
+    /// `documentColumn` can hold any member.
     package func columns(schema: String, table: String, userID field: String) async throws -> [String]? {
         let name = "\(SQLQuote.identifier(schema)).\(SQLQuote.identifier(table))"
         return try await pool.perform { session in
             let columns = try session.query(
-                "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped", [.text(name)]
-            ).column(0)
-            return columns.contains(field) ? columns : nil
+                """
+                SELECT attname, atttypid = 'jsonb'::regtype AND attname = $2 FROM pg_attribute
+                WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped
+                """, [.text(name), .text(Self.documentColumn)])
+            let names = columns.column(0)
+            return names.contains(field) && !columns.column(1).contains("t") ? names : nil
         }
+    }
+
+    /// Returns the statements that create a missing table or column; none if both exist.
+    ///
+    /// - Parameters:
+    ///   - planned: The columns of the table that other statements create; nil if they do not create it.
+    package func statements(
+        schema: String, table: String, userID field: String, planned: [String]?
+    ) async throws -> [String] {
+        let name = "\(SQLQuote.identifier(schema)).\(SQLQuote.identifier(table))"
+        let column = SQLQuote.identifier(field)
+        let (exists, hasColumn) = try await pool.perform { session in
+            let found = try session.query(
+                """
+                SELECT to_regclass($1) IS NOT NULL,
+                    EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = $2 AND NOT attisdropped)
+                """, [.text(name), .text(field)])
+            return (found[0, 0] == "t", found[0, 1] == "t")
+        }
+        if hasColumn || planned?.contains(field) == true { return [] }
+        if exists || planned != nil { return ["ALTER TABLE \(name) ADD COLUMN \(column) text COLLATE \"C\" UNIQUE"] }
+        let document = SQLQuote.identifier(Self.documentColumn)
+        return [
+            "CREATE SCHEMA IF NOT EXISTS \(SQLQuote.identifier(schema))",
+            "CREATE TABLE \(name) (\(column) text COLLATE \"C\" PRIMARY KEY, \(document) jsonb NOT NULL DEFAULT '{}')",
+        ]
     }
 
     /// Removes the triggers and leaves custom data to the admin API.
@@ -90,11 +124,16 @@ package struct CustomDataTable: Sendable {
     /// The advisory lock orders a row and its user if both are created at the same time.
     private static let functions = """
         CREATE OR REPLACE FUNCTION sluice.custom_data(doc jsonb, relation oid) RETURNS jsonb LANGUAGE sql STABLE AS $$
-            SELECT CASE WHEN octet_length(typed::text) <= \(bytes) THEN jsonb_strip_nulls(typed) ELSE '{}' END
+            SELECT CASE WHEN octet_length(whole::text) <= \(bytes) THEN jsonb_strip_nulls(whole) ELSE '{}' END
             FROM (
-                SELECT coalesce(jsonb_object_agg(attname, sluice.extended_json(doc -> attname, atttypid)), '{}') AS typed
-                FROM pg_attribute WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped
-            ) AS of_columns
+                SELECT CASE WHEN document IS NULL THEN typed ELSE document || jsonb_strip_nulls(typed - \(document)) END AS whole
+                FROM (
+                    SELECT coalesce(jsonb_object_agg(attname, sluice.extended_json(doc -> attname, atttypid)), '{}') AS typed,
+                        CASE WHEN bool_or(attname = \(document) AND atttypid = 'jsonb'::regtype)
+                            AND jsonb_typeof(doc -> \(document)) = 'object' THEN doc -> \(document) END AS document
+                    FROM pg_attribute WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped
+                ) AS of_columns
+            ) AS merged
         $$;
         CREATE OR REPLACE FUNCTION sluice.set_custom_data(user_id text, doc jsonb) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
             IF user_id IS NOT NULL THEN

@@ -30,6 +30,7 @@ package struct SchemaTool: Sendable {
                 try await pool.withConnection { connection in
                     try await CompanionSchema.create(connection)
                     return try await catalog.apply(connection) { session -> UInt64? in
+                        for statement in found.customData { try session.script(statement, within: .seconds(60)) }
                         guard found.isNews else { return nil }
                         let version = try AppSchemaStore.record(
                             definition, after: found.version, retiring: found.comparison.retired, in: session)
@@ -60,11 +61,14 @@ package struct SchemaTool: Sendable {
             try await pool.withConnection { try await catalog.plan($0) }
         }
         let customData = try await PostgresError.translating { try await CustomDataTable(pool: pool).columns(of: app) }
+        let customTable = try await PostgresError.translating { try await CustomDataTable(pool: pool).statements(for: app) }
         let rules = await RuleCheck(app: app, customDataFields: customData).refusal()
         let none = AppSchemaRecord(schema: Schema([]), tables: [:], fields: QueryableFields(indexed: new.fields.indexed))
-        return SchemaDifference(
+        var found = SchemaDifference(
             version: newest?.version ?? 0, newest: newest?.record, comparison: SchemaComparison(from: newest?.record ?? none, to: new),
             statements: plan.statements, unfit: plan.misfits.map { "\($0.message) \($0.fix)" }, findings: plan.findings, rules: rules)
+        found.customData = customTable
+        return found
     }
 
     private func withPool<R>(_ body: (PostgresPool) async throws -> R) async throws -> R {
@@ -89,6 +93,8 @@ package struct SchemaDifference: Sendable {
     package var comparison: SchemaComparison
     /// The SQL statements to run, in order.
     package var statements: [String]
+    /// The SQL statements that create a missing table or column of custom user data. They come last.
+    package var customData: [String] = []
     /// The problems of tables that no statement here fixes.
     package var unfit: [String]
     /// The warnings about tables that fit.
@@ -118,8 +124,12 @@ package struct SchemaDifference: Sendable {
         if !unfit.isEmpty { lines += ["-- DOES NOT FIT, and no statement below corrects it:"] + unfit.map { "--   \($0)" } }
         if let rules { lines += ["-- THE ROLES ARE REFUSED:"] + rules.operatorText.split(separator: "\n").map { "--   \($0)" } }
         if !findings.isEmpty { lines += ["-- WARNINGS; run one of the statements below each:"] + findings.flatMap(Self.lines) }
-        if comparison.changes.isEmpty, statements.isEmpty, unfit.isEmpty, rules == nil { lines.append("-- Nothing changes.") }
-        return (lines + statements.map { "\($0);" }).joined(separator: "\n")
+        if comparison.changes.isEmpty, statements.isEmpty, customData.isEmpty, unfit.isEmpty, rules == nil {
+            lines.append("-- Nothing changes.")
+        }
+        lines += statements.map { "\($0);" }
+        if !customData.isEmpty { lines += ["-- Custom user data, which auth/custom_user_data.json names:"] + customData.map { "\($0);" } }
+        return lines.joined(separator: "\n")
     }
 
     private static func lines(_ finding: TableFinding) -> [String] {
@@ -139,7 +149,7 @@ package struct SchemaDifference: Sendable {
             "version": .int(Int64(version)), "applied": applied.map { .int(Int64($0)) } ?? .null,
             "changes": .array(
                 comparison.changes.map { ["change": .string($0.text), "breaks": $0.breaks.map { .string($0) } ?? .null] }),
-            "statements": .array(statements.map { .string($0) }), "unfit": .array(unfit.map { .string($0) }),
+            "statements": .array((statements + customData).map { .string($0) }), "unfit": .array(unfit.map { .string($0) }),
             "rules": rules.map { .string($0.operatorText) } ?? .null, "warnings": .array(findings.map(Self.json)),
         ]
     }

@@ -63,6 +63,30 @@ import Testing
         }
     }
 
+    @Test func `include the table of custom user data, in a JSON column if it has no class`() async throws {
+        let custom = """
+            { "enabled": true, "mongo_service_name": "postgres", "database_name": "people", "collection_name": "profiles", "user_id_field": "userId" }
+            """
+        try await GatewayDatabase.with { conninfo in
+            let files = ["auth/custom_user_data.json": custom]
+            #expect(try await Self.tool(conninfo).apply(acceptsBreaking: false).customData.isEmpty)
+            let found = try await Self.tool(conninfo, files).diff()
+            #expect(found.customData.count == 2 && found.statements.isEmpty && found.refusal(isBreakingAccepted: false) == nil)
+            #expect(
+                found.text.hasSuffix(found.customData.map { "\($0);" }.joined(separator: "\n")) && !found.text.contains("Nothing changes"))
+            #expect(found.json["statements"]?.array?.count == 2)
+            #expect(try await Self.tool(conninfo, files).apply(acceptsBreaking: false).customData == found.customData)
+            #expect(try await Self.count(conninfo, "SELECT count(*) FROM people.profiles") == 0)
+            #expect(try await Self.tool(conninfo, files).diff().text.contains("Nothing changes"))
+            // The class of the collection has the column.
+            let orders = custom.replacing("people", with: "public").replacing("profiles", with: "orders").replacing("userId", with: "store")
+            #expect(try await Self.tool(conninfo, ["auth/custom_user_data.json": orders]).diff().customData.isEmpty)
+            let absent = try await Self.tool(conninfo, ["auth/custom_user_data.json": orders.replacing("\"store\"", with: "\"user\"")])
+                .diff()
+            #expect(absent.customData == [#"ALTER TABLE "public"."orders" ADD COLUMN "user" text COLLATE "C" UNIQUE"#])
+        }
+    }
+
     @Test func `that break are listed by the tool and refused by a gateway with the same list`() async throws {
         let broken = Self.orders(
             #""size": { "bsonType": "double" }, "note": { "bsonType": "string" }"#, required: #""_id", "store", "size", "title""#)
