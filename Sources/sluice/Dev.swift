@@ -27,6 +27,12 @@ struct Dev: AsyncParsableCommand {
 
     @OptionGroup var id: AppIDOption
 
+    @Option(
+        help: ArgumentHelp(
+            "An app directory that the classes of clients are written to, as schema.json files. May be that of --app.",
+            valueName: "directory"))
+    var learn: String?
+
     @Option(help: ArgumentHelp("A Kafka to use in place of the embedded log.", valueName: "host:port"))
     var kafka: String?
 
@@ -43,6 +49,7 @@ struct Dev: AsyncParsableCommand {
                 plugins: try plugins.specs(),
                 json: json)
             process.adminPort = adminPort
+            process.learn = learn
             try await process.run()
         }
     }

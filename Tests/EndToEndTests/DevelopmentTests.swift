@@ -52,6 +52,22 @@ final class Pulse: AsymmetricObject {
         #expect(await server.stop() == .exit(0), "\(server.program.said)")
     }
 
+    @Test func `writes the classes that it learns into an app directory, which serves them`() async throws {
+        let (folder, files, learned) = (try DataFolder(), try DataFolder(), try DataFolder())
+        let server = try await DevelopmentServer.start(folder, ["--learn", learned.path])
+        let account = server.users[0]
+        let app = try Program("app-at-top-level", [files.path, server.url, server.appID, account.email, account.password])
+        #expect(await app.end() == .exit(0), "\(app.said)")
+        #expect(await server.stop() == .exit(0), "\(server.program.said)")
+        let check = try Program("sluice", ["migrate", "check", "--json", learned.path])
+        let lines = try #require(await check.remainingLines())
+        #expect(await check.end() == .exit(0), "\(lines) \(check.said)")
+        let json = try JSON.parse(lines.joined())
+        #expect(json["app_id"] == "dev" && json["classes"]?.array?.contains("Team") == true, "\(json.text)")
+        let sync = try String(contentsOfFile: learned.path + "/sync/config.json", encoding: .utf8)
+        #expect(try JSON.parse(sync)["collection_queryable_fields_names"]?.members?.isEmpty == false, "\(sync)")
+    }
+
     @Test func `keeps a named folder's data and users from run to run`() async throws {
         let folder = try DataFolder()
         let first = try await DevelopmentServer.start(folder)

@@ -121,7 +121,8 @@ struct AppReader {
 
     static let classes =
         "Add data_sources/SERVICE/DATABASE/COLLECTION/schema.json for each class, "
-        + #"such as {"title": "Item", "bsonType": "object", "properties": {"_id": {"bsonType": "objectId"}}}."#
+        + #"such as {"title": "Item", "bsonType": "object", "properties": {"_id": {"bsonType": "objectId"}}}. "#
+        + "`sluice dev --app DIR --learn DIR` writes them once the app connects."
 
     // MARK: Files of plugins
 

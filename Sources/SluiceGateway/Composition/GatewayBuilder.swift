@@ -102,9 +102,13 @@ struct GatewayBuilder {
         let applied = AppliedSchema(store: AppSchemaStore(pool: pool))
         // Nothing is recorded or published of a schema that breaks the one in use; the first throw ends the start.
         if !configuration.isDevelopment { try await applied.requireNoBreak(app) }
+        let (generations, learned) = (outside.generations, configuration.learned)
         let schema = try await GatewaySchema.open(
-            app.schema, fields: app.queryableFields, isDevelopment: configuration.isDevelopment, tables: tables, log: log, topics: topics,
-            tell: outside.generations.configure)
+            app.schema, fields: app.queryableFields, isDevelopment: configuration.isDevelopment, tables: tables, log: log, topics: topics
+        ) { schema in
+            try await generations.configure(schema)
+            learned?(tables.record(of: schema))
+        }
         // Recorded only once the tables fit, as other gateways adopt the recorded schema.
         if !configuration.isDevelopment { try await applied.record(app) }
         let (slot, pool, logger) = (outside.names.slot, pool, logger)

@@ -99,6 +99,8 @@ package struct GatewayConfiguration: Sendable {
     package var plugins: Plugins
     /// `true` to learn the schema from clients and to allow everything that no rule denies. Not for production.
     package var isDevelopment: Bool
+    /// Called in development mode with each schema that clients have extended, before it takes effect. It must not block.
+    package var learned: (@Sendable (AppSchemaRecord) -> Void)?
 
     package init(
         app: AppConfiguration, directory: String? = nil, postgres: String, kafka: String?,

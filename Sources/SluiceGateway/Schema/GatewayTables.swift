@@ -1,5 +1,6 @@
 import Logging
 package import SluiceCore
+import SluicePorts
 package import SluicePostgres
 import Synchronization
 
@@ -112,6 +113,15 @@ final class GatewayTables: Sendable {
             throw SluiceError(.unknownType, "Class \(type) has no table.")
         }
         return shape
+    }
+
+    /// Returns a schema with the table of each class that has one.
+    func record(of app: AppSchema) -> AppSchemaRecord {
+        let places = places
+        let types = app.schema.types.filter { $0.kind != .embedded }
+        let tables = Dictionary(
+            types.map { ($0.name, places[$0.name] ?? AppConfiguration.Table(schema: "public", name: $0.name)) }, uniquingKeysWith: { $1 })
+        return AppSchemaRecord(schema: app.schema, tables: tables, fields: app.fields)
     }
 
     var places: [String: AppConfiguration.Table] { state.withLock(\.places) }

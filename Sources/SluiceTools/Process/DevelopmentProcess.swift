@@ -15,6 +15,8 @@ package struct DevelopmentProcess: Sendable {
     package var adminPort = 8091
     private let app: String?
     private let appID: String?
+    /// The app directory that learned classes are written to.
+    package var learn: String?
     private let kafka: String?
     private let trustedProxies: TrustedProxies
     private let plugins: GatewayConfiguration.Plugins
@@ -63,13 +65,15 @@ package struct DevelopmentProcess: Sendable {
     }
 
     private func serve(_ app: AppConfiguration, _ postgres: PrivatePostgres) async throws {
-        let gateway = Gateway(
-            GatewayConfiguration(
-                app: app, directory: self.app, postgres: postgres.conninfo, kafka: kafka,
-                network: .init(port: port, adminPort: adminPort, trustedProxies: trustedProxies, admission: .init(exemptsLoopback: true)),
-                plugins: plugins,
-                isDevelopment: true),
-            logger: ProcessLogger.make(), telemetry: .bootstrap())
+        var configuration = GatewayConfiguration(
+            app: app, directory: self.app, postgres: postgres.conninfo, kafka: kafka,
+            network: .init(port: port, adminPort: adminPort, trustedProxies: trustedProxies, admission: .init(exemptsLoopback: true)),
+            plugins: plugins,
+            isDevelopment: true)
+        let learned = try learn.map { directory throws(SluiceError) in try LearnedFiles(directory: directory, app: app) }
+        defer { learned?.finish() }
+        if let learned { configuration.learned = { learned.learn($0) } }
+        let gateway = Gateway(configuration, logger: ProcessLogger.make(), telemetry: .bootstrap())
         try await gateway.run { addresses in
             let users = try await DevelopmentUsers.prepare(postgres.conninfo, app: app)
             if json {

@@ -211,7 +211,8 @@ struct LegacyExportTests {
         let note = try #require(app.notes.first { $0.message.hasPrefix("The export has no class") })
         #expect(note.kind == .missing && note.fix.contains("schema.json"))
         let example = try #require(note.fix.firstRange(of: #"{"title""#)).lowerBound
-        let added = files.merging(["data_sources/mongodb-atlas/shop/items/schema.json": String(note.fix[example...].dropLast())]) { $1 }
+        let added = files.merging(["data_sources/mongodb-atlas/shop/items/schema.json": String(note.fix[example...].prefix { $0 != "." })])
+        { $1 }
         #expect(try AppDirectory.read(files: added).schema.types.map(\.name) == ["Item"])
     }
 
