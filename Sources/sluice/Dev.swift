@@ -44,13 +44,11 @@ struct Dev: AsyncParsableCommand {
 
     func run() async throws {
         try await reporting {
-            var process = DevelopmentProcess(
-                dataDirectory: dataDir, port: port, app: app, appID: id.appID, kafka: kafka, trustedProxies: try proxies.trusted(),
-                plugins: try plugins.specs(),
-                json: json)
-            process.adminPort = adminPort
-            process.learn = learn
-            try await process.run()
+            var options = DevelopmentProcess.Options(plugins: try plugins.specs())
+            (options.dataDirectory, options.app, options.appID, options.learn) = (dataDir, app, id.appID, learn)
+            (options.port, options.adminPort, options.kafka) = (port, adminPort, kafka)
+            (options.trustedProxies, options.json) = (try proxies.trusted(), json)
+            try await DevelopmentProcess(options).run()
         }
     }
 }

@@ -9,35 +9,33 @@ import SluiceValues
 
 /// The command `sluice dev`: a private PostgreSQL, a log, and a gateway in development mode. All end with the command.
 package struct DevelopmentProcess: Sendable {
-    private let dataDirectory: String?
-    private let port: Int
-    /// The port of the console and the admin API.
-    package var adminPort = 8091
-    private let app: String?
-    private let appID: String?
-    /// The app directory that learned classes are written to.
-    package var learn: String?
-    private let kafka: String?
-    private let trustedProxies: TrustedProxies
-    private let plugins: GatewayConfiguration.Plugins
-    private let json: Bool
+    /// The options of the command.
+    package struct Options: Sendable {
+        /// nil: a temporary folder, removed at the end.
+        package var dataDirectory: String?
+        /// The client port; 0 is any free one.
+        package var port = 8090
+        /// The port of the console and the admin API; 0 is any free one.
+        package var adminPort = 8091
+        package var app: String?
+        package var appID: String?
+        /// The app directory that learned classes are written to.
+        package var learn: String?
+        /// nil: the embedded log.
+        package var kafka: String?
+        package var trustedProxies = TrustedProxies.none
+        package var plugins: GatewayConfiguration.Plugins
+        package var json = false
+
+        package init(plugins: GatewayConfiguration.Plugins) { self.plugins = plugins }
+    }
+
+    private let options: Options
 
     /// The e-mails of the users created at the start.
     static let emails = ["alice@example.com", "bob@example.com"]
 
-    package init(
-        dataDirectory: String?, port: Int, app: String?, appID: String? = nil, kafka: String?, trustedProxies: TrustedProxies = .none,
-        plugins: GatewayConfiguration.Plugins, json: Bool
-    ) {
-        self.dataDirectory = dataDirectory
-        self.port = port
-        self.app = app
-        self.appID = appID
-        self.kafka = kafka
-        self.trustedProxies = trustedProxies
-        self.plugins = plugins
-        self.json = json
-    }
+    package init(_ options: Options) { self.options = options }
 
     /// Runs until SIGINT or SIGTERM.
     package func run() async throws {
@@ -45,8 +43,8 @@ package struct DevelopmentProcess: Sendable {
     }
 
     private func serve() async throws {
-        let configuration = try app.map { try AppConfiguration.load($0, appID: appID) } ?? .development
-        let folder = try DevelopmentFolder(dataDirectory)
+        let configuration = try options.app.map { try AppConfiguration.load($0, appID: options.appID) } ?? .development
+        let folder = try DevelopmentFolder(options.dataDirectory)
         defer { folder.removeIfTemporary() }
         StandardError.write("sluice: starting a private PostgreSQL in \(folder.path)\n")
         let postgres: PrivatePostgres
@@ -66,17 +64,19 @@ package struct DevelopmentProcess: Sendable {
 
     private func serve(_ app: AppConfiguration, _ postgres: PrivatePostgres) async throws {
         var configuration = GatewayConfiguration(
-            app: app, directory: self.app, postgres: postgres.conninfo, kafka: kafka,
-            network: .init(port: port, adminPort: adminPort, trustedProxies: trustedProxies, admission: .init(exemptsLoopback: true)),
-            plugins: plugins,
+            app: app, directory: options.app, postgres: postgres.conninfo, kafka: options.kafka,
+            network: .init(
+                port: options.port, adminPort: options.adminPort, trustedProxies: options.trustedProxies,
+                admission: .init(exemptsLoopback: true)),
+            plugins: options.plugins,
             isDevelopment: true)
-        let learned = try learn.map { directory throws(SluiceError) in try LearnedFiles(directory: directory, app: app) }
+        let learned = try options.learn.map { directory throws(SluiceError) in try LearnedFiles(directory: directory, app: app) }
         defer { learned?.finish() }
         if let learned { configuration.learned = { learned.learn($0) } }
         let gateway = Gateway(configuration, logger: ProcessLogger.make(), telemetry: .bootstrap())
         try await gateway.run { addresses in
             let users = try await DevelopmentUsers.prepare(postgres.conninfo, app: app)
-            if json {
+            if options.json {
                 StandardOutput.line(ready(addresses, postgres, users))
             } else {
                 StandardError.write(try await welcome(addresses, postgres, users, app: app))
@@ -87,7 +87,7 @@ package struct DevelopmentProcess: Sendable {
     private func ready(_ addresses: Gateway.Addresses, _ postgres: PrivatePostgres, _ users: [DevelopmentUsers.User]) -> JSON {
         [
             "url": .string(addresses.url), "admin_url": .string(addresses.adminURL), "app_id": .string(addresses.appID),
-            "postgres": .string(postgres.conninfo), "kafka": kafka.map { .string($0) } ?? .null,
+            "postgres": .string(postgres.conninfo), "kafka": options.kafka.map { .string($0) } ?? .null,
             "users": .array(users.map { ["email": .string($0.email), "password": .string($0.password)] }),
         ]
     }
@@ -99,7 +99,7 @@ package struct DevelopmentProcess: Sendable {
             "", "Sluice is ready. This is for development: it learns the schema from clients and, without rules, allows everything.", "",
             "  url         \(addresses.url)", "  app id      \(addresses.appID)", "  admin       \(addresses.adminURL)",
             "  console     \(addresses.adminURL)/console",
-            "  PostgreSQL  \(postgres.conninfo)", "  log         \(kafka ?? "embedded")",
+            "  PostgreSQL  \(postgres.conninfo)", "  log         \(options.kafka ?? "embedded")",
         ]
         for user in users {
             lines += ["", "  user        \(user.email)  password \(user.password)", "  token       \(user.token)"]
