@@ -182,8 +182,6 @@ package protocol RealmClientStore: Sendable {
     /// Stores the progress of uploads, in the transaction that applies their changesets, and removes the entries that it confirms. Smaller
     /// numbers than those stored change nothing.
     func record(_ progress: RealmUploadProgress, of session: RealmFileSession) async throws
-    /// Removes the entries up to a version that the client has confirmed, and their compensating writes.
-    func acknowledge(upTo serverVersion: UInt64, of session: RealmFileSession) async throws
     /// Records that a bootstrap is under way, before any change for its view is appended.
     func beginBootstrap(queryVersion: UInt64, of session: RealmFileSession) async throws
     /// Records that the last message of a bootstrap may reach the client, and removes the entries that the bootstrap covers. Their

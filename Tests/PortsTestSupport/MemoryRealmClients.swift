@@ -100,13 +100,6 @@ package final class MemoryRealmClients: RealmClientStore {
         }
     }
 
-    package func acknowledge(upTo serverVersion: UInt64, of session: RealmFileSession) async throws {
-        try change(session) { file in
-            try Self.check(serverVersion)
-            Self.acknowledge(serverVersion, &file)
-        }
-    }
-
     private static func acknowledge(_ version: UInt64, _ file: inout File) {
         file.client.record.acknowledged = max(file.client.record.acknowledged, version)
         file.client.entries.removeAll { $0.serverVersion <= version }

@@ -116,7 +116,9 @@ package struct RealmStoreScenario: Sendable, CustomStringConvertible {
         try await store.append(entries, to: session)
         let client = try await store.open(file, user: "ann")
         findings.expect(client.entries == entries, "\(client.entries)")
-        await findings.expect(.internalError, "64 bits") { try await store.acknowledge(upTo: .max, of: client.session) }
+        await findings.expect(.internalError, "64 bits") {
+            try await store.record(RealmUploadProgress(clientVersion: 1, serverVersion: .max), of: client.session)
+        }
         await findings.expect(.internalError, "64 bits") { try await store.beginBootstrap(queryVersion: .max, of: client.session) }
         await findings.expect(.internalError, "64 bits") {
             try await store.record(RealmUploadProgress(clientVersion: .max, serverVersion: 1), of: client.session)
@@ -139,7 +141,6 @@ package struct RealmStoreScenario: Sendable, CustomStringConvertible {
         await findings.expect(.resync, "append") { try await store.append([entry(2)], to: old) }
         await findings.expect(.resync, "append nothing") { try await store.append([], to: old) }
         await findings.expect(.resync, "record") { try await store.record(.init(clientVersion: 1, serverVersion: 1), of: old) }
-        await findings.expect(.resync, "acknowledge") { try await store.acknowledge(upTo: 1, of: old) }
         await findings.expect(.resync, "begin") { try await store.beginBootstrap(queryVersion: 1, of: old) }
         await findings.expect(.resync, "complete") { try await store.completeBootstrap(.init(queryVersion: 1, serverVersion: 1), of: old) }
         await findings.expect(.resync, "cancel") { try await store.cancelBootstrap(of: old) }
@@ -157,7 +158,9 @@ package struct RealmStoreScenario: Sendable, CustomStringConvertible {
         for file in [0, 1, session.file + 1_000, .max] {
             let none = RealmFileSession(file: file, number: 1)
             await findings.expect(.badClientFile, "append to \(file)") { try await store.append([entry(1)], to: none) }
-            await findings.expect(.badClientFile, "acknowledge of \(file)") { try await store.acknowledge(upTo: 1, of: none) }
+            await findings.expect(.badClientFile, "record of \(file)") {
+                try await store.record(RealmUploadProgress(clientVersion: 1, serverVersion: 1), of: none)
+            }
         }
         // A number that no session has had yet.
         await findings.expect(.resync, "a session of the future") {
@@ -169,11 +172,10 @@ package struct RealmStoreScenario: Sendable, CustomStringConvertible {
         let (file, session) = try await opened(store)
         try await store.append([entry(3), entry(5)], to: session)
         try await store.append([entry(8, client: 2)], to: session)
-        try await store.acknowledge(upTo: 4, of: session)
+        try await store.record(RealmUploadProgress(clientVersion: 0, serverVersion: 4), of: session)
         try await store.record(RealmUploadProgress(clientVersion: 7, serverVersion: 5), of: session)
         // Smaller numbers, as of a message that was late.
         try await store.record(RealmUploadProgress(clientVersion: 6, serverVersion: 4), of: session)
-        try await store.acknowledge(upTo: 2, of: session)
         let client = try await store.open(file, user: "ann")
         findings.expect(client.entries == [entry(8, client: 2)], "\(client.entries)")
         findings.expect(client.record.upload == RealmUploadProgress(clientVersion: 7, serverVersion: 5), "\(client.record.upload)")
@@ -195,7 +197,7 @@ package struct RealmStoreScenario: Sendable, CustomStringConvertible {
             await findings.expect(.internalError, "\(entries.map(\.serverVersion))") { try await store.append(entries, to: session) }
         }
         // Neither a removed entry nor a view is overtaken.
-        try await store.acknowledge(upTo: 3, of: session)
+        try await store.record(RealmUploadProgress(clientVersion: 4, serverVersion: 3), of: session)
         await findings.expect(.internalError, "confirmed") { try await store.append([entry(3, client: 4)], to: session) }
         try await store.completeBootstrap(RealmClientRecord.View(queryVersion: 1, serverVersion: 9), of: session)
         await findings.expect(.internalError, "in the view") { try await store.append([entry(9, client: 4)], to: session) }
@@ -220,10 +222,11 @@ package struct RealmStoreScenario: Sendable, CustomStringConvertible {
         findings.expect(versions(done) == [5] && done.record.compensations.map(\.serverVersion) == [2], "\(done)")
         try await store.beginBootstrap(queryVersion: 4, of: done.session)
         try await store.cancelBootstrap(of: done.session)
-        try await store.acknowledge(upTo: 1, of: done.session)
+        try await store.record(RealmUploadProgress(clientVersion: 0, serverVersion: 1), of: done.session)
         let kept = try await store.open(file, user: "ann").record
         findings.expect(kept.building == nil && kept.view == view && kept.compensations.count == 1, "\(kept)")
-        try await store.acknowledge(upTo: 2, of: RealmFileSession(file: file.ident, number: done.sessionNumber + 1))
+        let last = RealmFileSession(file: file.ident, number: done.sessionNumber + 1)
+        try await store.record(RealmUploadProgress(clientVersion: 0, serverVersion: 2), of: last)
         findings.expect(try await store.open(file, user: "ann").record.compensations.isEmpty, "a confirmed compensating write is kept")
     }
 

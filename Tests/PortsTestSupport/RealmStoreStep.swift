@@ -8,7 +8,6 @@ package enum RealmStoreStep: Hashable, Sendable {
     case open(file: Int, user: Int, hasWrongSalt: Bool)
     case append(session: Int, [RealmStreamEntry])
     case record(session: Int, RealmUploadProgress)
-    case acknowledge(session: Int, UInt64)
     case begin(session: Int, UInt64)
     case complete(session: Int, RealmClientRecord.View)
     case cancel(session: Int)
@@ -54,7 +53,6 @@ package struct RealmStorePlay {
             return files.isEmpty ? .done : try await open(file % files.count, user, hasWrongSalt)
         case .append(let index, let entries): if let found = session(index) { try await store.append(entries, to: found) }
         case .record(let index, let progress): if let found = session(index) { try await store.record(progress, of: found) }
-        case .acknowledge(let index, let version): if let found = session(index) { try await store.acknowledge(upTo: version, of: found) }
         case .begin(let index, let query): if let found = session(index) { try await store.beginBootstrap(queryVersion: query, of: found) }
         case .complete(let index, let view): if let found = session(index) { try await store.completeBootstrap(view, of: found) }
         case .cancel(let index): if let found = session(index) { try await store.cancelBootstrap(of: found) }
@@ -94,10 +92,10 @@ package struct RealmStoreSteps {
         case 0..<5: return .allot(user: random.below(2))
         case 5..<20: return .open(file: random.below(100), user: random.below(2), hasWrongSalt: random.chance(10))
         case 20..<60: return .append(session: session, (0..<random.below(4)).map { _ in entry() })
-        case 60..<70:
+        case 60..<80:
             clientVersion += UInt64(random.below(3))
-            return .record(session: session, RealmUploadProgress(clientVersion: past(clientVersion), serverVersion: past(version)))
-        case 70..<80: return .acknowledge(session: session, random.chance(3) ? .max : past(version))
+            let server = random.chance(3) ? .max : past(version)
+            return .record(session: session, RealmUploadProgress(clientVersion: past(clientVersion), serverVersion: server))
         case 80..<86: return .begin(session: session, UInt64(random.below(9)))
         case 86..<96: return .complete(session: session, .init(queryVersion: UInt64(random.below(9)), serverVersion: past(version)))
         case 96..<99: return .cancel(session: session)

@@ -55,7 +55,7 @@ import Testing
             #expect(new.entries == [RealmStoreScenario.entry(1)])
             let error = await #expect(throws: SluiceError.self) { try await first.append([RealmStoreScenario.entry(2)], to: old) }
             #expect(error?.code == .resync)
-            try await second.acknowledge(upTo: 1, of: new.session)
+            try await second.record(RealmUploadProgress(clientVersion: 0, serverVersion: 1), of: new.session)
             #expect(try await first.open(file, user: "ann").entries.isEmpty)
             await other.close()
         }

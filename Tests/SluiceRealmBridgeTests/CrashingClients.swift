@@ -6,12 +6,19 @@ import Synchronization
 /// The store of client files of gateways that crash at the end of each session: entries that may wait are lost, and so is the state.
 final class CrashingClients: RealmClientStore {
     private let files: MemoryRealmClients
+    /// `true` if entries that may wait are stored all the same.
+    private let keepsEntries = Atomic(false)
     /// The files with a state. Later ones are lost.
     private let begun = Mutex<Set<UInt64>>([])
 
     init(_ files: MemoryRealmClients) { self.files = files }
 
-    func appendLater(_ entries: [RealmStreamEntry], to session: RealmFileSession) throws -> Bool { true }
+    /// Loses no entry from here on, as crashes come later than the store.
+    func keepEntries() { keepsEntries.store(true, ordering: .relaxed) }
+
+    func appendLater(_ entries: [RealmStreamEntry], to session: RealmFileSession) throws -> Bool {
+        !keepsEntries.load(ordering: .relaxed)
+    }
 
     func keep(replica: [UInt8], ofView view: UInt64, of session: RealmFileSession) async throws {
         guard begun.withLock({ $0.insert(session.file).inserted }) else { return }
@@ -26,10 +33,6 @@ final class CrashingClients: RealmClientStore {
 
     func record(_ progress: RealmUploadProgress, of session: RealmFileSession) async throws {
         try await files.record(progress, of: session)
-    }
-
-    func acknowledge(upTo serverVersion: UInt64, of session: RealmFileSession) async throws {
-        try await files.acknowledge(upTo: serverVersion, of: session)
     }
 
     func beginBootstrap(queryVersion: UInt64, of session: RealmFileSession) async throws {

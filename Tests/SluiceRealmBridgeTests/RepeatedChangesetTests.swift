@@ -54,6 +54,37 @@ import Testing
 
     private static let all = RealmQuerySet(version: 1, queries: ["Item": "TRUEPREDICATE"])
 
+    /// The client has the erasure, and sends a change that it made without it after two crashes. The session between them sends nothing.
+    @Test func `does not change an object that was erased and made again`() async throws {
+        try #require(stage.store as? CrashingClients).keepEntries()
+        let theirs = BridgeStage.item("a", "theirs")
+        await stage.sql(["a": BridgeStage.item("a", "old")])
+        var (file, cursor) = (RealmFileIdent(ident: 0, salt: 0), RealmDownloadCursor())
+        try await stage.connect { client in
+            file = try await client.begin()
+            cursor = try await client.subscribe(1).progress.download
+        }
+        let base = cursor.serverVersion
+        try await stage.connect { client in
+            try Sliced.resume(client, file, cursor, Self.all, then: nil)
+            _ = try await client.catchUp(1)
+            await stage.sql(["a": nil])
+            await stage.sql(["a": theirs])
+            for case .download(let download) in try await client.catchUp(2) { cursor = download.progress.download }
+        }
+        #expect(cursor.serverVersion > base)
+        try await stage.connect { client in
+            try Sliced.resume(client, file, cursor, Self.all, then: nil)
+            _ = try await client.catchUp(1)
+        }
+        try await stage.connect { client in
+            try Sliced.resume(client, file, cursor, Self.all, then: nil)
+            try client.upload(3, base: base, time: 400_000_000_000, [.title("a", "mine")])
+            _ = await client.messages(through: .acknowledgement(3))
+        }
+        #expect(await stage.database.row("a") == theirs)
+    }
+
     @Test func `takes the object that it made from the client if it is gone`() async throws {
         let texts = try await texts([.createObject(.item("b")), .title("b", "mine")], then: ["b": nil], until: "erase b")
         #expect(!texts.isEmpty && texts.allSatisfy { $0 == "erase b" }, "\(texts)")

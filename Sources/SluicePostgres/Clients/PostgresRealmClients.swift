@@ -70,10 +70,6 @@ package struct PostgresRealmClients: RealmClientStore {
         }
     }
 
-    package func acknowledge(upTo serverVersion: UInt64, of session: RealmFileSession) async throws {
-        try await change(session) { try $0.acknowledge(upTo: serverVersion) }
-    }
-
     package func beginBootstrap(queryVersion: UInt64, of session: RealmFileSession) async throws {
         try await change(session) { try $0.setBuilding(queryVersion) }
     }

@@ -136,9 +136,6 @@ package struct RealmFileTransaction {
         ])
     }
 
-    /// Removes the entries up to a version that the client has confirmed.
-    package func acknowledge(upTo serverVersion: UInt64) throws { try run([try confirmation(serverVersion)]) }
-
     private func confirmation(_ version: UInt64) throws(SluiceError) -> PostgresStatement {
         PostgresStatement(
             """

@@ -387,7 +387,6 @@ extension RealmClientStore {
     /// Performs one change of a file's record.
     fileprivate func apply(_ change: RealmRecordChange, to session: RealmFileSession) async throws {
         switch change {
-        case .acknowledge(let version): try await acknowledge(upTo: version, of: session)
         case .beginBootstrap(let version): try await beginBootstrap(queryVersion: version, of: session)
         case .cancelBootstrap: try await cancelBootstrap(of: session)
         case .completeBootstrap(let view): try await completeBootstrap(view, of: session)

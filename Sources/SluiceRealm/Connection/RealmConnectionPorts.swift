@@ -19,7 +19,7 @@ package indirect enum RealmViewEvent: Hashable, Sendable {
     case permissionsChanged
 }
 
-/// What views can yield without waiting.
+/// The answer of views that is there without a wait.
 package enum RealmReadyEvent: Hashable, Sendable {
     case event(RealmViewEvent)
     /// There is no event yet.

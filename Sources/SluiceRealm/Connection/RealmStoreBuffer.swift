@@ -173,11 +173,6 @@ package final class RealmStoreBuffer: RealmClientStore {
         try await perform(session.file, session) { [store] in try await store.record(progress, of: session) }
     }
 
-    package func acknowledge(upTo serverVersion: UInt64, of session: RealmFileSession) async throws {
-        state.withLock { $0.drop(upTo: serverVersion, session) }
-        try await perform(session.file, session) { [store] in try await store.acknowledge(upTo: serverVersion, of: session) }
-    }
-
     package func beginBootstrap(queryVersion: UInt64, of session: RealmFileSession) async throws {
         try await perform(session.file, session) { [store] in try await store.beginBootstrap(queryVersion: queryVersion, of: session) }
     }

@@ -3,8 +3,8 @@ package import SluicePorts
 
 /// The durable stream of changesets to one client file, and the progress of its uploads.
 ///
-/// An entry stays until an IDENT or UPLOAD of the client confirms its version. It keeps the client version of its making, so a resent
-/// entry is byte for byte the same: the client orders it among its own changes by that version.
+/// An entry stays until an IDENT or UPLOAD of the client confirms its version. In the store it stays until an UPLOAD does. It keeps the
+/// client version of its making, so a resent entry is byte for byte the same: the client orders it among its own changes by that version.
 package struct ClientStream: Hashable, Sendable {
     /// The way in which a returning client continues.
     package enum Resumption: Hashable, Sendable {

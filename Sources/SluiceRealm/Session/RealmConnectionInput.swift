@@ -126,7 +126,6 @@ package struct RealmViewRequest: Hashable, Sendable {
 
 /// A change of a file's durable record.
 package enum RealmRecordChange: Hashable, Sendable {
-    case acknowledge(UInt64)
     case beginBootstrap(queryVersion: UInt64)
     case cancelBootstrap
     case completeBootstrap(RealmClientRecord.View)

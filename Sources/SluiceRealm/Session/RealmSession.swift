@@ -197,7 +197,9 @@ struct RealmSession: Sendable {
         case .resend:
             check = ProgressCheck(ident, upload: client.stream.record.upload)
             phase = .steady
-            actions = [.store(id, .acknowledge(sent))] + flush(always: true)
+            // The entries that the client has stay stored until its uploads confirm them: changes that it made without them may be on
+            // their way, and after a crash the views judge those by the entries.
+            actions = flush(always: true)
         }
         let messages = deferred
         deferred = []

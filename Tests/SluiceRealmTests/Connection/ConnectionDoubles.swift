@@ -209,10 +209,6 @@ struct JournalStore: RealmClientStore {
         try await journal.call("record \(progress.clientVersion)")
     }
 
-    func acknowledge(upTo serverVersion: UInt64, of session: RealmFileSession) async throws {
-        try await journal.call("acknowledge \(serverVersion)")
-    }
-
     func beginBootstrap(queryVersion: UInt64, of session: RealmFileSession) async throws {
         try await journal.call("begin \(queryVersion)")
     }

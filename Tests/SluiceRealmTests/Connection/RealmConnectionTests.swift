@@ -182,7 +182,7 @@ private typealias Fixture = ConnectionFixture
             try run.receive(Fixture.bind(), Fixture.ident(at: 6, client: 20, query: 1))
             #expect(
                 await run.journal.through("1: download 7/20 ack 20 [7]") == [
-                    "open 2", "views 2", "acknowledge 6", "1: download 7/20 ack 20 [7]",
+                    "open 2", "views 2", "1: download 7/20 ack 20 [7]",
                 ])
             let view = try #require(await run.views.next())
             let title = OutgoingOperation.Path(object: Fixture.task, property: "title")

@@ -137,7 +137,7 @@ import Testing
         let progress = RealmUploadProgress(clientVersion: 7, serverVersion: 3)
         let calls: [@Sendable (RealmStoreBuffer) async throws -> Void] = [
             { try await $0.append([Self.entry(4)], to: Self.session) }, { try await $0.record(progress, of: Self.session) },
-            { try await $0.recordSoon(progress, of: Self.session) }, { try await $0.acknowledge(upTo: 3, of: Self.session) },
+            { try await $0.recordSoon(progress, of: Self.session) },
             { try await $0.keep(replica: [], ofView: 0, of: Self.session) },
             { try await $0.keep(replica: [], ofView: 0, of: Self.session) },
         ]
@@ -231,12 +231,9 @@ import Testing
                 case 3:
                     try await direct.append([Self.entry(version)], to: sessions.0)
                     try await buffer.append([Self.entry(version)], to: sessions.1)
-                case 4:
+                default:
                     try await direct.record(progress, of: sessions.0)
                     try await buffer.record(progress, of: sessions.1)
-                default:
-                    try await direct.acknowledge(upTo: progress.serverVersion, of: sessions.0)
-                    try await buffer.acknowledge(upTo: progress.serverVersion, of: sessions.1)
                 }
             }
             var wanted = try await direct.open(files.0, user: "ann")

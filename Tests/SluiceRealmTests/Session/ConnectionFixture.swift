@@ -30,7 +30,6 @@ extension RealmConnectionAction {
 extension RealmRecordChange {
     fileprivate var text: String {
         switch self {
-        case .acknowledge(let version): "acknowledge \(version)"
         case .beginBootstrap(let version): "begin \(version)"
         case .cancelBootstrap: "cancel"
         case .completeBootstrap(let view): "view \(view.queryVersion) at \(view.serverVersion)"

@@ -74,7 +74,6 @@ private struct Walk {
 
     private mutating func store(_ change: RealmRecordChange) {
         switch change {
-        case .acknowledge(let version): stream?.acknowledge(upTo: version)
         case .beginBootstrap(let version): stream?.beginBootstrap(queryVersion: version)
         case .cancelBootstrap: stream?.cancelBootstrap()
         case .completeBootstrap(let view):

@@ -29,10 +29,7 @@ import Testing
                     version, client: stream.record.upload.clientVersion, at: Int64(step), undoes: random.chance(20))
                 _ = try stream.append(entry, now: Int64(step))
                 try await store.append([entry], to: session)
-            case 5:
-                stream.acknowledge(upTo: past)
-                try await store.acknowledge(upTo: past, of: session)
-            case 6:
+            case 5, 6:
                 let progress = RealmUploadProgress(clientVersion: UInt64(step), serverVersion: past)
                 stream.integrated(progress)
                 try await store.record(progress, of: session)
