@@ -91,6 +91,12 @@ struct ExportCheckTests {
         }
     }
 
+    @Test func `the table of custom user data is named`() async throws {
+        let custom = #"{ "enabled": true, "database_name": "todo", "collection_name": "users", "user_id_field": "id" }"#
+        let report = try await report(["auth/custom_user_data.json": custom])
+        #expect(report.text.hasSuffix(" 1 login provider, custom user data in todo.users."), "\(report.text)")
+    }
+
     @Test func `a given app id makes an export without one run`() async throws {
         #expect(try await !report([".mdb/meta.json": nil]).runs)
         let given = try await report([".mdb/meta.json": nil], appID: "todo-xyz")

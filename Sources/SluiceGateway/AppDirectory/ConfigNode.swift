@@ -28,6 +28,14 @@ final class ProblemList {
         return !reasons.isEmpty
     }
 
+    /// Names the class or property of the notes that `body` adds, unless they have one.
+    func naming<R>(_ subject: String, _ body: () -> R) -> R {
+        let start = notes.count
+        let result = body()
+        for index in start..<notes.count where notes[index].subject == nil { notes[index].subject = subject }
+        return result
+    }
+
     fileprivate func addReason(_ reason: ConfigNote) { reasons.append(reason) }
 
     func note(_ kind: ConfigNote.Kind, file: String, subject: String? = nil, _ message: String, fix: String = "") {

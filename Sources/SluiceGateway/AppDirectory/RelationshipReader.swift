@@ -6,22 +6,25 @@ struct RelationshipReader {
 
     func read(_ node: ConfigNode, of title: String, into drafts: inout SchemaReader.Drafts) {
         for (path, relationship) in node.members {
-            let members = relationship.members(allowing: ["ref", "foreign_key", "is_list", "source_key"])
-            guard let target = target(members, relationship),
-                let place = property(at: path, of: title, relationship, drafts),
-                let property = drafts[place.type]?.properties[place.index]
-            else { continue }
-            checkForeignKey(members["foreign_key"])
-            let isList = members["is_list"]?.bool ?? false
-            guard isList == (property.collection != .none) else {
-                relationship.problem(
-                    "'\(path)' is \(isList ? "a list here and no array" : "an array and no list here").",
-                    fix: "Correct 'is_list' or the schema.")
-                continue
-            }
-            check(property, linksTo: target, path, relationship, drafts)
-            drafts[place.type]?.properties[place.index].type = .link(to: target)
+            node.list.naming("\(title).\(path)") { read(relationship, at: path, of: title, into: &drafts) }
         }
+    }
+
+    private func read(_ relationship: ConfigNode, at path: String, of title: String, into drafts: inout SchemaReader.Drafts) {
+        let members = relationship.members(allowing: ["ref", "foreign_key", "is_list", "source_key"])
+        guard let target = target(members, relationship),
+            let place = property(at: path, of: title, relationship, drafts),
+            let property = drafts[place.type]?.properties[place.index]
+        else { return }
+        checkForeignKey(members["foreign_key"])
+        let isList = members["is_list"]?.bool ?? false
+        guard isList == (property.collection != .none) else {
+            return relationship.problem(
+                "'\(path)' is \(isList ? "a list here and no array" : "an array and no list here").",
+                fix: "Correct 'is_list' or the schema.")
+        }
+        check(property, linksTo: target, path, relationship, drafts)
+        drafts[place.type]?.properties[place.index].type = .link(to: target)
     }
 
     private func target(_ members: [String: ConfigNode], _ node: ConfigNode) -> String? {

@@ -181,7 +181,7 @@ struct SchemaReader {
         var properties: [Property] = []
         for (name, property) in members["properties"]?.members ?? [] {
             let reader = PropertyReader(list: list, schema: self, untitled: "\(title)_\(name)")
-            guard let shape = reader.read(property, into: &drafts) else { continue }
+            guard let shape = list.naming("\(title).\(name)", { reader.read(property, into: &drafts) }) else { continue }
             properties.append(
                 Property(
                     id: UInt32(properties.count + 1), name: name, type: shape.type, collection: shape.collection,

@@ -95,6 +95,7 @@ package struct ExportReport: Sendable {
             Self.count(classes, "class", "classes"), Self.count(asymmetric, "asymmetric class", "asymmetric classes"),
             Self.count(fields, "queryable field", "queryable fields"), Self.count(app.values.count, "value", "values"),
             Self.count(app.users.providers.count { $0.isEnabled }, "login provider", "login providers"),
+            app.users.customData.map { "custom user data in \($0.table.schema).\($0.table.name)" },
         ].compactMap { $0 }
         return parts.isEmpty ? "" : "Read: \(parts.joined(separator: ", "))."
     }
