@@ -154,6 +154,14 @@ import Testing
             let json = try JSON.parse(again.out)
             #expect(again.code == .exit(0) && json.array?.compactMap { $0["rows"]?.int } == [20, 10, 300], "\(again)")
             #expect(try await connection.query("SELECT count(*) FROM shop.things").int(0, 0) == 300)
+            // Without the progress, the rows that are there already with equal values are no fault.
+            try await connection.script("DELETE FROM sluice.import_progress")
+            let same = try await Self.run(["migrate", "data"] + words + options)
+            #expect(same.code == .exit(0) && same.out.contains("300 documents, 0 rows, 300 there already, 0 in quarantine"), "\(same)")
+            #expect(same.out.contains("10 documents, 0 rows, 10 there already, 0 in quarantine"), "\(same)")
+            try await connection.script("DELETE FROM sluice.import_progress; TRUNCATE shop.things")
+            let filled = try await Self.run(["migrate", "data"] + words + options)
+            #expect(filled.code == .exit(0) && filled.out.contains("300 documents, 300 rows, 0 in quarantine"), "\(filled)")
             // Whoever empties a table is told how its rows come again.
             try await connection.script("TRUNCATE shop.things")
             let gone = try await Self.run(["migrate", "data"] + words + options)

@@ -26,13 +26,14 @@ import Testing
         }
         let imported = try await StoreFixture.with { fixture in
             let rowImport = RowImport(try StoreFixture.shape("Item"))
-            let (digest, refused, stored) = try await fixture.pool.withSession { session in
+            let (outcome, stored) = try await fixture.pool.withSession { session in
                 var buffer = RowBuffer()
                 let places = self.rows(items, &buffer)
-                let (digest, refused) = try session.inTransaction { try rowImport.insert(places, of: buffer, session) }
-                return (digest, refused, try rowImport.stored(session))
+                let outcome = try session.inTransaction { try rowImport.insert(places, of: buffer, session) }
+                return (outcome, try rowImport.stored(session))
             }
-            #expect(refused.isEmpty && digest.rows == 50)
+            let digest = outcome.written
+            #expect(outcome.refused.isEmpty && outcome.unchanged == 0 && digest.rows == 50)
             // Read back, the rows have the digest of those that were sent.
             #expect(stored == digest, "seed \(seed)")
             // One changed value is found.
@@ -54,13 +55,17 @@ import Testing
                 row[2] = .int(Int64(index))
                 return row
             }
-            // The row of 13 breaks the check, that of 60 has the key of 20, and that of 80 is in the table already.
+            // The row of 13 breaks the check, those of 60 and 61 have the key of 20, and those of 80 and 81 are in the table already.
+            // Of these, 61 and 81 are equal to the known ones.
             items[60][0] = items[20][0]
-            let known = items[80]
+            items[61] = items[20]
+            var known = items[80]
+            known[2] = .int(-1)
+            let equal = items[81]
             let rowImport = RowImport(try StoreFixture.shape("Item"))
-            let (before, outcome, after) = try await fixture.pool.withSession { [items] session in
+            let (before, outcome, after) = try await fixture.pool.withSession { [items, known] session in
                 var buffer = RowBuffer()
-                let first = self.rows([known], &buffer)
+                let first = self.rows([known, equal], &buffer)
                 _ = try session.inTransaction { try rowImport.insert(first, of: buffer, session) }
                 let before = try rowImport.stored(session)
                 buffer.removeAll()
@@ -70,9 +75,10 @@ import Testing
             }
             #expect(outcome.refused.map(\.index) == [13, 60, 80])
             #expect(outcome.refused[0].reason.contains("Item_quantity_check"), "\(outcome.refused[0])")
-            #expect(outcome.refused[1].reason == "an earlier document of the collection has the same _id")
-            #expect(outcome.refused[2].reason == "public.Item has a row with this key already")
-            #expect(outcome.digest.rows == 97 && after == before + outcome.digest && after - before == outcome.digest)
+            #expect(outcome.refused[1].reason == "an earlier document of the collection has the same _id, with other values")
+            #expect(outcome.refused[2].reason == "public.Item has a row with this key already, with other values")
+            #expect(outcome.unchanged == 2 && outcome.written.rows == 95)
+            #expect(after == before + outcome.written && after - before == outcome.written)
         }
     }
 
@@ -117,6 +123,7 @@ import Testing
             progress.written = RowDigest(rows: 3, first: .max, second: 5)
             progress.documents = 4
             progress.quarantined = 1
+            progress.unchanged = 6
             let saved = try await fixture.pool.withSession { [progress] session in
                 try store.create(session)
                 try store.create(session)

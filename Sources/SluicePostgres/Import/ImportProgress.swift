@@ -10,6 +10,8 @@ package struct ImportProgress: Hashable, Sendable {
     /// The place of the next document in the uncompressed source, in bytes; 0 for archives, which are read from their start.
     package var offset: Int64 = 0
     package var quarantined: Int64 = 0
+    /// The number of documents whose rows the table had already, with equal values.
+    package var unchanged: Int64 = 0
     /// The length of the quarantine file, in bytes.
     package var quarantineBytes: Int64 = 0
     /// The bytes of the documents that were read.
@@ -46,7 +48,7 @@ package struct ImportProgressStore: Sendable {
                     source text COLLATE "C" NOT NULL, type text COLLATE "C" NOT NULL, path text NOT NULL,
                     documents bigint NOT NULL, next_offset bigint NOT NULL, quarantined bigint NOT NULL, quarantine_bytes bigint NOT NULL,
                     bytes bigint NOT NULL, written bigint[] NOT NULL, foreign_rows bigint[] NOT NULL,
-                    is_read boolean NOT NULL, is_verified boolean NOT NULL,
+                    is_read boolean NOT NULL, is_verified boolean NOT NULL, unchanged bigint NOT NULL,
                     started_at timestamptz NOT NULL DEFAULT now(), changed_at timestamptz NOT NULL DEFAULT now(),
                     PRIMARY KEY (source, type)
                 )
@@ -92,22 +94,23 @@ package struct ImportProgressStore: Sendable {
     package func save(_ progress: ImportProgress, path: String, _ session: PostgresSession) throws {
         try session.execute(
             """
-            INSERT INTO sluice.import_progress VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+            INSERT INTO sluice.import_progress VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
             ON CONFLICT (source, type) DO UPDATE SET path = excluded.path, documents = excluded.documents,
                 next_offset = excluded.next_offset, quarantined = excluded.quarantined, quarantine_bytes = excluded.quarantine_bytes,
                 bytes = excluded.bytes, written = excluded.written, foreign_rows = excluded.foreign_rows,
-                is_read = excluded.is_read, is_verified = excluded.is_verified, changed_at = now()
+                is_read = excluded.is_read, is_verified = excluded.is_verified, unchanged = excluded.unchanged, changed_at = now()
             """,
             [
                 .text(progress.source), .text(progress.type), .text(path), .int(progress.documents), .int(progress.offset),
                 .int(progress.quarantined), .int(progress.quarantineBytes), .int(progress.bytes), .text(Self.text(progress.written)),
                 .text(Self.text(progress.foreign)), .bool(progress.isRead), .bool(progress.isVerified),
+                .int(progress.unchanged),
             ], cached: true)
     }
 
     private static let selection = """
         SELECT source, type, documents, next_offset, quarantined, quarantine_bytes, bytes, written[1], written[2], written[3],
-            foreign_rows[1], foreign_rows[2], foreign_rows[3], is_read, is_verified FROM sluice.import_progress
+            foreign_rows[1], foreign_rows[2], foreign_rows[3], is_read, is_verified, unchanged FROM sluice.import_progress
         """
 
     private static func text(_ digest: RowDigest) -> String {
@@ -123,6 +126,7 @@ package struct ImportProgressStore: Sendable {
         (progress.documents, progress.offset, progress.quarantined, progress.quarantineBytes) = (int(2), int(3), int(4), int(5))
         (progress.bytes, progress.written, progress.foreign) = (int(6), digest(7), digest(10))
         (progress.isRead, progress.isVerified) = (result.bool(row, 13) ?? false, result.bool(row, 14) ?? false)
+        progress.unchanged = int(15)
         return progress
     }
 }

@@ -36,10 +36,10 @@ package struct RowDigest: Hashable, Sendable {
     }
 
     mutating func add(_ hash: RowHash) {
+        let pair = hash.pair
         rows += 1
-        let (first, second) = hash.values
-        self.first &+= first
-        self.second &+= second
+        first &+= pair.first
+        second &+= pair.second
     }
 }
 
@@ -48,7 +48,12 @@ struct RowHash {
     private var state: UInt64 = 0x9E37_79B9_7F4A_7C15
 
     /// Two functions of the hash.
-    var values: (UInt64, UInt64) { (Self.fold(state, 0xD6E8_FEB8_6659_FD93), Self.fold(~state, 0xA076_1D64_78BD_642F)) }
+    struct Pair: Hashable {
+        var first: UInt64
+        var second: UInt64
+    }
+
+    var pair: Pair { Pair(first: Self.fold(state, 0xD6E8_FEB8_6659_FD93), second: Self.fold(~state, 0xA076_1D64_78BD_642F)) }
 
     @inline(__always)
     private static func fold(_ left: UInt64, _ right: UInt64) -> UInt64 {

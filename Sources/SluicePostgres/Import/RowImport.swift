@@ -3,7 +3,8 @@ import SluicePorts
 
 /// Inserts the rows of an import into a class's table, like any other program that writes by SQL.
 ///
-/// COPY is tried first. If a row is at fault, existing keys are left out, and the rest is halved until only rows at fault are left out.
+/// COPY is tried first. If a row is at fault, known keys are left out, and the rest is halved until only rows at fault are left out. A row
+/// that the table has already with equal values is no fault, so that an import can be repeated.
 package struct RowImport: Sendable {
     /// A row that PostgreSQL did not take.
     package struct Refused: Hashable, Sendable {
@@ -24,40 +25,52 @@ package struct RowImport: Sendable {
     package var type: String { shape.type.name }
     package var table: String { shape.mapping.displayName }
 
-    /// Inserts rows within the session's transaction.
-    ///
-    /// - Returns: The digest of the inserted rows, and the refused rows by index.
-    /// - Throws: An error that does not concern values. The transaction is then of no use.
-    package func insert(
-        _ rows: [RowRef], of buffer: RowBuffer, _ session: PostgresSession
-    ) throws -> (digest: RowDigest, refused: [Refused]) {
-        guard !rows.isEmpty else { return (RowDigest(), []) }
-        var refused: [Refused] = []
-        let all = Array(rows.indices)
-        if try attempt(all, rows, buffer, session) != nil {
-            let fresh = try withoutKnownKeys(all, rows, buffer, session, &refused)
-            try insert(fresh[...], rows, buffer, session, &refused)
-            refused.sort { $0.index < $1.index }
+    /// The outcome of a chunk.
+    package struct Outcome: Sendable {
+        /// The digest of the inserted rows.
+        package var written = RowDigest()
+        /// The number of rows that the table had already, with equal values.
+        package var unchanged = 0
+        /// The refused rows, by index.
+        package var refused: [Refused] = []
+        /// The indexes of the rows that were not inserted.
+        var outside: Set<Int> = []
+
+        mutating func refuse(_ index: Int, _ reason: String) {
+            refused.append(Refused(index: index, reason: reason))
+            outside.insert(index)
         }
-        let outside = Set(refused.map(\.index))
-        var digest = RowDigest()
+    }
+
+    /// Inserts rows within the session's transaction. Existing rows stay as they are.
+    ///
+    /// - Throws: An error that does not concern values. The transaction is then of no use.
+    package func insert(_ rows: [RowRef], of buffer: RowBuffer, _ session: PostgresSession) throws -> Outcome {
+        var outcome = Outcome()
+        guard !rows.isEmpty else { return outcome }
+        if try attempt(Array(rows.indices), rows, buffer, session) != nil {
+            let fresh = try withoutKnownKeys(rows, buffer, session, &outcome)
+            try insert(fresh[...], rows, buffer, session, &outcome)
+            outcome.refused.sort { $0.index < $1.index }
+        }
         unsafe buffer.withBase { cells, arena in
-            for (index, row) in rows.enumerated() where !outside.contains(index) {
-                unsafe digest.add(RowView(cells: cells + Int(row.start), count: Int(row.count), arena: arena), shape.forms)
+            for (index, row) in rows.enumerated() where !outcome.outside.contains(index) {
+                unsafe outcome.written.add(
+                    RowView(cells: cells + Int(row.start), count: Int(row.count), arena: arena), shape.forms)
             }
         }
-        return (digest, refused)
+        return outcome
     }
 
     private func insert(
-        _ indexes: ArraySlice<Int>, _ rows: [RowRef], _ buffer: RowBuffer, _ session: PostgresSession, _ refused: inout [Refused]
+        _ indexes: ArraySlice<Int>, _ rows: [RowRef], _ buffer: RowBuffer, _ session: PostgresSession, _ outcome: inout Outcome
     ) throws {
         guard let first = indexes.first, let failure = try attempt(Array(indexes), rows, buffer, session) else { return }
-        guard indexes.count > 1 else { return refused.append(Refused(index: first, reason: failure.message)) }
+        guard indexes.count > 1 else { return outcome.refuse(first, failure.message) }
         // The earlier half goes first: of two rows that exclude each other, the first is kept.
         let middle = indexes.startIndex + indexes.count / 2
-        try insert(indexes[..<middle], rows, buffer, session, &refused)
-        try insert(indexes[middle...], rows, buffer, session, &refused)
+        try insert(indexes[..<middle], rows, buffer, session, &outcome)
+        try insert(indexes[middle...], rows, buffer, session, &outcome)
     }
 
     /// Runs a COPY in a savepoint.
@@ -93,30 +106,82 @@ package struct RowImport: Sendable {
         }
     }
 
+    // MARK: Known keys
+
     /// Leaves out the rows whose keys exist in the table or in an earlier row of the chunk.
     private func withoutKnownKeys(
-        _ indexes: [Int], _ rows: [RowRef], _ buffer: RowBuffer, _ session: PostgresSession, _ refused: inout [Refused]
+        _ rows: [RowRef], _ buffer: RowBuffer, _ session: PostgresSession, _ outcome: inout Outcome
     ) throws -> [Int] {
-        // The time is part of the key of a table with time partitions.
-        guard shape.mapping.partitions == nil else { return indexes }
-        let keys = indexes.map { index in buffer.withView(rows[index]) { shape.forms[shape.key].written($0.value(shape.key)) ?? "" } }
-        let found = try session.query(
-            "SELECT \(shape.keyColumn)::text FROM \(shape.table) WHERE \(shape.keyColumn) = ANY ($1::\(shape.forms[shape.key].columnType)[])",
-            [.text(StoreText.array(keys))], within: Self.limit)
-        let stored = Set(found.column(0).map { Array($0.utf8) })
-        var seen: Set<[UInt8]> = []
-        return zip(indexes, keys).filter { index, key in
-            let bytes = Array(key.utf8)
-            if stored.contains(bytes) {
-                refused.append(Refused(index: index, reason: "\(table) has a row with this key already"))
-                return false
+        let stored = try storedRows(rows, buffer, session)
+        var seen: [RowHash.Pair: RowHash.Pair] = [:]
+        var fresh: [Int] = []
+        for (index, row) in rows.enumerated() {
+            let (identity, whole) = buffer.withView(row) { hashes($0) }
+            guard let known = stored[identity] ?? seen[identity] else {
+                seen[identity] = whole
+                fresh.append(index)
+                continue
             }
-            guard seen.insert(bytes).inserted else {
-                refused.append(Refused(index: index, reason: "an earlier document of the collection has the same _id"))
-                return false
+            if known == whole {
+                outcome.unchanged += 1
+                outcome.outside.insert(index)
+            } else {
+                let place =
+                    stored[identity] == nil
+                    ? "an earlier document of the collection has the same _id" : "\(table) has a row with this key already"
+                outcome.refuse(index, "\(place), with other values")
             }
-            return true
-        }.map(\.0)
+        }
+        return fresh
+    }
+
+    /// Returns the stored rows with the keys of the given ones: the hash of each by that of its identity.
+    private func storedRows(
+        _ rows: [RowRef], _ buffer: RowBuffer, _ session: PostgresSession
+    ) throws -> [RowHash.Pair: RowHash.Pair] {
+        let keys = rows.map { row in buffer.withView(row) { shape.forms[shape.key].written($0.value(shape.key)) } }
+        var found: [RowHash.Pair: RowHash.Pair] = [:]
+        var scratch = RowBuffer()
+        try session.stream(
+            "SELECT \(shape.columnList) FROM \(shape.table) WHERE \(shape.keyColumn) = ANY ($1::\(shape.forms[shape.key].columnType)[])",
+            [.text(StoreText.array(keys))], within: Self.limit
+        ) { row in
+            let (identity, whole) = hashes(row, &scratch)
+            found[identity.pair] = whole.pair
+        }
+        return found
+    }
+
+    /// `true` for the columns that identify a row: the key, and the time of a table with time partitions.
+    private func isIdentity(_ index: Int) -> Bool {
+        index == shape.key || shape.type.properties[index].name == shape.mapping.partitions?.property
+    }
+
+    private func hashes(_ row: RowView) -> (identity: RowHash.Pair, whole: RowHash.Pair) {
+        var (identity, whole) = (RowHash(), RowHash())
+        for (index, form) in shape.forms.enumerated() {
+            whole.add(row[index], of: row, form)
+            if isIdentity(index) { identity.add(row[index], of: row, form) }
+        }
+        return (identity.pair, whole.pair)
+    }
+
+    private func hashes(_ row: PostgresRow, _ buffer: inout RowBuffer) -> (identity: RowHash, whole: RowHash) {
+        buffer.removeAll()
+        var (identity, whole) = (RowHash(), RowHash())
+        for (index, form) in shape.forms.enumerated() {
+            guard let cell = try? unsafe form.decode(row.bytes(index), into: &buffer) else {
+                // A row of another program that does not fit counts by its text.
+                unsafe whole.bytes(UnsafeRawBufferPointer(row.bytes(index) ?? UnsafeBufferPointer(start: nil, count: 0)))
+                continue
+            }
+            unsafe buffer.withBase { cells, arena in
+                let view = unsafe RowView(cells: cells, count: 0, arena: arena)
+                whole.add(cell, of: view, form)
+                if isIdentity(index) { identity.add(cell, of: view, form) }
+            }
+        }
+        return (identity, whole)
     }
 
     // MARK: Reading back
@@ -126,19 +191,7 @@ package struct RowImport: Sendable {
         var digest = RowDigest()
         var buffer = RowBuffer()
         try session.stream("SELECT \(shape.columnList) FROM \(shape.table)", within: Self.limit) { row in
-            buffer.removeAll()
-            var hash = RowHash()
-            for (index, form) in shape.forms.enumerated() {
-                guard let cell = try? unsafe form.decode(row.bytes(index), into: &buffer) else {
-                    // A row of another program that does not fit counts by its text.
-                    unsafe hash.bytes(UnsafeRawBufferPointer(row.bytes(index) ?? UnsafeBufferPointer(start: nil, count: 0)))
-                    continue
-                }
-                unsafe buffer.withBase { cells, arena in
-                    unsafe hash.add(cell, of: RowView(cells: cells, count: 0, arena: arena), form)
-                }
-            }
-            digest.add(hash)
+            digest.add(hashes(row, &buffer).whole)
         }
         return digest
     }

@@ -97,7 +97,7 @@ final class ByteStream {
         SluiceError(
             .badRequest, "\(path) is damaged: \(problem).",
             fix:
-                "Make or copy the dump again. What was imported before this place stays, and the command continues there with an equal file."
+                "Make or copy the dump again, and run the command again. What was imported before this place stays."
         )
     }
 

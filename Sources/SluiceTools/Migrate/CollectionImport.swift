@@ -91,15 +91,16 @@ final class CollectionImport {
         let converted = convert(batch, from: skipped)
         var after = progress
         try session.inTransaction {
-            let (digest, refused) = try rowImport.insert(converted.rows, of: buffer, session)
-            for row in refused { quarantine.add(line(batch, converted.documents[row.index], row.reason)) }
+            let outcome = try rowImport.insert(converted.rows, of: buffer, session)
+            for row in outcome.refused { quarantine.add(line(batch, converted.documents[row.index], row.reason)) }
             try quarantine.flush()
             after.documents += Int64(batch.count - skipped)
             after.offset = next
             after.bytes += Int64(batch.bytes.count - (skipped == 0 ? 0 : batch.ends[skipped - 1]))
-            after.quarantined += Int64(converted.misfits + refused.count)
+            after.quarantined += Int64(converted.misfits + outcome.refused.count)
+            after.unchanged += Int64(outcome.unchanged)
             after.quarantineBytes = quarantine.length
-            after.written = after.written + digest
+            after.written = after.written + outcome.written
             try store.save(after, path: path, session)
         }
         meter.advance(from: progress, to: after)

@@ -23,6 +23,7 @@ package struct ImportOutcome: Sendable {
     package var text: String {
         var lines = [
             "\(table) (class \(target.type)) from \(path): \(progress.documents) documents, \(progress.written.rows) rows, "
+                + (progress.unchanged > 0 ? "\(progress.unchanged) there already, " : "")
                 + "\(progress.quarantined) in quarantine; "
                 + (wasVerified ? "imported before" : "read back and equal") + ", hash \(progress.written.text)"
         ]
@@ -35,7 +36,8 @@ package struct ImportOutcome: Sendable {
     package var json: JSON {
         [
             "class": .string(target.type), "table": .string(table), "collection": .string(target.collection), "source": .string(path),
-            "documents": .int(progress.documents), "rows": .int(progress.written.rows), "quarantined": .int(progress.quarantined),
+            "documents": .int(progress.documents), "rows": .int(progress.written.rows), "unchanged": .int(progress.unchanged),
+            "quarantined": .int(progress.quarantined),
             "bytes": .int(progress.bytes), "hash": .string(progress.written.text),
             "quarantine": quarantine.map { .string($0) } ?? .null,
             "leftOut": .object(dropped.map { JSON.Member($0.name, .int(Int64($0.count))) }),
