@@ -65,6 +65,14 @@ import Testing
             let again = try await Self.run(["migrate", "schema", app, "--postgres", conninfo])
             #expect(again.code == .exit(0) && again.out.hasSuffix("-- Nothing changes."), "\(again)")
             #expect(try await connection.query("SELECT count(*) FROM pg_index WHERE indrelid = 'shop.things'::regclass").int(0, 0) == 2)
+            // The table of custom user data alone is missing.
+            let custom = """
+                { "enabled": true, "mongo_service_name": "mongodb-atlas", "database_name": "people", "collection_name": "profiles",
+                  "user_id_field": "userId" }
+                """
+            try MigratedApp.put(Array(custom.utf8), "\(app)/auth/custom_user_data.json")
+            try await Self.makeTables(app, conninfo)
+            #expect(try await connection.query("SELECT count(*) FROM people.profiles").int(0, 0) == 0)
             await connection.close()
         }
     }

@@ -58,7 +58,9 @@ package struct SchemaMigrationPlan: Sendable {
     package let additions: [String]
 
     /// `true` if nothing is to do.
-    package var isEmpty: Bool { difference.statements.isEmpty && additions.isEmpty && !difference.isNews }
+    package var isEmpty: Bool {
+        difference.statements.isEmpty && difference.customData.isEmpty && additions.isEmpty && !difference.isNews
+    }
 
     /// The statements as SQL for psql. Text that is no statement is a comment.
     package var text: String {
