@@ -264,7 +264,7 @@ actor BridgeView: RealmClientView {
 
     func next() async throws -> RealmViewEvent? {
         while true {
-            switch try ready(isTaken: true) {
+            switch try ready(isTaken: true, isBrief: false) {
             case .event(let event): return event
             case .none:
                 try Task.checkCancellation()
@@ -276,10 +276,11 @@ actor BridgeView: RealmClientView {
 
     nonisolated func nextNow(isTaken: Bool) throws -> RealmReadyEvent {
         guard channel.bufferedBytes <= Self.bytesAtOnce else { return .later }
-        return try assumeIsolated { try $0.ready(isTaken: isTaken) }
+        return try assumeIsolated { try $0.ready(isTaken: isTaken, isBrief: true) }
     }
 
-    private func ready(isTaken: Bool) throws -> RealmReadyEvent {
+    /// - Parameter isBrief: `true` to leave bootstraps for later. The end of one may encode or erase a million objects.
+    private func ready(isTaken: Bool, isBrief: Bool) throws -> RealmReadyEvent {
         if isTaken { settle() }
         while !orders.isClosed {
             guard !isStateDue, !mustStoreRepairs else { return .later }
@@ -299,6 +300,7 @@ actor BridgeView: RealmClientView {
                 if case .changes(let entries) = event { entriesSinceState += entries.count }
                 return .event(event)
             }
+            if isBrief, stream.collection != nil { return .later }
             guard let message = channel.take() else {
                 guard !channel.isClosed else { break }
                 return .none

@@ -26,6 +26,16 @@ private actor Consumer {
             await iterator.next(isolation: #isolation)
         }
     }
+
+    /// Asks for what needs no wait, until there is something.
+    func nextNow(_ view: any RealmClientView) async throws -> RealmReadyEvent {
+        var iterator = wakes.makeAsyncIterator()
+        while true {
+            let ready = try view.nextNow(isTaken: true)
+            guard ready == .none else { return ready }
+            await iterator.next(isolation: #isolation)
+        }
+    }
 }
 
 /// Changes, restarts and other views while a view is on its way.
@@ -148,6 +158,32 @@ private actor Consumer {
             guard case .changes(let entries) = try await consumer.next(view) else { continue }
             #expect(try entries.flatMap { try RealmChangesetReader.instructions(of: $0.entry.changeset).map(\.text) } == ["a.title = two"])
             break
+        }
+        view.close()
+        while stage.services.files.count > 0, !Task.isCancelled { await Task.yield() }
+    }
+
+    /// The end of a bootstrap may encode or erase very many objects, and nothing else happens on the thread of a socket meanwhile.
+    @Test func `is left to the task of its session`() async throws {
+        let stage = await BridgeStage()
+        await stage.sql(["a": BridgeStage.item("a", "one")])
+        let stored = try await stage.files.open(try await stage.files.allot(user: "ann"), user: "ann")
+        let consumer = Consumer()
+        let view = try await stage.bridge.open(
+            RealmViewClient(user: "ann", stored: stored), for: consumer, wake: { consumer.wake() }
+        ) { _, _ in }
+        view.build(RealmViewRequest(query: Sliced.all, isFull: false, hasSchema: true, number: 1))
+        var ready = try await consumer.nextNow(view)
+        while case .event = ready { ready = try await consumer.nextNow(view) }
+        #expect(ready == .later)
+        #expect(await (view as? BridgeView)?.events.isEmpty == true)
+        while true {
+            if case .part(let part) = try await consumer.next(view), part.isLast { break }
+        }
+        await stage.sql(["a": BridgeStage.item("a", "two")])
+        guard case .event(.changes) = try await consumer.nextNow(view) else {
+            Issue.record("a change was left to the task")
+            return
         }
         view.close()
         while stage.services.files.count > 0, !Task.isCancelled { await Task.yield() }

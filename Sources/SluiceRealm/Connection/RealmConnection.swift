@@ -34,7 +34,8 @@ package enum RealmConnectionEnd: Hashable, Sendable {
 /// A small message, and the events of the views, are handled by the thread of the socket if nothing must be awaited. An idle connection has
 /// no task: a task exists while messages, events or actions wait, or a call is under way.
 package actor RealmConnection {
-    /// The size up to which a message is handled by the thread that received it, in bytes. Larger ones would delay other sockets.
+    /// The size up to which a message is handled by the thread that received it, in bytes after decompression. Larger ones would delay
+    /// other sockets.
     private static let smallBytes = 4_096
 
     let executor = EnterableExecutor()
@@ -113,7 +114,7 @@ package actor RealmConnection {
     ///
     /// A message beyond a bound of the mailbox closes the connection, and the client retries.
     package nonisolated func received(_ message: [UInt8]) {
-        if message.count <= Self.smallBytes, enterIfIdle({ $0.handleNow(message) }) ?? false { return }
+        if services.coding.workBytes(ofClient: message) <= Self.smallBytes, enterIfIdle({ $0.handleNow(message) }) ?? false { return }
         guard mailbox.put(message) else {
             let reason = "More than \(services.mailbox.messages) messages or \(4 * services.mailbox.bytes) bytes wait to be handled."
             end(by: .malformed(SluiceError(.tooManyRequests, reason, fix: "Send fewer, larger messages.")))

@@ -178,6 +178,8 @@ package struct NoRealmConnectionObserver: RealmConnectionObserver {
 
 /// The encoding of messages, without the type of its compression.
 package protocol RealmMessageCoding: Sendable {
+    /// Returns the bytes that the decoding of a client's message handles, as far as its header tells.
+    func workBytes(ofClient bytes: [UInt8]) -> Int
     func decodeClient(_ bytes: [UInt8]) throws(SluiceError) -> RealmClientMessage
     func encode(_ message: RealmServerMessage) throws(SluiceError) -> [UInt8]
 }

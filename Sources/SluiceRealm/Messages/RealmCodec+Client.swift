@@ -104,6 +104,20 @@ extension RealmCodec {
         return RealmQuerySet(version: version, queries: queries)
     }
 
+    /// Returns the size of a message; of a compressed upload, the size of the body that its header names.
+    package func workBytes(ofClient bytes: [UInt8]) -> Int {
+        var reader = TokenReader(bytes)
+        do throws(SluiceError) {
+            guard try reader.name() == "upload" else { return bytes.count }
+            _ = try reader.number("session_ident")
+            guard try reader.flag("is_compressed") else { return bytes.count }
+            return max(bytes.count, Int(clamping: try reader.number("uncompressed_size")))
+        } catch {
+            // The decoding fails as early.
+            return bytes.count
+        }
+    }
+
     private func upload(_ reader: inout TokenReader) throws(SluiceError) -> RealmUploadMessage {
         var upload = RealmUploadMessage(session: try reader.number("session_ident"), progress: RealmUploadProgress())
         upload.entries = try entries(&reader) { (reader: inout TokenReader) throws(SluiceError) in

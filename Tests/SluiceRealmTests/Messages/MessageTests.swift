@@ -19,6 +19,14 @@ import Testing
 
     // MARK: An exchange with a real client
 
+    @Test(arguments: [
+        ("upload 1 1 5000000 2 12 3 3", 5_000_000), ("upload 1 1 9000000000000000000 2 12 3 3", 9_000_000_000_000_000_000),
+        ("upload 1 1 1 2 12 3 3", 22), ("upload 1 0 5000000 0 12 3 3", 28), ("upload 1 1 x", 13), ("upload", 7), ("ping 5 6", 9),
+    ])
+    func `tells the work of a message before it is decoded`(header: String, bytes: Int) {
+        #expect(Self.codec.workBytes(ofClient: Self.bytes(header)) == bytes)
+    }
+
     @Test func `of a client that opens a session is read and written as seen on the wire`() throws {
         let seen: [([UInt8], RealmClientMessage)] = [
             (Self.bytes("bind 1 37 0 1 0", #"{"schemaVersion":0,"sessionReason":0}"#), .bind(RealmBind(session: 1, needsFileIdent: true))),
