@@ -109,7 +109,7 @@ final class ArchiveSource: DocumentSource {
     ///
     /// - Returns: `true` at the end of the block.
     private func read(_ index: Int, _ batches: inout [DocumentBatch]) throws(SluiceError) -> Bool {
-        let target = batches[index].bytes.count + BSONFileSource.pieceBytes
+        let target = batches[index].bytes.count + DocumentBatch.pieceBytes
         while batches[index].bytes.count < target {
             if try stream.isTerminator() { return true }
             guard let length = try stream.documentLength() else {

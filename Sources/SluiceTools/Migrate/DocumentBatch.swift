@@ -3,6 +3,9 @@ import SluiceValues
 
 /// Documents of one collection as bytes, in the order of the source.
 struct DocumentBatch {
+    /// The size by which a batch grows before a reader returns, in bytes.
+    static let pieceBytes = 256 << 10
+
     /// The bytes of all documents, one behind the other.
     private(set) var bytes: [UInt8] = []
     /// The end of each document in `bytes`.
@@ -55,9 +58,6 @@ enum DocumentEvent: Hashable {
 
 /// The documents of a `.bson` file, which stand one behind the other.
 final class BSONFileSource: DocumentSource {
-    /// The size at which a reader returns what it has, in bytes.
-    static let pieceBytes = 256 << 10
-
     let stream: ByteStream
     private var hasEnded = false
 
@@ -69,19 +69,25 @@ final class BSONFileSource: DocumentSource {
 
     func next(into batches: inout [DocumentBatch]) throws(SluiceError) -> DocumentEvent {
         if hasEnded { return .end }
-        let target = batches[0].bytes.count + Self.pieceBytes
-        while batches[0].bytes.count < target {
-            guard let length = try stream.documentLength() else {
-                hasEnded = true
-                return .ended(0)
-            }
-            batches[0].append(stream, length)
-        }
-        return .documents(0)
+        hasEnded = try !stream.fill(&batches[0]) { () throws(SluiceError) in try stream.documentLength() }
+        return hasEnded ? .ended(0) : .documents(0)
     }
 }
 
 extension ByteStream {
+    /// Moves documents into a batch until it has grown by a piece.
+    ///
+    /// - Parameter next: The length of the next document, which is then available as a whole; nil at the end of the file.
+    /// - Returns: `false` at the end of the file.
+    func fill(_ batch: inout DocumentBatch, _ next: () throws(SluiceError) -> Int?) throws(SluiceError) -> Bool {
+        let target = batch.bytes.count + DocumentBatch.pieceBytes
+        while batch.bytes.count < target {
+            guard let length = try next() else { return false }
+            batch.append(self, length)
+        }
+        return true
+    }
+
     /// Returns the length of the next BSON document, which is then available as a whole; nil at the end of the file.
     ///
     /// - Throws: `badRequest` if the length is none of a document, or the file ends inside.

@@ -22,15 +22,8 @@ final class JSONFileSource: DocumentSource {
 
     func next(into batches: inout [DocumentBatch]) throws(SluiceError) -> DocumentEvent {
         if hasEnded { return .end }
-        let target = batches[0].bytes.count + BSONFileSource.pieceBytes
-        while batches[0].bytes.count < target {
-            guard try skipBetween() else {
-                hasEnded = true
-                return .ended(0)
-            }
-            batches[0].append(stream, try objectLength())
-        }
-        return .documents(0)
+        hasEnded = try !stream.fill(&batches[0]) { () throws(SluiceError) in try skipBetween() ? objectLength() : nil }
+        return hasEnded ? .ended(0) : .documents(0)
     }
 
     /// Skips white space, a byte order mark and the punctuation of an array.

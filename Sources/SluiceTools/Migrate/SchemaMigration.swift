@@ -8,14 +8,12 @@ package import SluiceValues
 /// The tables and columns are those of `sluice schema apply`, which records the schema as the one in use.
 package struct SchemaMigration: Sendable {
     private let app: AppConfiguration
-    private let conninfo: String
+    private let tool: SchemaTool
 
     package init(app: AppConfiguration, postgres: String) {
         self.app = app
-        conninfo = postgres
+        tool = SchemaTool(app: app, postgres: postgres)
     }
-
-    private var tool: SchemaTool { SchemaTool(app: app, postgres: conninfo) }
 
     private var additions: TableAdditions {
         TableAdditions(
@@ -38,15 +36,7 @@ package struct SchemaMigration: Sendable {
     }
 
     private func withConnection<R: Sendable>(_ body: (PostgresConnection) async throws -> R) async throws -> R {
-        let pool = PostgresPool(conninfo, name: "migrate", size: 1)
-        do {
-            let result = try await pool.withConnection { try await body($0) }
-            await pool.close()
-            return result
-        } catch {
-            await pool.close()
-            throw PostgresError.forPort(error)
-        }
+        try await tool.withPool { try await $0.withConnection { try await body($0) } }
     }
 }
 

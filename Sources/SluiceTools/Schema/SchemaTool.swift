@@ -71,7 +71,8 @@ package struct SchemaTool: Sendable {
         return found
     }
 
-    private func withPool<R>(_ body: (PostgresPool) async throws -> R) async throws -> R {
+    /// Runs the body with connections that are closed behind it.
+    func withPool<R>(_ body: (PostgresPool) async throws -> R) async throws -> R {
         let pool = PostgresPool(conninfo, name: "schema", size: 1)
         do {
             let result = try await body(pool)
