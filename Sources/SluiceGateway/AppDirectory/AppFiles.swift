@@ -3,9 +3,9 @@ import SluiceCore
 /// The places of an app directory: which files App Services defines, and which of them the gateway reads.
 ///
 /// A repository may hold any other file. Those are passed over.
-enum AppFiles {
+package enum AppFiles {
     /// The files that may name the app, by preference.
-    static let main = ["realm_config.json", "root_config.json", "app.json", "stitch.json"]
+    package static let main = ["realm_config.json", "root_config.json", "app.json", "stitch.json"]
     /// The App Services CLI's record of the app that a repository belongs to.
     static let meta = ".mdb/meta.json"
     static let root = main + ["secrets.json", PluginListReader.file]

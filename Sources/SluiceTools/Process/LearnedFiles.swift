@@ -14,6 +14,8 @@ package final class LearnedFiles: Sendable {
     private let ownsSync: Bool
     /// Written one after another, on a thread of its own.
     private let queue = DispatchQueue(label: "sluice.learn")
+    /// The newest record that is to be written; nil for none. It has all that earlier ones have, so one that comes meanwhile replaces it.
+    private let waiting = Mutex<AppSchemaRecord?>(nil)
     /// The classes as written last.
     private let known: Mutex<[String: ObjectType]>
 
@@ -27,17 +29,23 @@ package final class LearnedFiles: Sendable {
         source = sources.count == 1 ? sources[0] : "mongodb-atlas"
         ownsSync = !manager.fileExists(atPath: "\(directory)/sync/config.json")
         known = Mutex(Dictionary(app.schema.types.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first }))
-        let mains = ["realm_config.json", "root_config.json", "app.json", "stitch.json"]
-        if !mains.contains(where: { manager.fileExists(atPath: "\(directory)/\($0)") }) {
+        if !AppFiles.main.contains(where: { manager.fileExists(atPath: "\(directory)/\($0)") }) {
             try Self.write("{ \"app_id\": \"\(app.appID)\", \"name\": \"\(app.name)\" }\n", to: "\(directory)/realm_config.json")
         }
     }
 
     /// Writes what the record has beyond the last one. Returns at once.
     package func learn(_ record: AppSchemaRecord) {
-        queue.async {
-            do throws(SluiceError) { try self.write(record) } catch { StandardError.write("sluice: \(error)\n") }
+        let isFirst = waiting.withLock { waiting in
+            defer { waiting = record }
+            return waiting == nil
         }
+        if isFirst { queue.async { self.writeWaiting() } }
+    }
+
+    private func writeWaiting() {
+        guard let record = waiting.withLock({ $0.take() }) else { return }
+        do throws(SluiceError) { try write(record) } catch { StandardError.write("sluice: \(error)\n") }
     }
 
     /// Waits until everything is written.
