@@ -122,6 +122,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     private var isDone: Bool { if case .done = state { true } else { false } }
 
     private func decide(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+        if let refusal = RequestHeadRules.refusal(of: head) { return refuse(refusal, context) }
         let peer = NetworkAddress(context.channel.remoteAddress)
         var request = UpgradeRequest(
             target: head.uri, headers: head.headers.map { ($0.name, $0.value) },

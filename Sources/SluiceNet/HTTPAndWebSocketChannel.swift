@@ -45,6 +45,7 @@ struct HTTPAndWebSocketChannel: ServerChildChannel, HTTPChannelHandler {
 
     private func becomeHTTP(_ channel: any Channel, _ ticket: ConnectionTicket, logger: Logger) throws -> NegotiatedConnection {
         let pipeline = channel.pipeline.syncOperations
+        try pipeline.addHandler(RequestGuard())
         try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: tls != nil))
         try pipeline.addHandler(RequestWatch(bounds: configuration.bodies, ticket: ticket))
         try pipeline.addHandler(HTTPConnectionStateHandler(idleTimeout: configuration.idleTimeout, logger: logger))
