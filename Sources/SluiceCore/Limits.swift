@@ -49,6 +49,12 @@ package enum Limits {
     /// join in every search of the objects. Beyond: query error `query-too-large`.
     package static let orderKeys = 32
     package static let orderLinks = 4
+    /// Queries of a subscription set. Beyond: query error `query-too-large`.
+    package static let setQueries = 10_000
+    /// Paths of included links of a subscription set, and the links of one of them. Each link costs a read of the database whenever its
+    /// objects change. Beyond: query error `query-too-large`.
+    package static let includePaths = 100
+    package static let includeLinks = 8
     /// Vertices of all polygons of one query; a box or circle counts as four. Each costs the angle of an arc for every row. Binding costs
     /// one for every pair of vertices of a hole and its polygon. Beyond: query error `query-too-large`.
     package static let shapeVertices = 1_024

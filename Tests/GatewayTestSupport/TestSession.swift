@@ -22,7 +22,7 @@ package final class TestSession {
     package private(set) var acknowledged: UInt64 = 0
     /// The last message of asymmetric objects that was acknowledged, and why objects of it were refused, by key.
     package private(set) var ingested: (number: UInt64, refused: [String: ErrorCode]) = (0, [:])
-    package private(set) var queryErrors: [(version: UInt64, error: SluiceError)] = []
+    package private(set) var queryErrors: [(version: UInt64, error: SluiceError, index: Int?)] = []
     package private(set) var compensations: [RejectedWriteReport] = []
     package private(set) var error: PBSessionError?
     package private(set) var mark: UInt64 = 0
@@ -263,7 +263,7 @@ package final class TestSession {
         case .uploadAck(let ack): acknowledged = ack.number
         case .compensation(let compensation):
             compensations += try compensation.writes.map { try RejectedWriteReport($0) }
-        case .queryError(let error): queryErrors.append((error.version, error.error))
+        case .queryError(let error): queryErrors.append((error.version, error.error, error.index))
         case .error(let error): self.error = error
         case .markReached(let mark): self.mark = mark.id
         case .ingestAck(let ack):

@@ -79,6 +79,36 @@ import Testing
         paths.map { ($0.links.map { "\($0.property)" } + ["\($0.property)"]).joined(separator: ".") }.joined(separator: " ")
     }
 
+    /// A path of 60,000 links kept the gateway busy for 17 s.
+    @Test func `follow a bounded number of paths and links, and say which one is too long`() throws {
+        func code(_ paths: [String]) -> ErrorCode? {
+            var query = PBQuery()
+            query.include = paths
+            do {
+                try MemberQuery.checkSize(ofSet: [query])
+                _ = try Self.members(query, 2) { _ in [] }
+                return nil
+            } catch {
+                let refusal = error as? SluiceError
+                #expect(refusal.map { $0.message.utf8.count < 400 } == true, "\(error)")
+                return refusal?.code
+            }
+        }
+        func path(_ links: Int, _ link: String = "king") -> String { Array(repeating: link, count: links).joined(separator: ".") }
+        #expect(code([path(Limits.includeLinks)]) == nil)
+        #expect(code([path(Limits.includeLinks, "@links.Land.king")]) == nil)
+        for links in [Limits.includeLinks + 1, Limits.includeLinks * 3, Limits.includeLinks * 3 + 2, 60_000] {
+            #expect(code([path(links)]) == .queryTooLarge, "\(links)")
+            #expect(code([path(links, "@links.Land.king")]) == .queryTooLarge, "\(links)")
+        }
+        #expect(code([String(repeating: ".", count: 100_000)]) == .queryUnknownProperty)
+        #expect(code(Array(repeating: "king", count: Limits.includePaths)) == nil)
+        #expect(code(Array(repeating: "king", count: Limits.includePaths + 1)) == .queryTooLarge)
+        let queries = Array(repeating: PBQuery(), count: Limits.setQueries + 1)
+        let error = #expect(throws: SluiceError.self) { try MemberQuery.checkSize(ofSet: queries) }
+        #expect(error?.code == .queryTooLarge)
+    }
+
     @Test func `count by paths through links, and by none that leads through what the user does not see`() throws {
         let paths = ["port.name", "port.land._id", "size"]
         func order(hiding names: Set<String>) throws -> String {

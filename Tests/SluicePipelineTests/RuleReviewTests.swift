@@ -120,7 +120,7 @@ private final class NotedRules: Rules {
 @Suite(.timeLimit(.minutes(2))) struct `What the rules are asked about a set` {
     private let rules = NotedRules()
 
-    private func build(_ texts: String...) async throws {
+    private func build(_ texts: String..., over channel: (any SessionChannel)? = nil) async throws {
         let ann = UserContext(id: "ann")
         let plan = try await rules.openSession(user: ann, types: ["Order"])
         var set = PBSubscribe()
@@ -132,13 +132,21 @@ private final class NotedRules: Rules {
         }
         let services = SessionFixture.services(rules: rules)
         let permissions = SessionPermissions(plan, schema: services.authority.current())
-        _ = try await ViewBuilder(services: services, user: ann, permissions: permissions, clientTypes: []).build(set)
+        let builder = ViewBuilder(services: services, user: ann, permissions: permissions, clientTypes: [], channel: channel)
+        _ = try await builder.build(set)
     }
 
     /// However a device spells it.
     @Test(arguments: ["_id=='7'", " (_id   ==  \"7\" ) ", "_id  = '7'"]) func `is canonical text`(text: String) async throws {
         try await build(text, "truepredicate")
         #expect(rules.asked == [#"Order: _id == "7""#, "Order: TRUEPREDICATE"])
+    }
+
+    @Test func `leads to no work once the client is gone`() async throws {
+        let channel = KeptMessages()
+        try await build("_id == '7'", over: channel)
+        channel.close(SluiceError(.shuttingDown, "The client is gone."))
+        await #expect(throws: CancellationError.self) { try await build("_id == '7'", over: channel) }
     }
 
     @Test func `is nothing when a query is none`() async throws {

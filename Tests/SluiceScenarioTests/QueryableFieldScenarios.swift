@@ -111,7 +111,7 @@ import Testing
                 try await session.sendSubscribe(2, [("Note", "text == 't'"), ("Memo", "text == 't'")])
                 try await session.receive { !$0.queryErrors.isEmpty }
                 let error = try #require(session.queryErrors.first)
-                #expect(error.version == 2 && error.error.code == .queryNotQueryable, "\(error)")
+                #expect(error.version == 2 && error.error.code == .queryNotQueryable && error.index == 1, "\(error)")
                 #expect(error.error.message.contains("table \"Memo\"") && error.error.message.contains("\"text\""), "\(error)")
                 session.close()
             }

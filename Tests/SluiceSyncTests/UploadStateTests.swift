@@ -127,6 +127,25 @@ extension SluiceWireAction {
         #expect(harness.machine.phase == .open)
     }
 
+    @Test func `the error of a refused set names the subscription at fault`() {
+        func message(index: Int?, name: String?) -> String? {
+            var harness = MachineHarness.settled()
+            harness.feed(.localChange)
+            var refused = set(2, ["north", "bad"])
+            refused.subscriptions[1].name = name
+            harness.pending([set(1, ["north"], state: .complete), refused])
+            harness.receive(.queryError(version: 2, SluiceError(.queryNotQueryable, "No such field."), index: index))
+            guard case .setRefused(version: 2, let error, isLast: true)? = harness.reports.first else { return nil }
+            #expect(harness.actions.contains { if case .refuseSet(2, error) = $0 { true } else { false } })
+            return error.message
+        }
+        #expect(message(index: 1, name: "open orders") == "Subscription 'open orders' to Item: No such field.")
+        let query = set(2, ["bad"]).subscriptions[0].query
+        #expect(message(index: 1, name: nil) == "Subscription without a name, \(query), to Item: No such field.")
+        #expect(message(index: nil, name: "open orders") == "No such field.")
+        #expect(message(index: 7, name: "open orders") == "No such field.")
+    }
+
     @Test func `a set that is refused at the start of a session gives way to the older one in a new session`() {
         var harness = MachineHarness()
         harness.open()

@@ -13,6 +13,7 @@ import Testing
         #expect(message.sessionAction == .refreshUser && message.fatal && message.backoffMilliseconds == 70)
         let query = PBQueryError(version: 5, SluiceError(code, "Something is wrong."))
         #expect(query.version == 5 && query.error.code == ClientError(SluiceError(code, "Something is wrong.")).code)
+        #expect(query.index == nil && PBQueryError(version: 5, SluiceError(code, "Something is wrong."), index: 3).index == 3)
     }
 
     /// A newer gateway may have codes and actions that this version does not know.

@@ -71,11 +71,30 @@ struct MemberQuery {
         return Array(path[..<(end ?? path.count)])
     }
 
-    private static func steps(_ path: String, from type: Int, _ schema: Schema) throws(SluiceError) -> [Step] {
+    /// Checks the number of queries and paths of a set, before any of them is read.
+    /// - Throws: `queryTooLarge` beyond `Limits.setQueries` and `Limits.includePaths`.
+    static func checkSize(ofSet queries: [PBQuery]) throws(SluiceError) {
+        guard queries.count <= Limits.setQueries else {
+            throw SluiceError(.queryTooLarge, "The set has \(queries.count) queries; the limit is \(Limits.setQueries).")
+        }
+        let paths = queries.reduce(0) { $0 + $1.include.count }
+        guard paths <= Limits.includePaths else {
+            throw SluiceError(.queryTooLarge, "The set includes links by \(paths) paths; the limit is \(Limits.includePaths).")
+        }
+    }
+
+    private static func steps(_ text: String, from type: Int, _ schema: Schema) throws(SluiceError) -> [Step] {
         var steps: [Step] = []
-        var names = path.split(separator: ".", omittingEmptySubsequences: false).map(String.init)[...]
+        // A backward link has three names. What exceeds the bound stays in the last one.
+        var names = text.split(separator: ".", maxSplits: 3 * Limits.includeLinks, omittingEmptySubsequences: false).map(String.init)[...]
+        let path = text.utf8.count <= 200 ? text : "\(text.prefix(200))…"
         var current = type
         while let name = names.popFirst() {
+            guard steps.count < Limits.includeLinks else {
+                throw SluiceError(
+                    .queryTooLarge, "The path \(path) has more than \(Limits.includeLinks) links.",
+                    fix: "Include fewer links, or subscribe to the linked class itself.")
+            }
             if name == "@links" {
                 guard let origin = names.popFirst(), let property = names.popFirst() else {
                     throw SluiceError(.queryLinkPath, "In the path \(path), @links is not followed by a class and a property.")

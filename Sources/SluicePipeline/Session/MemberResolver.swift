@@ -12,6 +12,8 @@ struct MemberResolver {
     let fanout: Fanout
     let environment: any Environment
     let schema: Schema
+    /// The connection of the client. Its end ends the search.
+    let channel: (any SessionChannel)?
     /// The objects of a class that the session may read.
     let readable: (Int) throws(SluiceError) -> Predicate
 
@@ -26,7 +28,7 @@ struct MemberResolver {
     }
 
     /// Reads the keys of the query's objects and of its included objects.
-    /// - Throws: `queryLimit` beyond `Limits.inListValues` objects of one path.
+    /// - Throws: `queryLimit` beyond `Limits.inListValues` objects of one path; `CancellationError` if the client is gone.
     func resolve(_ query: MemberQuery) async throws -> Members {
         var members = Members()
         members.watched.append((query.type, query.predicate))
@@ -67,6 +69,7 @@ struct MemberResolver {
 
     private func follow(_ path: ArraySlice<MemberQuery.Step>, _ from: Found, _ members: inout Members) async throws {
         guard let step = path.first else { return }
+        if channel?.isClosed == true { throw CancellationError() }
         let rest = path.dropFirst()
         let needs = Needs(rest.first.map { [$0] } ?? [])
         switch step {

@@ -8,7 +8,8 @@ extension Session {
     /// Builds and bootstraps the view of a new subscription set. A query error fails this version only.
     func subscribe(_ message: PBSubscribe) async throws {
         perform(machine.handle(.requested(version: message.version)))
-        guard machine.isOpen else { return }
+        // Sets that wait when the connection ends cost nothing.
+        guard machine.isOpen, !channel.isClosed else { return }
         let set = try SubscriptionSet(message)
         do {
             let view = try await patientlyBuild(message)
@@ -21,7 +22,8 @@ extension Session {
                 logger.warning(
                     "A subscription set was rejected.", metadata: ["version": "\(set.version)", "error": .string(error.description)])
             }
-            send(SessionMessages.queryError(version: set.version, error))
+            let index = ViewBuilder.firstRejected(of: message, services.authority.current(), error)
+            send(SessionMessages.queryError(version: set.version, error, index: index))
         }
     }
 
@@ -36,7 +38,8 @@ extension Session {
         try await learn(set)
         while true {
             let known = machine.rules.answers
-            let builder = ViewBuilder(services: services, user: user?.user, permissions: boundPermissions(), clientTypes: clientTypes)
+            let builder = ViewBuilder(
+                services: services, user: user?.user, permissions: boundPermissions(), clientTypes: clientTypes, channel: channel)
             let view = try await builder.build(set)
             if known == machine.rules.answers { return view }
             try Task.checkCancellation()

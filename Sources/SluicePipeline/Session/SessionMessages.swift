@@ -94,8 +94,9 @@ package enum SessionMessages {
 
     static func markReached(_ id: UInt64) -> [UInt8] { encode { $0.markReached = .with { $0.id = id } } }
 
-    static func queryError(version: UInt64, _ error: SluiceError) -> [UInt8] {
-        encode { $0.queryError = PBQueryError(version: version, error) }
+    /// - Parameter index: The index of the rejected query in the set; nil if the error is of the whole set.
+    static func queryError(version: UInt64, _ error: SluiceError, index: Int?) -> [UInt8] {
+        encode { $0.queryError = PBQueryError(version: version, error, index: index) }
     }
 
     package static func error(_ error: SluiceError, isRecoveryAllowed: Bool = true) -> [UInt8] {

@@ -10,11 +10,13 @@ struct ViewBuilder {
     let permissions: SessionPermissions
     /// The classes as the client declares them.
     let clientTypes: [ObjectType]
+    /// The connection of the client. Its end ends the build.
+    var channel: (any SessionChannel)?
 
     /// Builds a view.
-    /// - Throws: a query error, which fails this version only; an error of the rules.
+    /// - Throws: a query error, which fails this version only; an error of the rules; `CancellationError` if the client is gone.
     func build(_ set: PBSubscribe) async throws -> View {
-        try Subscription.checkSize(ofSet: set.queries.lazy.map(\.text))
+        try Self.checkSize(set)
         let schema = permissions.schema
         var predicates: [Int: Predicate] = [:]
         var wanted: [Int: Predicate] = [:]
@@ -22,6 +24,7 @@ struct ViewBuilder {
         let narrowing = try await narrow(try Self.questions(of: set, schema), schema.schema)
         var parts = MemberParts(cuts: narrowing.included)
         for (question, cut) in zip(narrowing.questions, narrowing.cuts) {
+            if channel?.isClosed == true { throw CancellationError() }
             let (query, index) = (question.query, question.type)
             let type = schema.schema.types[index]
             // Unreadable fields are null in the user's queries too: the set of matching rows must not reveal their values.
@@ -74,7 +77,7 @@ struct ViewBuilder {
     private func resolver(_ schema: Schema, _ cuts: [Int: Predicate]) -> MemberResolver {
         let permissions = permissions
         return MemberResolver(
-            snapshots: services.snapshots, fanout: services.fanout, environment: services.environment, schema: schema
+            snapshots: services.snapshots, fanout: services.fanout, environment: services.environment, schema: schema, channel: channel
         ) { index throws(SluiceError) in
             let readable = try permissions.read(schema.types[index])
             return cuts[index].map { .and(readable, $0) } ?? readable
@@ -146,6 +149,23 @@ struct ViewBuilder {
         var predicate: Predicate
     }
 
+    /// Returns the index of the query that an error of `build` rejects; nil if the error is of the whole set.
+    static func firstRejected(of set: PBSubscribe, _ schema: AppSchema, _ error: SluiceError) -> Int? {
+        // A set beyond the bounds is not parsed.
+        guard error.code.isQueryError, (try? checkSize(set)) != nil else { return nil }
+        return set.queries.firstIndex { query in
+            do {
+                _ = try check(query, schema)
+                return false
+            } catch { return true }
+        }
+    }
+
+    private static func checkSize(_ set: PBSubscribe) throws(SluiceError) {
+        try MemberQuery.checkSize(ofSet: set.queries)
+        try Subscription.checkSize(ofSet: set.queries.lazy.map(\.text))
+    }
+
     private static func questions(of set: PBSubscribe, _ schema: AppSchema) throws -> [Question] {
         try set.queries.map { try check($0, schema) }
     }
@@ -214,7 +234,7 @@ struct ViewBuilder {
 
     /// Returns the fields of a set that are not queryable, by class.
     static func unqueryable(_ set: PBSubscribe, _ schema: AppSchema) throws -> [String: Set<String>] {
-        try Subscription.checkSize(ofSet: set.queries.lazy.map(\.text))
+        try checkSize(set)
         var missing: [String: Set<String>] = [:]
         for query in set.queries {
             guard let type = schema.schema[query.type] else { continue }

@@ -37,6 +37,12 @@ package struct StoredSubscription: Hashable, Sendable {
         self.updated = updated
         self.options = options
     }
+
+    /// The subscription in a sentence: its name and class, or its query if it has no name.
+    package var label: String {
+        let text = name.map { "'\($0)'" } ?? "without a name, \(query.count > 80 ? "\(query.prefix(80))…" : query),"
+        return "Subscription \(text) to \(type)"
+    }
 }
 
 /// A version of the subscription set, as stored. Version 0 is the empty set of a new replica.

@@ -65,8 +65,8 @@ struct SyncSession: Sendable {
     var refused: Set<UInt64> = []
     /// The highest version sent.
     var subscribed: UInt64 = 0
-    /// The versions that were sent and have neither their bootstrap nor an error, ascending.
-    var unanswered: [UInt64] = []
+    /// The sets that were sent and have neither their bootstrap nor an error, in the order of their versions.
+    var unanswered: [StoredSubscriptionSet] = []
     /// The version of the view that the gateway uses in this session.
     var settled: UInt64 = 0
 
@@ -85,7 +85,7 @@ struct SyncSession: Sendable {
     }
 
     /// The version whose answer uploads wait for. If it is rejected, the next older one without an answer.
-    var awaiting: UInt64? { unanswered.last }
+    var awaiting: UInt64? { unanswered.last?.version }
 
     var inFlightBytes: Int { inFlight.reduce(0) { $0 + $1.bytes } }
 

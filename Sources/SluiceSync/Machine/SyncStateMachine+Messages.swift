@@ -81,7 +81,7 @@ extension SyncStateMachine {
                 return blame(SluiceError(.badMessageOrder, "The gateway reported barrier \(id), which was not sent."))
             }
             reached(id)
-        case .queryError(let version, let error): refuseSet(version, error)
+        case .queryError(let version, let error, let index): refuseSet(version, error, index)
         }
     }
 
@@ -128,7 +128,7 @@ extension SyncStateMachine {
         if session?.local.resets.underWay != nil { session?.rereadChangesets() }
         session?.local.resets.underWay = nil
         // Older sets are superseded and get no answer.
-        session?.unanswered.removeAll { $0 <= version }
+        session?.unanswered.removeAll { $0.version <= version }
         pump()
     }
 
@@ -179,10 +179,15 @@ extension SyncStateMachine {
         pump()
     }
 
-    private mutating func refuseSet(_ version: UInt64, _ error: SluiceError) {
+    private mutating func refuseSet(_ version: UInt64, _ unnamed: SluiceError, _ index: Int?) {
+        var error = unnamed
+        // The later versions of the set keep the subscription and fail too, so the app must learn which one it is.
+        if let index, let set = session?.unanswered.first(where: { $0.version == version }), set.subscriptions.indices.contains(index) {
+            error.message = "\(set.subscriptions[index].label): \(error.message)"
+        }
         actions.append(.refuseSet(version: version, error))
         session?.refused.insert(version)
-        session?.unanswered.removeAll { $0 == version }
+        session?.unanswered.removeAll { $0.version == version }
         let isLast = session?.awaiting == nil && session?.hasUnsentSet != true
         actions.append(.report(.setRefused(version: version, error, isLast: isLast)))
         pump()

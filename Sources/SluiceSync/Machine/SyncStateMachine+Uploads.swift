@@ -156,7 +156,7 @@ extension SyncStateMachine {
 
     private mutating func subscribe(_ set: StoredSubscriptionSet) {
         session?.subscribed = set.version
-        session?.unanswered.append(set.version)
+        session?.unanswered.append(set)
         var message = PBSubscribe()
         message.version = set.version
         message.queries = set.subscriptions.map { subscription in

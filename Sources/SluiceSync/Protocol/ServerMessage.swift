@@ -45,7 +45,8 @@ package enum ServerMessage: Sendable {
     case compensation(id: UInt64, [CompensatingWrite])
     case ingestAck(number: UInt64, [CompensatingWrite])
     case markReached(UInt64)
-    case queryError(version: UInt64, SluiceError)
+    /// - Parameter index: The index of the rejected query in the set; nil if the error is of the whole set.
+    case queryError(version: UInt64, SluiceError, index: Int? = nil)
     case error(SluiceError, SessionAction, fatal: Bool, backoffMilliseconds: UInt64)
 
     /// The staged part of an interrupted bootstrap.
@@ -131,7 +132,7 @@ extension ServerMessage {
         case .compensation(let m): return .compensation(id: m.id, try refused(m.writes))
         case .ingestAck(let m): return .ingestAck(number: m.number, try refused(m.writes))
         case .markReached(let m): return .markReached(m.id)
-        case .queryError(let m): return .queryError(version: m.version, m.error)
+        case .queryError(let m): return .queryError(version: m.version, m.error, index: m.index)
         case .error(let m):
             return .error(m.error, m.sessionAction, fatal: m.fatal, backoffMilliseconds: UInt64(m.backoffMilliseconds))
         case .bootstrapRows, .commits: throw .malformed("a message says two things")

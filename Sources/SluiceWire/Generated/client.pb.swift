@@ -1329,6 +1329,9 @@ package nonisolated struct PBQueryError: Sendable {
 
   package var message: String = String()
 
+  /// The place of the rejected query in the set, from 1; 0: the error is of the whole set.
+  package var query: UInt32 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -3314,7 +3317,7 @@ nonisolated extension PBMarkReached: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension PBQueryError: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".QueryError"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}code\0\u{1}message\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}code\0\u{1}message\0\u{1}query\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3325,6 +3328,7 @@ nonisolated extension PBQueryError: SwiftProtobuf.Message, SwiftProtobuf._Messag
       case 1: try { try decoder.decodeSingularUInt64Field(value: &self.version) }()
       case 2: try { try decoder.decodeSingularUInt32Field(value: &self.code) }()
       case 3: try { try decoder.decodeSingularStringField(value: &self.message) }()
+      case 4: try { try decoder.decodeSingularUInt32Field(value: &self.query) }()
       default: break
       }
     }
@@ -3340,6 +3344,9 @@ nonisolated extension PBQueryError: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if !self.message.isEmpty {
       try visitor.visitSingularStringField(value: self.message, fieldNumber: 3)
     }
+    if self.query != 0 {
+      try visitor.visitSingularUInt32Field(value: self.query, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3347,6 +3354,7 @@ nonisolated extension PBQueryError: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if lhs.version != rhs.version {return false}
     if lhs.code != rhs.code {return false}
     if lhs.message != rhs.message {return false}
+    if lhs.query != rhs.query {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -42,15 +42,20 @@ extension PBSessionError {
 }
 
 extension PBQueryError {
-    package init(version: UInt64, _ error: SluiceError) {
+    /// - Parameter index: The index of the rejected query in the set; nil if the error is of the whole set.
+    package init(version: UInt64, _ error: SluiceError, index: Int? = nil) {
         self.init()
         self.version = version
+        query = index.map { UInt32(clamping: $0 + 1) } ?? 0
         let told = ClientError(error)
         code = UInt32(told.code.rawValue)
         message = told.message
     }
 
     package var error: SluiceError { SluiceError(code: code, name: "", message: message, fix: "") }
+
+    /// The index of the rejected query in the set; nil if the error is of the whole set.
+    package var index: Int? { query == 0 ? nil : Int(query) - 1 }
 }
 
 extension SluiceError {
