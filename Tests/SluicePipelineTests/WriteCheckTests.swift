@@ -35,24 +35,51 @@ import Testing
 
     private static func refusal(
         _ operation: SluiceCore.Operation, _ before: Row?, _ after: Row?, view: String? = "store == 'north'", plan: TypePlan = all,
-        type: ObjectType = type, key: Value = .string("k"), named: [String]? = nil
+        type: ObjectType = type, key: Value = .string("k"), named: [String]? = nil,
+        isUnseen: Bool = false
     ) throws -> WriteCheck.Rejection? {
+        let check = try check(view: view, plan: plan, type: type)
+        let changed = Set(type.properties.indices.filter { (before?[$0] ?? .null) != (after?[$0] ?? .null) && $0 != 0 })
+        let refusal = check.refusal(
+            IntendedWrite(
+                object: ObjectKey(type: "Order", key: key), type: type, operation: operation, before: before, after: after,
+                changed: changed, named: named.map { Set($0.compactMap { type.index(of: $0) }) } ?? changed, isUnseen: isUnseen))
+        #expect(refusal == nil || refusal?.code == .compensatingWrite)
+        return refusal
+    }
+
+    private static func check(view: String?, plan: TypePlan, type: ObjectType = type) throws -> WriteCheck {
         let schema = AppSchema(
             version: 1, schema: Schema([type]), fields: QueryableFields(byType: ["Order": ["store", "size"]], indexed: "store"),
             isDevelopment: false)
         let types = try view.map { text in
             [TypeView(type: 0, predicate: try Query.parse(text).predicate(on: type, in: schema.schema), mask: nil)]
         }
-        let check = WriteCheck(
+        return WriteCheck(
             permissions: SessionPermissions(SessionPlan(types: ["Order": plan]), schema: schema),
             view: View(version: 1, types: types ?? [], partitions: []), types: ["Order"])
-        let changed = Set(type.properties.indices.filter { (before?[$0] ?? .null) != (after?[$0] ?? .null) && $0 != 0 })
-        let refusal = check.refusal(
-            IntendedWrite(
-                object: ObjectKey(type: "Order", key: key), type: type, operation: operation, before: before, after: after,
-                changed: changed, named: named.map { Set($0.compactMap { type.index(of: $0) }) } ?? changed, isUnseen: false))
-        #expect(refusal == nil || refusal?.code == .compensatingWrite)
-        return refusal
+    }
+
+    /// A user could ask for keys by writing to them.
+    @Test(arguments: ["store == 'north'", nil]) func `in the same words whether the key is free or not, if the user may not create`(
+        view: String?
+    ) throws {
+        let reader = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", insert: false, role: "reader")
+        let key = ObjectKey(type: "Order", key: .string("k"))
+        let (free, hidden) = (try Self.check(view: view, plan: reader), Self.row("south"))
+        let edit = try Self.refusal(.update, hidden, Self.row("south", size: 7), view: view, plan: reader)
+        let delete = try Self.refusal(.delete, hidden, nil, view: view, plan: reader)
+        for answer in [edit, delete] {
+            let refusal = try #require(answer)
+            let missing = try #require(free.refusal(ofMissing: key))
+            #expect(missing.message == refusal.message && missing.cause == refusal.cause && missing.code == refusal.code)
+            #expect(missing.fields == refusal.fields)
+        }
+        let create = try #require(try Self.refusal(.insert, nil, Self.row("north"), view: view, plan: reader))
+        let again = try #require(try Self.refusal(.update, hidden, Self.row("north"), view: view, plan: reader, isUnseen: true))
+        #expect(create.message == again.message && create.cause == again.cause && create.fields == again.fields)
+        // Who may create learns of a free key anyway, and an edit of a deleted object needs no answer.
+        #expect(try Self.check(view: view, plan: Self.all).refusal(ofMissing: key) == nil)
     }
 
     @Test func `with the role and the clause for operators, and not for the user`() throws {

@@ -26,13 +26,17 @@ struct CommitPlan {
     struct Futile {
         var object: ObjectKey
         var wanted: [String: Value]
+        /// `true` for a final delete. It has its effect already, so it is not futile.
+        var isDelete: Bool
     }
 
     /// The number of the changeset.
     let changeset: UInt64
     /// The author and time of the changeset.
     private let writer: WriteContext
-    private(set) var futile: [Futile] = []
+    /// The edits of objects that do not exist.
+    var futile: [Futile] { missing.filter { !$0.isDelete } }
+    private var missing: [Futile] = []
     private(set) var remembered: [Remembered] = []
     private(set) var writes: [Write] = []
     private(set) var rejected: [WriteRejection] = []
@@ -75,9 +79,7 @@ struct CommitPlan {
             if state.clocks.isDeleted, wanted.contains(where: { $0.kind == .delete }) {
                 remembered.append(Remembered(object: object, type: type, clocks: state.clocks))
             }
-            let values = wanted.values
-            // A final delete has its effect already, so it is not futile.
-            if wanted.last?.kind != .delete { futile.append(Futile(object: object, wanted: values)) }
+            missing.append(Futile(object: object, wanted: wanted.values, isDelete: wanted.last?.kind == .delete))
             return
         }
         let intended = IntendedWrite(
@@ -102,13 +104,20 @@ struct CommitPlan {
             if let refusal = check.refusal(write.intended) { reject(write, refusal) } else { allowed.append(write) }
         }
         writes = allowed
-        remembered.removeAll { undone.contains($0.object) || !check.mayDelete($0.type.name) }
+        var refused: Set<ObjectKey> = []
+        for write in missing {
+            guard let refusal = check.refusal(ofMissing: write.object) else { continue }
+            reject(write.object, refusal, write.wanted)
+            refused.insert(write.object)
+        }
+        missing.removeAll { refused.contains($0.object) }
+        remembered.removeAll { refused.contains($0.object) || undone.contains($0.object) || !check.mayDelete($0.type.name) }
         for edit in futile where undone.contains(edit.object) {
             let message =
                 "\(edit.object.type) \(edit.object.key.keyText) does not exist, because its creation was undone. This write was undone too."
             reject(edit.object, Rejection(cause: .neverMade, message: message, rule: "an earlier refusal"), edit.wanted)
         }
-        futile.removeAll { undone.contains($0.object) }
+        missing.removeAll { undone.contains($0.object) }
     }
 
     /// Rejects changes that contradict the stored row, if the session may not make any change of these properties.

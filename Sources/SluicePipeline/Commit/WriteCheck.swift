@@ -23,7 +23,10 @@ struct IntendedWrite {
 ///
 /// A rejection shows the user the attempted write, and operators the deciding role. For an object outside of the user's view, it shows
 /// only that fact, because neither rules nor values are evaluated before. A write to a field that the user can neither read nor write is
-/// rejected for any value. Otherwise acceptance would confirm a guessed value. Only the existence of a key cannot be hidden.
+/// rejected for any value. Otherwise acceptance would confirm a guessed value.
+///
+/// A user who may not create objects of a class learns nothing about a key: a write to one without an object has the same result as one to
+/// an object outside of the view. A user who may create them sees whether the key is free.
 struct WriteCheck {
     private struct Bound {
         var rights: TypePlan
@@ -102,6 +105,18 @@ struct WriteCheck {
         return bound.rights.hidden(of: type)
     }
 
+    /// Returns the reason to reject an edit or a delete of an object that does not exist; nil for a user who may create it.
+    func refusal(ofMissing object: ObjectKey) -> Rejection? {
+        let name = "\(object.type) \(object.key.keyText)"
+        switch entries[object.type] {
+        case .unusable(let refusal)?: return refusal
+        case .bound(let bound)? where bound.rights.insert: return nil
+        case .bound(let bound)?:
+            return bound.view == nil ? Self.unsubscribed(object) : Self.outside(name, rule: "the view, without an object")
+        case nil: return nil
+        }
+    }
+
     /// Returns the reason to reject the write; nil if it is allowed.
     func refusal(_ write: IntendedWrite) -> Rejection? {
         if case .unusable(let refusal)? = entries[write.object.type] { return refusal }
@@ -112,12 +127,9 @@ struct WriteCheck {
                 message: "Class \(write.object.type) cannot be written through changesets.", rule: "the class")
         }
         let name = "\(write.object.type) \(key)"
-        guard let view = bound.view else {
-            return Rejection(
-                cause: .noSubscription,
-                message: "No subscription is open for class \(write.object.type); the write to \(name) was undone.", rule: "no subscription"
-            )
-        }
+        guard let view = bound.view else { return Self.unsubscribed(write.object) }
+        // Before the view: the answer to a creation must not depend on the object that is there.
+        if write.isUnseen, !bound.rights.insert { return Self.uncreatable(name, bound) }
         // The view comes first: rules evaluated on a row outside of it could reveal its values.
         if let before = write.before, !before.matches(view) { return outside(name, view, before) }
         if let refusal = permission(write, bound, name) { return refusal }
@@ -132,9 +144,23 @@ struct WriteCheck {
     }
 
     private func outside(_ name: String, _ view: Predicate, _ row: Row) -> Rejection {
+        Self.outside(name, rule: "the view, not met: \(Self.failing(view, row))")
+    }
+
+    private static func outside(_ name: String, rule: String) -> Rejection {
+        Rejection(cause: .outsideView, message: "\(name) is outside of the current query view; the write was undone.", rule: rule)
+    }
+
+    private static func unsubscribed(_ object: ObjectKey) -> Rejection {
+        let name = "\(object.type) \(object.key.keyText)"
+        return Rejection(
+            cause: .noSubscription, message: "No subscription is open for class \(object.type); the write to \(name) was undone.",
+            rule: "no subscription")
+    }
+
+    private static func uncreatable(_ name: String, _ bound: Bound) -> Rejection {
         Rejection(
-            cause: .outsideView, message: "\(name) is outside of the current query view; the write was undone.",
-            rule: "the view, not met: \(Self.failing(view, row))")
+            cause: .insert, message: "Not allowed to create \(name); the write was undone.", rule: "role \(bound.rights.role), insert")
     }
 
     /// Returns the text of the clauses of a predicate that a row does not meet.
@@ -153,7 +179,7 @@ struct WriteCheck {
         }
         switch write.operation {
         case .insert:
-            if !bound.rights.insert { return denied(.insert, "create", "insert") }
+            if !bound.rights.insert { return Self.uncreatable(name, bound) }
         case .delete:
             if !bound.rights.delete { return denied(.delete, "delete", "delete") }
         case .update:

@@ -5,13 +5,16 @@ import SluicePorts
 enum SchemaCheck {
     /// Returns the schema for the session.
     /// A client may use a subset of classes and properties. In development mode, unknown ones are added.
-    /// - Throws: `invalidSchemaChange` for unknown ones outside development mode and for a property of another type; `badChangeset` for a
-    ///   class of another kind.
+    /// A class without properties stands for all properties of the server's class.
+    /// - Throws: `invalidSchemaChange` for unknown ones outside development mode and for a property of another type; `unknownType` for an
+    ///   unknown class without properties; `badChangeset` for a class of another kind.
     static func accept(_ client: [ObjectType], authority: any SchemaAuthority) async throws -> AppSchema {
         let current = authority.current()
         var isMissing = false
         for type in client {
             guard let known = current.schema[type.name] else {
+                // Not even development mode can add it.
+                guard !type.properties.isEmpty else { throw unknown(type, in: current.schema) }
                 isMissing = true
                 continue
             }
@@ -19,6 +22,13 @@ enum SchemaCheck {
             isMissing = isMissing || type.properties.contains { known[$0.name] == nil }
         }
         return isMissing ? try await authority.extend(by: client) : current
+    }
+
+    private static func unknown(_ type: ObjectType, in schema: Schema) -> SluiceError {
+        let near = Suggestion.nearest(to: type.name, in: schema.types.map(\.name))
+        return SluiceError(
+            .unknownType, "The app has no class '\(type.name)'.",
+            fix: near.map { "Did you mean '\($0)'?" } ?? "Check the name of the class.")
     }
 
     private static let otherType = """
