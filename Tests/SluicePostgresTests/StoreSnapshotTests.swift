@@ -144,6 +144,41 @@ import Testing
         }
     }
 
+    /// The planner alone would give a guess that is wrong by orders of magnitude.
+    @Test func `of a large view knows about how many rows come, without statistics too`() async throws {
+        try await StoreFixture.with { fixture in
+            _ = try await fixture.sql(
+                """
+                ALTER TABLE "Reading" SET (autovacuum_enabled = false);
+                INSERT INTO "Reading" SELECT g, CASE WHEN g % 10 = 0 THEN 't' ELSE 's' END, g FROM generate_series(1, 60000) g
+                """)
+            let reading = try StoreFixture.shape("Reading")
+            let first = SnapshotSelection(reading, first: .init(limit: 700, order: "t0.value DESC, t0._id", row: "t0"))
+            let selections: [(SnapshotSelection, ClosedRange<UInt64>)] = [
+                (SnapshotSelection(reading), 45_000...75_000),
+                (SnapshotSelection(reading, where: "sensor = $1", [.text("t")]), 4_000...8_000),
+                (SnapshotSelection(reading, where: "sensor = $1 AND value > 30000", [.text("t")]), 1_500...5_000),
+                // Rarer than the sample can show.
+                (SnapshotSelection(reading, where: "sensor = $1 OR _id < 400", [.text("none")]), 1...2_000),
+                (first, 700...700),
+            ]
+            for analyze in [false, true] {
+                if analyze { _ = try await fixture.sql("ANALYZE \"Reading\"") }
+                for (selection, expected) in selections {
+                    let rows = Mutex<UInt64?>(nil)
+                    try await untilSeen {
+                        try await PostgresSnapshotStore(pool: fixture.pool).read(
+                            choose: { _ in [selection] }, begin: { _ in true }, expected: { count in rows.withLock { $0 = count } },
+                            rows: { _, _, _ in })
+                    }
+                    let said = rows.withLock { $0 }
+                    let estimate = try #require(said)
+                    #expect(expected.contains(estimate), "\(selection.condition), \(analyze ? "with" : "without") statistics: \(estimate)")
+                }
+            }
+        }
+    }
+
     @Test func `of a view that is small by rows and not by bytes comes whole`() async throws {
         try await StoreFixture.with { fixture in
             _ = try await fixture.sql("INSERT INTO \"Reading\" SELECT g, repeat('s', 100000), g FROM generate_series(1, 40) g")

@@ -43,8 +43,8 @@ package struct PostgresSnapshotStore: Sendable {
 
     /// Reads selections that depend on the snapshot. `choose` is called a second time, with a new snapshot, if a view proves large.
     ///
-    /// - Parameter expected: Receives the number of rows before the first row. For a small view it is exact, otherwise the
-    ///   planner's estimate, which reads no rows (`SnapshotSelection.planned`).
+    /// - Parameter expected: Receives the number of rows before the first row. For a small view it is exact, otherwise a
+    ///   `RowEstimate`.
     package func read(
         choose: @escaping @Sendable (SnapshotStart) throws -> [SnapshotSelection],
         begin: @Sendable (SnapshotStart) async throws -> Bool = { _ in true },
@@ -68,7 +68,7 @@ package struct PostgresSnapshotStore: Sendable {
                     let identity = try SnapshotStart(result)
                     guard try await begin(identity) else { return nil }
                     let selections = try choose(identity)
-                    if let expected { try await expected(try await Self.estimate(selections, connection)) }
+                    if let expected { try await expected(try await RowEstimate.rows(of: selections, connection)) }
                     for (index, selection) in selections.enumerated() {
                         try await stream(selection, connection) { try await rows(index, $0.buffer, $0.rows) }
                     }
@@ -159,18 +159,5 @@ package struct PostgresSnapshotStore: Sendable {
             chunk.buffer.abandonRow()
             unfit(shape.type.name, lent.string(keysOnly ? 0 : shape.key) ?? "", error.reason)
         }
-    }
-
-    /// Returns the planner's estimate of the number of rows, at most 10¹⁵.
-    private static func estimate(_ selections: [SnapshotSelection], _ connection: PostgresConnection) async throws -> UInt64 {
-        var total = 0.0
-        for selection in selections {
-            guard let planned = selection.planned,
-                let text = try await connection.query(selection.explanation(planned), planned.parameters)[0, 0]
-            else { continue }
-            let rows = try JSON.parse(text).array?.first?["Plan"]?["Plan Rows"]
-            if case .double(let number)? = rows { total += number } else { total += Double(rows?.int ?? 0) }
-        }
-        return UInt64(min(max(total, 0), 1e15))
     }
 }

@@ -34,7 +34,7 @@ package struct SnapshotSelection: Sendable {
     package var keysOnly: Bool
     /// The limit of rows and their order; nil for all rows.
     package var first: First?
-    /// The condition for the planner's estimate of the row count; nil if another selection counts these rows.
+    /// The condition for the estimate of the row count (`RowEstimate`); nil if another selection counts these rows.
     ///
     /// It is initially the selection's own condition, without the age, for which no statistics exist.
     package var planned: Planned?
@@ -97,6 +97,15 @@ package struct SnapshotSelection: Sendable {
 
     func explanation(_ planned: Planned) -> String {
         "EXPLAIN (FORMAT JSON) SELECT 1 FROM \(source) WHERE (\(planned.condition))\(ending)"
+    }
+
+    /// Returns SQL that counts the rows in a random part of the table's pages.
+    func sample(_ planned: Planned, percent: Double) -> String {
+        let name = first.map { " AS \($0.row)" } ?? ""
+        return """
+            SELECT count(*) FROM \(shape.table)\(name) TABLESAMPLE SYSTEM (\(percent))\(first?.joins ?? "") \
+            WHERE (\(planned.condition))
+            """
     }
 
     private var ending: String { first.map { " ORDER BY \($0.order) LIMIT \($0.limit)" } ?? "" }
