@@ -75,6 +75,46 @@ import Testing
         #expect(session.state == .inactive && session.connectionState == .disconnected)
     }
 
+    @Test func `observers of the connection hear each change once, in order, until the session ends`() async throws {
+        typealias Change = SluiceSDK.SyncSession.ConnectionChange
+        let session = try silentSession(open())
+        let (changes, continuation) = AsyncStream<Change>.makeStream()
+        let token = session.observe(\.connectionState, options: [.initial, .new]) { _, change in continuation.yield(change) }
+        let ended = session.observe(\.connectionState) { _, _ in Issue.record("The token has been invalidated.") }
+        ended.invalidate()
+        session.resume()
+        session.take(.connection(.connecting))
+        session.take(.connection(.connecting))
+        session.take(.connection(.connected))
+        session.suspend()
+        session.take(.connection(.connected))
+        var heard: [Change] = []
+        for await change in changes {
+            heard.append(change)
+            if heard.count == 4 { break }
+        }
+        #expect(
+            heard == [
+                Change(oldValue: nil, newValue: .disconnected), Change(oldValue: .disconnected, newValue: .connecting),
+                Change(oldValue: .connecting, newValue: .connected), Change(oldValue: .connected, newValue: .disconnected),
+            ])
+        token.invalidate()
+
+        // A stream has the newest state, and ends with the session.
+        session.resume()
+        session.take(.connection(.connecting))
+        var states = session.connectionStates.makeAsyncIterator()
+        #expect(await states.next() == .connecting)
+        session.take(.connection(.connected))
+        #expect(await states.next() == .connected)
+        session.close()
+        #expect(await states.next() == .disconnected)
+        #expect(await states.next() == nil)
+        var late = session.connectionStates.makeAsyncIterator()
+        #expect(await late.next() == .disconnected)
+        #expect(await late.next() == nil)
+    }
+
     @Test func `a session that is over stays so`() throws {
         let realm = try open()
         let session = try session(realm)

@@ -35,6 +35,7 @@ public final class SyncSession: Sendable {
     private let replica: Replica
     private let engine: SyncEngine
     private let status = Mutex(Status())
+    let connections = ConnectionObservers()
     private let downloads = DownloadProgress()
     private let uploads: UploadProgress
     private let observer: UInt64
@@ -71,9 +72,17 @@ public final class SyncSession: Sendable {
         back.session = self
     }
 
+    /// Changes the status and tells observers a change of the connection state, in the order of the changes.
+    private func change(_ body: (inout sending Status) -> Void) {
+        status.withLock { status in
+            body(&status)
+            connections.tell(status.connection)
+        }
+    }
+
     /// Starts sync at the first call. Later calls do nothing.
     func startOnce() {
-        status.withLock { status in
+        change { status in
             guard status.loop == nil, !status.isClosed else { return }
             status.loop = _Concurrency.Task { [engine] in await engine.run() }  // Unstructured because: it runs until `close` cancels it.
             guard user.isLoggedIn else { return events.send(.ended(.loggedOut(user))) }
@@ -88,10 +97,11 @@ public final class SyncSession: Sendable {
     /// Ends the session and all waits. Called when the file closes.
     func close() {
         replica.removeObserver(observer)
-        status.withLock { status in
+        change { status in
             status.isClosed = true
             status.loop?.cancel()
         }
+        connections.close()
         events.close()
     }
 
@@ -107,7 +117,7 @@ public final class SyncSession: Sendable {
         log(report)
         switch report {
         case .connection(let connection):
-            status.withLock { $0.connected = ConnectionState(connection) }
+            change { $0.connected = ConnectionState(connection) }
             // A connection means that the server knows the file again.
             if connection == .connected { reset.isMended() }
         case .warning(let error): self.report(SyncError(.serverWarning, error.description))
@@ -125,7 +135,7 @@ public final class SyncSession: Sendable {
             stopped(failure)
             if !reset.mode.handle(failure, self) { self.report(failure) }
         case .resumed:
-            status.withLock { $0.hasEnded = false }
+            change { $0.hasEnded = false }
             events.begin()
         // No error: the session recovers by itself, and the reset mode's callbacks report the result.
         case .resetting: break
@@ -150,7 +160,7 @@ public final class SyncSession: Sendable {
 
     /// Marks the session as stopped by the engine and ends all waits.
     private func stopped(_ error: SyncError) {
-        status.withLock { ($0.hasEnded, $0.connected) = (true, .disconnected) }
+        change { ($0.hasEnded, $0.connected) = (true, .disconnected) }
         events.send(.ended(error))
     }
 
@@ -175,7 +185,7 @@ public final class SyncSession: Sendable {
 
     private func pause() {
         // Posted under the lock, so that the engine receives starts and pauses in the order of the status changes.
-        status.withLock { status in
+        change { status in
             (status.isWanted, status.connected) = (false, .disconnected)
             engine.pause()
         }
@@ -188,7 +198,7 @@ public final class SyncSession: Sendable {
         guard state != .invalid, user.isLoggedIn else { return }
         // Before the start: waits that begin now must not receive the previous end.
         events.begin()
-        status.withLock { status in
+        change { status in
             (status.isWanted, status.hasEnded) = (true, false)
             engine.start(token: user.accessToken)
         }
