@@ -64,8 +64,8 @@ struct LoginOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The gateway's address.", valueName: "http://host:port"))
     var url = "http://127.0.0.1:8090"
 
-    @Option(help: "The app's id.")
-    var app = "dev"
+    @Option(help: ArgumentHelp("The app's id. Default: that of the gateway.", valueName: "id"))
+    var app: String?
 
     @Option(help: "The user's e-mail; without it, and without --token, an anonymous user.")
     var email: String?
@@ -76,8 +76,11 @@ struct LoginOptions: ParsableArguments {
     @Option(help: "An access token, in place of a login.")
     var token: String?
 
+    func app(_ client: GatewayClient) async throws -> String { if let app { app } else { try await client.app() } }
+
     func token(_ client: GatewayClient) async throws -> String {
         if let token { return token }
+        let app = try await app(client)
         guard let email else { return try await client.login(app: app, provider: "anon-user", [:]) }
         let secret = password ?? ProcessEnvironment()["SLUICE_PASSWORD"] ?? ""
         return try await client.login(app: app, provider: "local-userpass", ["username": .string(email), "password": .string(secret)])

@@ -9,9 +9,9 @@ struct QuerySubject: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             """
-            The schema: {"schemas": [a JSON schema for each class, as in an app directory], "relationships": {Class: {field: {"ref": \
+            An app directory, or a file of classes: {"schemas": [a JSON schema for each class, as in an app directory], "relationships": {Class: {field: {"ref": \
             Class, "foreign_key": "_id", "is_list": false}}}}. 'ref' may also be #/relationship/source/database/collection.
-            """, valueName: "file"))
+            """, valueName: "path"))
     var schema: String
 
     @Option(help: "The class whose rows the query selects.")
@@ -23,7 +23,9 @@ struct QuerySubject: ParsableArguments {
     var arguments: [String] = []
 
     func tool() throws -> QueryTool {
-        try QueryTool(schema: try QuerySchemaFile.load(at: schema), type: type, arguments: try QueryArguments.read(arguments))
+        let known = try QuerySchemaFile.load(at: schema)
+        return try QueryTool(
+            schema: known.schema, declared: known.fields, type: type, arguments: try QueryArguments.read(arguments))
     }
 }
 
@@ -31,7 +33,9 @@ struct QuerySubject: ParsableArguments {
 struct QueryFields: ParsableArguments {
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The queryable fields, separated by commas. Default: every field that can be one.", valueName: "a,b"))
+        help: ArgumentHelp(
+            "The queryable fields, separated by commas. Default: those of the app directory; of a file, every field that can be one.",
+            valueName: "a,b"))
     var queryable: String?
 
     @Option(help: ArgumentHelp("The indexed queryable field.", valueName: "field"))

@@ -19,8 +19,9 @@ struct Watch: AsyncParsableCommand {
 
     func run() async throws {
         try await reporting {
-            let token = try await login.token(GatewayClient(url: login.url))
-            try await WatchSession(type: type, query: query).run(url: login.url, app: login.app, token: token)
+            let client = GatewayClient(url: login.url)
+            let token = try await login.token(client)
+            try await WatchSession(type: type, query: query).run(url: login.url, app: try await login.app(client), token: token)
         }
     }
 }

@@ -53,6 +53,9 @@ import Testing
         let watch = try Program("sluice", ["watch", "--url", server.url, "--type", "BoardNote", "board >>> 3"])
         #expect(await watch.end() == .exit(1))
         #expect(watch.said.hasPrefix("sluice: "), "\(watch.said)")
+        let mistyped = try Program("sluice", ["watch", "--url", server.url, "--type", "BoardNotes", "board == 'hall'"])
+        #expect(await mistyped.end() == .exit(1))
+        #expect(mistyped.said.contains("The app has no class 'BoardNotes'. Did you mean 'BoardNote'?"), "\(mistyped.said)")
         let wrong = try Program(
             "sluice", ["ingest", "Pulse", "--url", server.url, "--email", server.users[0].email, "--password", "wrong password"])
         #expect(await wrong.end() == .exit(1))

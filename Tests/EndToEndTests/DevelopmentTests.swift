@@ -94,7 +94,7 @@ final class Pulse: AsymmetricObject {
         _ = try await server.sql(#"INSERT INTO airports (_id, name, lat, lon) VALUES ('ZZZ', 'Nowhere', 1, 2)"#)
         let watch = try Program(
             "sluice",
-            ["watch", "--url", server.url, "--app", server.appID, "--type", "Airport", "_id == 'ZZZ'"]
+            ["watch", "--url", server.url, "--type", "Airport", "_id == 'ZZZ'"]
                 + ["--email", server.users[0].email, "--password", server.users[0].password])
         let line = try #require(await watch.line(), "\(watch.said) \(server.program.said)")
         #expect(line.contains("ZZZ"))
@@ -127,8 +127,9 @@ final class Pulse: AsymmetricObject {
     func `ends within five seconds with clients connected, and without noise`(signal: Int32) async throws {
         let folder = try DataFolder()
         let server = try await DevelopmentServer.start(folder)
-        let watch = try Program("sluice", ["watch", "--url", server.url, "--type", "Thing", "TRUEPREDICATE"])
+        // A client brings the class.
         let agent = try await Agent.open(server, 0, board: "a")
+        let watch = try Program("sluice", ["watch", "--url", server.url, "--type", "BoardNote", "TRUEPREDICATE"])
         try await Self.expectEnd(server.program, folder, signal, ports: [server.url, server.adminURL])
         #expect(await server.program.end() == .exit(0), "\(server.program.said)")
         #expect(!server.program.said.contains("CancellationError"), "\(server.program.said)")

@@ -1,5 +1,7 @@
+import Foundation
 import SluiceCore
 import SluiceGateway
+import SluiceTools
 import SluiceValues
 import Testing
 
@@ -63,6 +65,38 @@ struct QuerySchemaFileTests {
         let problems = Self.problems(text)
         #expect(!problems.isEmpty)
         #expect(problems.first?.description.contains(words) == true, "\(problems)")
+    }
+
+    @Test func `reads an app directory, with its queryable fields`() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "query-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        func write(_ path: String, _ text: String) throws {
+            let file = folder.appending(path: path)
+            try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try text.write(to: file, atomically: true, encoding: .utf8)
+        }
+        // An export of today has no app id there.
+        try write("realm_config.json", #"{"name": "kennel"}"#)
+        try write(
+            "sync/config.json",
+            #"{"type": "flexible", "queryable_fields_names": ["name", "city"], "indexed_queryable_fields_names": ["city"]}"#)
+        try write(
+            "data_sources/pg/public/dogs/schema.json",
+            """
+            {"title": "Dog", "bsonType": "object", "properties": {"_id": {"bsonType": "int"}, "name": {"bsonType": "string"},
+             "city": {"bsonType": "string"}, "age": {"bsonType": "int"}}}
+            """)
+        let (schema, declared) = try QuerySchemaFile.load(at: folder.path)
+        let tool = try QueryTool(schema: schema, declared: declared, type: "Dog")
+        func code(_ query: String, queryable: [String]? = nil) throws -> ErrorCode? {
+            let fields = try tool.fields(queryable: queryable, indexed: nil)
+            do throws(SluiceError) { _ = try tool.check(query, fields) } catch { return error.code }
+            return nil
+        }
+        #expect(try code("city == 'x' AND name == 'y'") == nil)
+        #expect(try code("city == 'x' AND age > 3") == .queryNotQueryable)
+        #expect(try code("name == 'y'") == .queryIndexedFieldMissing)
+        #expect(try code("age > 3", queryable: ["age"]) == nil)
     }
 
     @Test func `says that there is no file`() {

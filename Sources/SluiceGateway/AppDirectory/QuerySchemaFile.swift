@@ -2,25 +2,28 @@ import FoundationEssentials
 package import SluiceCore
 import SluiceValues
 
-/// The schema file of `sluice query`:
+/// The schema of `sluice query`: an app directory, or one file
 /// `{"schemas": […], "relationships": {Class: {field: {"ref": …, "foreign_key": …, "is_list": …}}}}`.
 ///
 /// Schemas and relationships have the form of an app directory. A class without `_id` is embedded. A `ref` names a class, or a collection
 /// as in an app directory (`LinkTargets`). `"asymmetric_tables": [Class]` is the key of `sync/config.json`.
 package enum QuerySchemaFile {
-    /// - Throws: All problems of the file with their positions.
-    package static func load(at path: String) throws(AppDirectoryError) -> Schema {
+    /// - Returns: The schema, and the queryable fields of an app directory; nil for a file, which names none.
+    /// - Throws: All problems with their positions.
+    package static func load(at path: String) throws(AppDirectoryError) -> (schema: Schema, fields: QueryableFields?) {
         let list = ProblemList()
         var isDirectory = false
         if !FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) {
-            list.add(.configMissing, file: path, "The file does not exist.", fix: "Check the path.")
+            list.add(.configMissing, file: path, "The file or app directory does not exist.", fix: "Check the path.")
         } else if isDirectory {
-            list.add(.configMissing, file: path, "This is a directory.", fix: "Name a file.")
+            // A query needs no app id, so a directory without one serves as well.
+            let app = try AppDirectory.load(at: path, appID: "query")
+            return (app.schema, app.queryableFields)
         }
         guard list.problems.isEmpty, let text = AppDirectory.text(of: path, named: path, list) else {
             throw AppDirectoryError(problems: list.problems)
         }
-        return try read(text, file: path)
+        return (try read(text, file: path), nil)
     }
 
     /// - Parameter file: The file name for problems.

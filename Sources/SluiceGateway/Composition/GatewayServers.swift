@@ -96,7 +96,7 @@ struct GatewayServers: Sendable {
         ).add(to: router)
         APIKeyRoutes(keys: parts.access.keys, users: parts.access.users).add(to: router)
         IngestRoutes(services: parts.sessionServices, keys: parts.access.keys, idempotency: parts.idempotency).add(to: router)
-        HealthRoutes(readiness: parts.readiness, givesCauses: { _ in false }).add(to: router)
+        HealthRoutes(app: configuration.app.appID, readiness: parts.readiness, givesCauses: { _ in false }).add(to: router)
         return router
     }
 

@@ -35,7 +35,8 @@ struct AdminRoutes: Sendable {
         router.add(middleware: ErrorMiddleware(for: .operators))
         router.add(middleware: AdminAuthentication(access: access, door: door))
         // Probes need neither token nor host name. Their responses hold nothing about users or machines.
-        HealthRoutes(readiness: parts.readiness, givesCauses: { ($0 as? AdminContext)?.identity != nil }).add(to: router)
+        HealthRoutes(app: configuration.app.appID, readiness: parts.readiness, givesCauses: { ($0 as? AdminContext)?.identity != nil }).add(
+            to: router)
         let authorization = AdminAuthorization(access: access)
         MetricsRoute(metrics: parts.metrics, refresh: gauges.refresh).add(to: router.group().add(middleware: authorization))
         let guarded = router.group().add(middleware: AdminGuard(names: [configuration.network.adminHost]))

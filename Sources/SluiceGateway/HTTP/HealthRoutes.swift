@@ -25,15 +25,17 @@ package final class Readiness: Sendable {
     package var current: [String: SluiceError] { problems.withLock(\.self) }
 }
 
-/// The routes `GET /health`, which shows that the process runs, and `GET /ready`. The latter returns 503 with the parts that are not
-/// ready.
+/// The routes `GET /health`, which shows that the process runs and which app it serves, and `GET /ready`. The latter returns 503 with the
+/// parts that are not ready.
 struct HealthRoutes: Sendable {
+    /// The app id, which every client of the app sends in the clear.
+    let app: String
     let readiness: Readiness
     /// Returns `true` if the response is for an operator. Other responses have fixed texts without causes.
     let givesCauses: @Sendable (any RequestContext) -> Bool
 
     func add(to router: Router<some RequestContext>) {
-        router.get("/health") { _, _ in JSONResponse(["status": "ok"]).response }
+        router.get("/health") { _, _ in JSONResponse(["status": "ok", "app": .string(app)]).response }
         router.get("/ready") { _, context in
             let isOperator = givesCauses(context)
             let problems = readiness.current.sorted { $0.key < $1.key }

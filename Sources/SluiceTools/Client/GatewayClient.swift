@@ -34,6 +34,17 @@ package struct GatewayClient: Sendable {
         }
     }
 
+    /// Returns the app id that the gateway serves.
+    ///
+    /// - Throws: `configMissing` if the answer names no app, as that of an older gateway; `connectionFailed`.
+    package func app() async throws -> String {
+        let answer = try await get("/health", [:])
+        guard answer.status == 200, let app = answer.json["app"]?.string else {
+            throw SluiceError(.configMissing, "\(url) does not say which app it serves.", fix: "Pass the app id: --app.")
+        }
+        return app
+    }
+
     /// Logs in with one attempt.
     ///
     /// - Returns: An access token.

@@ -8,10 +8,15 @@ package struct QueryTool: Sendable {
     package let schema: Schema
     package let type: ObjectType
     package let arguments: [Value]
+    /// The queryable fields of the app directory; nil if the schema is a file.
+    private let declared: QueryableFields?
 
     /// - Throws: `unknownType`.
-    package init(schema: Schema, type name: String, arguments: [Value] = []) throws(SluiceError) {
+    package init(
+        schema: Schema, declared: QueryableFields? = nil, type name: String, arguments: [Value] = []
+    ) throws(SluiceError) {
         (self.schema, self.type, self.arguments) = (schema, try schema.requireType(name), arguments)
+        self.declared = declared
     }
 
     /// Returns the canonical text of a query. Names and types are not checked.
@@ -39,9 +44,11 @@ package struct QueryTool: Sendable {
 
     /// Returns the queryable fields that the command line names.
     ///
-    /// - Parameter queryable: The names; nil for every eligible field, as in development mode.
+    /// - Parameter queryable: The names. Without these and `indexed`, the fields are those of the app directory. Of a schema file, every
+    ///   eligible field is queryable, as in development mode.
     /// - Throws: `configInvalid` for an unknown or reserved name, and for an indexed field of an unfit type.
     package func fields(queryable: [String]?, indexed: String?) throws(SluiceError) -> QueryableFields {
+        if let declared, queryable == nil, indexed == nil { return declared }
         let named = (queryable ?? []) + [indexed].compactMap(\.self)
         if let word = named.first(where: QueryableFields.isReserved) {
             throw SluiceError(.configInvalid, "'\(word)' is a word of the query language.", fix: "Rename the field.")
