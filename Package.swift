@@ -540,6 +540,7 @@ let package = Package(
             "SluiceTools",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceCompression", "SluicePostgres", "SluiceGateway", "SluiceTools", "TestSupport",
+                .product(name: "Logging", package: "swift-log"),
             ]),
         tests(
             "EndToEnd",

@@ -27,7 +27,7 @@ package enum GatewayProcess {
 /// The logger of a process: lines on standard error, at the level of `SLUICE_LOG` (info by default).
 enum ProcessLogger {
     static func make() -> Logger {
-        var logger = Logger(label: "sluice") { StreamLogHandler.standardError(label: $0) }
+        var logger = Logger(label: "sluice") { LineLogHandler.standardError(label: $0) }
         logger.logLevel = ProcessEnvironment()["SLUICE_LOG"].flatMap { Logger.Level(rawValue: $0) } ?? .info
         return logger
     }
