@@ -35,6 +35,8 @@ package enum Limits {
     package static let classNameBytes = 57
     /// The name of a property, bytes. PostgreSQL truncates longer column names. Beyond, in development mode: `invalid-name`.
     package static let propertyNameBytes = 63
+    /// A column's name in the mapping of an app directory, bytes. PostgreSQL truncates longer ones. Beyond: `config-invalid`.
+    package static let columnNameBytes = 63
     /// A user's e-mail address, bytes in normal form. Beyond: `invalid-email`.
     package static let emailBytes = 320
     /// Nesting of containers, queries and JSON. Beyond: malformed.

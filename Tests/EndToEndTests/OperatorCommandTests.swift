@@ -146,7 +146,7 @@ import Testing
                 "asked", #"    board == "hall" and votes > 3"#,
                 "role", "    boarder, which reads votes < 100",
                 "condition", #"    board == "hall" and votes > 3 and votes < 100"#,
-                "PostgreSQL", #"    SELECT * FROM "BoardNote" AS t0"#,
+                "PostgreSQL", #"    SELECT * FROM "public"."BoardNote" AS t0"#,
                 #"    WHERE (t0."board" = $1::text AND t0."votes" > $2::bigint AND t0."votes" < $3::bigint)"#,
                 #"    $1 = "hall" (string)"#, "    $2 = 3 (int)", "    $3 = 100 (int)",
                 "index form, without an indexed field", #"    every row: board == "hall" and votes < 100 and votes > 3"#,

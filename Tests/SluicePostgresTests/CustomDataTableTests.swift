@@ -15,7 +15,7 @@ import Testing
         try await StoreFixture.with { fixture in
             for statement in table.split(separator: ";\n") { _ = try await fixture.sql(String(statement)) }
             let follower = CustomDataTable(pool: fixture.pool)
-            #expect(try await follower.follow(schema: "public", table: "member", userID: "owner"))
+            #expect(try await follower.follow(.init(schema: "public", table: "member", userID: "owner")))
             try await body(fixture, follower)
         }
     }
@@ -36,7 +36,7 @@ import Testing
             let ann = #"{"_id": "1", "team": "red", "level": 3, "owner": "ann"}"#
             #expect(try await Self.all(fixture) == [ann, "{}", Self.kept])
             // Nothing is done twice.
-            #expect(try await follower.follow(schema: "public", table: "member", userID: "owner"))
+            #expect(try await follower.follow(.init(schema: "public", table: "member", userID: "owner")))
             let steps: [(sql: String, ann: String, bob: String)] = [
                 ("UPDATE member SET level = 4 WHERE _id = '1'", #"{"_id": "1", "team": "red", "level": 4, "owner": "ann"}"#, "{}"),
                 ("UPDATE member SET owner = 'bob' WHERE _id = '1'", "{}", #"{"_id": "1", "team": "red", "level": 4, "owner": "bob"}"#),
@@ -69,12 +69,12 @@ import Testing
         try await Self.with { fixture, follower in
             _ = try await fixture.sql("CREATE TABLE other (_id text PRIMARY KEY, rank int)")
             _ = try await fixture.sql("INSERT INTO other VALUES ('ann', 9)")
-            #expect(try await follower.follow(schema: "public", table: "other", userID: "_id"))
+            #expect(try await follower.follow(.init(schema: "public", table: "other", userID: "_id")))
             #expect(try await Self.data(fixture, "ann") == #"{"_id": "ann", "rank": 9}"#)
             _ = try await fixture.sql("UPDATE member SET level = 5")
             #expect(try await Self.data(fixture, "ann") == #"{"_id": "ann", "rank": 9}"#)
-            #expect(try await !follower.follow(schema: "public", table: "other", userID: "nobody"))
-            #expect(try await !follower.follow(schema: "public", table: "none", userID: "_id"))
+            #expect(try await !follower.follow(.init(schema: "public", table: "other", userID: "nobody")))
+            #expect(try await !follower.follow(.init(schema: "public", table: "none", userID: "_id")))
             _ = try await fixture.sql("DELETE FROM other")
             #expect(try await Self.data(fixture, "ann") == #"{"_id": "ann", "rank": 9}"#)
             try await follower.unfollow()
@@ -85,32 +85,50 @@ import Testing
     @Test func `have the members of the JSON column, and a column of the same name wins`() async throws {
         try await StoreFixture.with { fixture in
             let follower = CustomDataTable(pool: fixture.pool)
-            for statement in try await follower.statements(schema: "app", table: "users", userID: "userId", planned: nil) {
+            for statement in try await follower.statements(.init(schema: "app", table: "users", userID: "userId"), planned: nil) {
                 _ = try await fixture.sql(statement)
             }
-            #expect(try await follower.statements(schema: "app", table: "users", userID: "userId", planned: nil).isEmpty)
+            #expect(try await follower.statements(.init(schema: "app", table: "users", userID: "userId"), planned: nil).isEmpty)
             _ = try await fixture.sql("ALTER TABLE app.users ADD COLUMN rank int, ADD COLUMN team text")
             _ = try await fixture.sql("INSERT INTO sluice.user_account (id, provider) VALUES ('ann', 'anon-user')")
             _ = try await fixture.sql(
                 #"INSERT INTO app.users VALUES ('ann', '{"team": "red", "rank": 1, "since": {"$date": "2026-03-01T00:00:00Z"}}', 7)"#)
-            #expect(try await follower.follow(schema: "app", table: "users", userID: "userId"))
+            #expect(try await follower.follow(.init(schema: "app", table: "users", userID: "userId")))
             let expected = #"{"rank": 7, "team": "red", "since": {"$date": "2026-03-01T00:00:00Z"}, "userId": "ann"}"#
             #expect(try await Self.data(fixture, "ann") == expected)
             _ = try await fixture.sql("UPDATE app.users SET custom_data = '[1]'")
             #expect(try await Self.data(fixture, "ann") == #"{"rank": 7, "userId": "ann", "custom_data": [1]}"#)
             // Any member may be in the document, so names cannot be checked.
-            #expect(try await follower.columns(schema: "app", table: "users", userID: "userId") == nil)
+            #expect(try await follower.columns(.init(schema: "app", table: "users", userID: "userId")) == nil)
         }
     }
 
     @Test func `get a missing column, unless the table's class has it`() async throws {
         try await Self.with { _, follower in
             let add = [#"ALTER TABLE "public"."member" ADD COLUMN "user" text COLLATE "C" UNIQUE"#]
-            #expect(try await follower.statements(schema: "public", table: "member", userID: "user", planned: nil) == add)
-            #expect(try await follower.statements(schema: "public", table: "member", userID: "owner", planned: nil) == [])
-            #expect(try await follower.statements(schema: "public", table: "none", userID: "user", planned: ["_id", "user"]) == [])
-            let planned = try await follower.statements(schema: "public", table: "none", userID: "user", planned: ["_id"])
+            #expect(try await follower.statements(.init(schema: "public", table: "member", userID: "user"), planned: nil) == add)
+            #expect(try await follower.statements(.init(schema: "public", table: "member", userID: "owner"), planned: nil) == [])
+            #expect(try await follower.statements(.init(schema: "public", table: "none", userID: "user"), planned: ["_id", "user"]) == [])
+            let planned = try await follower.statements(.init(schema: "public", table: "none", userID: "user"), planned: ["_id"])
             #expect(planned == [#"ALTER TABLE "public"."none" ADD COLUMN "user" text COLLATE "C" UNIQUE"#])
+        }
+    }
+
+    @Test func `have the names of properties where a mapping gives the columns others`() async throws {
+        try await Self.with { fixture, follower in
+            let place = CustomDataTable.Place(
+                schema: "public", table: "member", userID: "owner", members: ["owner": "ownerId", "team": "the team", "_id": "id"])
+            #expect(try await follower.follow(place))
+            #expect(try await Self.data(fixture, "ann") == #"{"id": "1", "level": 3, "ownerId": "ann", "the team": "red"}"#)
+            _ = try await fixture.sql("UPDATE member SET team = 'blue' WHERE _id = '1'")
+            #expect(try await Self.data(fixture, "ann") == #"{"id": "1", "level": 3, "ownerId": "ann", "the team": "blue"}"#)
+            _ = try await fixture.sql("INSERT INTO member VALUES ('5', 'eve', 'blue')")
+            _ = try await fixture.sql("INSERT INTO sluice.user_account (id, provider) VALUES ('eve', 'anon-user')")
+            #expect(try await Self.data(fixture, "eve") == #"{"id": "5", "ownerId": "eve", "the team": "blue"}"#)
+            #expect(try await follower.columns(place) == ["id", "ownerId", "the team", "level", "note"])
+            // Another mapping is another trigger.
+            #expect(try await follower.follow(.init(schema: "public", table: "member", userID: "owner")))
+            #expect(try await Self.data(fixture, "ann") == #"{"_id": "1", "team": "blue", "level": 3, "owner": "ann"}"#)
         }
     }
 
@@ -141,7 +159,7 @@ import Testing
         try await StoreFixture.with { fixture in
             try await Self.script(fixture, Self.typed)
             let follower = CustomDataTable(pool: fixture.pool)
-            #expect(try await follower.follow(schema: "public", table: "typed", userID: "_id"))
+            #expect(try await follower.follow(.init(schema: "public", table: "typed", userID: "_id")))
             let photo = String(repeating: "AP9B", count: 30)
             let expected: [String: JSON] = [
                 "_id": ["$oid": .string(Self.ids.ann)], "any": ["a": ["$oid": .string(Self.ids.red)]],
@@ -181,7 +199,7 @@ import Testing
                     FOR EACH ROW EXECUTE FUNCTION sluice.custom_data_changed('owner');
                 UPDATE sluice.user_account SET custom_data = '{"stale": true}' WHERE id = 'ann'
                 """)
-            #expect(try await follower.follow(schema: "public", table: "member", userID: "owner"))
+            #expect(try await follower.follow(.init(schema: "public", table: "member", userID: "owner")))
             #expect(try await Self.data(fixture, "ann")?.contains("red") == true)
         }
     }

@@ -5,17 +5,26 @@ package import SluiceValues
 
 /// An app as described by its directory, in the export form of App Services.
 package struct AppConfiguration: Sendable {
-    /// A table of PostgreSQL.
+    /// A table of PostgreSQL, with the columns of a class.
     package struct Table: Hashable, Sendable {
         /// The schema: the database's folder in the directory.
         package var schema: String
         /// The table: the collection's folder.
         package var name: String
+        /// The columns by property, of those properties whose column has another name than they have.
+        package var columns: [String: String]
 
-        package init(schema: String, name: String) {
+        package init(schema: String, name: String, columns: [String: String] = [:]) {
             self.schema = schema
             self.name = name
+            self.columns = columns
         }
+
+        /// Returns the column of a property.
+        package func column(of property: String) -> String { columns[property] ?? property }
+
+        /// `true` if both are the same table, whatever the columns of a class are.
+        package func isPlace(of other: Table) -> Bool { schema == other.schema && name == other.name }
     }
 
     /// A login provider.
@@ -149,22 +158,5 @@ package struct AppDirectoryError: SluiceErrorConvertible, CustomStringConvertibl
         var error = first.error
         if problems.count > 1 { error.message += " (and \(problems.count - 1) more; sluice schema diff lists them)" }
         return error
-    }
-}
-
-extension CustomDataTable {
-    /// Returns the statements that create the app's missing table or column for custom data, beside the tables of its classes.
-    package func statements(for app: AppConfiguration) async throws -> [String] {
-        guard let custom = app.users.customData else { return [] }
-        let type = app.tables.first { $0.value == custom.table }?.key
-        return try await statements(
-            schema: custom.table.schema, table: custom.table.name, userID: custom.userIDField,
-            planned: type.flatMap { app.schema[$0]?.properties.map(\.name) })
-    }
-
-    /// Returns the columns of the app's table for custom data; nil if it names none, or it does not exist.
-    package func columns(of app: AppConfiguration) async throws -> [String]? {
-        guard let custom = app.users.customData else { return nil }
-        return try await columns(schema: custom.table.schema, table: custom.table.name, userID: custom.userIDField)
     }
 }

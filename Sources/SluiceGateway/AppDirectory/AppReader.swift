@@ -132,7 +132,7 @@ struct AppReader {
     ) -> [String: String] {
         var texts = layout.files.filter { !$0.key.hasPrefix("services/") && $0.key != AppFiles.meta }
         for collection in collections {
-            let name = result.tables.first { $0.value == collection.table }?.key
+            let name = result.tables.first { $0.value.isPlace(of: collection.table) }?.key
             guard name != collection.schema.json["title"]?.string else { continue }
             texts["\(collection.folder)/schema.json"] = name.map { JSON.object([JSON.Member("title", .string($0))]).text } ?? "{}"
         }

@@ -10,7 +10,7 @@ struct IngestReader {
     func partitions(of collections: [DataSourceReader.Collection], in result: SchemaReader.Result) -> [String: TimePartitions] {
         var partitions: [String: TimePartitions] = [:]
         for collection in collections {
-            guard let node = collection.ingest, let name = result.tables.first(where: { $0.value == collection.table })?.key,
+            guard let node = collection.ingest, let name = result.tables.first(where: { $0.value.isPlace(of: collection.table) })?.key,
                 let type = result.schema[name]
             else { continue }
             partitions[name] = read(node, type)

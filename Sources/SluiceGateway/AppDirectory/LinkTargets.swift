@@ -20,7 +20,7 @@ enum LinkTargets {
                 return nil
             }
             let table = AppConfiguration.Table(schema: parts[3], name: parts[4])
-            if let found = tables.first(where: { $0.value == table }) { return found.key }
+            if let found = tables.first(where: { $0.value.isPlace(of: table) }) { return found.key }
             if omitted.contains(table) {
                 ref.note(.unused, "The collection '\(parts[3])/\(parts[4])' is not synchronised: the property is a key and no link.")
                 return nil

@@ -16,7 +16,12 @@ package struct SchemaFiles {
     package func files(of name: String) -> [String: String] {
         guard let type = record.schema[name], let table = record.tables[name] else { return [:] }
         let folder = "data_sources/\(source)/\(table.schema)/\(table.name)"
-        var files = ["\(folder)/schema.json": Self.text(object(type, within: []))]
+        var schema = object(type, within: []).members ?? []
+        let mapped = type.properties.compactMap { property in
+            table.columns[property.name].map { JSON.Member(property.name, .string($0)) }
+        }
+        if !mapped.isEmpty { schema.append(.init(MappingReader.key, .object(mapped))) }
+        var files = ["\(folder)/schema.json": Self.text(.object(schema))]
         let links = links(of: type, at: "", within: [])
         if !links.isEmpty { files["\(folder)/relationships.json"] = Self.text(.object(links)) }
         return files

@@ -50,6 +50,7 @@ struct SchemaReader {
                 continue
             }
             tables[title] = collection.table
+            if let node = collection.schema.child("mapping") { tables[title]?.columns = MappingReader().read(node, of: collection.schema) }
             if let node = collection.relationships { relationships.append((title, node)) }
         }
         // Before the links, which must not lead to asymmetric classes.
@@ -134,7 +135,7 @@ struct SchemaReader {
         }
         list.startCollection()
         let before = drafts
-        let members = node.members(ofSchema: Self.objectKeys)
+        let members = node.members(ofSchema: Self.objectKeys + [MappingReader.key])
         let titled = members["title"]?.string.flatMap { $0.isEmpty ? nil : $0 } ?? name
         guard let title = titled ?? members.required("title", of: node)?.string else { return nil }
         checkClassName(title, members["title"] ?? node)
@@ -202,7 +203,8 @@ struct SchemaReader {
     ///
     /// - Parameter name: The class of an object without a title; nil if there must be one.
     func readEmbedded(_ node: ConfigNode, untitled name: String? = nil, into drafts: inout Drafts) -> PropertyType? {
-        let members = node.members(ofSchema: Self.objectKeys)
+        MappingReader().refuse(inside: node)
+        let members = node.members(ofSchema: Self.objectKeys + [MappingReader.key])
         let titled = members["title"]?.string.flatMap { $0.isEmpty ? nil : $0 }
         guard let title = titled ?? (list.isLax ? name : nil) else {
             node.problem(

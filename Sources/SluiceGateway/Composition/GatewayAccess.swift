@@ -45,13 +45,12 @@ package struct GatewayAccess: Sendable {
     /// Takes custom data from the app's collection if it names one, and from the admin API otherwise.
     private static func followCustomData(_ app: AppConfiguration, _ pool: PostgresPool, _ logger: Logger) async throws {
         let follower = CustomDataTable(pool: pool)
-        guard let custom = app.users.customData else { return try await follower.unfollow() }
-        let table = custom.table
-        if try await follower.follow(schema: table.schema, table: table.name, userID: custom.userIDField) { return }
+        guard let place = app.customDataPlace else { return try await follower.unfollow() }
+        if try await follower.follow(place) { return }
         logger.warning(
             "The table or column does not exist: custom data come from the admin API.",
             metadata: [
-                "table": "\(table.schema).\(table.name)", "column": "\(custom.userIDField)", "file": "auth/custom_user_data.json",
+                "table": "\(place.schema).\(place.table)", "column": "\(place.userID)", "file": "auth/custom_user_data.json",
                 "fix": "Run `sluice schema apply`, which creates it, and restart.",
             ])
     }

@@ -2,25 +2,24 @@ import SluiceCore
 package import SluiceQuery
 package import SluiceValues
 
-/// A query in one SQL dialect, with tables and columns named after the classes and their properties.
+/// A query in one SQL dialect.
 package struct QuerySQL: Sendable {
     private let selection: SQLSelection
     private let dialect: SQLDialect
     private let table: String
 
-    package init(_ query: BoundQuery, _ dialect: SQLDialect) {
+    /// - Parameter tables: The tables of classes. Any other class has a table and columns named after it and its properties.
+    package init(_ query: BoundQuery, _ dialect: SQLDialect, tables known: [String: SQLTable] = [:]) {
         let stored = query.schema.types.filter { $0.kind != .embedded }
         let tables = stored.map { type in
             let columns = type.properties.map { SQLQuote.identifier($0.name) }
-            return (
-                type.name,
-                SQLTable(name: SQLQuote.identifier(type.name), columns: columns, ownOrder: dialect == .sqlite ? "rowid" : nil)
-            )
+            let named = SQLTable(name: SQLQuote.identifier(type.name), columns: columns, ownOrder: dialect == .sqlite ? "rowid" : nil)
+            return (type.name, known[type.name] ?? named)
         }
         let layout = SQLLayout(dialect, schema: query.schema, tables: Dictionary(tables, uniquingKeysWith: { first, _ in first }))
         selection = query.sql(layout)
         self.dialect = dialect
-        table = SQLQuote.identifier(query.type.name)
+        table = known[query.type.name]?.name ?? SQLQuote.identifier(query.type.name)
     }
 
     /// `true` if the SQL condition can exclude rows.

@@ -12,6 +12,8 @@ struct SubscriptionExplainer: Sendable {
 
     let users: any UserDirectory
     let services: SessionServices
+    /// Returns the tables of the classes by name.
+    let tables: @Sendable () -> [String: SQLTable]
 
     /// - Parameters:
     ///   - name: The user's id or e-mail.
@@ -32,7 +34,9 @@ struct SubscriptionExplainer: Sendable {
         let whole = Predicate.and(cut, try Query.parse(plan.read).predicate(on: model, in: app.schema))
         var explanation = SubscriptionExplanation(
             user: account.email ?? account.id, type: model, asked: asked.canonicalText, plan: plan, narrowed: narrowed,
-            whole: whole.canonicalText, sql: QuerySQL(try Query.parse(whole.canonicalText).bind(to: model, in: app.schema), .postgres),
+            whole: whole.canonicalText,
+            sql: QuerySQL(
+                try Query.parse(whole.canonicalText).bind(to: model, in: app.schema), .postgres, tables: tables()),
             index: SubscriptionExplanation.IndexForm(
                 entries: whole.indexForm(indexedProperty: app.fields.indexedProperty(of: model)), field: app.fields.indexed))
         (explanation.expected, explanation.counted) = try await count(whole, model)

@@ -77,6 +77,7 @@ struct AdminRoutes: Sendable {
     }
 
     private var subscriptionExplainer: SubscriptionExplainer {
-        SubscriptionExplainer(users: parts.access.users.directory, services: parts.sessionServices)
+        SubscriptionExplainer(
+            users: parts.access.users.directory, services: parts.sessionServices, tables: { [schema = parts.schema] in schema.sqlTables })
     }
 }

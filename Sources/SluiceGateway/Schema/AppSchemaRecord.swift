@@ -25,7 +25,8 @@ package struct AppSchemaRecord: Hashable, Sendable {
             if let table = tables[type.name] {
                 members.append(.init("table", ["schema": .string(table.schema), "name": .string(table.name)]))
             }
-            members.append(.init("properties", .array(type.properties.map(Self.json))))
+            let columns = tables[type.name]?.columns ?? [:]
+            members.append(.init("properties", .array(type.properties.map { Self.json($0, column: columns[$0.name]) })))
             return JSON.object(members)
         }
         return [
@@ -40,10 +41,11 @@ package struct AppSchemaRecord: Hashable, Sendable {
 
     private static func names(_ names: Set<String>) -> JSON { .array(names.sorted().map { .string($0) }) }
 
-    private static func json(_ property: Property) -> JSON {
+    private static func json(_ property: Property, column: String?) -> JSON {
         var members: [JSON.Member] = [.init("name", .string(property.name)), .init("type", .string(property.type.word))]
         if property.collection != .none { members.append(.init("collection", .string(property.collection.word))) }
         if property.isOptional { members.append(.init("optional", true)) }
+        if let column { members.append(.init("column", .string(column))) }
         return .object(members)
     }
 
@@ -56,12 +58,15 @@ package struct AppSchemaRecord: Hashable, Sendable {
                 throw Self.unreadable(type)
             }
             var properties: [Property] = []
+            var columns: [String: String] = [:]
             for property in type["properties"]?.array ?? [] {
-                properties.append(try Self.property(property, id: UInt32(properties.count + 1)))
+                let read = try Self.property(property, id: UInt32(properties.count + 1))
+                properties.append(read)
+                columns[read.name] = property["column"]?.string
             }
             types.append(ObjectType(name: name, kind: kind, properties: properties, primaryKey: type["primary_key"]?.string))
             if let schema = type["table"]?["schema"]?.string, let table = type["table"]?["name"]?.string {
-                tables[name] = .init(schema: schema, name: table)
+                tables[name] = .init(schema: schema, name: table, columns: columns)
             }
         }
         schema = Schema(types)

@@ -2,6 +2,7 @@ import SluiceCore
 import SluicePipeline
 import SluicePorts
 import SluicePostgres
+import SluiceQuery
 import Synchronization
 
 /// The app's schema on this gateway: numbered, with tables in PostgreSQL and topics in the log.
@@ -54,6 +55,9 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
     }
 
     func current() -> AppSchema { state.withLock(\.app) }
+
+    /// The tables of the classes by name.
+    var sqlTables: [String: SQLTable] { tables.sqlTables }
 
     func extend(by client: [ObjectType]) async throws -> AppSchema {
         guard current().isDevelopment else { throw missing(client) }

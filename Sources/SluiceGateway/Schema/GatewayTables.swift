@@ -2,6 +2,7 @@ import Logging
 package import SluiceCore
 import SluicePorts
 package import SluicePostgres
+import SluiceQuery
 import Synchronization
 
 /// The app's tables: their places, their shapes, and their publication for logical replication, also after a table is recreated.
@@ -43,6 +44,7 @@ final class GatewayTables: Sendable {
         let schema = Schema(numbered)
         let catalog = TableCatalog(schema: schema, places: places, partitions: partitions)
         let mappings = catalog.tables
+        for mapping in mappings { try Self.requireDistinct(mapping, schema) }
         let publication = names.publication
         let readable = mappings.filter { schema[$0.type]?.kind == .topLevel }
         let (findings, foreignKeys) = try await PostgresError.translating {
@@ -65,6 +67,20 @@ final class GatewayTables: Sendable {
             $0.published = TableCatalog(schema: schema, tables: readable)
         }
         return numbered
+    }
+
+    /// Checks that a property that came later has a column of its own.
+    ///
+    /// - Throws: `invalidSchemaChange`.
+    private static func requireDistinct(_ mapping: TableMapping, _ schema: Schema) throws(SluiceError) {
+        var owners: [String: String] = [:]
+        for (property, column) in zip(schema[mapping.type]?.properties ?? [], mapping.columns) {
+            guard let other = owners.updateValue(property.name, forKey: column) else { continue }
+            throw SluiceError(
+                .invalidSchemaChange,
+                "The properties \(other) and \(property.name) of class \(mapping.type) have the same column “\(column)”.",
+                fix: "Give one of them another column in 'mapping' of schema.json, or another name.")
+        }
     }
 
     private func log(_ findings: [TableFinding]) {
@@ -115,6 +131,11 @@ final class GatewayTables: Sendable {
         return shape
     }
 
+    /// The tables by class, for statements.
+    var sqlTables: [String: SQLTable] {
+        state.withLock(\.shapes).mapValues { SQLTable(name: $0.table, columns: $0.columns) }
+    }
+
     /// Returns a schema with the table of each class that has one.
     func record(of app: AppSchema) -> AppSchemaRecord {
         let places = places
@@ -128,8 +149,16 @@ final class GatewayTables: Sendable {
 
     var foreignKeys: [ForeignKey] { state.withLock(\.foreignKeys) }
 
-    /// Adds the tables of new classes. Known places stay.
-    func add(_ places: [String: AppConfiguration.Table]) { state.withLock { $0.places.merge(places) { known, _ in known } } }
+    /// Adds the tables of new classes, and the columns of new properties. Known places and columns stay.
+    func add(_ places: [String: AppConfiguration.Table]) {
+        state.withLock { state in
+            state.places.merge(places) { known, new in
+                var table = known
+                table.columns.merge(new.columns) { known, _ in known }
+                return table
+            }
+        }
+    }
 }
 
 extension TableCatalog {
@@ -138,7 +167,7 @@ extension TableCatalog {
         let tables = schema.types.filter { $0.kind != .embedded }.map { type in
             TableMapping(
                 type, schema: places[type.name]?.schema ?? "public", table: places[type.name]?.name,
-                partitions: partitions[type.name])
+                columns: places[type.name]?.columns ?? [:], partitions: partitions[type.name])
         }
         self.init(schema: schema, tables: tables)
     }

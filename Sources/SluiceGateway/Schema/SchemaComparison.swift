@@ -64,7 +64,7 @@ package struct SchemaComparison: Hashable, Sendable {
                 "class \(old.name) is \(new.kind.word), was \(old.kind.word)",
                 breaks: "apps with the old model are rejected, and their objects of it cannot be synchronised")
         }
-        if let oldTable, let newTable, oldTable != newTable {
+        if let oldTable, let newTable, !oldTable.isPlace(of: newTable) {
             add(
                 "class \(old.name) is in the table \(newTable.schema).\(newTable.name), was in \(oldTable.schema).\(oldTable.name)",
                 breaks: "devices lose the objects of the old table and receive those of the new one")
@@ -79,6 +79,11 @@ package struct SchemaComparison: Hashable, Sendable {
                 continue
             }
             compare(old, property, next)
+            guard let before = oldTable?.column(of: property.name), let after = newTable?.column(of: property.name), before != after
+            else { continue }
+            add(
+                "property \(old.name).\(property.name) is in the column “\(after)”, was in “\(before)”",
+                breaks: "devices receive the values of the new column, and those of the old one stay there")
         }
         for property in new.properties where old[property.name] == nil {
             add("property \(old.name).\(property.name) is new (\(property.typeText))")

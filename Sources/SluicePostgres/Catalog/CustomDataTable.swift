@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// The users' custom data as a table holds them: App Services' *custom user data collection*.
 ///
@@ -13,11 +14,36 @@ package struct CustomDataTable: Sendable {
     package static let bytes = 16 << 10
 
     /// The version of the triggers. Triggers of another version are replaced.
-    private static let form = "2"
+    private static let form = "3"
 
     /// A jsonb column of this name holds custom data beside the other columns, as one document of an export without a schema.
     package static let documentColumn = "custom_data"
     private static let document = SQLQuote.postgresLiteral(documentColumn)
+
+    /// A table of custom data.
+    package struct Place: Hashable, Sendable {
+        package let schema: String
+        package let table: String
+        /// The column with the user's id.
+        package let userID: String
+        /// The members of custom data by column, of those columns whose member has another name than they have.
+        package let members: [String: String]
+
+        package init(schema: String, table: String, userID: String, members: [String: String] = [:]) {
+            self.schema = schema
+            self.table = table
+            self.userID = userID
+            self.members = members
+        }
+
+        /// The quoted name for statements.
+        var sqlName: String { "\(SQLQuote.identifier(schema)).\(SQLQuote.identifier(table))" }
+
+        /// `members` as JSON, the same text each time.
+        fileprivate var membersText: String {
+            JSON.object(members.sorted { $0.key < $1.key }.map { JSON.Member($0.key, .string($0.value)) }).text
+        }
+    }
 
     private let pool: PostgresPool
 
@@ -26,10 +52,9 @@ package struct CustomDataTable: Sendable {
     /// Makes custom data follow a table, and no other. Cheap if they do; otherwise writers of the table wait until all users are
     /// updated.
     ///
-    /// - Parameter field: The column with the user's id.
     /// - Returns: `false` if the table or column does not exist. Custom data then follow no table.
-    package func follow(schema: String, table: String, userID field: String) async throws -> Bool {
-        let name = "\(SQLQuote.identifier(schema)).\(SQLQuote.identifier(table))"
+    package func follow(_ place: Place) async throws -> Bool {
+        let (name, field) = (place.sqlName, place.userID)
         return try await pool.transact { session in
             // One gateway at a time changes the triggers.
             try session.query("SELECT pg_advisory_xact_lock(hashtextextended('sluice.custom_data', 0))")
@@ -40,26 +65,20 @@ package struct CustomDataTable: Sendable {
                 try Self.drop(session)
                 return false
             }
-            let followed = try session.query(
-                """
-                SELECT FROM pg_trigger WHERE tgname = 'sluice_custom_data' AND tgrelid = to_regclass($1)
-                    AND tgargs = convert_to($2, 'UTF8') || '\\x00' || convert_to($3, 'UTF8') || '\\x00'
-                """, [.text(name), .text(field), .text(Self.form)])
-            // The triggers of this table, column and version exist.
-            if followed.count == 1 { return true }
+            if try Self.isFollowed(place, session) { return true }
             try Self.drop(session)
             try session.script(Self.extendedJSON + Self.functions)
-            let argument = SQLQuote.postgresLiteral(field)
+            let (argument, members) = (SQLQuote.postgresLiteral(field), SQLQuote.postgresLiteral(place.membersText))
             try session.script(
                 """
-                CREATE TRIGGER sluice_custom_data AFTER INSERT OR UPDATE OR DELETE ON \(name)
-                    FOR EACH ROW EXECUTE FUNCTION sluice.custom_data_changed(\(argument), \(SQLQuote.postgresLiteral(Self.form)));
+                CREATE TRIGGER sluice_custom_data AFTER INSERT OR UPDATE OR DELETE ON \(name) FOR EACH ROW
+                    EXECUTE FUNCTION sluice.custom_data_changed(\(argument), \(SQLQuote.postgresLiteral(Self.form)), \(members));
                 CREATE TRIGGER sluice_custom_data_emptied AFTER TRUNCATE ON \(name)
                     FOR EACH STATEMENT EXECUTE FUNCTION sluice.custom_data_emptied();
                 CREATE TRIGGER sluice_custom_data_of_new BEFORE INSERT ON sluice.user_account
-                    FOR EACH ROW EXECUTE FUNCTION sluice.custom_data_of_new(\(SQLQuote.postgresLiteral(name)), \(argument));
+                    FOR EACH ROW EXECUTE FUNCTION sluice.custom_data_of_new(\(SQLQuote.postgresLiteral(name)), \(argument), \(members));
                 UPDATE sluice.user_account AS u SET custom_data = coalesce(
-                    (SELECT sluice.custom_data(to_jsonb(t), t.tableoid) FROM \(name) AS t WHERE to_jsonb(t) ->> \(argument) = u.id LIMIT 1),
+                    (SELECT sluice.custom_data(to_jsonb(t), t.tableoid, \(members)) FROM \(name) AS t WHERE to_jsonb(t) ->> \(argument) = u.id LIMIT 1),
                     '{}')
                 WHERE provider <> 'api-key';
                 """)
@@ -67,18 +86,28 @@ package struct CustomDataTable: Sendable {
         }
     }
 
-    /// Returns the columns of such a table: the members that custom data can have. Nil if the table or the column does not exist, or if
-    /// `documentColumn` can hold any member.
-    package func columns(schema: String, table: String, userID field: String) async throws -> [String]? {
-        let name = "\(SQLQuote.identifier(schema)).\(SQLQuote.identifier(table))"
-        return try await pool.perform { session in
+    /// `true` if the triggers of this table, column, mapping and version exist.
+    private static func isFollowed(_ place: Place, _ session: PostgresSession) throws -> Bool {
+        try session.query(
+            """
+            SELECT FROM pg_trigger WHERE tgname = 'sluice_custom_data' AND tgrelid = to_regclass($1)
+                AND tgargs = convert_to($2, 'UTF8') || '\\x00' || convert_to($3, 'UTF8') || '\\x00' || convert_to($4, 'UTF8') || '\\x00'
+            """, [.text(place.sqlName), .text(place.userID), .text(form), .text(place.membersText)]
+        ).count == 1
+    }
+
+    /// Returns the members that custom data can have: the columns, by the names of `Place.members`. Nil if the table or the column does not
+    /// exist, or if `documentColumn` can hold any member.
+    package func columns(_ place: Place) async throws -> [String]? {
+        try await pool.perform { session in
             let columns = try session.query(
                 """
                 SELECT attname, atttypid = 'jsonb'::regtype AND attname = $2 FROM pg_attribute
                 WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped
-                """, [.text(name), .text(Self.documentColumn)])
+                """, [.text(place.sqlName), .text(Self.documentColumn)])
             let names = columns.column(0)
-            return names.contains(field) && !columns.column(1).contains("t") ? names : nil
+            guard names.contains(place.userID), !columns.column(1).contains("t") else { return nil }
+            return names.map { place.members[$0] ?? $0 }
         }
     }
 
@@ -86,10 +115,8 @@ package struct CustomDataTable: Sendable {
     ///
     /// - Parameters:
     ///   - planned: The columns of the table that other statements create; nil if they do not create it.
-    package func statements(
-        schema: String, table: String, userID field: String, planned: [String]?
-    ) async throws -> [String] {
-        let name = "\(SQLQuote.identifier(schema)).\(SQLQuote.identifier(table))"
+    package func statements(_ place: Place, planned: [String]?) async throws -> [String] {
+        let (name, field) = (place.sqlName, place.userID)
         let column = SQLQuote.identifier(field)
         let (exists, hasColumn) = try await pool.perform { session in
             let found = try session.query(
@@ -103,7 +130,7 @@ package struct CustomDataTable: Sendable {
         if exists || planned != nil { return ["ALTER TABLE \(name) ADD COLUMN \(column) text COLLATE \"C\" UNIQUE"] }
         let document = SQLQuote.identifier(Self.documentColumn)
         return [
-            "CREATE SCHEMA IF NOT EXISTS \(SQLQuote.identifier(schema))",
+            "CREATE SCHEMA IF NOT EXISTS \(SQLQuote.identifier(place.schema))",
             "CREATE TABLE \(name) (\(column) text COLLATE \"C\" PRIMARY KEY, \(document) jsonb NOT NULL DEFAULT '{}')",
         ]
     }
@@ -123,12 +150,12 @@ package struct CustomDataTable: Sendable {
     ///
     /// The advisory lock orders a row and its user if both are created at the same time.
     private static let functions = """
-        CREATE OR REPLACE FUNCTION sluice.custom_data(doc jsonb, relation oid) RETURNS jsonb LANGUAGE sql STABLE AS $$
+        CREATE OR REPLACE FUNCTION sluice.custom_data(doc jsonb, relation oid, members jsonb) RETURNS jsonb LANGUAGE sql STABLE AS $$
             SELECT CASE WHEN octet_length(whole::text) <= \(bytes) THEN jsonb_strip_nulls(whole) ELSE '{}' END
             FROM (
                 SELECT CASE WHEN document IS NULL THEN typed ELSE document || jsonb_strip_nulls(typed - \(document)) END AS whole
                 FROM (
-                    SELECT coalesce(jsonb_object_agg(attname, sluice.extended_json(doc -> attname, atttypid)), '{}') AS typed,
+                    SELECT coalesce(jsonb_object_agg(coalesce(members ->> attname, attname), sluice.extended_json(doc -> attname, atttypid)), '{}') AS typed,
                         CASE WHEN bool_or(attname = \(document) AND atttypid = 'jsonb'::regtype)
                             AND jsonb_typeof(doc -> \(document)) = 'object' THEN doc -> \(document) END AS document
                     FROM pg_attribute WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped
@@ -153,7 +180,7 @@ package struct CustomDataTable: Sendable {
             IF before ->> TG_ARGV[0] IS DISTINCT FROM after ->> TG_ARGV[0] THEN
                 PERFORM sluice.set_custom_data(before ->> TG_ARGV[0], '{}');
             END IF;
-            PERFORM sluice.set_custom_data(after ->> TG_ARGV[0], sluice.custom_data(after, TG_RELID));
+            PERFORM sluice.set_custom_data(after ->> TG_ARGV[0], sluice.custom_data(after, TG_RELID, TG_ARGV[2]::jsonb));
             RETURN NULL;
         END $$;
         CREATE OR REPLACE FUNCTION sluice.custom_data_emptied() RETURNS trigger LANGUAGE plpgsql
@@ -167,9 +194,9 @@ package struct CustomDataTable: Sendable {
         BEGIN
             IF NEW.provider <> 'api-key' THEN
                 PERFORM pg_advisory_xact_lock(hashtextextended('sluice.custom_data ' || NEW.id, 0));
-                EXECUTE format('SELECT sluice.custom_data(to_jsonb(t), t.tableoid) FROM %s AS t WHERE t.%I::text = $1 LIMIT 1',
+                EXECUTE format('SELECT sluice.custom_data(to_jsonb(t), t.tableoid, $2) FROM %s AS t WHERE t.%I::text = $1 LIMIT 1',
                     TG_ARGV[0], TG_ARGV[1])
-                    INTO doc USING NEW.id;
+                    INTO doc USING NEW.id, TG_ARGV[2]::jsonb;
                 NEW.custom_data := coalesce(doc, NEW.custom_data);
             END IF;
             RETURN NEW;

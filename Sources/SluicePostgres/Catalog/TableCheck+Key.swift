@@ -19,7 +19,8 @@ extension TableCheck {
                 failure(
                     "\(lack); rows have the key “\(column)”.",
                     fix:
-                        "Rename it: ALTER TABLE \(mapping.sqlName) RENAME COLUMN \(SQLQuote.identifier(column)) TO \(mapping.sqlColumn(key)). "
+                        "Name it in schema.json: \(entry(key, column)). Or rename it: "
+                        + "ALTER TABLE \(mapping.sqlName) RENAME COLUMN \(SQLQuote.identifier(column)) TO \(mapping.sqlColumn(key)). "
                         + "Programs that use the old name need the new one.\(retype ?? "")")
             ]
         }
@@ -30,6 +31,12 @@ extension TableCheck {
             ? Self.partitionedFix
             : "Add a column with another value in each row: \(addition(key, isPrimary: !own.contains(where: \.isPrimary)))."
         return [failure("\(lack); \(found ?? "no column of its own can be it").", fix: usual)]
+    }
+
+    /// Returns the entry of schema.json that names a property's column.
+    func entry(_ property: Int, _ column: String) -> String {
+        let pair = JSON.object([.init(type.properties[property].name, .string(column))])
+        return #""mapping": \#(pair.text)"#
     }
 
     /// Returns the advice for an existing key column that is not unique on its own.

@@ -75,7 +75,7 @@ extension TableCheck {
             let name = mapping.columns[index]
             let near = Suggestion.nearest(to: name, in: unused.sorted())
             let rename = near.map {
-                "If it is the column “\($0)”, run ALTER TABLE \(mapping.sqlName) RENAME COLUMN \(SQLQuote.identifier($0)) TO \(mapping.sqlColumn(index)). Else make"
+                "If it is the column “\($0)”, write \(entry(index, $0)) into schema.json, or run ALTER TABLE \(mapping.sqlName) RENAME COLUMN \(SQLQuote.identifier($0)) TO \(mapping.sqlColumn(index)). Else make"
             }
             return failure(
                 "The table \(mapping.displayName) of type \(type.name) has rows and lacks the column “\(name)”, whose property is required.",

@@ -10,11 +10,12 @@ import Testing
             Property(id: 2, name: "size", type: .int), Property(id: 3, name: "note", type: .string, isOptional: true),
         ],
         key: PropertyType = .string, kind: ObjectKind = .topLevel, more: [ObjectType] = [], table: String = "items",
+        columns: [String: String] = [:],
         fields: QueryableFields = QueryableFields(global: ["size"], indexed: "size")
     ) -> AppSchemaRecord {
         let type = ObjectType(name: "Item", kind: kind, properties: [Property(id: 1, name: "_id", type: key)] + properties)
         return AppSchemaRecord(
-            schema: Schema([type] + more), tables: ["Item": .init(schema: "public", name: table)], fields: fields)
+            schema: Schema([type] + more), tables: ["Item": .init(schema: "public", name: table, columns: columns)], fields: fields)
     }
 
     private static let size = Property(id: 2, name: "size", type: .int)
@@ -55,6 +56,14 @@ import Testing
             new: record([Property(id: 2, name: "size", type: .int, isOptional: true), note]),
             breaks: ["property Item.size is optional, was required"]),
         Case(new: record(key: .int), breaks: ["the primary key Item._id is int, was string"], retired: ["Item._id"]),
+        Case(
+            new: record(columns: ["note": "remark", "_id": "item_id"]),
+            breaks: [
+                "property Item._id is in the column “item_id”, was in “_id”", "property Item.note is in the column “remark”, was in “note”",
+            ]),
+        Case(
+            new: record([size, note, Property(id: 4, name: "rank", type: .int)], columns: ["rank": "place"]),
+            adds: ["property Item.rank is new (int)"]),
         Case(new: record(kind: .asymmetric), breaks: ["class Item is asymmetric, was top_level"]),
         Case(new: record(table: "things"), breaks: ["class Item is in the table public.things, was in public.items"]),
         Case(
