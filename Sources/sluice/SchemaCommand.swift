@@ -15,7 +15,7 @@ struct SchemaCommand: AsyncParsableCommand {
             Exit codes: 0; 1 when PostgreSQL cannot be reached or a table does not fit; 78 when the directory or its roles are refused, or \
             when something breaks.
             """,
-        subcommands: [SchemaDiff.self, SchemaApply.self])
+        subcommands: [SchemaDiff.self, SchemaApply.self, SchemaGrants.self])
 }
 
 struct SchemaDiff: AsyncParsableCommand {

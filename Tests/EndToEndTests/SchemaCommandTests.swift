@@ -108,4 +108,36 @@ import Testing
             #expect(try await Self.run(["schema", "apply"], app, conninfo).code == .exit(0))
         }
     }
+
+    @Test func `prints the grants of a role that owns nothing, with which serve starts, and without which it ends with 78`() async throws {
+        try await Self.withDatabase { conninfo in
+            let folder = try DataFolder()
+            defer { withExtendedLifetime(folder) {} }
+            let app = try folder.app().path
+            let connection = try await PostgresConnection.connect(conninfo)
+            let role = "grants_\(UInt64.random(in: .min ... .max))"
+            let schema = try await Self.run(["schema", "diff"], app, conninfo)
+            try await connection.script(schema.out)
+            let printed = try await Self.run(["schema", "grants", "--role", role], app, conninfo)
+            #expect(printed.code == .exit(0) && printed.out.contains("CREATE ROLE \"\(role)\" LOGIN REPLICATION;"), "\(printed)")
+            try await connection.script("CREATE ROLE \(role) LOGIN PASSWORD 'p'")
+            let own = "\(conninfo) user=\(role) password=p"
+            let refused = try await Self.run(["serve", "--port", "0", "--admin-port", "0"], app, own)
+            #expect(refused.code == .exit(78) && refused.err.contains("grant-missing (909)"), "\(refused)")
+            #expect(refused.err.contains(#" ON "public"."planes" TO "#), "\(refused)")
+            try await connection.script(try await Self.run(["schema", "grants", "--role", role], app, conninfo).out)
+            let list = try await Self.run(["schema", "grants", "--role", role, "--json"], app, conninfo)
+            let grants = try JSON.parse(list.out)["grants"]?.array ?? []
+            #expect(!grants.isEmpty && grants.allSatisfy { $0["met"] == .bool(true) }, "\(list)")
+            let server = try Program(
+                "sluice", ["serve", "--json", "--port", "0", "--admin-port", "0", "--app", app, "--postgres", own])
+            #expect(await server.line()?.contains("admin_url") == true, "\(server.said)")
+            server.signal(SIGTERM)
+            #expect(await server.end() == .exit(0), "\(server.said)")
+            try await connection.query(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database()")
+            try await connection.script("DROP OWNED BY \(role); DROP ROLE \(role)")
+            await connection.close()
+        }
+    }
 }

@@ -249,6 +249,11 @@ extension ErrorCode {
                 "A foreign key that is not deferrable leads back to its own class.",
                 "Run the statement that `sluice schema diff` prints. It makes the foreign key DEFERRABLE."
             )
+        case .grantMissing:
+            (
+                "The gateway's role lacks rights in its database.",
+                "Run the named statements as the owner of the tables. `sluice schema grants` prints them."
+            )
         case .breakingSchemaChange:
             (
                 "The app directory's schema removes parts that apps in use need.",

@@ -43,8 +43,8 @@ extension ErrorCode {
             .wait
         case .internalError, .sessionDisabled, .pluginMissing, .pluginABIMismatch, .pluginUnlisted, .pluginAltered, .pluginUnfit,
             .postgresStatement, .postgresSetting, .slotLost, .tableUnfit, .logTopic, .logReplicas, .logNotAuthorized, .portInUse,
-            .breakingSchemaChange, .logAhead, .adminTokenMissing, .columnRefusesInserts, .foreignKeyCircle, .replicaCorrupt,
-            .replicaVersion, .deviceFull, .tlsHandshakeFailed:
+            .breakingSchemaChange, .logAhead, .adminTokenMissing, .columnRefusesInserts, .foreignKeyCircle, .grantMissing,
+            .replicaCorrupt, .replicaVersion, .deviceFull, .tlsHandshakeFailed:
             .repair
         case .writeNotAllowed, .compensatingWrite, .badRequest, .invalidPassword, .crossSiteRequest, .userNotFound, .requestTimeout,
             .nameInUse, .bodyTooLarge, .unsupportedEncoding, .badJSON, .badCompression, .providerDisabled, .idempotencyKeyInUse,

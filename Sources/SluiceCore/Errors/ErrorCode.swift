@@ -137,6 +137,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case adminTokenMissing = 906
     case columnRefusesInserts = 907
     case foreignKeyCircle = 908
+    case grantMissing = 909
 
     // The client
     case replicaCorrupt = 950

@@ -4,12 +4,13 @@ import SluicePostgres
 
 /// Prepares the database before the other parts start.
 enum PostgresPreparation {
-    /// Waits at most 30 s for PostgreSQL, checks its settings and creates the companion schema. It logs every 5 s that it waits.
+    /// Waits at most 30 s for PostgreSQL, checks settings and grants, and creates the companion schema. It logs every 5 s that it waits.
     ///
+    /// - Parameter needs: The tables whose grants are checked; nil in development mode, where the role makes them.
     /// - Returns: The names of the app's slot and publication.
     /// - Throws: `postgresUnreachable`; at once `configInvalid` for a role, a password or a database that PostgreSQL refuses;
-    ///   `postgresSetting` with every unfit setting.
-    static func prepare(_ pool: PostgresPool, app: String, logger: Logger) async throws -> ReplicationNames {
+    ///   `postgresSetting` with every unfit setting; `grantMissing` with every missing grant.
+    static func prepare(_ pool: PostgresPool, app: String, needs: DatabaseNeeds?, logger: Logger) async throws -> ReplicationNames {
         let deadline = ContinuousClock.now + .seconds(30)
         var nextLine = ContinuousClock.now
         while true {
@@ -22,6 +23,7 @@ enum PostgresPreparation {
                         if let first = unfit.first {
                             throw SluiceError(.postgresSetting, unfit.map(\.message).joined(separator: " "), fix: first.asSluiceError.fix)
                         }
+                        if let needs { try await DatabaseGrants.require(needs, connection) }
                         try await CompanionSchema.create(connection)
                         return names
                     }

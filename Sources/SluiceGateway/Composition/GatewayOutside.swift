@@ -28,7 +28,8 @@ struct GatewayOutside: Sendable {
         do {
             // Before any wait, so that a wrong Kafka setting fails at once.
             kafka = try openKafka(configuration, logger: logger)
-            let names = try await PostgresPreparation.prepare(pools.main, app: configuration.app.appID, logger: logger)
+            let needs = configuration.isDevelopment ? nil : DatabaseNeeds(configuration.app, others: configuration.plugins.files)
+            let names = try await PostgresPreparation.prepare(pools.main, app: configuration.app.appID, needs: needs, logger: logger)
             let records = PluginRecords(
                 log: kafka, app: configuration.app.appID, isDevelopment: configuration.isDevelopment, logger: logger)
             let services = PluginServices(users: UserStore(pool: pools.questions))

@@ -140,10 +140,18 @@ package struct CustomDataTable: Sendable {
 
     private static func drop(_ session: PostgresSession) throws {
         let triggers = try session.query(
-            "SELECT tgname, tgrelid::regclass FROM pg_trigger WHERE starts_with(tgname, 'sluice_custom_data') AND NOT tgisinternal")
-        for row in 0..<triggers.count {
-            try session.script("DROP TRIGGER \(SQLQuote.identifier(triggers[row, 0] ?? "")) ON \(triggers[row, 1] ?? "")")
+            """
+            SELECT format('DROP TRIGGER %I ON %s', tgname, tgrelid::regclass), pg_has_role(relowner, 'USAGE')
+            FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid WHERE starts_with(tgname, 'sluice_custom_data') AND NOT tgisinternal
+            """)
+        let statements = triggers.column(0)
+        let foreign = statements.indices.filter { triggers.bool($0, 1) != true }.map { statements[$0] }
+        if !foreign.isEmpty {
+            throw SluiceError(
+                .grantMissing, "Another table, column or mapping held the custom user data, and the role does not own that table.",
+                fix: "Run as its owner: \(foreign.joined(separator: "; ")).")
         }
+        for statement in statements { try session.script(statement) }
     }
 
     /// The functions of the triggers. Those on the table run with their owner's rights, since its writers need none on users.

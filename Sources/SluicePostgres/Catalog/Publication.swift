@@ -118,7 +118,8 @@ package enum Publication {
 
     private static let look = """
         SELECT EXISTS (
-                SELECT FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE p.pubname = $1 AND r.prrelid = wanted.oid),
+                SELECT FROM pg_publication p WHERE p.pubname = $1
+                    AND (p.puballtables OR EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = wanted.oid))),
             there.are_full, there.parts, (SELECT parts FROM sluice.published_table WHERE table_name = wanted.name)
         FROM (SELECT name, number, to_regclass(name)::oid AS oid FROM unnest($2::text[]) WITH ORDINALITY AS u (name, number)) AS wanted
         CROSS JOIN LATERAL (

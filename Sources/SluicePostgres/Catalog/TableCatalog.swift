@@ -43,7 +43,7 @@ package struct TableCatalog: Sendable {
         try checks(session).flatMap { try $0.insertFindings() } + foreignKeyFindings(session)
     }
 
-    private func checks(_ session: PostgresSession) -> [TableCheck] {
+    func checks(_ session: PostgresSession) -> [TableCheck] {
         tables.compactMap { mapping in
             schema[mapping.type].map {
                 TableCheck(session: session, schema: schema, type: $0, mapping: mapping, isAdopted: adopted.contains($0.name))
@@ -66,7 +66,7 @@ package struct TableCatalog: Sendable {
 
     /// SQL that creates the schema `sluice` and its domain, if they are missing.
     private static let makeDomain = """
-        CREATE SCHEMA IF NOT EXISTS sluice;
+        \(CompanionSchema.makeSchema);
         DO $$ BEGIN
             IF to_regtype('sluice.objectid') IS NULL THEN
                 CREATE DOMAIN \(objectIdDomain);
@@ -90,10 +90,7 @@ package struct TableCatalog: Sendable {
             for check in checks(session) {
                 plan.statements += try check.missing()
                 plan.misfits += try check.misfits()
-                guard check.type.kind == .topLevel else { continue }
-                let isThere = try check.relationKind() != nil
-                let tables = isThere ? try Self.withoutFullIdentity(check.mapping, session) : [check.mapping.sqlName]
-                plan.statements += tables.map { "ALTER TABLE \($0) REPLICA IDENTITY FULL" }
+                plan.statements += try check.identityStatements()
             }
             plan.findings = try findings(session)
             // The domain must exist before the statements that use it.
@@ -193,7 +190,7 @@ package struct TableCatalog: Sendable {
     }
 
     /// Returns the table, or those of its partitions, whose changes lack their old rows.
-    private static func withoutFullIdentity(_ mapping: TableMapping, _ session: PostgresSession) throws -> [String] {
+    static func withoutFullIdentity(_ mapping: TableMapping, _ session: PostgresSession) throws -> [String] {
         try session.query(
             """
             SELECT c.oid::regclass FROM pg_class c

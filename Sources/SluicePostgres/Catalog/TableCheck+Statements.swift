@@ -28,6 +28,14 @@ extension TableCheck {
         return ["ALTER TABLE \(mapping.sqlName) " + added.map { "ADD COLUMN \(definition($0, isNew: false))" }.joined(separator: ", ")]
     }
 
+    /// Returns the statements after which changes of the table carry their old rows. An asymmetric class needs none.
+    func identityStatements() throws -> [String] {
+        guard type.kind == .topLevel else { return [] }
+        let isThere = try relationKind() != nil
+        let tables = isThere ? try TableCatalog.withoutFullIdentity(mapping, session) : [mapping.sqlName]
+        return tables.map { "ALTER TABLE \($0) REPLICA IDENTITY FULL" }
+    }
+
     /// Returns a column's definition for CREATE TABLE. In a table that has rows (`isNew` is `false`), required columns need a
     /// default.
     func definition(_ index: Int, isNew: Bool) -> String {

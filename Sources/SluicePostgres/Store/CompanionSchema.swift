@@ -13,11 +13,7 @@ package enum CompanionSchema {
             try session.inTransaction {
                 // Gateways that start at once create it one after another, in one transaction each.
                 try session.query("SELECT pg_advisory_xact_lock($1)", [.int(lock)], within: .seconds(60))
-                try session.script(
-                    """
-                    CREATE SCHEMA IF NOT EXISTS sluice;
-                    CREATE TABLE IF NOT EXISTS sluice.meta (key text PRIMARY KEY, value text NOT NULL)
-                    """)
+                try session.script("\(makeSchema); CREATE TABLE IF NOT EXISTS sluice.meta (key text PRIMARY KEY, value text NOT NULL)")
                 let found = try session.query("SELECT value FROM sluice.meta WHERE key = 'version'")
                 guard found.isEmpty else { return try check(found[0, 0] ?? "") }
                 try session.script(tables)
@@ -25,6 +21,9 @@ package enum CompanionSchema {
             }
         }
     }
+
+    /// SQL that creates the schema unless it exists. `IF NOT EXISTS` would require CREATE on the database even if it does.
+    static let makeSchema = "DO $$ BEGIN IF to_regnamespace('sluice') IS NULL THEN CREATE SCHEMA sluice; END IF; END $$"
 
     private static func check(_ found: String) throws(SluiceError) {
         guard found != String(version) else { return }

@@ -28,6 +28,7 @@ package struct SchemaTool: Sendable {
             let (catalog, definition, found) = (self.catalog(after: difference.newest), AppSchemaRecord(app).json, difference)
             difference.applied = try await PostgresError.translating {
                 try await pool.withConnection { connection in
+                    try await catalog.requireRights(connection)
                     try await CompanionSchema.create(connection)
                     return try await catalog.apply(connection) { session -> UInt64? in
                         for statement in found.customData { try session.script(statement, within: .seconds(60)) }
