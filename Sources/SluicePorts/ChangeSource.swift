@@ -40,6 +40,8 @@ package struct CaptureBatch: Sendable {
     package var changes: [CapturedChange] = []
     package var rows = RowBuffer()
     package var unfit: [UnfitRow] = []
+    /// The rows that a change source has yet to complete; empty in a batch that it returns.
+    package var uncomputed: [UncomputedRow] = []
     /// The app's schemas announced in the WAL. Later rows may have the properties that they add.
     package var schemas: [String] = []
     /// Changes before this position are missing, because a table was not published or its changes lacked the old rows.
@@ -56,6 +58,7 @@ package struct CaptureBatch: Sendable {
         changes.removeAll(keepingCapacity: true)
         rows.removeAll()
         unfit.removeAll(keepingCapacity: true)
+        uncomputed.removeAll(keepingCapacity: true)
         schemas.removeAll(keepingCapacity: true)
         gap = .zero
     }

@@ -87,14 +87,14 @@ private func item(_ properties: Property...) -> TableCatalog {
             #expect(missing[0].message.contains("public.Item"))
             try await connection.script(
                 """
-                CREATE TABLE "Item" (_id bigint, at timestamp, tags bigint, twice bigint GENERATED ALWAYS AS (_id * 2) STORED, extra box)
+                CREATE TABLE "Item" (_id bigint, at time, tags bigint, twice text GENERATED ALWAYS AS ('x') STORED, extra box)
                 """)
             let messages = try await catalog.check(connection).map(\.message)
             #expect(messages.count == 5)
             #expect(messages[0].contains("lacks the column “name”: expected text"))
-            #expect(messages[1].contains("“at” of the wrong type: expected timestamp with time zone, found timestamp without time zone"))
+            #expect(messages[1].contains("“at” of the wrong type: expected timestamp with time zone, found time without time zone"))
             #expect(messages[2].contains("“tags” of the wrong type: expected bigint[], found bigint"))
-            #expect(messages[3].contains("“twice” of the wrong type: expected bigint, found a generated column"))
+            #expect(messages[3].contains("“twice” of the wrong type: expected bigint, found text"))
             #expect(messages[4].contains("no primary key on the column “_id”"))
             let all = await postgresFailure { try await catalog.requireFit(connection) }
             #expect(all?.message.contains("“name”") == true)

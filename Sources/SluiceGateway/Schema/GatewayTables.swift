@@ -43,22 +43,22 @@ final class GatewayTables: Sendable {
         let numbered = try await PropertyNumbers(pool: pool).number(types)
         let schema = Schema(numbered)
         let catalog = TableCatalog(schema: schema, places: places, partitions: partitions)
-        let mappings = catalog.tables
-        for mapping in mappings { try Self.requireDistinct(mapping, schema) }
+        for mapping in catalog.tables { try Self.requireDistinct(mapping, schema) }
         let publication = names.publication
-        let readable = mappings.filter { schema[$0.type]?.kind == .topLevel }
-        let (findings, foreignKeys) = try await PostgresError.translating {
+        let readable = catalog.tables.filter { schema[$0.type]?.kind == .topLevel }
+        let (found, findings, foreignKeys) = try await PostgresError.translating {
             try await pool.withConnection { connection in
                 if create { _ = try await catalog.create(connection) }
                 try await catalog.requireFit(connection)
                 try await catalog.notePartitions(connection)
                 _ = try await Publication.ensure(connection, name: publication, tables: readable)
-                return (try await catalog.findings(connection), try await catalog.foreignKeys(connection))
+                let found = try await catalog.found(connection)
+                return (found, try await catalog.findings(connection), try await catalog.foreignKeys(connection))
             }
         }
         log(findings)
         var shapes: [String: TableShape] = [:]
-        for (type, mapping) in zip(numbered.filter { $0.kind != .embedded }, mappings) {
+        for (type, mapping) in zip(numbered.filter { $0.kind != .embedded }, found.tables) {
             shapes[type.name] = try TableShape(type, in: schema, mapping: mapping, bound: bounds[type.name])
         }
         state.withLock {
@@ -133,7 +133,16 @@ final class GatewayTables: Sendable {
 
     /// The tables by class, for statements.
     var sqlTables: [String: SQLTable] {
-        state.withLock(\.shapes).mapValues { SQLTable(name: $0.table, columns: $0.columns) }
+        state.withLock(\.shapes).mapValues { SQLTable(name: $0.table, columns: $0.compared) }
+    }
+
+    /// Returns the tables of a schema's classes, with the facts of those that `prepare` has seen.
+    func mappings(of schema: Schema) -> [TableMapping] {
+        let (shapes, places) = state.withLock { ($0.shapes, $0.places) }
+        return TableCatalog(schema: schema, places: places).tables.map { mapping in
+            guard let known = shapes[mapping.type], known.mapping.columns == mapping.columns else { return mapping }
+            return known.mapping
+        }
     }
 
     /// Returns a schema with the table of each class that has one.

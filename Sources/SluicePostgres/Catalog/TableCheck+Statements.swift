@@ -57,8 +57,8 @@ extension TableCheck {
         switch code {
         case .bool: "false"
         case .int, .float, .double, .decimal: "0"
-        case .string, .binary: "''"
-        case .timestamp: "'epoch'"
+        case .string, .character, .binary: "''"
+        case .timestamp, .date, .localTime: "'epoch'"
         case .objectId: "'\(String(repeating: "0", count: 24))'"
         case .uuid: "'00000000-0000-0000-0000-000000000000'"
         case .array, .set: "'{}'"

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// The comparison of one table with its class, on a connection's queue.
 struct TableCheck {
@@ -16,7 +17,10 @@ struct TableCheck {
         /// The base type of a domain, or the element type of an array.
         var base: String
         var isArray: Bool
-        var isGenerated: Bool
+        /// nil for a column that is written.
+        var generation: ColumnGeneration?
+        /// The quoted name and the values of an enum, as the column's or its elements' base type; nil for other types.
+        var enumeration: ColumnStorage?
     }
 
     // MARK: Mismatches
@@ -37,7 +41,11 @@ struct TableCheck {
             ]
         }
         guard kind == "r" || kind == "p" else {
-            return [failure("\(mapping.displayName) of type \(type.name) is not a table; views and foreign tables do not sync.")]
+            return [
+                failure(
+                    "\(mapping.displayName) of type \(type.name) is not a table; views and foreign tables do not sync.",
+                    fix: "Name a table as the class's collection. For a view, that is a table which triggers keep equal to it.")
+            ]
         }
         let columns = try columns()
         var failures = try missingKey(columns, kind) ?? missingRequired(columns)
@@ -50,7 +58,7 @@ struct TableCheck {
         }
         if let partitions = mapping.partitions {
             if try !isPartitioned(by: partitions) { failures.append(unpartitioned(partitions)) }
-        } else if let key = type.primaryKey, columns[mapping.columns[key]] != nil, try !hasKey(mapping.columns[key]) {
+        } else if let key = type.primaryKey, columns[mapping.columns[key]] != nil, try keyPlace(mapping.columns[key]) == nil {
             failures.append(
                 failure(
                     "The table \(mapping.displayName) of type \(type.name) has no primary key on the column “\(mapping.columns[key])” alone.",
@@ -77,15 +85,47 @@ struct TableCheck {
                     "Run `sluice schema apply`, which adds it, or add it with the statements of `sluice schema diff`."
             )
         }
+        if storage(property, column) != nil { return nil }
+        let isKey = property == type.primaryKey
+        let found = isKey && column.generation != nil ? "a generated column" : column.declared
+        return failure(
+            "\(place) has the column “\(name)” of the wrong type: expected \(form.columnType), found \(found).", fix: advice(column))
+    }
+
+    /// Returns the form of a column; nil if the property cannot have its values.
+    func storage(_ property: Int, _ column: Column) -> ColumnStorage? {
+        let form = ColumnForm(type.properties[property], in: schema)
         let isArray = form.code == .array || form.code == .set
         let code = isArray ? form.element : form.code
+        guard isArray == column.isArray else { return nil }
+        let isKey = property == type.primaryKey
+        // Clients give the keys of their objects, and look them up by values that an enum may lack.
+        if isKey, column.generation != nil || column.enumeration != nil { return nil }
         let accepted = [code.typeName] + code.alsoAccepted
-        if isArray == column.isArray, accepted.contains(column.declared) || accepted.contains(column.base), !column.isGenerated {
-            return nil
+        if accepted.contains(column.declared) || accepted.contains(column.base) { return .plain }
+        switch (code, column.base) {
+        case (.string, "character"): return .character
+        case (.string, _): return column.enumeration
+        case (.timestamp, "date"): return .date
+        case (.timestamp, "timestamp without time zone"): return .localTime
+        case (.json, "json"): return .jsonText
+        default: return nil
         }
-        let found = column.isGenerated ? "a generated column" : column.declared
-        return failure("\(place) has the column “\(name)” of the wrong type: expected \(form.columnType), found \(found).")
     }
+
+    /// Returns the advice for a column of a type that no property has.
+    private func advice(_ column: Column) -> String? {
+        guard !column.isArray, !Self.withProperties.contains(column.base) else { return nil }
+        return
+            "No property holds a value of the type \(column.declared). Leave the column out of schema.json, or map the property to a text column "
+            + "that your programs keep beside it."
+    }
+
+    /// The types of columns that a property of another type can have.
+    private static let withProperties: Set<String> = [
+        "boolean", "smallint", "integer", "bigint", "real", "double precision", "numeric", "bytea", "uuid", "date", "jsonb", "json", "text",
+        "character varying", "character", "timestamp with time zone", "timestamp without time zone", "sluice.objectid",
+    ]
 
     func failure(_ message: String, fix: String? = nil) -> PostgresError { PostgresError(.tableUnfit, message, fix: fix) }
 
@@ -97,23 +137,45 @@ struct TableCheck {
     }
 
     func columns() throws -> [String: Column] {
-        let result = try session.query(
-            """
-            SELECT a.attname, format_type(a.atttypid, NULL),
-                format_type(COALESCE(NULLIF(e.typbasetype, 0), e.oid, NULLIF(t.typbasetype, 0), t.oid), NULL),
-                e.oid IS NOT NULL, a.attgenerated <> ''
-            FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
-                LEFT JOIN pg_type e ON t.typcategory = 'A' AND e.oid = t.typelem
-            WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
-            """, [.text(mapping.sqlName)])
+        let result = try session.query(Self.columnsQuery, [.text(mapping.sqlName)])
         var columns: [String: Column] = [:]
         for row in 0..<result.count {
+            let labels = try result.json(row, 5).array?.compactMap(\.string)
+            let inputs = try result.json(row, 7).array?.compactMap { input in
+                input["column"]?.string.map { ColumnGeneration.Input(column: $0, type: input["type"]?.string ?? "text") }
+            }
             columns[result[row, 0] ?? ""] = Column(
                 declared: result[row, 1] ?? "", base: result[row, 2] ?? "", isArray: result.bool(row, 3) ?? false,
-                isGenerated: result.bool(row, 4) ?? false)
+                generation: result[row, 4].map { ColumnGeneration(expression: $0, inputs: inputs ?? []) },
+                enumeration: labels.map { .enumeration(name: result[row, 6] ?? "", labels: $0) })
         }
         return columns
     }
+
+    /// SQL for the columns: name, declared type, base type, array or not, generation, labels of an enum, its quoted name, and the columns
+    /// that a generation names. Domains may be based on domains. The dependencies of a generation changed their form in PostgreSQL 15.
+    private static let columnsQuery = """
+        SELECT a.attname, format_type(a.atttypid, NULL), format_type(root.oid, NULL), e.oid IS NOT NULL,
+            CASE WHEN a.attgenerated <> '' THEN pg_get_expr(f.adbin, f.adrelid) END,
+            CASE WHEN root.typtype = 'e' THEN
+                (SELECT COALESCE(json_agg(enumlabel ORDER BY enumsortorder), '[]') FROM pg_enum WHERE enumtypid = root.oid) END,
+            format('%I.%I', (SELECT nspname FROM pg_namespace WHERE oid = root.typnamespace), root.typname),
+            CASE WHEN a.attgenerated <> '' THEN
+                (SELECT json_agg(DISTINCT jsonb_build_object('column', i.attname, 'type', format_type(i.atttypid, i.atttypmod)))
+                    FROM pg_depend d JOIN pg_attribute i ON i.attrelid = a.attrelid AND i.attnum = d.refobjsubid
+                    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid NOT IN (0, a.attnum)
+                        AND (d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                            OR d.classid = 'pg_class'::regclass AND d.objid = a.attrelid AND d.objsubid = a.attnum)) END
+        FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+            LEFT JOIN pg_type e ON t.typcategory = 'A' AND e.oid = t.typelem
+            LEFT JOIN pg_attrdef f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+            CROSS JOIN LATERAL (
+                WITH RECURSIVE bases AS (
+                    SELECT x.* FROM pg_type x WHERE x.oid = COALESCE(e.oid, t.oid)
+                    UNION ALL SELECT y.* FROM bases b JOIN pg_type y ON y.oid = b.typbasetype)
+                SELECT oid, typtype, typnamespace, typname FROM bases WHERE typtype <> 'd' LIMIT 1) AS root
+        WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
+        """
 
     /// Returns the relation that this table has its columns from, so that it cannot receive its own: a partitioned table, or a
     /// type.
@@ -140,17 +202,6 @@ struct TableCheck {
                 .text(mapping.sqlName), .text(mapping.columns[time]),
                 .text(StoreText.array([mapping.columns[time]] + (type.primaryKey.map { [mapping.columns[$0]] } ?? []))),
             ]
-        ).bool(0, 0) ?? false
-    }
-
-    /// Returns `true` if the column alone is a key: unique and never null.
-    private func hasKey(_ column: String) throws -> Bool {
-        try session.query(
-            """
-            SELECT EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-                WHERE i.indrelid = to_regclass($1) AND a.attname = $2 AND a.attnotnull AND i.indisunique AND i.indisvalid
-                    AND i.indnkeyatts = 1 AND i.indpred IS NULL AND i.indexprs IS NULL)
-            """, [.text(mapping.sqlName), .text(column)]
         ).bool(0, 0) ?? false
     }
 }

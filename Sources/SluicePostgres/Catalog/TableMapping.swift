@@ -12,6 +12,12 @@ package struct TableMapping: Hashable, Sendable {
     let properties: [String]
     /// The partitioning by time; nil for an unpartitioned table.
     package let partitions: TimePartitions?
+    /// The facts of the existing columns, by property index. `TableCatalog.found` reads them.
+    package internal(set) var facts: [ColumnFacts]
+    /// The privileges of the gateway's role.
+    package internal(set) var privileges = Set(TablePrivilege.allCases)
+    /// `true` if each partition has a unique index on the key, and the table as a whole has none.
+    package internal(set) var hasKeyPerPartition = false
 
     /// Creates a mapping.
     ///
@@ -26,7 +32,11 @@ package struct TableMapping: Hashable, Sendable {
         self.table = table ?? type.name
         self.columns = type.properties.map { columns[$0.name] ?? $0.name }
         properties = type.properties.map(\.name)
+        facts = type.properties.map { _ in ColumnFacts() }
     }
+
+    /// `true` if the role of the gateway may lock rows, before it writes them.
+    package var isWritable: Bool { privileges.contains(.update) }
 
     /// The quoted name for statements: `"public"."Todo"`.
     package var sqlName: String { "\(SQLQuote.identifier(schema)).\(SQLQuote.identifier(table))" }

@@ -22,6 +22,7 @@ extension PostgresError {
         case "23505"?: "a value that must be unique is in use"
         case "23514"?, "44000"?: "a check does not hold"
         case "23P01"?: "it excludes another object"
+        case "428C9"?: "a column takes only values that the database gives"
         case let state? where state.hasPrefix("23"): "a constraint does not hold"
         case let state? where state.hasPrefix("22"): "a value cannot be stored"
         case let state? where state.hasPrefix("54"): "it is too large"

@@ -65,6 +65,9 @@ package struct PostgresError: SluiceErrorConvertible, Hashable, Sendable, Custom
     /// raised 0A000 (feature not supported).
     package var isRefusedWrite: Bool { isRefusedValue || isRaised || sqlState == "0A000" }
 
+    /// `true` if a column takes only values that the server computes or takes from a sequence.
+    package var isRefusedColumn: Bool { sqlState == "428C9" }
+
     /// `true` if the server ended the statement, for example by `statement_timeout`. The statement may have waited for a lock.
     package var isOutOfTime: Bool { sqlState == "57014" }
 

@@ -31,7 +31,7 @@ package struct RowDigest: Hashable, Sendable {
     /// Adds a row, as the table will return it.
     mutating func add(_ row: RowView, _ forms: [ColumnForm]) {
         var hash = RowHash()
-        for (index, form) in forms.enumerated() { hash.add(row[index], of: row, form) }
+        for (index, form) in forms.enumerated() where !form.isGenerated { hash.add(row[index], of: row, form) }
         add(hash)
     }
 
@@ -83,6 +83,7 @@ struct RowHash {
     mutating func add(_ cell: Cell, of row: RowView, _ form: ColumnForm) {
         switch cell.tag {
         case .null where form.property.collection == .none: word(0)
+        case .string where form.code == .character, .timestamp where form.code == .date: add(row.value(of: cell), form)
         case .bool: tagged(1, cell.bits)
         case .int: tagged(2, cell.bits)
         case .string: unsafe tagged(3, row.bytes(of: cell))

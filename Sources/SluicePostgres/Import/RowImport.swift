@@ -92,7 +92,7 @@ package struct RowImport: Sendable {
     private func copy(_ indexes: [Int], _ rows: [RowRef], _ buffer: RowBuffer, _ session: PostgresSession) throws {
         var next = 0
         var piece: [UInt8] = []
-        try session.copyIn("COPY \(shape.table) (\(shape.columnList)) FROM STDIN", within: Self.limit) {
+        try session.copyIn("COPY \(shape.table) (\(shape.writtenList)) FROM STDIN", within: Self.limit) {
             piece.removeAll(keepingCapacity: true)
             unsafe buffer.withBase { cells, arena in
                 while next < indexes.count, piece.count < Self.pieceBytes {
@@ -143,7 +143,7 @@ package struct RowImport: Sendable {
         var found: [RowHash.Pair: RowHash.Pair] = [:]
         var scratch = RowBuffer()
         try session.stream(
-            "SELECT \(shape.columnList) FROM \(shape.table) WHERE \(shape.keyColumn) = ANY ($1::\(shape.forms[shape.key].columnType)[])",
+            "SELECT \(shape.columnList) FROM \(shape.table) WHERE \(shape.keyColumn) = ANY ($1::\(shape.forms[shape.key].castType)[])",
             [.text(StoreText.array(keys))], within: Self.limit
         ) { row in
             let (identity, whole) = hashes(row, &scratch)
@@ -159,7 +159,7 @@ package struct RowImport: Sendable {
 
     private func hashes(_ row: RowView) -> (identity: RowHash.Pair, whole: RowHash.Pair) {
         var (identity, whole) = (RowHash(), RowHash())
-        for (index, form) in shape.forms.enumerated() {
+        for (index, form) in shape.forms.enumerated() where !form.isGenerated {
             whole.add(row[index], of: row, form)
             if isIdentity(index) { identity.add(row[index], of: row, form) }
         }
@@ -169,7 +169,7 @@ package struct RowImport: Sendable {
     private func hashes(_ row: PostgresRow, _ buffer: inout RowBuffer) -> (identity: RowHash, whole: RowHash) {
         buffer.removeAll()
         var (identity, whole) = (RowHash(), RowHash())
-        for (index, form) in shape.forms.enumerated() {
+        for (index, form) in shape.forms.enumerated() where !form.isGenerated {
             guard let cell = try? unsafe form.decode(row.bytes(index), into: &buffer) else {
                 // A row of another program that does not fit counts by its text.
                 unsafe whole.bytes(UnsafeRawBufferPointer(row.bytes(index) ?? UnsafeBufferPointer(start: nil, count: 0)))

@@ -122,7 +122,7 @@ struct BulkInsert: Sendable {
     private func copy(_ session: PostgresSession) throws -> Int {
         var next = 0
         var piece: [UInt8] = []
-        return try session.copyIn("COPY \(shape.table) (\(shape.columnList)) FROM STDIN") {
+        return try session.copyIn("COPY \(shape.table) (\(shape.writtenList)) FROM STDIN") {
             piece.removeAll(keepingCapacity: true)
             unsafe rows.buffer.withBase { cells, arena in
                 while next < rows.rows.count, piece.count < Self.pieceBytes {
@@ -137,20 +137,21 @@ struct BulkInsert: Sendable {
     }
 
     private var sql: String {
-        let numbers = shape.columns.indices
-        let casts = numbers.map { "u.c\($0)::\(shape.forms[$0].columnType)" }
-        let arrays = numbers.map { "$\($0 + 1)::text[]" }
+        let numbers = shape.written
+        let casts = numbers.map { "u.c\($0)::\(shape.forms[$0].castType)" }
+        let arrays = numbers.indices.map { "$\($0 + 1)::text[]" }
         let names = numbers.map { "c\($0)" }
         return """
-            INSERT INTO \(shape.table) (\(shape.columnList)) SELECT \(casts.joined(separator: ", ")) \
+            INSERT INTO \(shape.table) (\(shape.writtenList)) SELECT \(casts.joined(separator: ", ")) \
             FROM unnest(\(arrays.joined(separator: ", "))) AS u(\(names.joined(separator: ", "))) \
-            ON CONFLICT (\(shape.identity)) DO NOTHING
+            ON CONFLICT \(shape.conflict)DO NOTHING
             """
     }
 
     private func parameters(_ range: Range<Int>) -> [PostgresParameter] {
-        shape.forms.enumerated().map { index, form in
-            .text(StoreText.array(rows.rows[range].map { row in form.written(rows.buffer.withView(row) { $0.value(index) }) }))
+        shape.written.map { index in
+            let form = shape.forms[index]
+            return .text(StoreText.array(rows.rows[range].map { row in form.written(rows.buffer.withView(row) { $0.value(index) }) }))
         }
     }
 }

@@ -58,7 +58,7 @@ package struct PgOutputDecoder: Sendable {
         var byName: [TableName: (type: Int32, mapping: TableMapping, forms: [ColumnForm])] = [:]
         for mapping in tables {
             guard let index = schema.index(of: mapping.type), schema.types[index].primaryKey != nil else { continue }
-            let forms = schema.types[index].properties.map { ColumnForm($0, in: schema) }
+            let forms = zip(schema.types[index].properties, mapping.facts).map { ColumnForm($0, in: schema, $1) }
             byName[TableName(schema: mapping.schema, table: mapping.table)] = (Int32(index), mapping, forms)
         }
         self.tables = byName
@@ -231,7 +231,9 @@ package struct PgOutputDecoder: Sendable {
         let position = try nextPosition()
         guard relations[slot].type >= 0 else { return }
         try expect("N", try reader.byte())
+        let texts = try texts(slot, reader)
         let row = try TupleDecoder.row(relations[slot], &reader, old: nil, into: &batch.rows)
+        leave(row, texts, slot, &batch)
         finish(slot, position, old: nil, new: row, &batch)
     }
 
@@ -241,9 +243,13 @@ package struct PgOutputDecoder: Sendable {
         guard relations[slot].type >= 0 else { return }
         // A missing old row means that the table lacks REPLICA IDENTITY FULL.
         guard try reader.byte() == UInt8(ascii: "O") else { return reportIdentity(slot, position, &batch) }
+        let oldTexts = try texts(slot, reader)
         let old = try TupleDecoder.row(relations[slot], &reader, old: nil, into: &batch.rows)
         try expect("N", try reader.byte())
+        let newTexts = try texts(slot, reader, old: oldTexts)
         let new = try TupleDecoder.row(relations[slot], &reader, old: old, into: &batch.rows)
+        leave(old, oldTexts, slot, &batch)
+        leave(new, newTexts, slot, &batch)
         finish(slot, position, old: old, new: new, &batch)
     }
 
@@ -252,8 +258,24 @@ package struct PgOutputDecoder: Sendable {
         let position = try nextPosition()
         guard relations[slot].type >= 0 else { return }
         guard try reader.byte() == UInt8(ascii: "O") else { return reportIdentity(slot, position, &batch) }
+        let texts = try texts(slot, reader)
         let old = try TupleDecoder.row(relations[slot], &reader, old: nil, into: &batch.rows)
+        leave(old, texts, slot, &batch)
         finish(slot, position, old: old, new: nil, &batch)
+    }
+
+    /// Returns the texts that generated columns depend on; nil for a table without any.
+    @inline(__always)
+    private func texts(_ slot: Int, _ reader: MessageReader, old: [String?]? = nil) throws(MalformedMessage) -> [String?]? {
+        guard !relations[slot].inputs.isEmpty else { return nil }
+        return try GeneratedColumns.texts(relations[slot], reader, old: old)
+    }
+
+    /// Leaves the generated columns of a fitting row to the change source. A row that does not fit is not sent.
+    @inline(__always)
+    private func leave(_ outcome: TupleDecoder.Outcome, _ texts: [String?]?, _ slot: Int, _ batch: inout CaptureBatch) {
+        guard let texts, let row = outcome.ref else { return }
+        batch.uncomputed.append(UncomputedRow(row: row, type: relations[slot].type, texts: texts))
     }
 
     private func expect(_ kind: Unicode.Scalar, _ found: UInt8) throws(MalformedMessage) {

@@ -12,6 +12,8 @@ package final class PostgresCapture: ChangeSource {
     private let pool: PostgresPool
     private let logger: Logger
     private let stream = Mutex<ReplicationStream?>(nil)
+    /// The generated columns of the open stream's tables, with the forms of their rows, by class index.
+    private let generated = Mutex<[Int32: (columns: GeneratedColumns, forms: [ColumnForm])]>([:])
 
     /// - Parameter tables: Returns the tables of a schema's classes.
     package init(
@@ -32,11 +34,12 @@ package final class PostgresCapture: ChangeSource {
         return try await PostgresError.translating {
             let slot = names.slot
             try await Self.ensureSlot(slot, pool, logger)
+            let tables = tables(schema)
             let opened = try await ReplicationStream.open(
                 ReplicationConfiguration(
-                    conninfo: conninfo, slot: slot, publications: [names.publication], schema: schema,
-                    tables: tables(schema), bounds: bounds))
+                    conninfo: conninfo, slot: slot, publications: [names.publication], schema: schema, tables: tables, bounds: bounds))
             stream.withLock { $0 = opened }
+            generated.withLock { $0 = Self.generated(tables, schema) }
             // Read while this stream holds the slot exclusively, and before it confirms anything.
             return try await pool.withConnection { try await ReplicationSlot.state($0, name: slot)?.confirmed } ?? .zero
         }
@@ -57,10 +60,38 @@ package final class PostgresCapture: ChangeSource {
         var batch = batch
         do {
             try await stream.next(into: &batch, waitingAtMost: .milliseconds(milliseconds))
+            return batch.uncomputed.isEmpty ? batch : try await complete(batch)
         } catch {
             throw PostgresError.forPort(error)
         }
-        return batch
+    }
+
+    private static func generated(
+        _ tables: [TableMapping], _ schema: Schema
+    ) -> [Int32: (columns: GeneratedColumns, forms: [ColumnForm])] {
+        var all: [Int32: (columns: GeneratedColumns, forms: [ColumnForm])] = [:]
+        for mapping in tables {
+            let columns = GeneratedColumns(mapping)
+            guard !columns.properties.isEmpty, let index = schema.index(of: mapping.type) else { continue }
+            all[Int32(index)] = (columns, zip(schema.types[index].properties, mapping.facts).map { ColumnForm($0, in: schema, $1) })
+        }
+        return all
+    }
+
+    /// Computes the generated columns that the WAL lacks.
+    private func complete(_ batch: consuming CaptureBatch) async throws -> CaptureBatch {
+        let rows = Dictionary(grouping: batch.uncomputed, by: \.type)
+        let work = generated.withLock { known in
+            rows.compactMap { type, rows in known[type].map { (columns: $0.columns, forms: $0.forms, rows: rows) } }
+        }
+        let incomplete = batch
+        var complete = try await pool.withSession { session in
+            var batch = incomplete
+            for part in work { try part.columns.fill(part.rows, part.forms, into: &batch.rows, session) }
+            return batch
+        }
+        complete.uncomputed.removeAll(keepingCapacity: true)
+        return complete
     }
 
     package func confirm(_ lsn: LSN) async throws { stream.withLock { $0 }?.confirm(lsn) }

@@ -16,6 +16,11 @@ struct RelationMap: Sendable {
     /// The column and the property of the primary key. The column is -1 if the table lacks it.
     var keyColumn = -1
     var keyProperty = 0
+    /// The columns that generated columns without a value in the WAL depend on: for each column of the relation its index in
+    /// `GeneratedColumns.inputs`, or -1. Empty for a relation without such columns.
+    var inputs: [Int] = []
+    /// The number of `GeneratedColumns.inputs`.
+    var inputCount = 0
     /// The bound of the class's rows.
     let bound: SharedRowBound
 
@@ -44,5 +49,9 @@ struct RelationMap: Sendable {
             // A column that the table received later: null if the property allows it, else absent.
             missing.append((Int32(property), forms[property].property.isRequired ? .absent : .null))
         }
+        let generated = GeneratedColumns(mapping, published: columns)
+        guard !generated.properties.isEmpty else { return }
+        inputCount = generated.inputs.count
+        inputs = columns.map { column in generated.inputs.firstIndex { $0.column == column } ?? -1 }
     }
 }

@@ -160,7 +160,7 @@ private struct SnapshotPart: Sendable {
     }
 
     private init(_ index: Int, _ shape: TableShape, _ predicate: Predicate, age: RowAge = .any, purpose: Purpose = .rows) {
-        let split = predicate.split(.postgres) { shape.columns[$0] }
+        let split = predicate.split(.postgres) { shape.compared[$0] }
         query = index
         selection = SnapshotSelection(
             shape, where: split.condition.text, split.condition.parameters.map(Self.parameter), age: age, keysOnly: purpose == .kept)
@@ -173,7 +173,7 @@ private struct SnapshotPart: Sendable {
     private init(
         _ index: Int, _ shape: TableShape, _ predicate: Predicate, _ first: ObjectChoice, _ tables: PostgresRowStore.Tables
     ) throws {
-        let split = predicate.split(.postgres) { "\(SQLLayout.row).\(shape.columns[$0])" }
+        let split = predicate.split(.postgres) { "\(SQLLayout.row).\(shape.compared[$0])" }
         guard split.residual == nil else {
             // The condition contains the rules, which clients may not see.
             throw SluiceError(
@@ -181,10 +181,10 @@ private struct SnapshotPart: Sendable {
                 value: String(predicate.canonicalText.prefix(200)),
                 fix: "Compare without [c], and numbers with numbers of their own type.")
         }
-        var known = [shape.type.name: SQLTable(name: shape.table, columns: shape.columns)]
+        var known = [shape.type.name: SQLTable(name: shape.table, columns: shape.compared)]
         for link in first.links where known[link.target.name] == nil {
             let linked = try tables(link.target.name)
-            known[link.target.name] = SQLTable(name: linked.table, columns: linked.columns)
+            known[link.target.name] = SQLTable(name: linked.table, columns: linked.compared)
         }
         let choice = try first.sql(of: shape.type, where: split.condition, tables: known)
         query = index

@@ -108,6 +108,8 @@ package struct QuarantineStore: Sendable {
         try await pool.transact { session in
             let entry: [PostgresParameter] = [.text(type), .text(key)]
             guard let shape, !key.isEmpty else { return try Self.forget(entry, session) }
+            // A row that the gateway may only read is released once its owner writes it.
+            guard shape.mapping.isWritable else { return false }
             let place = "FROM \(shape.table) WHERE \(shape.keyColumn) = $1"
             let found = try session.query("SELECT \(shape.columnList) \(place) FOR UPDATE SKIP LOCKED", [.text(key)])
             guard !found.isEmpty else {
@@ -121,8 +123,9 @@ package struct QuarantineStore: Sendable {
                     "UPDATE sluice.quarantine SET reason = $3 WHERE type = $1 AND key = $2", entry + [.text(StoreText.printable(reason))])
                 return false
             }
-            try session.execute(
-                "UPDATE \(shape.table) SET \(shape.keyColumn) = \(shape.keyColumn) WHERE \(shape.keyColumn) = $1", [.text(key)])
+            // Not the key, which an identity column does not accept.
+            let column = shape.columns[shape.written.first { $0 != shape.key } ?? shape.key]
+            try session.execute("UPDATE \(shape.table) SET \(column) = \(column) WHERE \(shape.keyColumn) = $1", [.text(key)])
             return try Self.forget(entry, session)
         }
     }

@@ -3,14 +3,18 @@ package import SluiceCore
 /// A class's table as the stores read and write it. Names are quoted, and columns are in the order of the properties.
 package struct TableShape: Sendable {
     package let type: ObjectType
-    let mapping: TableMapping
+    package let mapping: TableMapping
     /// The qualified and quoted name.
     package let table: String
     package let columns: [String]
+    /// The columns as conditions compare them (`ColumnForm.compared`).
+    package let compared: [String]
     package let forms: [ColumnForm]
     package let key: Int
     /// The quoted columns that identify a row: the key, and the time if the table is partitioned by time.
     let identity: String
+    /// The conflict target of an insertion that skips existing keys; empty if each partition has its own unique index.
+    let conflict: String
     /// The bound of the rows.
     let bound: SharedRowBound
 
@@ -29,11 +33,19 @@ package struct TableShape: Sendable {
         self.bound = bound
         table = mapping.sqlName
         identity = mapping.sqlKey(type)
+        conflict = mapping.hasKeyPerPartition ? "" : "(\(identity)) "
         columns = mapping.columns.map(SQLQuote.identifier)
-        forms = type.properties.map { ColumnForm($0, in: schema) }
+        forms = zip(type.properties, mapping.facts).map { ColumnForm($0, in: schema, $1) }
+        compared = zip(forms, columns).map { $0.compared($1) }
     }
 
     var keyColumn: String { columns[key] }
+
+    /// The indices of the columns that are written.
+    var written: [Int] { columns.indices.filter { !forms[$0].isGenerated } }
+
+    /// The columns of an insertion: `a, b, c`.
+    var writtenList: String { written.map { columns[$0] }.joined(separator: ", ") }
 
     /// The columns of a SELECT of whole rows: `a, b, c`.
     var columnList: String { columns.joined(separator: ", ") }

@@ -30,6 +30,9 @@ extension ColumnForm {
         case .double: return unsafe TextNumbers.double(bytes).map { Cell(tag: .double, bits: $0.bitPattern) }
         case .float: return unsafe TextNumbers.float(bytes).map { Cell(tag: .float, bits: UInt64($0.bitPattern)) }
         case .timestamp: return unsafe TextTimestamp.microseconds(bytes).map { .timestamp(microseconds: $0) }
+        case .localTime: return unsafe TextTimestamp.microseconds(local: bytes).map { .timestamp(microseconds: $0) }
+        case .date: return unsafe TextTimestamp.microseconds(date: bytes).map { .timestamp(microseconds: $0) }
+        case .character: return unsafe buffer.stored(.string, TextBytes.withoutPadding(bytes))
         case .objectId: return unsafe TextBytes.objectId(bytes)
         case .uuid: return unsafe TextBytes.uuid(bytes, into: &buffer)
         case .binary: return unsafe TextBytes.binary(bytes, into: &buffer)

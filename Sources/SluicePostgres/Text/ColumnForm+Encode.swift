@@ -28,10 +28,18 @@ extension ColumnForm {
     /// A value must pass through it before it is hashed or compared with rows from the database.
     package func stored(_ value: Value) -> Value {
         switch (code, value) {
-        case (.array, .list(let elements)): return .list(elements.map(Self.storedScalar))
-        case (.set, .list(let elements)): return Value.set(elements.map(Self.storedScalar))
+        case (.array, .list(let elements)): return .list(elements.map(storedElement))
+        case (.set, .list(let elements)): return Value.set(elements.map(storedElement))
         case (.json, _): return storedJSON(value)
-        default: return Self.storedScalar(value)
+        default: return storedElement(value)
+        }
+    }
+
+    private func storedElement(_ value: Value) -> Value {
+        switch (element, value) {
+        case (.date, .timestamp(let time)): .timestamp(Timestamp(microseconds: TextTimestamp.midnight(time.microseconds)))
+        case (.character, .string(let text)): .string(TextBytes.withoutPadding(text))
+        default: Self.storedScalar(value)
         }
     }
 

@@ -25,6 +25,8 @@ package struct Misfit: Error, Hashable, Sendable {
 package struct ColumnForm: Sendable {
     enum Code: UInt8, Sendable {
         case bool, int, float, double, decimal, string, binary, timestamp, objectId, uuid
+        /// Kinds of existing columns only (`ColumnStorage`).
+        case character, date, localTime
         case array, set, json
     }
 
@@ -36,10 +38,16 @@ package struct ColumnForm: Sendable {
     /// `true` if the column (for arrays, its elements) must not be NULL.
     let isRequired: Bool
     private let schema: Schema?
+    /// The form of the column, if the table exists.
+    let storage: ColumnStorage
+    /// `true` if PostgreSQL computes the column. It is read and never written.
+    package let isGenerated: Bool
 
-    package init(_ property: Property, in schema: Schema) {
+    package init(_ property: Property, in schema: Schema, _ facts: ColumnFacts = ColumnFacts()) {
         self.property = property
-        element = Self.code(of: property.type, in: schema, depth: 0)
+        storage = facts.storage
+        isGenerated = facts.isGenerated
+        element = storage.code(Self.code(of: property.type, in: schema, depth: 0))
         switch property.collection {
         case .none: code = element
         case .list: code = element == .json ? .json : .array
@@ -76,6 +84,19 @@ package struct ColumnForm: Sendable {
         case .array, .set: element.typeName + "[]"
         default: code.typeName
         }
+    }
+
+    /// The type to which a parameter for the column is cast.
+    var castType: String {
+        switch code {
+        case .array, .set: storage.castType(element) + "[]"
+        default: storage.castType(code)
+        }
+    }
+
+    /// Returns a quoted column as conditions compare it, with a table's alias before it or without.
+    func compared(_ column: String) -> String {
+        storage.comparedType(isArray: code == .array || code == .set).map { "\(column)::\($0)" } ?? column
     }
 
     /// Returns the cell of NULL.
@@ -124,6 +145,9 @@ extension ColumnForm.Code {
         case .timestamp: "timestamp with time zone"
         case .objectId: "sluice.objectid"
         case .uuid: "uuid"
+        case .character: "character"
+        case .date: "date"
+        case .localTime: "timestamp without time zone"
         case .array, .set: "text[]"
         case .json: "jsonb"
         }

@@ -14,11 +14,13 @@ package enum CopyText {
         bytes.append(UInt8(ascii: "\n"))
     }
 
-    /// Appends a flat row of the forms' properties. An absent value, or a collection that is null, becomes the property's empty
-    /// value.
+    /// Appends a flat row of the forms' properties, without generated columns. An absent value, or a collection that is null, becomes the
+    /// property's empty value.
     package static func append(_ row: RowView, _ forms: [ColumnForm], to bytes: inout [UInt8]) {
-        for (index, form) in forms.enumerated() {
-            if index > 0 { bytes.append(UInt8(ascii: "\t")) }
+        var isFirst = true
+        for (index, form) in forms.enumerated() where !form.isGenerated {
+            if !isFirst { bytes.append(UInt8(ascii: "\t")) }
+            isFirst = false
             let cell = row[index]
             if !append(cell, of: row, form, to: &bytes) { append(form.written(row.value(of: cell)), to: &bytes) }
         }

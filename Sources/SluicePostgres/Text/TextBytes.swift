@@ -40,6 +40,18 @@ enum TextBytes {
         return Cell(tag: .binary, length: UInt32(truncatingIfNeeded: buffer.arena.count - start), bits: UInt64(start))
     }
 
+    /// Returns the text of a `character(n)` column without the blanks that pad it.
+    static func withoutPadding(_ bytes: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
+        var count = bytes.count
+        while count > 0, unsafe bytes[count - 1] == UInt8(ascii: " ") { count -= 1 }
+        return unsafe UnsafeBufferPointer(rebasing: bytes[..<count])
+    }
+
+    static func withoutPadding(_ text: String) -> String {
+        guard text.utf8.last == UInt8(ascii: " ") else { return text }
+        return String(decoding: Array(text.utf8.reversed().drop { $0 == UInt8(ascii: " ") }.reversed()), as: UTF8.self)
+    }
+
     /// Returns the value of `count` digits from `start`; nil if one is no digit.
     @inline(__always)
     private static func word(_ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ count: Int) -> UInt64? {

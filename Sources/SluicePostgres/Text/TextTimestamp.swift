@@ -1,7 +1,7 @@
 package import SluiceValues
 
-/// The text form of a `timestamptz` in UTC: `2026-03-01 12:30:00.25+00`. Years have four to six digits, and dates before the year 1
-/// end in ` BC`.
+/// The text form of a `timestamptz` in UTC: `2026-03-01 12:30:00.25+00`. Years have four to seven digits, and dates before the year 1
+/// end in ` BC`. A `timestamp` has no offset, and a `date` no time.
 package enum TextTimestamp {
     /// Returns the microseconds since 1970.
     ///
@@ -9,21 +9,34 @@ package enum TextTimestamp {
     @unsafe
     package static func microseconds(_ bytes: UnsafeBufferPointer<UInt8>) -> Int64? {
         var reader = unsafe Reader(bytes: bytes)
-        guard var year = reader.number(4...6), reader.skip("-"), let month = reader.number(2...2), reader.skip("-"),
-            let day = reader.number(2...2), reader.skip(" "), let hour = reader.number(2...2), reader.skip(":"),
-            let minute = reader.number(2...2), reader.skip(":"), let second = reader.number(2...2), month >= 1, month <= 12
-        else { return nil }
-        var fraction: Int64 = 0
-        if reader.skip(".") {
-            guard let digits = reader.fraction() else { return nil }
-            fraction = digits
-        }
-        guard let offset = reader.offset() else { return nil }
+        guard let date = reader.date(), reader.skip(" "), let time = reader.time(), let offset = reader.offset() else { return nil }
+        return microseconds(date, seconds: time.seconds - offset, time.fraction, &reader)
+    }
+
+    /// Returns the microseconds since 1970 of a `timestamp` without time zone, which counts as UTC.
+    @unsafe
+    static func microseconds(local bytes: UnsafeBufferPointer<UInt8>) -> Int64? {
+        var reader = unsafe Reader(bytes: bytes)
+        guard let date = reader.date(), reader.skip(" "), let time = reader.time() else { return nil }
+        return microseconds(date, seconds: time.seconds, time.fraction, &reader)
+    }
+
+    /// Returns the microseconds from 1970 to the start of a `date` in UTC.
+    @unsafe
+    static func microseconds(date bytes: UnsafeBufferPointer<UInt8>) -> Int64? {
+        var reader = unsafe Reader(bytes: bytes)
+        guard let date = reader.date() else { return nil }
+        return microseconds(date, seconds: 0, 0, &reader)
+    }
+
+    /// Returns a time at the end of its text.
+    private static func microseconds(
+        _ date: (year: Int64, month: Int64, day: Int64), seconds time: Int64, _ fraction: Int64, _ reader: inout Reader
+    ) -> Int64? {
         // The year 1 BC is the year 0 of `CivilDate`.
-        if reader.isBeforeChrist() { year = 1 - year }
+        let year = reader.isBeforeChrist() ? 1 - date.year : date.year
         guard reader.isAtEnd, (-290_000...294_247).contains(year) else { return nil }
-        let days = CivilDate.days(year: year, month: month, day: day)
-        let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second - offset
+        let seconds = CivilDate.days(year: year, month: date.month, day: date.day) * 86_400 + time
         // The range of 64 bits ends in the year 294247; PostgreSQL's, which counts from 2000, thirty years later.
         let (whole, isTooLarge) = seconds.multipliedReportingOverflow(by: 1_000_000)
         let (microseconds, isBeyond) = whole.addingReportingOverflow(fraction)
@@ -51,6 +64,13 @@ package enum TextTimestamp {
         append(":", seconds % 60, 2, to: &bytes)
         if rest % 1_000_000 != 0 { append(".", rest % 1_000_000, 6, to: &bytes) }
         bytes.append(contentsOf: (date.year > 0 ? "+00" : "+00 BC").utf8)
+    }
+
+    /// Returns the start of the day, in microseconds since 1970.
+    static func midnight(_ microseconds: Int64) -> Int64 {
+        let (days, _) = floored(microseconds, 86_400_000_000)
+        let (midnight, isTooEarly) = days.multipliedReportingOverflow(by: 86_400_000_000)
+        return isTooEarly ? microseconds : midnight
     }
 
     private static func append(_ sign: Unicode.Scalar, _ value: Int64, _ count: Int, to bytes: inout [UInt8]) {
@@ -107,6 +127,25 @@ package enum TextTimestamp {
                 position += 1
             }
             return position - start >= counts.lowerBound ? value : nil
+        }
+
+        /// Reads `2026-03-01`. Years have four to seven digits.
+        mutating func date() -> (year: Int64, month: Int64, day: Int64)? {
+            guard let year = number(4...7), skip("-"), let month = number(2...2), skip("-"), let day = number(2...2), month >= 1,
+                month <= 12
+            else { return nil }
+            return (year, month, day)
+        }
+
+        /// Reads `12:30:00.25`: the seconds since midnight, and microseconds.
+        mutating func time() -> (seconds: Int64, fraction: Int64)? {
+            guard let hour = number(2...2), skip(":"), let minute = number(2...2), skip(":"), let second = number(2...2) else { return nil }
+            var fraction: Int64 = 0
+            if skip(".") {
+                guard let digits = self.fraction() else { return nil }
+                fraction = digits
+            }
+            return ((hour * 60 + minute) * 60 + second, fraction)
         }
 
         /// Reads up to six digits after the point, as microseconds.

@@ -88,8 +88,12 @@ package struct PostgresRowTransaction: Sendable {
     /// Queues the write of a row that `load` or `open` has locked, and of its clocks.
     ///
     /// If PostgreSQL rejects the values, the call that runs the statement throws `DatabaseRejection`.
+    ///
+    /// - Throws: `DatabaseRejection` for a write that no row of the table can have.
     package func write(_ type: String, key: Value, _ write: StoredWrite, clocks: ObjectClocks) throws {
-        var statement = RowStatement(try tables(type), key)
+        let (shape, object) = (try tables(type), ObjectKey(type: type, key: key))
+        if let obstacle = shape.obstacle(write, key: key) { throw DatabaseRejection(object: object, error: obstacle) }
+        var statement = RowStatement(shape, key)
         statement.clocks(clocks)
         switch write {
         case .insert(let row): statement.insert(row)
@@ -100,7 +104,7 @@ package struct PostgresRowTransaction: Sendable {
         let isInsert = if case .insert = write { true } else { false }
         waiting.add(
             PostgresStatement(statement.sql, statement.parameters),
-            as: .write(ObjectKey(type: type, key: key), isInsert: isInsert))
+            as: .write(object, isInsert: isInsert, doubt: shape.doubt(write, key: key)))
     }
 
     /// Queues the deferral of foreign-key checks to the commit. Each key must be deferrable.
@@ -171,11 +175,14 @@ package struct PostgresRowTransaction: Sendable {
             return Array(results.dropFirst(before.count))
         } catch let failure as PipelineFailure {
             // Only a queued write has an object to blame.
-            guard kinds.indices.contains(failure.statement), case .write(let object, _) = kinds[failure.statement],
-                let refused = failure.error as? PostgresError, refused.isRefusedWrite
+            guard kinds.indices.contains(failure.statement), case .write(let object, _, let doubt) = kinds[failure.statement],
+                let refused = failure.error as? PostgresError, refused.isRefusedWrite || refused.isRefusedColumn
             else { throw failure.error }
+            // 22P02: an enum lacks the value.
+            let known = refused.sqlState == "22P02" ? doubt : nil
             throw DatabaseRejection(
-                object: object, error: refused.refusal(of: [try tables(object.type).mapping]), isReference: refused.sqlState == "23503")
+                object: object, error: try known ?? refused.refusal(of: [tables(object.type).mapping]),
+                isReference: refused.sqlState == "23503")
         }
     }
 }
@@ -183,12 +190,13 @@ package struct PostgresRowTransaction: Sendable {
 /// The queued statements of a transaction, which have no result of interest.
 private final class Waiting: Sendable {
     enum Kind: Sendable {
-        case write(ObjectKey, isInsert: Bool)
+        /// A write; `doubt` is the reason if PostgreSQL does not know a value.
+        case write(ObjectKey, isInsert: Bool, doubt: SluiceError?)
         case other
 
         /// Throws if a write changed no row: `RowCollision` for an insertion, else `DatabaseRejection`.
         func check(_ result: PostgresResult) throws {
-            guard case .write(let object, let isInsert) = self, result.affected == 0 else { return }
+            guard case .write(let object, let isInsert, _) = self, result.affected == 0 else { return }
             if isInsert { throw RowCollision() }
             let name = "\(object.type) \(StoreText.key(object.key))"
             throw DatabaseRejection(
@@ -212,7 +220,7 @@ private final class Waiting: Sendable {
         state.withLock {
             $0.statements.append(statement)
             $0.kinds.append(kind)
-            if case .write(let object, _) = kind { $0.types.insert(object.type) }
+            if case .write(let object, _, _) = kind { $0.types.insert(object.type) }
         }
     }
 

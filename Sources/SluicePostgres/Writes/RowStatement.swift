@@ -39,14 +39,14 @@ struct RowStatement {
     mutating func insert(_ row: Row) {
         var columns: [String] = []
         var values: [String] = []
-        for index in shape.columns.indices {
+        for index in shape.columns.indices where !shape.forms[index].isGenerated {
             guard let value = row[index] else { continue }
             columns.append(shape.columns[index])
             values.append(bind(value, index))
         }
         rowSQL = """
             INSERT INTO \(shape.table) (\(columns.joined(separator: ", "))) VALUES (\(values.joined(separator: ", "))) \
-            ON CONFLICT (\(shape.keyColumn)) DO NOTHING
+            ON CONFLICT \(shape.conflict)DO NOTHING
             """
     }
 

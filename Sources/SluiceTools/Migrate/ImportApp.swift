@@ -1,12 +1,14 @@
 import SluiceCore
 import SluiceGateway
 import SluicePostgres
+import Synchronization
 
 /// The app's classes as an import needs them: by collection, with their tables.
 struct ImportApp: Sendable {
     let schema: Schema
     let tables: [String: AppConfiguration.Table]
     private let catalog: TableCatalog
+    private let found = FoundTables()
 
     init(_ app: AppConfiguration) {
         schema = app.schema
@@ -30,17 +32,30 @@ struct ImportApp: Sendable {
 
     /// - Throws: `unknownType` for a class without a table.
     func shape(of type: String) throws(SluiceError) -> TableShape {
-        guard let found = schema[type], let mapping = catalog[type] else { throw SluiceError(.unknownType, "Class \(type) has no table.") }
-        return try TableShape(found, in: schema, mapping: mapping)
+        guard let known = schema[type], let mapping = found[type] ?? catalog[type] else {
+            throw SluiceError(.unknownType, "Class \(type) has no table.")
+        }
+        return try TableShape(known, in: schema, mapping: mapping)
     }
 
-    /// Checks the tables of classes.
+    /// Checks the tables of classes, and keeps the facts of their columns for `shape`.
     ///
     /// - Throws: `tableUnfit` with all mismatches.
     func requireFit(_ types: Set<String>, _ connection: PostgresConnection) async throws {
-        try await TableCatalog(schema: schema, tables: catalog.tables.filter { types.contains($0.type) }).requireFit(connection)
+        let wanted = TableCatalog(schema: schema, tables: catalog.tables.filter { types.contains($0.type) })
+        try await wanted.requireFit(connection)
+        found.keep(try await wanted.found(connection))
     }
 
     /// The collections for messages, sorted.
     var collections: [String] { tables.values.map { "\($0.schema).\($0.name)" }.sorted() }
+}
+
+/// The tables as they were found before the import.
+private final class FoundTables: Sendable {
+    private let catalog = Mutex<TableCatalog?>(nil)
+
+    subscript(type: String) -> TableMapping? { catalog.withLock { $0?[type] } }
+
+    func keep(_ found: TableCatalog) { catalog.withLock { $0 = found } }
 }

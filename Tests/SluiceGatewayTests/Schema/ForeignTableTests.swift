@@ -64,7 +64,25 @@ import Testing
             sql: """
                 CREATE TABLE things (name text, size bigint NOT NULL) PARTITION BY RANGE (size);
                 CREATE TABLE things_all PARTITION OF things DEFAULT;
-                """ + rows, refusal: ["A key of a partitioned table contains the columns that it is partitioned by"]),
+                """ + rows,
+            refusal: [
+                "A key of a partitioned table contains the columns that it is partitioned by",
+                #"ALTER TABLE "public"."things" ADD COLUMN "_id" bigserial; ALTER TABLE public.things_all ALTER COLUMN "_id" SET NOT NULL, "#
+                    + #"ADD UNIQUE ("_id")"#,
+            ]),
+        Shape(
+            name: "partitions without an index on the key",
+            sql: """
+                CREATE TABLE things (_id bigserial NOT NULL, name text, size bigint NOT NULL, PRIMARY KEY (_id, size)) PARTITION BY RANGE (size);
+                CREATE TABLE things_all PARTITION OF things DEFAULT;
+                """ + rows, refusal: [#"ALTER TABLE public.things_all ALTER COLUMN "_id" SET NOT NULL, ADD UNIQUE ("_id")"#]),
+        Shape(
+            name: "partitions with an index on the key each",
+            sql: """
+                CREATE TABLE things (_id bigserial NOT NULL, name text, size bigint NOT NULL, PRIMARY KEY (_id, size)) PARTITION BY RANGE (size);
+                CREATE TABLE things_1 PARTITION OF things FOR VALUES FROM (0) TO (100); CREATE TABLE things_all PARTITION OF things DEFAULT;
+                CREATE UNIQUE INDEX ON things_1 (_id); CREATE UNIQUE INDEX ON things_all (_id);
+                """ + rows),
         Shape(
             name: "partitions by the key",
             sql: """
@@ -93,13 +111,39 @@ import Testing
             sql: """
                 CREATE TYPE mood AS ENUM ('good', 'bad');
                 CREATE TABLE things (_id bigint PRIMARY KEY, name mood, size bigint NOT NULL); INSERT INTO things VALUES (1, 'bad', 1)
-                """, refusal: ["expected text, found mood"]),
+                """),
+        Shape(
+            name: "an enum for a number",
+            sql: "CREATE TYPE mood AS ENUM ('1', '2'); CREATE TABLE things (_id bigint PRIMARY KEY, name text, size mood NOT NULL)",
+            refusal: ["expected bigint, found mood"]),
+        Shape(
+            name: "a domain of an enum, and of a domain",
+            sql: """
+                CREATE TYPE mood AS ENUM ('good', 'bad'); CREATE DOMAIN fine AS mood CHECK (VALUE = 'good'); CREATE DOMAIN small AS int;
+                CREATE DOMAIN smaller AS small CHECK (VALUE < 9); CREATE TABLE things (_id smaller PRIMARY KEY, name fine, size smaller NOT NULL);
+                INSERT INTO things VALUES (1, 'good', 1)
+                """),
         Shape(
             name: "a generated column",
             sql: """
                 CREATE TABLE things (_id bigint PRIMARY KEY, name text, size bigint GENERATED ALWAYS AS (_id * 2) STORED);
                 INSERT INTO things VALUES (1, 'x')
-                """, refusal: ["found a generated column"]),
+                """),
+        Shape(
+            name: "a generated key",
+            sql: """
+                CREATE TABLE things (a bigint PRIMARY KEY, name text, size bigint, _id bigint GENERATED ALWAYS AS (a * 2) STORED NOT NULL UNIQUE);
+                INSERT INTO things VALUES (1, 'x', 1)
+                """, refusal: ["expected bigint, found a generated column"]),
+        Shape(
+            name: "padded texts",
+            sql: "CREATE TABLE things (_id bigint PRIMARY KEY, name char(8), size smallint NOT NULL); INSERT INTO things VALUES (1, 'x', 1)"
+        ),
+        Shape(
+            name: "a type without a property",
+            sql:
+                "CREATE TABLE things (_id bigint PRIMARY KEY, name interval, size bigint NOT NULL); INSERT INTO things VALUES (1, '1 day', 1)",
+            refusal: ["expected text, found interval", "No property holds a value of the type interval"]),
         Shape(
             name: "a required column of another name",
             sql: "CREATE TABLE things (_id bigserial PRIMARY KEY, name text, sizes bigint NOT NULL); INSERT INTO things (sizes) VALUES (3)",
@@ -224,7 +268,10 @@ import Testing
     }
 
     /// The statement that the refusal of a shape names makes it fit.
-    @Test(arguments: ["a key of another name", "a composite key", "no key", "a required column of another name"])
+    @Test(arguments: [
+        "a key of another name", "a composite key", "no key", "a required column of another name", "partitions without a key",
+        "partitions without an index on the key",
+    ])
     func `are mended by the statement that is named`(_ name: String) async throws {
         let shape = try #require(Self.shapes.first { $0.name == name })
         try await GatewayDatabase.with { conninfo in

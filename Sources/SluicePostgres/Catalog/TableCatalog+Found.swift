@@ -1,0 +1,32 @@
+import SluiceCore
+
+extension TableCatalog {
+    /// Returns the catalog with the facts of the existing tables: the forms of their columns, and the rights of the connection's role.
+    ///
+    /// - Precondition: The tables fit (`requireFit`).
+    package func found(_ connection: PostgresConnection) async throws -> TableCatalog {
+        let mappings = try await connection.withSession { session in try checks(session).map { try $0.found() } }
+        var found = TableCatalog(schema: schema, tables: mappings)
+        found.adopted = adopted
+        return found
+    }
+}
+
+extension TableCheck {
+    /// Returns the mapping with the facts of the table.
+    fileprivate func found() throws -> TableMapping {
+        let columns = try columns()
+        var mapping = mapping
+        mapping.facts = type.properties.indices.map { index in
+            guard let column = columns[mapping.columns[index]] else { return ColumnFacts() }
+            return ColumnFacts(storage: storage(index, column) ?? .plain, generation: column.generation)
+        }
+        let rights = TablePrivilege.allCases.map { "has_table_privilege(to_regclass($1), '\($0.rawValue)')" }
+        let found = try session.query("SELECT \(rights.joined(separator: ", "))", [.text(mapping.sqlName)])
+        mapping.privileges = Set(TablePrivilege.allCases.indices.filter { found.bool(0, $0) == true }.map { TablePrivilege.allCases[$0] })
+        if let key = type.primaryKey, mapping.partitions == nil {
+            mapping.hasKeyPerPartition = try keyPlace(mapping.columns[key]) == .eachPartition
+        }
+        return mapping
+    }
+}
