@@ -246,7 +246,6 @@ import Testing
         await expectRefusal("confirmed when they register") { try await auth.resendConfirmationEmail("a@b.c") }
         await expectRefusal("confirmed when they register") { try await auth.retryCustomConfirmation("a@b.c") }
         await expectRefusal("operator") { try await auth.sendResetPasswordEmail("a@b.c") }
-        await expectRefusal("operator") { try await auth.resetPassword(to: "p", token: "t", tokenId: "i") }
         await expectRefusal("operator") { try await auth.callResetPasswordFunction(email: "a@b.c", password: "p", args: [1]) }
         await expectRefusal("Log in with these") { _ = try await user.linkUser(credentials: .anonymous) }
         await expectRefusal("service of the app's own") { _ = try await user.functions.sum(1, 2) }
@@ -286,7 +285,6 @@ import Testing
         let calls: [@Sendable (@escaping Completion) -> Void] = [
             { auth.confirmUser("t", tokenId: "i", completion: $0) }, { auth.resendConfirmationEmail("a@b.c", completion: $0) },
             { auth.retryCustomConfirmation("a@b.c", completion: $0) }, { auth.sendResetPasswordEmail("a@b.c", completion: $0) },
-            { auth.resetPassword(to: "p", token: "t", tokenId: "i", completion: $0) },
             { auth.callResetPasswordFunction(email: "a@b.c", password: "p", args: [], $0) },
             { app.pushClient(serviceName: "gcm").registerDevice(token: "t", user: user, completion: $0) },
             { app.pushClient(serviceName: "gcm").deregisterDevice(user: user, completion: $0) },

@@ -57,6 +57,19 @@ import Testing
         #expect(server.requests.last?.body.contains(#""username":"a@b.c","password":"secret""#) == true)
     }
 
+    @Test func `a link sets a password`() async throws {
+        let server = try server()
+        let auth = app(server).emailPasswordAuth
+        try await auth.resetPassword(to: "secret", token: "t", tokenId: "i")
+        let error: (any Error)? = await withCheckedContinuation { done in
+            auth.resetPassword(to: "wrong", token: "t", tokenId: "i") { done.resume(returning: $0) }
+        }
+        #expect((error as? AppError)?.code == .invalidPassword)
+        let line = "POST /api/client/v2.0/app/shop/auth/providers/local-userpass/reset HTTP/1.1"
+        #expect(server.requests.map(\.line) == [line, line])
+        #expect(server.requests.first?.body == #"{"token":"t","tokenId":"i","password":"secret"}"#)
+    }
+
     @Test(.timeLimit(.minutes(1))) func `what is stored last is how the users are, whoever stores at the same time`() async throws {
         let server = try server()
         let app = app(server)

@@ -45,11 +45,16 @@ package struct APIKeys: Sendable {
     private func create(_ name: String, user: String, isServer: Bool) async throws -> (key: APIKey, secret: String) {
         try users.require(provider: Self.provider)
         try Self.check(name)
-        let secret = SymmetricKey(size: .bits256).withUnsafeBytes { Base64.encode(Array($0)) }
-            .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        let secret = Self.newSecret()
         let key = APIKey(id: users.newID(), user: user, name: name, isDisabled: false, isServer: isServer)
         try await directory.add(key, hash: Self.hash(secret), most: isServer ? Self.ofServer : Self.ofUser)
         return (key, secret)
+    }
+
+    /// Returns a random secret of 256 bits, in the alphabet of URLs.
+    package static func newSecret() -> String {
+        SymmetricKey(size: .bits256).withUnsafeBytes { Base64.encode(Array($0)) }
+            .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
 
     private static func check(_ name: String) throws(SluiceError) {
@@ -106,5 +111,5 @@ package struct APIKeys: Sendable {
     }
 
     /// A plain SHA-256 suffices: the secret is random and as long as the hash.
-    private static func hash(_ secret: String) -> [UInt8] { Array(SHA256.hash(data: Array(secret.utf8))) }
+    package static func hash(_ secret: String) -> [UInt8] { Array(SHA256.hash(data: Array(secret.utf8))) }
 }

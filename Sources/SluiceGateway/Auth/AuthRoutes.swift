@@ -26,13 +26,15 @@ package struct AuthRoutes: Sendable {
 
     private let users: UserService
     private let keys: APIKeys
+    private let resets: PasswordResets
     private let settings: Settings
     private let metrics: Metrics
 
-    package init(users: UserService, keys: APIKeys, settings: Settings, metrics: Metrics = Metrics()) {
+    package init(users: UserService, keys: APIKeys, resets: PasswordResets, settings: Settings, metrics: Metrics = Metrics()) {
         self.metrics = metrics
         self.users = users
         self.keys = keys
+        self.resets = resets
         self.settings = settings
     }
 
@@ -46,6 +48,7 @@ package struct AuthRoutes: Sendable {
         }
         app.post("auth/providers/:provider/login") { request, context in try await logIn(request, context) }
         app.post("auth/providers/local-userpass/register") { request, context in try await register(request, context) }
+        app.post("auth/providers/local-userpass/reset") { request, context in try await reset(request, context) }
         NotOfferedRoutes(users: users, check: { try check($0) }).add(to: app)
         base.get("auth/profile") { request, _ in try await profile(request) }
         base.delete("auth/delete") { request, _ in
@@ -110,6 +113,18 @@ package struct AuthRoutes: Sendable {
                 email: try text("email", in: body), password: try text("password", in: body), from: address(request, context))
         }
         return JSONResponse(.object([]), status: .created).response
+    }
+
+    private func reset(_ request: Request, _ context: some RemoteAddressRequestContext) async throws -> Response {
+        try check(context)
+        try users.require(provider: "local-userpass")
+        let body = try await request.json(upTo: Self.bodyBytes)
+        try await limited {
+            try await resets.setPassword(
+                try text("password", in: body), token: try text("token", in: body), id: try text("tokenId", in: body),
+                from: address(request, context))
+        }
+        return JSONResponse(.object([])).response
     }
 
     /// Runs the body and adds `Retry-After` to rejections by a limit.

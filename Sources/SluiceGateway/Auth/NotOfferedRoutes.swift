@@ -14,7 +14,7 @@ struct NotOfferedRoutes: Sendable {
 
     /// The paths below a provider's own, all with POST.
     static let emailPaths: [(path: String, function: Function)] = [
-        ("confirm", .confirmation), ("confirm/send", .confirmation), ("confirm/call", .confirmation), ("reset", .passwordReset),
+        ("confirm", .confirmation), ("confirm/send", .confirmation), ("confirm/call", .confirmation),
         ("reset/send", .passwordReset), ("reset/call", .passwordReset),
     ]
 
@@ -46,7 +46,7 @@ struct NotOfferedRoutes: Sendable {
         let (subject, fix) =
             switch function {
             case .confirmation: ("Confirming an e-mail address", "Leave it out: users are confirmed when they register.")
-            case .passwordReset: ("Resetting a password", "Ask the operator to delete the account, and register again.")
+            case .passwordReset: ("Sending a link to reset a password", "Ask the operator to delete the account, and register again.")
             case .linking: ("Linking another identity to a user", "Log in with these credentials: that is a user of their own.")
             case .functions: ("Calling functions", "Do this work in the app, or in a server of your own.")
             case .push: ("Registering for push notifications", "Send notifications from a server of your own.")

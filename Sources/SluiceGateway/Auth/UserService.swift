@@ -38,7 +38,7 @@ package struct UserService: Sendable {
     package let tokens: AccessTokens
     private let settings: Settings
     private let passwords: PasswordHasher
-    private let environment: any Environment
+    let environment: any Environment
     private let changed: @Sendable (_ user: String, Change) async -> Void
     let throttle: LoginThrottle
 
@@ -169,9 +169,7 @@ package struct UserService: Sendable {
         email: String, password: String, customData: JSON = .object([]), line: String = ""
     ) async throws -> UserAccount {
         let email = try EmailAddress(email).text
-        guard PasswordHasher.lengths.contains(password.count) else {
-            throw SluiceError(.badRequest, "password must be between 6 and 128 characters", fix: "Choose another password.")
-        }
+        try Self.check(password: password)
         try Self.check(customData)
         // Saves the costly hash in the usual case. `create` decides, as another registration may be faster.
         if try await directory.find(email: email) != nil { throw SluiceError(.nameInUse, "name already in use: \(email)") }
@@ -180,6 +178,20 @@ package struct UserService: Sendable {
         account.customData = customData
         try await directory.create(account)
         return account
+    }
+
+    private static func check(password: String) throws(SluiceError) {
+        guard PasswordHasher.lengths.contains(password.count) else {
+            throw SluiceError(.badRequest, "password must be between 6 and 128 characters", fix: "Choose another password.")
+        }
+    }
+
+    /// Returns the hash of a new password.
+    ///
+    /// - Throws: `badRequest` for its length, `tooManyRequests`.
+    func hash(newPassword password: String, line: String) async throws(SluiceError) -> String {
+        try Self.check(password: password)
+        return try await passwords.hash(password, of: line)
     }
 
     /// Creates the account of a server key.
@@ -228,6 +240,9 @@ package struct UserService: Sendable {
         try await directory.revokeRefreshTokens(user: id)
         await changed(id, .sessionsRevoked)
     }
+
+    /// Ends the open sessions of a user whose refresh tokens the directory has revoked.
+    func endSessions(of id: String) async { await changed(id, .sessionsRevoked) }
 
     package func delete(_ id: String) async throws {
         try await directory.delete(id: id)

@@ -8,6 +8,8 @@ package struct GatewayAccess: Sendable {
     package let users: UserService
     /// The API keys that programs log in with.
     let keys: APIKeys
+    /// The tokens that set a new password.
+    let resets: PasswordResets
     let authenticator: AccountAuthenticator
     /// The changes of users since the gateway opened.
     let watch: UserWatch
@@ -37,6 +39,7 @@ package struct GatewayAccess: Sendable {
             changed: { _, _ in await watch.look() })
         return GatewayAccess(
             users: users, keys: APIKeys(directory: APIKeyStore(pool: pool), users: users),
+            resets: PasswordResets(directory: PasswordResetStore(pool: pool), users: users),
             authenticator: AccountAuthenticator(tokens: tokens, directory: directory), watch: watch, sealer: sealer,
             // Positive, in 63 bits.
             realmSalt: salt >> 1 | 1)

@@ -91,7 +91,7 @@ struct GatewayServers: Sendable {
         router.add(middleware: RequestLimitMiddleware(limiter: requests, onRefusal: onRefusal))
         if let site { router.add(middleware: DevelopmentGuard(site: site)) }
         AuthRoutes(
-            users: parts.access.users, keys: parts.access.keys,
+            users: parts.access.users, keys: parts.access.keys, resets: parts.access.resets,
             settings: .init(appID: configuration.app.appID, publicOrigin: configuration.network.publicOrigin), metrics: parts.metrics
         ).add(to: router)
         APIKeyRoutes(keys: parts.access.keys, users: parts.access.users).add(to: router)

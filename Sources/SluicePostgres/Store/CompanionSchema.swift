@@ -104,6 +104,11 @@ package enum CompanionSchema {
             created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL, revoked boolean NOT NULL DEFAULT false
         );
         CREATE INDEX refresh_token_user ON sluice.refresh_token (user_id);
+        CREATE TABLE sluice.password_reset (
+            id text COLLATE "C" PRIMARY KEY, user_id text COLLATE "C" NOT NULL REFERENCES sluice.user_account ON DELETE CASCADE,
+            hash bytea NOT NULL, created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL
+        );
+        CREATE INDEX password_reset_user ON sluice.password_reset (user_id);
         CREATE TABLE sluice.signing_key (
             name text PRIMARY KEY, key bytea NOT NULL, created_at timestamptz NOT NULL DEFAULT now()
         );

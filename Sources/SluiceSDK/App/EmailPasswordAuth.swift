@@ -15,6 +15,20 @@ public struct EmailPasswordAuth: Sendable {
     public func registerUser(email: String, password: String, completion: @Sendable @escaping ((any Error)?) -> Void) {
         call(completion) { try await self.registerUser(email: email, password: password) }
     }
+
+    /// Sets a password with the token of a link that the server's operator sent. Ends the user's sessions, and logs nobody in.
+    ///
+    /// - Throws: `AppError`, for a token that is wrong, used or expired.
+    public func resetPassword(to password: String, token: String, tokenId: String) async throws {
+        let body: JSON = ["token": .string(token), "tokenId": .string(tokenId), "password": .string(password)]
+        _ = try await app.http.send(.post, "\(app.path)/auth/providers/local-userpass/reset", body: body)
+    }
+
+    public func resetPassword(
+        to password: String, token: String, tokenId: String, completion: @Sendable @escaping ((any Error)?) -> Void
+    ) {
+        call(completion) { try await self.resetPassword(to: password, token: token, tokenId: tokenId) }
+    }
 }
 
 /// RealmSwift's calls that the server does not offer.
@@ -27,8 +41,6 @@ extension EmailPasswordAuth {
     public func retryCustomConfirmation(_ email: String) async throws { throw Self.confirmation }
     /// - Throws: `AppError.notCallable`, always: the server's operator handles forgotten passwords.
     public func sendResetPasswordEmail(_ email: String) async throws { throw Self.password }
-    /// - Throws: `AppError.notCallable`, always: the server's operator handles forgotten passwords.
-    public func resetPassword(to password: String, token: String, tokenId: String) async throws { throw Self.password }
     /// - Throws: `AppError.notCallable`, always: the server's operator handles forgotten passwords.
     public func callResetPasswordFunction(email: String, password: String, args: [AnyBSON]) async throws { throw Self.password }
 
@@ -55,12 +67,6 @@ extension EmailPasswordAuth {
 
     public func sendResetPasswordEmail(_ email: String, completion: @Sendable @escaping ((any Error)?) -> Void) {
         call(completion) { try await self.sendResetPasswordEmail(email) }
-    }
-
-    public func resetPassword(
-        to password: String, token: String, tokenId: String, completion: @Sendable @escaping ((any Error)?) -> Void
-    ) {
-        call(completion) { try await self.resetPassword(to: password, token: token, tokenId: tokenId) }
     }
 
     public func callResetPasswordFunction(

@@ -11,11 +11,17 @@ import SluiceValues
 import Synchronization
 
 /// Accounts and tokens in memory, with the promises of the port.
-final class MemoryDirectory: UserDirectory, APIKeyDirectory {
+final class MemoryDirectory: UserDirectory, APIKeyDirectory, PasswordResetDirectory {
     private struct Token {
         var user: String
         var expires: Int64
         var isRevoked = false
+    }
+
+    private struct Reset {
+        var user: String
+        var hash: [UInt8]
+        var expires: Int64
     }
 
     private struct Key {
@@ -27,6 +33,11 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory {
         var keys: [Key] = []
         var accounts: [String: UserAccount] = [:]
         var tokens: [[UInt8]: Token] = [:]
+        var resets: [String: Reset] = [:]
+
+        func user(of reset: String, _ hash: [UInt8], _ now: Int64) -> String? {
+            resets[reset].flatMap { $0.hash == hash && $0.expires > now ? $0.user : nil }
+        }
     }
 
     private let state = Mutex(State())
@@ -75,6 +86,22 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory {
             state.accounts[id] = nil
             state.tokens = state.tokens.filter { $0.value.user != id }
         }
+    }
+
+    func addReset(_ id: String, hash: [UInt8], user: String, expires: Int64) {
+        state.withLock { $0.resets[id] = Reset(user: user, hash: hash, expires: expires) }
+    }
+
+    func user(resetToken id: String, hash: [UInt8], now: Int64) async throws -> String? {
+        state.withLock { $0.user(of: id, hash, now) }
+    }
+
+    func setPassword(_ password: String, resetToken id: String, hash: [UInt8], now: Int64) async throws -> Bool {
+        guard let user = state.withLock({ $0.user(of: id, hash, now) }) else { return false }
+        try change(user) { $0.passwordHash = password }
+        state.withLock { state in state.resets = state.resets.filter { $0.value.user != user } }
+        try await revokeRefreshTokens(user: user)
+        return true
     }
 
     func addRefreshToken(hash: [UInt8], user: String, expires: Int64) async throws {
@@ -177,7 +204,8 @@ struct AuthFixture {
         router.add(middleware: ErrorMiddleware())
         let keys = APIKeys(directory: directory, users: users)
         AuthRoutes(
-            users: users, keys: keys, settings: .init(appID: "shop", publicOrigin: try publicURL.map { try ServerOrigin(url: $0) }),
+            users: users, keys: keys, resets: PasswordResets(directory: directory, users: users),
+            settings: .init(appID: "shop", publicOrigin: try publicURL.map { try ServerOrigin(url: $0) }),
             metrics: metrics
         ).add(to: router)
         APIKeyRoutes(keys: keys, users: users).add(to: router)

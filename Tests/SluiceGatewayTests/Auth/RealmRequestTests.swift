@@ -15,7 +15,7 @@ import Testing
     private static let names: Set<String> = [
         "APIKeyAlreadyExists", "APIKeyNotFound", "AccountNameInUse", "AuthError", "AuthProviderNotFound", "BadRequest", "DomainNotAllowed",
         "ExecutionTimeLimitExceeded", "InternalServerError", "InvalidPassword", "InvalidSession", "MaintenanceInProgress", "NotCallable",
-        "UserDisabled", "UserNotFound",
+        "UserDisabled", "UserNotFound", "UserpassTokenInvalid",
     ]
 
     private static let device: JSON = [
@@ -186,11 +186,58 @@ import Testing
         #expect(late.status == 401 && late.json["error_code"] == "AuthError", "the client refreshes the token")
     }
 
+    // MARK: Passwords
+
+    @Test func `set a password once with the token of a link, which ends the sessions before`() async throws {
+        let fixture = try await AuthFixture()
+        let account = try await fixture.users.register(email: "ada@example.com", password: "forgotten", from: "10.0.0.1")
+        let before = try await fixture.login("ada@example.com", "forgotten")
+        let expires = fixture.environment.wallMilliseconds() + 1_000_000
+        for id in ["first", "second"] {
+            fixture.directory.addReset(id, hash: APIKeys.hash("secret-\(id)"), user: account.id, expires: expires)
+        }
+        let path = "\(Self.providers)/local-userpass/reset"
+        func body(_ id: String, _ token: String, _ password: String) -> JSON {
+            ["tokenId": .string(id), "token": .string(token), "password": .string(password)]
+        }
+        for (id, token) in [("first", "secret-second"), ("third", "secret-first")] {
+            let wrong = try await fixture.call(.post, path, body(id, token, "remembered"))
+            #expect(wrong.status == 400 && wrong.json["error_code"] == "UserpassTokenInvalid", "\(wrong.json.text)")
+            try Self.expectError(wrong.json, wrong.headers)
+        }
+        let short = try await fixture.call(.post, path, body("first", "secret-first", "abc"))
+        #expect(short.status == 400 && short.json["error_code"] == "BadRequest")
+        #expect(try await fixture.login("ada@example.com", "remembered").status == 401)
+        #expect(try await fixture.call(.post, path, body("first", "secret-first", "remembered")).status == 200)
+        #expect(try await fixture.login("ada@example.com", "forgotten").status == 401)
+        let after = try await fixture.login("ada@example.com", "remembered")
+        #expect(after.status == 200 && after.json["user_id"]?.string == account.id)
+        let refreshed = try await fixture.call(.post, "\(Self.base)/auth/session", token: before.json["refresh_token"]?.string)
+        #expect(refreshed.status == 401)
+        // The other token of the user has gone with the first one.
+        #expect(try await fixture.call(.post, path, body("second", "secret-second", "another")).status == 400)
+    }
+
+    @Test func `cannot set a password with a token that has expired, nor guess tokens without end`() async throws {
+        let fixture = try await AuthFixture()
+        let account = try await fixture.users.register(email: "ada@example.com", password: "forgotten", from: "10.0.0.1")
+        let expires = fixture.environment.wallMilliseconds() + 1_000
+        fixture.directory.addReset("first", hash: APIKeys.hash("secret"), user: account.id, expires: expires)
+        fixture.environment.advance(seconds: 1)
+        let path = "\(Self.providers)/local-userpass/reset"
+        let body: JSON = ["tokenId": "first", "token": "secret", "password": "remembered"]
+        #expect(try await fixture.call(.post, path, body).status == 400)
+        var statuses: Set<Int> = []
+        for _ in 0..<200 where !statuses.contains(429) { statuses.insert(try await fixture.call(.post, path, body).status) }
+        #expect(statuses == [400, 429])
+        #expect(try await fixture.login("ada@example.com", "forgotten", from: "10.0.0.2").status == 200)
+    }
+
     // MARK: Functions that do not exist
 
     private static let absent: [(HTTPRequest.Method, String)] = [
         (.post, "auth/providers/local-userpass/confirm"), (.post, "auth/providers/local-userpass/confirm/send"),
-        (.post, "auth/providers/local-userpass/confirm/call"), (.post, "auth/providers/local-userpass/reset"),
+        (.post, "auth/providers/local-userpass/confirm/call"),
         (.post, "auth/providers/local-userpass/reset/send"), (.post, "auth/providers/local-userpass/reset/call"),
         (.post, "functions/call"), (.get, "functions/call?baas_request=e30="), (.put, "push/providers/gcm/registration"),
         (.delete, "push/providers/gcm/registration"),
