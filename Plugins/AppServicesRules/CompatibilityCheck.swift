@@ -143,7 +143,7 @@ extension Expression.Operand {
         case .value(let value): return [value]
         case .list(let operands) where isListed: return operands.flatMap { $0.literals(isListed: false) }
         case .list: return [.list([])]
-        case .expansion, .converted: return []
+        case .expansion, .converted, .joined: return []
         }
     }
 }

@@ -119,11 +119,33 @@ extension Expression.Operand {
             return Resolved(value: .list(known), isComplete: known.count == elements.count)
         case .converted(let conversion, let operand):
             return operand.resolve(in: session).flatMap { conversion.apply(to: $0.value) }.map { Resolved(value: $0) }
+        case .joined(let operands): return Self.join(operands.map { $0.resolve(in: session) })
         case .list(let operands):
             let values = operands.map { $0.resolve(in: session) }
             let known = values.compactMap { $0 }
             return Resolved(value: .list(known.map(\.value)), isComplete: known.count == values.count && known.allSatisfy(\.isComplete))
         }
+    }
+}
+
+extension Expression.Operand {
+    /// Joins texts. Returns nil if a part has no value, is of another type, or is a second list.
+    private static func join(_ parts: [Resolved?]) -> Resolved? {
+        var texts = [""]
+        var (isList, isComplete) = (false, true)
+        for part in parts {
+            switch part?.value {
+            case .string(let text): texts = texts.map { $0 + text }
+            case .list(let elements) where !isList:
+                let found = elements.compactMap { element -> String? in if case .string(let text) = element { text } else { nil } }
+                isList = true
+                isComplete = part?.isComplete == true && found.count == elements.count
+                let start = texts[0]
+                texts = found.map { start + $0 }
+            default: return nil
+            }
+        }
+        return Resolved(value: isList ? .list(texts.map { .string($0) }) : .string(texts[0]), isComplete: isComplete)
     }
 }
 

@@ -34,6 +34,8 @@ indirect enum Expression: Hashable {
         case value(RuleValue)
         case expansion(Expansion)
         case converted(Conversion, Operand)
+        /// The texts of the parts, one behind the other. One part may be a list, which makes a list of texts.
+        case joined([Operand])
         case list([Operand])
     }
 
@@ -46,6 +48,8 @@ indirect enum Expression: Hashable {
 }
 
 extension Expression {
+    /// The operator that joins texts.
+    private static let concat = "%concat"
     private static let logic = ["$and", "$or", "$nor", "$not", "%and", "%or", "%nor", "%not"]
     private static let operators = Comparison.allCases.map(\.rawValue) + ["$exists", "%exists", "$not", "%not"]
     private static func function(_ value: PluginValue) -> Expansion {
@@ -94,7 +98,7 @@ extension Expression {
 
     private static func test(_ subject: Subject, _ value: PluginValue) throws(RuleMistake) -> Expression {
         guard case .object(let members) = value, let first = members.first, RuleValue(extended: value) == nil,
-            Conversion(rawValue: first.key) == nil
+            Conversion(rawValue: first.key) == nil, first.key != concat
         else { return .test(subject, .equal, try operand(value)) }
         guard members.allSatisfy({ $0.key.hasPrefix("$") || $0.key.hasPrefix("%") }) else {
             throw RuleMistake("\(value.json) is an embedded object, which a rule cannot compare with")
@@ -117,7 +121,7 @@ extension Expression {
         case "%function": return .exists(.expansion(function(member.value)), true)
         default:
             guard let comparison = Comparison(rawValue: member.key) else {
-                throw unknownOperator(member.key, among: operators + Conversion.allCases.map(\.rawValue))
+                throw unknownOperator(member.key, among: operators + Conversion.allCases.map(\.rawValue) + [concat])
             }
             let operand = try operand(member.value)
             if comparison.takesList, case .value(let single) = operand {
@@ -152,16 +156,32 @@ extension Expression {
             if members.count == 1, let conversion = Conversion(rawValue: members[0].key) {
                 return .converted(conversion, try converted(members[0]))
             }
+            if members.count == 1, members[0].key == concat { return .joined(try joined(members[0])) }
             throw RuleMistake("\(value.json) is not a value that a rule can compare with")
         default: return .value(RuleValue(value))
         }
     }
 
+    private static func joined(_ member: PluginValue.Member) throws(RuleMistake) -> [Operand] {
+        guard let elements = member.value.array, !elements.isEmpty else { throw RuleMistake("\(member.key) takes a list of texts") }
+        var operands: [Operand] = []
+        for element in elements {
+            let operand = try operand(element)
+            switch operand {
+            case .value(.string), .expansion, .converted: operands.append(operand)
+            case .value, .joined, .list: throw RuleMistake("\(element.json) in \(member.key) is no text, expansion or conversion")
+            }
+        }
+        return operands
+    }
+
     private static func converted(_ member: PluginValue.Member) throws(RuleMistake) -> Operand {
         guard member.value.array == nil else { throw RuleMistake("\(member.key) takes one value, not a list") }
         let operand = try operand(member.value)
-        if case .converted = operand { throw RuleMistake("\(member.key) cannot contain another operator") }
-        return operand
+        switch operand {
+        case .converted, .joined: throw RuleMistake("\(member.key) cannot contain another operator")
+        case .value, .expansion, .list: return operand
+        }
     }
 }
 
@@ -199,7 +219,7 @@ extension Expression.Operand {
         case .value: []
         case .expansion(let expansion): [expansion]
         case .converted(_, let operand): operand.expansions
-        case .list(let operands): operands.flatMap(\.expansions)
+        case .joined(let operands), .list(let operands): operands.flatMap(\.expansions)
         }
     }
 }

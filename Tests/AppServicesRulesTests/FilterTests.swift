@@ -55,6 +55,25 @@ import Testing
         _ = try Query.parse(text).predicate(on: type, in: App.schema)
     }
 
+    /// Beyond App Services: texts that the partition values of older apps were made of.
+    @Test(arguments: [
+        (#"{"team": {"%concat": ["user=", "%%user.id"]}}"#, #"team == "user=ann""#),
+        (#"{"team": {"$ne": {"%concat": ["%%user.id", "-", "%%user.type"]}}}"#, #"team != "ann-normal""#),
+        (#"{"team": {"$in": {"%concat": ["team=", "%%user.custom_data.teams", "!"]}}}"#, #"team IN {"team=a!", "team=b!"}"#),
+        (#"{"team": {"$in": ["PUBLIC", {"%concat": ["user=", "%%user.id"]}]}}"#, #"team IN {"PUBLIC", "user=ann"}"#),
+        (#"{"team": {"%concat": ["user=", "%%user.custom_data.none"]}}"#, "FALSEPREDICATE"),
+        (#"{"%not": {"team": {"%concat": ["user=", "%%user.custom_data.none"]}}}"#, "FALSEPREDICATE"),
+        (#"{"team": {"$nin": {"%concat": ["t", "%%user.custom_data.mixed"]}}}"#, "FALSEPREDICATE"),
+        (#"{"team": {"$in": {"%concat": ["t", "%%user.custom_data.mixed"]}}}"#, #"team == "ta""#),
+        (#"{"team": {"%concat": ["n", "%%user.custom_data.number"]}}"#, "FALSEPREDICATE"),
+        (#"{"team": {"$in": {"%concat": ["%%user.custom_data.teams", "%%user.custom_data.teams"]}}}"#, "FALSEPREDICATE"),
+        (#"{"team": {"$in": {"%concat": ["t", "%%user.custom_data.empty"]}}}"#, "FALSEPREDICATE"),
+    ])
+    func `join texts by %concat`(filter: String, query: String) async throws {
+        let data = #"{"teams": ["a", "b"], "mixed": ["a", 1], "number": 3, "empty": []}"#
+        #expect(try await App.query(filter, for: user("ann", data)) == query)
+    }
+
     @Test(
         arguments: [
             (#"a\"b"#, #"B64"YSJi""#), (#"a'b"#, #"B64"YSdi""#), (#"a\\b"#, #"B64"YVxi""#), (#"a\nb"#, #"B64"YQpi""#), ("", #""""#),
