@@ -9,5 +9,6 @@ struct MigrateCommand: AsyncParsableCommand {
             MigrateCheck.self,
             MigrateSchema.self,
             MigrateData.self,
+            MigrateUsers.self,
         ])
 }
