@@ -7,6 +7,7 @@ struct MigrateCommand: AsyncParsableCommand {
         abstract: "Move an app and its data from Atlas.",
         subcommands: [
             MigrateCheck.self,
+            MigratePartitions.self,
             MigrateSchema.self,
             MigrateData.self,
             MigrateUsers.self,

@@ -1,5 +1,5 @@
 import SluiceCore
-import SluiceValues
+package import SluiceValues
 
 /// Writes classes as the files of an app directory, which `AppDirectory` reads as the same classes.
 package struct SchemaFiles {
@@ -118,13 +118,14 @@ package struct SchemaFiles {
     // MARK: Text
 
     /// Returns the JSON with a line for each member, for people.
-    private static func text(_ json: JSON) -> String {
+    package static func text(_ json: JSON) -> String {
         var text = ""
         write(json, "", &text)
         return text + "\n"
     }
 
     private static func write(_ json: JSON, _ indent: String, _ text: inout String) {
+        if let elements = json.array, elements.contains(where: { $0.members != nil }) { return write(elements, indent, &text) }
         // A short object without further objects fits on a line.
         guard let members = json.members, !members.isEmpty, members.contains(where: { $0.value.members != nil }) || members.count > 3 else {
             text += json.text
@@ -138,5 +139,17 @@ package struct SchemaFiles {
             text += index == members.count - 1 ? "\n" : ",\n"
         }
         text += "\(indent)}"
+    }
+
+    /// Writes a list with a line for each object.
+    private static func write(_ elements: [JSON], _ indent: String, _ text: inout String) {
+        let inner = indent + "    "
+        text += "[\n"
+        for (index, element) in elements.enumerated() {
+            text += inner
+            write(element, inner, &text)
+            text += index == elements.count - 1 ? "\n" : ",\n"
+        }
+        text += "\(indent)]"
     }
 }

@@ -45,7 +45,8 @@ struct SyncReader {
             let key = node.json["partition"]?["key"]?.string.map { " by '\($0)'" } ?? ""
             partition.problem(
                 "The app uses partition-based sync\(key), which is not served: the sync type must be 'flexible'.",
-                fix: "To migrate it to Flexible Sync, make the partition key a queryable field: docs/migrating-from-atlas.md.")
+                fix: "Run `sluice migrate partitions DIR`, which makes a queryable field of the partition key and roles of the permissions."
+            )
             return Settings(isFlexible: false)
         }
         let isFlexible = ["type", "queryable_fields_names", "permissions"].contains { node.child($0) != nil }

@@ -1,0 +1,336 @@
+/// Parses the part of JavaScript in which the documented functions for partitions are written.
+struct FunctionParser {
+    /// The deepest nesting. Sources beyond it are not understood.
+    private static let mostDepth = 64
+
+    private let tokens: [FunctionToken]
+    private var place = 0
+    private var depth = 0
+
+    private init(_ tokens: [FunctionToken]) { self.tokens = tokens }
+
+    /// Returns the function that a source exports.
+    static func function(in source: String) throws(FunctionProblem) -> FunctionBody {
+        var parser = FunctionParser(try FunctionLexer.tokens(of: source))
+        guard let start = parser.tokens.firstIndex(of: .name("exports")) else { throw FunctionProblem("it exports no function") }
+        parser.place = start + 1
+        try parser.expect("=")
+        guard case .lambda(let parameters, let statements) = try parser.expression() else {
+            throw FunctionProblem("it exports no function")
+        }
+        return FunctionBody(parameters: parameters, statements: statements)
+    }
+
+    // MARK: Tokens
+
+    private var current: FunctionToken? { place < tokens.count ? tokens[place] : nil }
+
+    private func isAt(_ mark: String) -> Bool { current == .mark(mark) }
+
+    private mutating func skip(_ mark: String) -> Bool { skip(.mark(mark)) }
+    private mutating func skip(word: String) -> Bool { skip(.name(word)) }
+
+    private mutating func skip(_ token: FunctionToken) -> Bool {
+        guard current == token else { return false }
+        place += 1
+        return true
+    }
+
+    private mutating func expect(_ mark: String) throws(FunctionProblem) {
+        guard skip(mark) else { throw FunctionProblem("'\(mark)' was expected before \(found)") }
+    }
+
+    private var found: String {
+        switch current {
+        case .name(let text): "'\(text)'"
+        case .mark(let text): "'\(text)'"
+        case .string, .template: "a text"
+        case .number: "a number"
+        case nil: "its end"
+        }
+    }
+
+    private mutating func name() throws(FunctionProblem) -> String {
+        guard case .name(let name)? = current else { throw FunctionProblem("a name was expected before \(found)") }
+        place += 1
+        return name
+    }
+
+    // MARK: Statements
+
+    private mutating func block() throws(FunctionProblem) -> [FunctionStatement] {
+        guard skip("{") else { return try statement() }
+        var statements: [FunctionStatement] = []
+        while !skip("}") {
+            guard current != nil else { throw FunctionProblem("a block does not end") }
+            statements += try statement()
+        }
+        return statements
+    }
+
+    private mutating func statement() throws(FunctionProblem) -> [FunctionStatement] {
+        depth += 1
+        defer { depth -= 1 }
+        guard depth < Self.mostDepth else { throw FunctionProblem("it is nested too deeply") }
+        if isAt("{") { return try block() }
+        if skip(";") { return [] }
+        guard case .name(let word)? = current else { return [.evaluate(try ended(try expression()))] }
+        switch word {
+        case "const", "let", "var":
+            place += 1
+            return try declarations()
+        case "return":
+            place += 1
+            if skip(";") || isAt("}") { return [.result(nil)] }
+            return [.result(try ended(try expression()))]
+        case "if":
+            place += 1
+            let condition = try parenthesized()
+            let then = try block()
+            return [.condition(condition, then, skip(word: "else") ? try block() : [])]
+        case "switch":
+            place += 1
+            return [try choice()]
+        case "break", "throw":
+            place += 1
+            if word == "throw" { _ = try expression() }
+            _ = skip(";")
+            return [word == "throw" ? .fail : .leave]
+        case "try":
+            place += 1
+            return try attempt()
+        case "for", "while", "do", "function", "class": throw FunctionProblem("'\(word)' is not understood")
+        default: return [try simple()]
+        }
+    }
+
+    /// Reads an assignment or an expression.
+    private mutating func simple() throws(FunctionProblem) -> FunctionStatement {
+        let target = try expression()
+        guard skip("=") else { return .evaluate(try ended(target)) }
+        guard case .name(let name) = target else { throw FunctionProblem("an assignment to a member is not understood") }
+        return .assign(name, try ended(try expression()))
+    }
+
+    private mutating func ended(_ expression: FunctionExpression) throws(FunctionProblem) -> FunctionExpression {
+        _ = skip(";")
+        return expression
+    }
+
+    private mutating func parenthesized() throws(FunctionProblem) -> FunctionExpression {
+        try expect("(")
+        let condition = try expression()
+        try expect(")")
+        return condition
+    }
+
+    private mutating func declarations() throws(FunctionProblem) -> [FunctionStatement] {
+        var statements: [FunctionStatement] = []
+        repeat {
+            let pattern = try pattern()
+            statements.append(.declare(pattern, skip("=") ? try expression() : nil))
+        } while skip(",")
+        _ = skip(";")
+        return statements
+    }
+
+    private mutating func pattern() throws(FunctionProblem) -> FunctionPattern {
+        if skip("[") {
+            var names: [String?] = []
+            while !skip("]") {
+                names.append(isAt(",") ? nil : try name())
+                _ = skip(",")
+            }
+            return .elements(names)
+        }
+        guard skip("{") else { return .name(try name()) }
+        var members: [(member: String, name: String)] = []
+        while !skip("}") {
+            let member = try name()
+            members.append((member, skip(":") ? try name() : member))
+            _ = skip(",")
+        }
+        return .members(members)
+    }
+
+    private mutating func choice() throws(FunctionProblem) -> FunctionStatement {
+        let subject = try parenthesized()
+        try expect("{")
+        var cases: [FunctionStatement.Case] = []
+        while !skip("}") {
+            var label: FunctionExpression?
+            if skip(word: "case") {
+                label = try expression()
+            } else if !skip(word: "default") {
+                throw FunctionProblem("'case' was expected before \(found)")
+            }
+            try expect(":")
+            var body: [FunctionStatement] = []
+            while current != .name("case"), current != .name("default"), !isAt("}") {
+                guard current != nil else { throw FunctionProblem("a 'switch' does not end") }
+                body += try statement()
+            }
+            cases.append(.init(label: label, body: body))
+        }
+        return .choose(subject, cases)
+    }
+
+    /// Reads `try`, whose parts for errors are passed over: a function that fails denies.
+    private mutating func attempt() throws(FunctionProblem) -> [FunctionStatement] {
+        let body = try block()
+        if skip(word: "catch") {
+            if skip("(") {
+                _ = try name()
+                try expect(")")
+            }
+            _ = try block()
+        }
+        if skip(word: "finally") { _ = try block() }
+        return body
+    }
+
+    // MARK: Expressions
+
+    private mutating func expression() throws(FunctionProblem) -> FunctionExpression {
+        depth += 1
+        defer { depth -= 1 }
+        guard depth < Self.mostDepth else { throw FunctionProblem("it is nested too deeply") }
+        if let lambda = try lambda() { return lambda }
+        let condition = try binary(0)
+        guard skip("?") else { return condition }
+        let then = try expression()
+        try expect(":")
+        return .choice(condition, then, try expression())
+    }
+
+    private static let levels = [["||", "??"], ["&&"], ["===", "!==", "==", "!="], [">=", "<=", ">", "<"], ["+"]]
+
+    private mutating func binary(_ level: Int) throws(FunctionProblem) -> FunctionExpression {
+        guard level < Self.levels.count else { return try unary() }
+        var left = try binary(level + 1)
+        while case .mark(let mark)? = current, Self.levels[level].contains(mark) {
+            place += 1
+            left = .binary(mark, left, try binary(level + 1))
+        }
+        return left
+    }
+
+    private mutating func unary() throws(FunctionProblem) -> FunctionExpression {
+        if skip("!") { return .not(try unary()) }
+        if skip("-") { return .negative(try unary()) }
+        if skip(word: "await") || skip(word: "new") { return try unary() }
+        return try postfix()
+    }
+
+    private mutating func postfix() throws(FunctionProblem) -> FunctionExpression {
+        var value = try primary()
+        while true {
+            if skip(".") {
+                value = .member(value, try name())
+            } else if skip("?.") {
+                value = .member(value, try name())
+            } else if skip("[") {
+                value = .element(value, try expression())
+                try expect("]")
+            } else if isAt("(") {
+                value = .call(value, try arguments())
+            } else {
+                return value
+            }
+        }
+    }
+
+    private mutating func arguments() throws(FunctionProblem) -> [FunctionExpression] {
+        try expect("(")
+        var arguments: [FunctionExpression] = []
+        while !skip(")") {
+            arguments.append(try expression())
+            if !isAt(")") { try expect(",") }
+        }
+        return arguments
+    }
+
+    private mutating func primary() throws(FunctionProblem) -> FunctionExpression {
+        if skip("(") {
+            let inner = try expression()
+            try expect(")")
+            return inner
+        }
+        if skip("[") {
+            var elements: [FunctionExpression] = []
+            while !skip("]") {
+                elements.append(try expression())
+                if !isAt("]") { try expect(",") }
+            }
+            return .array(elements)
+        }
+        if skip("{") { return try object() }
+        guard let token = current else { throw FunctionProblem("it ends in the middle") }
+        place += 1
+        switch token {
+        case .name(let name): return .name(name)
+        case .string(let text): return .string(text)
+        case .number(let number): return .number(number)
+        case .template(let texts, let sources):
+            var parts: [FunctionExpression] = []
+            for source in sources {
+                var parser = FunctionParser(try FunctionLexer.tokens(of: source))
+                parts.append(try parser.expression())
+            }
+            return .template(texts, parts)
+        case .mark(let mark): throw FunctionProblem("'\(mark)' is not understood")
+        }
+    }
+
+    private mutating func object() throws(FunctionProblem) -> FunctionExpression {
+        var members: [String: FunctionExpression] = [:]
+        while !skip("}") {
+            let key: String
+            if case .string(let text)? = current {
+                place += 1
+                key = text
+            } else {
+                key = try name()
+            }
+            members[key] = skip(":") ? try expression() : .name(key)
+            if !isAt("}") { try expect(",") }
+        }
+        return .object(members)
+    }
+
+    /// Reads `function (x) { … }`, `(x) => …` or `x => …`; nil if something else is next.
+    private mutating func lambda() throws(FunctionProblem) -> FunctionExpression? {
+        let start = place
+        _ = skip(word: "async")
+        if skip(word: "function") {
+            if case .name? = current { place += 1 }
+            guard let parameters = try parameters() else { throw FunctionProblem("its parameters are not understood") }
+            return .lambda(parameters, try block())
+        }
+        var parameters: [String]?
+        if case .name(let name)? = current {
+            place += 1
+            parameters = [name]
+        } else if isAt("(") {
+            parameters = try self.parameters()
+        }
+        guard let parameters, skip("=>") else {
+            place = start
+            return nil
+        }
+        return .lambda(parameters, isAt("{") ? try block() : [.result(try expression())])
+    }
+
+    private mutating func parameters() throws(FunctionProblem) -> [String]? {
+        guard skip("(") else { return nil }
+        var names: [String] = []
+        while !skip(")") {
+            guard case .name(let name)? = current else { return nil }
+            place += 1
+            names.append(name)
+            guard isAt(",") || isAt(")") else { return nil }
+            _ = skip(",")
+        }
+        return names
+    }
+}
