@@ -8,6 +8,7 @@ struct MigrateCommand: AsyncParsableCommand {
         subcommands: [
             MigrateCheck.self,
             MigratePartitions.self,
+            MigrateInfer.self,
             MigrateSchema.self,
             MigrateData.self,
             MigrateUsers.self,
