@@ -49,9 +49,7 @@ package enum Publication {
 
     private static func make(_ name: String, _ session: PostgresSession) throws {
         try TableCatalog.lock(session)
-        let found = try session.query(
-            "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate AND pubviaroot FROM pg_publication WHERE pubname = $1",
-            [.text(name)])
+        let found = try session.query(Self.options, [.text(name)])
         let options = "(publish = 'insert, update, delete, truncate', publish_via_partition_root = true)"
         if found.isEmpty {
             try session.script("CREATE PUBLICATION \(SQLQuote.identifier(name)) WITH \(options)")
@@ -96,19 +94,56 @@ package enum Publication {
     // MARK: State
 
     /// The state of one table, as it is and as it was published.
-    private struct Standing {
-        var isPublished: Bool
-        var isFull: Bool
+    package struct Standing: Hashable, Sendable {
+        package var isPublished: Bool
+        /// `true` if the table and its partitions have REPLICA IDENTITY FULL.
+        package var isFull: Bool
         /// The OIDs of the table and its partitions; nil if the table does not exist.
         var parts: String?
         /// The recorded value of `parts`; nil if the table was never published.
         var known: String?
 
+        package var exists: Bool { parts != nil }
+        /// `true` if the table was published as another one, or with other partitions: its readers lack changes.
+        package var wasReplaced: Bool { known != nil && parts != known }
         var isRight: Bool { isPublished && isFull && parts != nil && parts == known }
+
+        package init(isPublished: Bool, isFull: Bool, parts: String?, known: String?) {
+            (self.isPublished, self.isFull, self.parts, self.known) = (isPublished, isFull, parts, known)
+        }
     }
 
-    private static func standings(_ name: String, _ tables: [TableMapping], _ session: PostgresSession) throws -> [Standing] {
-        let result = try session.query(look, [.text(name), .text(StoreText.array(tables.map(\.sqlName)))], cached: true)
+    /// The publication and its tables, as `ensure` finds them.
+    package struct State: Hashable, Sendable {
+        package var exists = false
+        /// `true` if the publication has all operations, by the root of partitioned tables.
+        package var hasOptions = false
+        /// The state of each table, in the order of the call.
+        package var tables: [Standing] = []
+
+        package init() {}
+    }
+
+    /// Returns the state. Takes no lock and changes nothing; the schema `sluice` may be missing.
+    package static func state(_ connection: PostgresConnection, name: String, tables: [TableMapping]) async throws -> State {
+        try await connection.withSession { session in
+            var state = State()
+            let found = try session.query(options, [.text(name)])
+            (state.exists, state.hasOptions) = (!found.isEmpty, found.bool(0, 0) == true)
+            let isRecorded = try session.query("SELECT to_regclass('sluice.published_table') IS NOT NULL").bool(0, 0) == true
+            state.tables = try standings(name, tables, session, isRecorded: isRecorded)
+            return state
+        }
+    }
+
+    private static let options =
+        "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate AND pubviaroot FROM pg_publication WHERE pubname = $1"
+
+    private static func standings(
+        _ name: String, _ tables: [TableMapping], _ session: PostgresSession, isRecorded: Bool = true
+    ) throws -> [Standing] {
+        let sql = look(known: isRecorded ? "(SELECT parts FROM sluice.published_table WHERE table_name = wanted.name)" : "NULL")
+        let result = try session.query(sql, [.text(name), .text(StoreText.array(tables.map(\.sqlName)))], cached: true)
         return (0..<result.count).map { row in
             Standing(
                 isPublished: result.bool(row, 0) ?? false, isFull: result.bool(row, 1) ?? false, parts: result[row, 2],
@@ -116,11 +151,13 @@ package enum Publication {
         }
     }
 
-    private static let look = """
+    /// - Parameter known: SQL for the recorded parts of a table.
+    private static func look(known: String) -> String {
+        """
         SELECT EXISTS (
                 SELECT FROM pg_publication p WHERE p.pubname = $1
                     AND (p.puballtables OR EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = wanted.oid))),
-            there.are_full, there.parts, (SELECT parts FROM sluice.published_table WHERE table_name = wanted.name)
+            there.are_full, there.parts, \(known)
         FROM (SELECT name, number, to_regclass(name)::oid AS oid FROM unnest($2::text[]) WITH ORDINALITY AS u (name, number)) AS wanted
         CROSS JOIN LATERAL (
             SELECT bool_and(c.relreplident = 'f') AS are_full,
@@ -131,4 +168,5 @@ package enum Publication {
                 JOIN pg_class c ON c.oid = part.oid AND c.relkind IN ('r', 'p')) AS there
         ORDER BY wanted.number
         """
+    }
 }

@@ -16,6 +16,18 @@ package struct SlotState: Hashable, Sendable {
     /// The status: `reserved`, `extended`, `unreserved` or `lost`.
     package var status: String
 
+    package init(
+        name: String, isActive: Bool, restart: LSN?, confirmed: LSN?, bytesKept: Int64, bytesLeft: Int64?, status: String
+    ) {
+        self.name = name
+        self.isActive = isActive
+        self.restart = restart
+        self.confirmed = confirmed
+        self.bytesKept = bytesKept
+        self.bytesLeft = bytesLeft
+        self.status = status
+    }
+
     /// `true` if the slot can never be read again.
     package var isLost: Bool { status == "lost" || restart == nil }
 }

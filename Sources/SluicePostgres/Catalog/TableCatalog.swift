@@ -180,6 +180,16 @@ package struct TableCatalog: Sendable {
         }
     }
 
+    /// Sets REPLICA IDENTITY FULL for an unpublished table and its partitions. A wait for a lock fails after 5 s.
+    package static func setFullIdentity(_ connection: PostgresConnection, of mapping: TableMapping) async throws {
+        try await connection.withSession { session in
+            try session.inTransaction {
+                try session.script("SET LOCAL lock_timeout = '5s'")
+                _ = try setFullIdentity(mapping, session)
+            }
+        }
+    }
+
     /// Sets REPLICA IDENTITY FULL for a table and its partitions.
     ///
     /// - Returns: The table, or those of its partitions, that were changed.
