@@ -55,6 +55,12 @@ enum TopicRequests {
         return KafkaWatermarks(low: low, high: high)
     }
 
+    /// Sends the creation of topics as a validation: the brokers answer as they would, and create none. Does not wait for a cluster that
+    /// is starting.
+    static func validate(_ topics: [KafkaTopic], client: KafkaPointer, configuration: KafkaConfiguration) throws {
+        try createNow(topics, validatesOnly: true, client: client, configuration: configuration)
+    }
+
     /// Creates topics; existing ones count as created. Waits for a cluster whose brokers are still starting.
     static func create(_ topics: [KafkaTopic], client: KafkaPointer, configuration: KafkaConfiguration) throws {
         guard !topics.isEmpty else { return }
@@ -63,7 +69,9 @@ enum TopicRequests {
         }
     }
 
-    private static func createNow(_ topics: [KafkaTopic], client: KafkaPointer, configuration: KafkaConfiguration) throws {
+    private static func createNow(
+        _ topics: [KafkaTopic], validatesOnly: Bool = false, client: KafkaPointer, configuration: KafkaConfiguration
+    ) throws {
         var requests: [OpaquePointer?] = unsafe []
         defer { unsafe requests.forEach { unsafe rd_kafka_NewTopic_destroy($0) } }
         for topic in topics {
@@ -77,6 +85,11 @@ enum TopicRequests {
             for (key, value) in topic.settings { unsafe rd_kafka_NewTopic_set_config(request, key, value) }
         }
         let answers = try unsafe send(client, configuration, asking: "to the creation of topics", as: .create) { options, queue in
+            if validatesOnly {
+                _ = unsafe withErrorText {
+                    unsafe rd_kafka_AdminOptions_set_validate_only(options, 1, $0, $1) == RD_KAFKA_RESP_ERR_NO_ERROR
+                }
+            }
             unsafe rd_kafka_CreateTopics(client.raw, &requests, requests.count, options, queue)
         } read: { event in
             var count = 0

@@ -11,10 +11,28 @@ enum TopicSettings {
         _ names: Set<String>, of topics: [String], client: KafkaPointer, configuration: KafkaConfiguration
     ) throws -> [String: [String: String]] {
         guard !topics.isEmpty else { return [:] }
-        var requests: [OpaquePointer?] = unsafe topics.map { unsafe rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, $0) }
+        return try read(names, RD_KAFKA_RESOURCE_TOPIC, topics, client: client, configuration: configuration)
+    }
+
+    /// Returns the effective values of some settings of a broker.
+    ///
+    /// - Throws: `logNotAuthorized`, `logTopic`, `logUnreachable`.
+    static func read(
+        _ names: Set<String>, ofBroker id: Int32, client: KafkaPointer, configuration: KafkaConfiguration
+    ) throws -> [String: String] {
+        try read(names, RD_KAFKA_RESOURCE_BROKER, ["\(id)"], client: client, configuration: configuration)["\(id)"] ?? [:]
+    }
+
+    private static func read(
+        _ names: Set<String>, _ kind: rd_kafka_ResourceType_t, _ resources: [String], client: KafkaPointer,
+        configuration: KafkaConfiguration
+    ) throws -> [String: [String: String]] {
+        let isTopic = kind == RD_KAFKA_RESOURCE_TOPIC
+        let words = isTopic ? "about settings of topics" : "about settings of brokers"
+        var requests: [OpaquePointer?] = unsafe resources.map { unsafe rd_kafka_ConfigResource_new(kind, $0) }
         defer { unsafe requests.forEach { unsafe rd_kafka_ConfigResource_destroy($0) } }
         let answers = try unsafe TopicRequests.send(
-            client, configuration, asking: "about settings of topics", as: .describeConfigs
+            client, configuration, asking: words, as: .describeConfigs
         ) { options, queue in
             unsafe rd_kafka_DescribeConfigs(client.raw, &requests, requests.count, options, queue)
         } read: { event in
@@ -23,8 +41,10 @@ enum TopicSettings {
             return (0..<count).compactMap { index in unsafe resources?[index].map { unsafe Answer($0, names) } }
         }
         for answer in answers where answer.error != RD_KAFKA_RESP_ERR_NO_ERROR {
-            throw KafkaOperation.describeConfigs.denial(answer.error, topic: answer.topic)
-                ?? SluiceError(.logTopic, "The settings of the topic \(answer.topic) cannot be read.", cause: cause(of: answer.error))
+            throw KafkaOperation.describeConfigs.denial(answer.error, topic: isTopic ? answer.topic : nil)
+                ?? SluiceError(
+                    .logTopic, "The settings of the \(isTopic ? "topic" : "broker") \(answer.topic) cannot be read.",
+                    cause: cause(of: answer.error))
         }
         return Dictionary(answers.map { ($0.topic, $0.values) }, uniquingKeysWith: { first, _ in first })
     }
