@@ -182,7 +182,7 @@ let package = Package(
             name: "SluiceNet",
             dependencies: [
                 "SluiceValues", "SluiceCore",
-                nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
+                nio("NIOCore"), nio("NIOPosix"), nio("NIOTLS"), nio("NIOHTTP1"), nio("NIOWebSocket"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 gatewayLibrary("NIOHTTPTypesHTTP1", of: "swift-nio-extras"),
                 gatewayLibrary("HTTPTypes", of: "swift-http-types"),
@@ -293,7 +293,7 @@ let package = Package(
             name: "SluiceTools",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceWire", "SluiceCompression", "SluicePorts", "SluicePostgres",
-                "SluicePluginHost",
+                "SluiceKafka", "SluicePluginHost",
                 "SluiceNet", "SluiceDevServer", "SluiceGateway", "SluiceSync",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "Logging", package: "swift-log"),
@@ -539,8 +539,8 @@ let package = Package(
         tests(
             "SluiceTools",
             dependencies: [
-                "SluiceValues", "SluiceCore", "SluiceCompression", "SluicePostgres", "SluiceGateway", "SluiceTools", "TestSupport",
-                .product(name: "Logging", package: "swift-log"),
+                "SluiceValues", "SluiceCore", "SluiceCompression", "SluicePostgres", "SluiceKafka", "SluiceNet", "SluiceGateway",
+                "SluiceTools", "TestSupport", .product(name: "Logging", package: "swift-log"),
             ]),
         tests(
             "EndToEnd",

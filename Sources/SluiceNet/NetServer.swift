@@ -71,7 +71,7 @@ package final class NetServer: Service {
             try await serve(tls: configuration.tls?.context())
             bound.fail(SluiceError(.shuttingDown, "The server has stopped."))
         } catch {
-            let named = listenError(error)
+            let named = configuration.listenError(error)
             bound.fail(named)
             throw named
         }
@@ -102,24 +102,6 @@ package final class NetServer: Service {
             await connections.drained(on: eventLoopGroup.any())
         } onCancel: {
             connections.closeAll()
-        }
-    }
-
-    /// Converts the errors of binding to `SluiceError`.
-    private func listenError(_ error: any Error) -> any Error {
-        let place = "\(configuration.host):\(configuration.port)"
-        switch error {
-        case let error as IOError where error.errnoCode == EADDRINUSE:
-            return SluiceError(
-                .portInUse, "Port \(configuration.port) of \(configuration.host) is in use by another program.",
-                fix: "Stop that program, or choose another port with \(configuration.portOption); 0 is any free one.")
-        case let error as IOError where [EACCES, EADDRNOTAVAIL].contains(error.errnoCode):
-            return SluiceError(
-                .configInvalid, "The server may not listen on \(place).", fix: "Choose another host or port.", cause: ErrorCause(error))
-        case is SocketAddressError, is NIOConnectionError:
-            return SluiceError(.configInvalid, "The host of \(place) is not known.", fix: "Give an address of this machine.")
-        default:
-            return error
         }
     }
 }

@@ -49,6 +49,45 @@ struct TLSTests {
         #expect(error?.message.contains(files.privateKey) == true)
     }
 
+    @Test func `a look at an address gives the end of its certificate, and names what is wrong with it`() async throws {
+        let files = try Self.files(key: TestCertificate.key)
+        defer { Self.remove(files) }
+        try await withServer(.init(tls: files)) { server in
+            var trusting = TLSConfiguration.makeClientConfiguration()
+            trusting.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(TestCertificate.certificate.utf8)))
+            let origin = try ServerOrigin(url: "https://localhost:\(server.port)")
+            let end = try await TLSProbe.certificateEnd(of: origin, tls: trusting)
+            let certificate = try #require(try NIOSSLCertificate.fromPEMBytes(Array(TestCertificate.certificate.utf8)).first)
+            #expect(end == Int64(certificate.notValidAfter))
+            // The machine's roots do not have it.
+            let error = await #expect(throws: SluiceError.self) { try await TLSProbe.certificateEnd(of: origin) }
+            #expect(error?.code == .connectionFailed && error?.message.contains("localhost:\(server.port)") == true)
+        }
+        let closed = try ServerOrigin(url: "https://127.0.0.1:1")
+        let error = await #expect(throws: SluiceError.self) { try await TLSProbe.certificateEnd(of: closed) }
+        #expect(error?.code == .connectionFailed)
+        let plain = try await #require(throws: SluiceError.self) {
+            try await withServer(.init()) { server in
+                _ = try await TLSProbe.certificateEnd(of: try ServerOrigin(url: "https://localhost:\(server.port)"))
+            }
+        }
+        #expect(plain.code == .connectionFailed)
+    }
+
+    @Test func `a port is asked for without serving on it`() async throws {
+        try await withServer(.init()) { server in
+            var taken = NetServer.Configuration(host: "127.0.0.1", port: server.port)
+            taken.portOption = "--admin-port"
+            let error = await #expect(throws: SluiceError.self) { try await taken.requireFreePort() }
+            #expect(error?.code == .portInUse && error?.fix?.contains("--admin-port") == true)
+        }
+        try await NetServer.Configuration(host: "127.0.0.1", port: 0).requireFreePort()
+        let elsewhere = await #expect(throws: SluiceError.self) {
+            try await NetServer.Configuration(host: "192.0.2.1", port: 0).requireFreePort()
+        }
+        #expect(elsewhere?.code == .configInvalid)
+    }
+
     private static func client() throws -> NIOSSLClientHandler {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(TestCertificate.certificate.utf8)))
