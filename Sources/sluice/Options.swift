@@ -18,8 +18,11 @@ struct AppOptions: ParsableArguments {
     /// - Throws: All problems of the directory, also those of its roles; `configMissing` if it has no class.
     func configuration() async throws(SluiceError) -> AppConfiguration { try await ExportCheck.configuration(at: app, appID: id.appID) }
 
+    /// The connection string; nil if no option and no variable names it.
+    var named: String? { postgres ?? ProcessEnvironment()["SLUICE_POSTGRES"] }
+
     func conninfo() throws(SluiceError) -> String {
-        guard let conninfo = postgres ?? ProcessEnvironment()["SLUICE_POSTGRES"] else {
+        guard let conninfo = named else {
             throw SluiceError(.configMissing, "No PostgreSQL is named.", fix: "Pass --postgres or set SLUICE_POSTGRES.")
         }
         return conninfo
@@ -58,15 +61,54 @@ struct NetworkOptions: ParsableArguments {
             "The address that clients use, as the gateway announces it. Default: the host of the request.", valueName: "url"))
     var publicUrl: String?
 
-    @Flag(help: "Once ready, print one line of JSON with the addresses on standard output.")
-    var json = false
-
     /// - Throws: `configInvalid` for an invalid proxy range or public URL.
     func configuration() throws(SluiceError) -> GatewayConfiguration.Network {
         .init(
             host: host, port: port, adminHost: adminHost, adminPort: adminPort, trustedProxies: try proxies.trusted(),
             admission: try GatewayConfiguration.admission(connectionsPerAddress: connectionsPerAddress),
             publicOrigin: try publicUrl.map { url throws(SluiceError) in try GatewayConfiguration.publicOrigin(url) })
+    }
+}
+
+/// The options of a gateway, for `sluice serve` and `sluice check`.
+struct GatewayOptions: ParsableArguments {
+    @OptionGroup var app: AppOptions
+
+    @Option(
+        help: ArgumentHelp("Kafka's bootstrap servers. Default: SLUICE_KAFKA. Without either, the embedded log.", valueName: "host:port"))
+    var kafka: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "librdkafka's settings for Kafka's clients, name=value lines: TLS, SASL. Default: SLUICE_KAFKA_CONFIG.", valueName: "file"))
+    var kafkaConfig: String?
+
+    @OptionGroup var network: NetworkOptions
+    @OptionGroup var admin: AdminOptions
+    @OptionGroup var plugins: PluginOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "A collector of traces, by OTLP over HTTP. Default: SLUICE_TRACE_COLLECTOR. Without either, there are no traces.",
+            valueName: "url"))
+    var traceCollector: String?
+
+    func collector(_ environment: ProcessEnvironment) throws(SluiceError) -> GatewayConfiguration.Collector? {
+        // An environment variable may be set but empty.
+        guard let text = traceCollector ?? environment["SLUICE_TRACE_COLLECTOR"], !text.isEmpty else { return nil }
+        return try GatewayConfiguration.collector(text)
+    }
+
+    func configuration() async throws -> GatewayConfiguration {
+        let environment = ProcessEnvironment()
+        let (servers, settings) = try KafkaFile.read(
+            servers: kafka ?? environment["SLUICE_KAFKA"], file: kafkaConfig ?? environment["SLUICE_KAFKA_CONFIG"])
+        var configuration = GatewayConfiguration(
+            app: try await app.configuration(), directory: app.app, postgres: try app.conninfo(), kafka: servers,
+            kafkaSettings: settings, network: try network.configuration(), plugins: try plugins.specs(), isDevelopment: false)
+        configuration.admin = try admin.configuration()
+        configuration.traceCollector = try collector(environment)
+        return configuration
     }
 }
 

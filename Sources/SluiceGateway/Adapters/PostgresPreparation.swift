@@ -1,5 +1,5 @@
 import Logging
-import SluiceCore
+package import SluiceCore
 import SluicePostgres
 
 /// Prepares the database before the other parts start.
@@ -29,7 +29,7 @@ enum PostgresPreparation {
                     }
                 }
             } catch let error as SluiceError where error.code == .postgresUnreachable && ContinuousClock.now < deadline {
-                if let refusal = refusal(error) { throw refusal }
+                if let refusal = PostgresRefusal.error(error) { throw refusal }
                 if ContinuousClock.now >= nextLine {
                     nextLine = .now + .seconds(5)
                     logger.notice(
@@ -41,9 +41,12 @@ enum PostgresPreparation {
             }
         }
     }
+}
 
-    /// Returns the error for a connection that time does not heal; nil for others.
-    private static func refusal(_ error: SluiceError) -> SluiceError? {
+/// The refusals of a connection to PostgreSQL that time does not heal.
+package enum PostgresRefusal {
+    /// Returns the error for such a refusal; nil for any other error.
+    package static func error(_ error: SluiceError) -> SluiceError? {
         guard case .postgres(let state?, _) = error.cause else { return nil }
         let fix: String
         switch state {

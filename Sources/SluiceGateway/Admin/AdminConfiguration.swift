@@ -14,13 +14,18 @@ extension GatewayConfiguration {
     }
 
     /// - Throws: `adminTokenMissing` if other hosts can reach the admin port and no token protects it.
-    package func requireAdminToken() throws(SluiceError) {
-        guard admin.tokens.all.isEmpty, !Self.isLoopback(network.adminHost) else { return }
+    package func requireAdminToken() throws(SluiceError) { try Self.requireAdminToken(admin, host: network.adminHost) }
+
+    /// - Parameter host: The address of the admin port.
+    /// - Throws: `adminTokenMissing`, as above.
+    package static func requireAdminToken(_ admin: Admin, host: String) throws(SluiceError) {
+        guard admin.tokens.all.isEmpty, !isLoopback(host) else { return }
         throw SluiceError(
-            .adminTokenMissing, "The admin port would listen on \(network.adminHost), which is not the loopback, without a token.")
+            .adminTokenMissing, "The admin port would listen on \(host), which is not the loopback, without a token.")
     }
 
-    private static func isLoopback(_ host: String) -> Bool {
+    /// `true` for `localhost` and loopback addresses.
+    package static func isLoopback(_ host: String) -> Bool {
         host.lowercased() == "localhost" || ClientNetwork(host).isLoopback
     }
 }

@@ -63,18 +63,36 @@ package struct RuleFiles {
     }
 
     /// Loads each plugin separately, in the order of the chain. A failure is part of the result.
-    package func each(_ app: AppConfiguration) -> [(name: String, isSigned: Bool, spec: Result<PluginSpec, SluiceError>)] {
+    ///
+    /// - Parameter others: The files of the command line, which must be listed, too.
+    package func each(
+        _ app: AppConfiguration, beside others: [String] = []
+    ) -> [(name: String, isSigned: Bool, spec: Result<PluginSpec, SluiceError>)] {
         var all: [(name: String, isSigned: Bool, spec: Result<PluginSpec, SluiceError>)] = []
         do throws(SluiceError) {
-            if let rules = try rolesPlugin(app) { all.append((rules, false, .success(try spec(PluginFile(rules))))) }
+            if let rules = try rolesPlugin(app, beside: others) { all.append((rules, false, .success(try spec(PluginFile(rules))))) }
         } catch { all.append(("AppServicesRules", false, .failure(error))) }
+        var digests: Set<String> = []
         for listed in app.plugins {
             do throws(SluiceError) {
                 let file = try PluginFile(try path(of: listed))
+                digests.insert(file.sha256)
                 try file.check(listed, keys: keys)
                 all.append((listed.file, listed.signature != nil, .success(try spec(file, listed))))
             } catch { all.append((listed.file, listed.signature != nil, .failure(error))) }
         }
+        for path in others {
+            do throws(SluiceError) {
+                // A file that the list names too is loaded once, with its listed settings.
+                guard digests.insert(try PluginFile(path).sha256).inserted else { continue }
+                all.append((path, false, .failure(Self.unlisted(path))))
+            } catch { all.append((path, false, .failure(error))) }
+        }
         return all
+    }
+
+    /// Returns the error of a file of the command line that the app's list lacks.
+    static func unlisted(_ path: String) -> SluiceError {
+        SluiceError(.pluginUnlisted, "\(path) is not in the app's plugins.json.", fix: "List it with `sluice plugin add --app … \(path)`.")
     }
 }

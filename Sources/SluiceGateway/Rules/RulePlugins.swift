@@ -55,8 +55,7 @@ struct RulePlugins: Sendable {
             let file = try PluginFile(path)
             // A file that the list names too is loaded once, with its listed settings.
             guard digests.insert(file.sha256).inserted else { continue }
-            let error = SluiceError(
-                .pluginUnlisted, "\(path) is not in the app's plugins.json.", fix: "List it with `sluice plugin add --app … \(path)`.")
+            let error = RuleFiles.unlisted(path)
             guard isDevelopment else { throw error }
             warn("A plugin is not listed. Outside of development it is not loaded.", file, error)
             specs.append(try files.spec(file))

@@ -82,10 +82,11 @@ package final class PluginChain: Sendable {
     private func report(_ info: PluginInfo, of host: PluginHostProcess) {
         let plugin: Logger.Metadata = ["plugin": .string(info.name), "version": .string(info.version), "file": .string(host.spec.path)]
         logger.info("A plugin is loaded.", metadata: plugin)
-        for part in info.missing { logger.warning(Self.statement(missing: part), metadata: plugin) }
+        for part in info.missing { logger.warning("\(Self.statement(missing: part))", metadata: plugin) }
     }
 
-    private static func statement(missing part: String) -> Logger.Message {
+    /// Returns the consequence of a part that a plugin's sandbox lacks (`PluginInfo.missing`).
+    package static func statement(missing part: String) -> String {
         switch part {
         case "process": "A plugin runs inside the gateway and can use the gateway's memory, files and network."
         case "seccomp": "The kernel has no seccomp filter: a plugin's process can use the network and start processes."

@@ -11,11 +11,14 @@ package struct GatewayClient: Sendable {
     package let url: String
     /// The token for requests without an `Authorization` header.
     private let adminToken: String?
+    /// The limit of a request over TCP without an answer, in seconds.
+    private let patience: Double
 
     package static let socketScheme = "unix:"
 
-    package init(url: String, adminToken: String? = nil) {
+    package init(url: String, adminToken: String? = nil, patience: Double = 60) {
         self.url = url
+        self.patience = patience
         self.adminToken = adminToken
     }
 
@@ -90,7 +93,7 @@ package struct GatewayClient: Sendable {
             let (status, body) = try UnixRequest.send(request, to: socket)
             return Answer(status: status, json: (try? JSON.parse(body)) ?? .null)
         }
-        request.timeoutInterval = 60
+        request.timeoutInterval = patience
         var last = SluiceError(.connectionFailed, "The gateway at \(url) cannot be reached.")
         var pause = Duration.milliseconds(500)
         for attempt in 0..<max(attempts, 1) {

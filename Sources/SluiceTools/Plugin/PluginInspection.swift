@@ -75,11 +75,13 @@ package enum PluginInspection {
 
     /// A plugin of a list with its load result.
     package struct Entry: Sendable {
-        fileprivate var file: String
+        package fileprivate(set) var file: String
         fileprivate var info: PluginInfo?
         /// The error that prevents loading; nil if there is none.
         package fileprivate(set) var problem: SluiceError?
         fileprivate var isSigned: Bool
+        /// The missing parts of its sandbox.
+        package var missing: [String] { info?.missing ?? [] }
 
         package var json: JSON {
             [
@@ -97,16 +99,31 @@ package enum PluginInspection {
 
     /// Loads each plugin of an app separately, in the order of the chain.
     package static func list(_ directory: String, keys: [PluginKey]) async throws(SluiceError) -> [Entry] {
-        let app = try AppConfiguration.load(directory)
-        let plugins = RuleFiles(directory: directory, keys: keys)
+        try await entries(of: try AppConfiguration.load(directory), RuleFiles(directory: directory, keys: keys))
+    }
+
+    /// Loads each plugin of an app separately, in the order of the chain.
+    ///
+    /// - Parameters:
+    ///   - others: The files of the command line.
+    ///   - configures: `true` to send the app to each plugin as well, except to that for roles, which `RuleCheck` configures.
+    package static func entries(
+        of app: AppConfiguration, _ plugins: RuleFiles, beside others: [String] = [], configures: Bool = false
+    ) async throws(SluiceError) -> [Entry] {
         let host = try InstalledFiles.pluginHost()
+        let description = AppDescription.json(
+            appID: app.appID, directory: app.files, schema: app.schema, queryableFields: app.queryableFields)
+        let roles = InstalledFiles.file(ofPlugin: "AppServicesRules")
         var entries: [Entry] = []
-        for (name, isSigned, spec) in plugins.each(app) {
+        for (name, isSigned, spec) in plugins.each(app, beside: others) {
             var entry = Entry(file: name, isSigned: isSigned)
             do throws(SluiceError) {
                 let chain = PluginChain(plugins: [try spec.get()], hostExecutable: host, logger: quiet)
                 try await chain.start()
                 entry.info = chain.plugins.first
+                if configures, !name.hasSuffix(roles) {
+                    do throws(SluiceError) { try await chain.configure(app: description) } catch { entry.problem = error }
+                }
                 await chain.stop()
             } catch { entry.problem = error }
             entries.append(entry)

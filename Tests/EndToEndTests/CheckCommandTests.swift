@@ -1,0 +1,184 @@
+import Foundation
+import SluiceCore
+import SluiceKafka
+import SluicePorts
+import SluicePostgres
+import SluiceValues
+import TestSupport
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+@Suite(.serialized, .timeLimit(.minutes(5))) struct `sluice check` {
+    /// A database of its own, for as long as the body runs; its slots go with it.
+    static func withDatabase(_ body: (String) async throws -> Void) async throws {
+        let base = try #require(ProcessInfo.processInfo.environment["SLUICE_TEST_POSTGRES"])
+        let name = "sluice_check_\(UInt64.random(in: .min ... .max))"
+        let admin = try await PostgresConnection.connect(base)
+        try await admin.execute("CREATE DATABASE \(name) TEMPLATE template0 ENCODING 'UTF8'", within: .seconds(60))
+        let outcome: Result<Void, any Error>
+        do { outcome = .success(try await body("\(base) dbname=\(name)")) } catch { outcome = .failure(error) }
+        try await admin.query(
+            """
+            SELECT pg_terminate_backend(active_pid, 5000) FROM pg_replication_slots
+            WHERE database = '\(name)' AND active_pid IS NOT NULL
+            """)
+        try await admin.query("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = '\(name)'")
+        try await admin.execute("DROP DATABASE \(name) WITH (FORCE)", within: .seconds(60))
+        await admin.close()
+        try outcome.get()
+    }
+
+    private struct Outcome {
+        var code: Program.Ending
+        var json: JSON
+        var said: String
+
+        func findings(_ severity: String) -> [JSON] { json["findings"]?.array?.filter { $0["severity"]?.string == severity } ?? [] }
+        func messages(_ severity: String) -> [String] { findings(severity).compactMap { $0["message"]?.string } }
+        func subjects(_ severity: String) -> [String] { findings(severity).compactMap { $0["subject"]?.string } }
+        var skipped: [String] { json["skipped"]?.array?.compactMap { $0["area"]?.string } ?? [] }
+    }
+
+    private static func check(_ app: String, _ options: [String], environment: [String: String] = [:]) async throws -> Outcome {
+        let program = try Program(
+            "sluice", ["check", "--json", "--app", app, "--port", "0", "--admin-port", "0"] + options, environment: environment)
+        let lines = try #require(await program.remainingLines())
+        let code = await program.end()
+        return Outcome(code: code, json: try JSON.parse(lines.joined(separator: "\n")), said: program.said)
+    }
+
+    @Test func `finds what a new database lacks, and nothing once it is applied`() async throws {
+        try await Self.withDatabase { conninfo in
+            let folder = try DataFolder()
+            defer { withExtendedLifetime(folder) {} }
+            let app = try folder.app().path
+            let empty = try await Self.check(app, ["--postgres", conninfo])
+            #expect(empty.code == .exit(78) && empty.skipped == [], "\(empty)")
+            #expect(empty.subjects("error") == ["schema"], "\(empty)")
+            #expect(empty.findings("error")[0]["commands"]?.array?.contains(.string("sluice schema apply --app \(app)")) == true)
+            // Nothing has been made by looking.
+            let connection = try await PostgresConnection.connect(conninfo)
+            #expect(try await connection.query("SELECT to_regnamespace('sluice') IS NULL").bool(0, 0) == true)
+            let apply = try Program("sluice", ["schema", "apply", "--app", app, "--postgres", conninfo])
+            #expect(await apply.end() == .exit(0), "\(apply.said)")
+            let fit = try await Self.check(app, ["--postgres", conninfo])
+            #expect(fit.code == .exit(0) && fit.messages("error") == [], "\(fit)")
+            #expect(fit.messages("note").contains { $0.hasPrefix("The publication sluice_airport_ops") }, "\(fit)")
+            await connection.close()
+        }
+    }
+
+    @Test func `says every problem in one round, and once what it could not look at`() async throws {
+        let folder = try DataFolder()
+        let app = try folder.app().path
+        let path = app + "/data_sources/postgres/public/planes/rules.json"
+        let rules = try String(contentsOfFile: path, encoding: .utf8)
+        try rules.replacingOccurrences(of: #""read": true,"#, with: #""read": { "_idd": "%%user.id" },"#)
+            .write(toFile: path, atomically: true, encoding: .utf8)
+        let program = try Program(
+            "sluice",
+            ["check", "--json", "--app", app, "--port", "0", "--admin-port", "0", "--admin-host", "0.0.0.0"]
+                + ["--postgres", "host=127.0.0.1 port=1 password=hunter2", "--kafka", "127.0.0.1:1", "--public-url", "not a url"]
+                + ["--plugin", "/nowhere/libX.so"])
+        let lines = try #require(await program.remainingLines())
+        #expect(await program.end() == .exit(78))
+        let outcome = Outcome(code: .exit(78), json: try JSON.parse(lines.joined(separator: "\n")), said: program.said)
+        #expect(Set(outcome.skipped) == ["postgres", "tables", "kafka"] && outcome.skipped.count == 3, "\(lines)")
+        let areas = Set(outcome.findings("error").compactMap { $0["area"]?.string })
+        #expect(areas == ["options", "app", "plugins", "postgres", "kafka", "network"], "\(lines)")
+        #expect(outcome.messages("error").contains { $0.contains("has no field _idd") }, "\(lines)")
+        #expect(!lines.joined().contains("hunter2"))
+        withExtendedLifetime(folder) {}
+    }
+
+    @Test func `runs beside a gateway, whose slot and port are notes`() async throws {
+        let kafka = try #require(ProcessInfo.processInfo.environment["SLUICE_TEST_KAFKA"], "Run `make test`, which starts a broker.")
+        try await Self.withDatabase { conninfo in
+            let folder = try DataFolder()
+            defer { withExtendedLifetime(folder) {} }
+            let (app, id) = try folder.app(named: "airport-\(UUID().uuidString.prefix(8).lowercased())")
+            let apply = try Program("sluice", ["schema", "apply", "--app", app, "--postgres", conninfo])
+            #expect(await apply.end() == .exit(0), "\(apply.said)")
+            let options = ["--postgres", conninfo, "--kafka", kafka]
+            let before = try await Self.check(app, options)
+            #expect(before.code == .exit(0) && before.messages("error") == [], "\(before)")
+            #expect(before.messages("note").contains { $0.contains("of the app's topics do not exist yet") }, "\(before)")
+            let serve = try Program(
+                "sluice", ["serve", "--json", "--app", app, "--port", "0", "--admin-port", "0"] + options)
+            let ready = try JSON.parse(try #require(await serve.line(), "\(serve.said)"))
+            let port = try #require(ready["url"]?.string?.split(separator: ":").last.flatMap { Int($0) })
+            let beside = try await Self.beside(app, options, port: port)
+            #expect(beside.code == .exit(0) && beside.messages("error") == [], "\(beside)")
+            #expect(beside.messages("note").contains("A gateway serves port \(port) of 127.0.0.1."), "\(beside)")
+            #expect(beside.messages("note").contains { $0.hasPrefix("A gateway reads the replication slot sluice_airport_") }, "\(beside)")
+            #expect(!beside.messages("note").contains { $0.contains("topics do not exist") }, "\(beside)")
+            // A topic that an operator has spoilt.
+            var configuration = KafkaConfiguration(bootstrapServers: kafka, clientID: "test")
+            configuration.requestTimeout = .seconds(10)
+            let admin = try KafkaAdmin(configuration)
+            let topics = try await admin.facts(of: ["\(id).progress", "\(id).Plane"])
+            #expect(topics.topics.keys.sorted() == ["\(id).Plane", "\(id).progress"] && topics.topics["\(id).progress"]?.partitions == 1)
+            await admin.close()
+            serve.signal(SIGTERM)
+            #expect(await serve.end() == .exit(0), "\(serve.said)")
+        }
+    }
+
+    /// Checks until the gateway has its slot, which it takes after it is ready.
+    private static func beside(_ app: String, _ options: [String], port: Int) async throws -> Outcome {
+        let seen = try await found {
+            let outcome = try await check(app, options + ["--port", "\(port)"])
+            return outcome.messages("note").contains { $0.hasPrefix("A gateway reads the replication slot") } ? outcome : nil
+        }
+        return try #require(seen, "no gateway reads the slot")
+    }
+
+    @Test func `mends with --fix --yes what is safe, and asks before it does`() async throws {
+        try await Self.withDatabase { conninfo in
+            let folder = try DataFolder()
+            defer { withExtendedLifetime(folder) {} }
+            let app = try folder.app().path
+            let apply = try Program("sluice", ["schema", "apply", "--app", app, "--postgres", conninfo])
+            #expect(await apply.end() == .exit(0), "\(apply.said)")
+            let connection = try await PostgresConnection.connect(conninfo)
+            try await connection.script("ALTER TABLE planes REPLICA IDENTITY DEFAULT")
+            let identity = "SELECT relreplident FROM pg_class WHERE oid = 'planes'::regclass"
+            let token = folder.path + "/tokens"
+            try "0123456789abcdef0123456789abcdef\n".write(toFile: token, atomically: true, encoding: .utf8)
+            try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: token)
+            let options = ["--app", app, "--postgres", conninfo, "--port", "0", "--admin-port", "0", "--admin-token-file", token]
+            let refused = try Program("sluice", ["check", "--fix"] + options, input: "no\n")
+            #expect(await refused.end() == .exit(0), "\(refused.said)")
+            #expect(refused.said.contains(#"ALTER TABLE "public"."planes" REPLICA IDENTITY FULL"#), "\(refused.said)")
+            #expect(refused.said.contains("chmod 600 \(token)") && refused.said.contains("[y/N]"), "\(refused.said)")
+            #expect(try await connection.query(identity)[0, 0] == "d")
+            let fixed = try Program("sluice", ["check", "--fix", "--yes", "--json"] + options)
+            let lines = try #require(await fixed.remainingLines())
+            #expect(await fixed.end() == .exit(0), "\(lines) \(fixed.said)")
+            #expect(try await connection.query(identity)[0, 0] == "f")
+            var status = stat()
+            #expect(stat(token, &status) == 0 && status.st_mode & 0o777 == 0o600)
+            // A publication that lacks tables, such as one that a DBA has made.
+            let database = try #require(try await connection.query("SELECT current_database()")[0, 0])
+            let publication = ReplicationNames(app: "airport-ops", database: database).publication
+            try await connection.script("CREATE PUBLICATION \(publication) FOR TABLE planes")
+            let published = try Program("sluice", ["check", "--fix", "--yes"] + options)
+            let text = try #require(await published.remainingLines()).joined(separator: "\n")
+            #expect(await published.end() == .exit(0), "\(text)")
+            let count = "SELECT count(*) FROM pg_publication_tables WHERE pubname = '\(publication)'"
+            #expect(try await connection.query(count).int(0, 0) == 3, "\(text)")
+            let json = try JSON.parse(lines.joined(separator: "\n"))
+            #expect(json["findings"]?.array?.contains { $0["fixable"]?.bool == true } == false, "\(json.text)")
+            await connection.close()
+        }
+    }
+
+    @Test(arguments: [["--yes"], ["--json", "--fix"]])
+    func `refuses options that contradict each other`(options: [String]) async throws {
+        let program = try Program("sluice", ["check", "--app", "/nowhere"] + options)
+        #expect(await program.end() == .exit(64), "\(program.said)")
+    }
+}

@@ -1,0 +1,107 @@
+import Foundation
+import SluiceCore
+import SluiceTools
+import SluiceValues
+import Testing
+
+/// The judgement of ports, certificates and files by `sluice check`, and its report.
+struct PlaceFindingsTests {
+    private static let taken = SluiceError(.portInUse, "Port 8090 of 127.0.0.1 is in use by another program.", fix: "Stop that program.")
+
+    private static func port(_ problem: SluiceError?, hasGateway: Bool = false) -> NetworkFindings.Port {
+        .init(host: "127.0.0.1", port: 8090, option: "--port", problem: problem, hasGateway: hasGateway)
+    }
+
+    @Test func `a port is an error unless it is free or a gateway serves it`() {
+        #expect(NetworkFindings(ports: [Self.port(nil)], now: 0).findings == [])
+        let error = NetworkFindings(ports: [Self.port(Self.taken)], now: 0).findings
+        #expect(error.map(\.severity) == [.error] && error.first?.commands == ["ss -ltnp 'sport = :8090'"])
+        #expect(NetworkFindings(ports: [Self.port(Self.taken, hasGateway: true)], now: 0).findings.map(\.severity) == [.note])
+    }
+
+    @Test func `an admin port that others reach needs a token`() {
+        let missing = SluiceError(.adminTokenMissing, "The admin port would listen on 0.0.0.0, which is not the loopback, without a token.")
+        #expect(NetworkFindings(ports: [], adminToken: missing, now: 0).findings.map(\.severity) == [.error])
+    }
+
+    @Test(
+        arguments: [
+            (.none, []), (.plain(url: "http://a"), [.warning]), (.valid(url: "https://a", until: 14 * 86_400), []),
+            (.valid(url: "https://a", until: 14 * 86_400 - 1), [.warning]),
+            (.refused(url: "https://a", SluiceError(.connectionFailed, "no")), [.warning]),
+        ] as [(NetworkFindings.Certificate, [CheckFinding.Severity])])
+    func `a public address needs a certificate that stays valid`(
+        certificate: NetworkFindings.Certificate, severities: [CheckFinding.Severity]
+    ) {
+        #expect(NetworkFindings(ports: [], certificate: certificate, now: 0).findings.map(\.severity) == severities)
+    }
+
+    @Test func `a file with secrets is for its owner, and --fix makes it so`() async throws {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("sluice-secret-\(UUID())").path
+        try "secret".write(toFile: path, atomically: true, encoding: .utf8)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
+        func findings() -> [CheckFinding] {
+            FileFindings([.init(lookingAt: path, option: "--kafka-config", use: .secret)]).findings
+        }
+        let open = findings()
+        #expect(open.map(\.severity) == [.warning] && open.first?.commands == ["chmod 600 \(path)"])
+        #expect(await CheckRepairs(postgres: nil).make(open) == [])
+        #expect(findings() == [])
+        // A missing file is the error of the option that names it.
+        #expect(FileFindings([.init(lookingAt: path + "x", option: "--kafka-config", use: .secret)]).findings == [])
+    }
+
+    @Test func `a folder that is missing is made, with those above it`() async throws {
+        let root = FileManager.default.temporaryDirectory.appendingPathComponent("sluice-folder-\(UUID())").path
+        defer { try? FileManager.default.removeItem(atPath: root) }
+        let path = root + "/a/b"
+        func findings() -> [CheckFinding] { FileFindings([.init(lookingAt: path, option: "--admin-socket", use: .folder)]).findings }
+        #expect(findings().map(\.severity) == [.error])
+        #expect(await CheckRepairs(postgres: nil).make(findings()) == [])
+        #expect(findings() == [])
+        let full = FileFindings.Fact(path: "/f", option: "--admin-socket", use: .folder, mode: 0o700, isAccessible: true, freeBytes: 1_000)
+        #expect(FileFindings([full]).findings.map(\.severity) == [.warning])
+        let barred = FileFindings.Fact(path: "/f", option: "--admin-socket", use: .folder, mode: 0o700, isAccessible: false)
+        #expect(FileFindings([barred]).findings.map(\.severity) == [.error])
+    }
+
+    @Test func `a repair that fails is an error with the reason`() async {
+        let finding = CheckFinding(.warning, .files, "f", "m", repair: .restrict(path: "/nowhere/at/all"))
+        let failures = await CheckRepairs(postgres: nil).make([finding])
+        #expect(failures.map(\.severity) == [.error])
+        #expect(
+            failures.first?.message.hasPrefix("“chmod 600 /nowhere/at/all” failed. The system refuses it. Cause: ") == true, "\(failures)")
+    }
+
+    // MARK: The report
+
+    @Test func `the report has errors first, says skipped groups once, and its exit code`() throws {
+        var report = CheckReport()
+        #expect(report.text == "No findings." && report.exitCode == 0)
+        report.add([
+            CheckFinding(.note, .kafka, "b", "A note."), CheckFinding(.warning, .files, "c", "A warning.", repair: .restrict(path: "c")),
+        ])
+        #expect(report.exitCode == 0 && report.isFit)
+        report.add([CheckFinding(.error, .postgres, "wal_level", "An error\nof two lines.", fix: "A fix.", commands: ["SQL;"])])
+        report.skip(.tables, "PostgreSQL does not answer.")
+        #expect(report.exitCode == 78)
+        #expect(
+            report.text == """
+                error    PostgreSQL: An error
+                           of two lines.
+                           A fix.
+                           SQL;
+                warning  files: A warning.
+                note     Kafka: A note.
+                skipped  tables: PostgreSQL does not answer.
+
+                1 error, 1 warning, 1 note. 1 group not looked at.
+                `sluice check --fix` makes 1 of these changes after it has asked.
+                """)
+        let json = try JSON.parse(report.json.text)
+        #expect(json["fit"]?.bool == false && json["errors"]?.int == 1 && json["findings"]?.array?.count == 3)
+        #expect(json["skipped"]?.array?.first?["area"]?.string == "tables")
+        #expect(json["findings"]?.array?.map { $0["fixable"]?.bool } == [false, true, false])
+    }
+}
