@@ -24,6 +24,11 @@ package struct Gateway: Sendable {
         package var url: String
         package var adminURL: String
         package var appID: String
+
+        /// Returns the URL of a port. An IPv6 address has brackets there.
+        fileprivate static func url(_ host: String, _ port: Int) -> String {
+            "http://\(host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host):\(port)"
+        }
     }
 
     /// - Parameter telemetry: The metrics and spans of this gateway. A program passes those of its process, see `Telemetry.bootstrap`.
@@ -69,8 +74,8 @@ package struct Gateway: Sendable {
                 try place.publish()
             }
             let addresses = Addresses(
-                url: "http://\(host):\(try await servers.client.port)",
-                adminURL: "http://\(adminHost):\(try await servers.admin.port)", appID: appID)
+                url: Addresses.url(host, try await servers.client.port),
+                adminURL: Addresses.url(adminHost, try await servers.admin.port), appID: appID)
             try await ready(addresses)
             try await gracefulShutdown()
         }
@@ -106,10 +111,13 @@ package struct Gateway: Sendable {
 
     private func watchRules(in directory: String, _ parts: GatewayParts, _ servers: GatewayServers) -> any Service {
         let (schema, logger) = (parts.schema, logger)
+        let grow: @Sendable (AppConfiguration, AppConfiguration) async throws -> Void = { try await schema.adopt($1, after: $0) }
         let watch = RuleWatch(
             directory: directory, generations: parts.generations, plugins: parts.plugins,
-            schema: { schema.current() }, announce: { servers.reconsider(user: nil) }, metrics: parts.metrics, environment: environment,
-            logger: logger)
+            hooks: .init(
+                schema: { schema.current() }, grow: configuration.isDevelopment ? grow : nil,
+                announce: { servers.reconsider(user: nil) }, report: configuration.reloaded ?? { $0.log(to: logger) }),
+            metrics: parts.metrics, environment: environment)
         return BackgroundService("rules") { try await watch.run() }
     }
 

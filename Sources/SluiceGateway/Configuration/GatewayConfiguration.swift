@@ -22,6 +22,8 @@ package struct GatewayConfiguration: Sendable {
         package var admission: AdmissionLimits
         /// The address that clients use, as the gateway announces it. If it is nil, the headers of a request name it.
         package var publicOrigin: ServerOrigin?
+        /// The addresses of this machine, beside `host`, whose pages development mode admits.
+        package var siteNames: Set<String> = []
 
         package init(
             host: String = "127.0.0.1", port: Int, adminHost: String = "127.0.0.1", adminPort: Int, trustedProxies: TrustedProxies = .none,
@@ -101,6 +103,8 @@ package struct GatewayConfiguration: Sendable {
     package var isDevelopment: Bool
     /// Called in development mode with each schema that clients have extended, before it takes effect. It must not block.
     package var learned: (@Sendable (AppSchemaRecord) -> Void)?
+    /// Called with the outcome of each edit of the app directory; nil to log it. It must not block.
+    package var reloaded: (@Sendable (RuleReload) -> Void)?
 
     package init(
         app: AppConfiguration, directory: String? = nil, postgres: String, kafka: String?,

@@ -1,4 +1,3 @@
-import Logging
 import SluiceCore
 import SluicePluginHost
 import SluicePorts
@@ -11,17 +10,26 @@ import SluicePorts
 /// If the directory is invalid or a plugin rejects it, the old rules stay, with a log line and a metric. The watch retries once the
 /// schema has changed. If a plugin host or PostgreSQL failed, it retries after 1 s, 2 s and so on up to 60 s. The edit may revoke rights.
 ///
-/// Rules, values and functions are reloaded. Providers and schemas need a restart or `sluice schema apply`.
+/// Rules, values and functions are reloaded. Providers need a restart. Classes and queryable fields need a restart or `sluice schema
+/// apply`; in development mode, added ones are reloaded as well.
 struct RuleWatch: Sendable {
+    /// The parts of the gateway that take part in a reload.
+    struct Hooks: Sendable {
+        let schema: @Sendable () -> AppSchema
+        /// Adds the classes and fields of an edited directory, given after the one in use; nil outside of development mode.
+        let grow: (@Sendable (AppConfiguration, AppConfiguration) async throws -> Void)?
+        /// Notifies every session of the new generation.
+        let announce: @Sendable () -> Void
+        /// Reports the outcome of an edit.
+        let report: @Sendable (RuleReload) -> Void
+    }
+
     let directory: String
     let generations: RuleGenerations
     let plugins: RulePlugins
-    let schema: @Sendable () -> AppSchema
-    /// Notifies every session of the new generation.
-    let announce: @Sendable () -> Void
+    let hooks: Hooks
     let metrics: Metrics
     let environment: any Environment
-    let logger: Logger
     private let work = WorkQueue(label: "app directory", width: 1, waiting: 1)
 
     private static let pause: UInt64 = 1_000_000_000
@@ -46,13 +54,13 @@ struct RuleWatch: Sendable {
         var refusedBy: UInt64?
         while !Task.isCancelled {
             let stamps = try await settledStamps(seen)
-            let isNew = stamps != seen || refusedBy.map { $0 != schema().version } == true
+            let isNew = stamps != seen || refusedBy.map { $0 != hooks.schema().version } == true
             if isNew || retry.map({ $0.at <= environment.monotonicNanoseconds() }) == true {
                 seen = stamps
                 let pause = isNew ? Self.pause : min((retry?.pause ?? Self.pause) * 2, Self.longestPause)
                 (retry, refusedBy) = (nil, nil)
                 // Before the attempt: a schema that grows during it causes another attempt.
-                let version = schema().version
+                let version = hooks.schema().version
                 switch await takeUp(files, isNew: isNew) {
                 case .inUse(let stamps): files = stamps
                 case .refused: refusedBy = version
@@ -93,23 +101,25 @@ struct RuleWatch: Sendable {
             let stamps = try await work.run { plugins.stamps(app) }
             // An edit that was reverted starts no generation.
             guard app.files != generations.app.files || stamps != files else { return .inUse(files) }
+            let old = generations.app
+            try await hooks.grow?(old, app)
             let chain = try await work.run { Result { () throws(SluiceError) in try plugins.chain(app) } }.get()
-            let before = try await generations.replace(by: chain, app: app, schema: schema)
+            let before = try await generations.replace(by: chain, app: app, schema: hooks.schema)
             metrics.show(generations.missing)
-            announce()
+            hooks.announce()
             // After `announce`, so that a reader of the metric can rely on the sessions being notified.
             metrics.number(.ruleGeneration).set(Double(generations.number))
-            logger.notice("New rules are in use.", metadata: ["generation": "\(generations.number)"])
+            hooks.report(.used(generation: generations.number, AppChanges(from: old, to: app, growsSchema: hooks.grow != nil)))
             // Sessions already use the new generation. This wait for old calls delays the next edit, by 75 s at most.
             await generations.retire(before)
             return .inUse(stamps)
         } catch let error as SluiceError where error.code.isPluginFailure || error.code.isPostgresFailure {
             if isNew { metrics.number(.rulesRefused).add() }
-            logger.error("The edited rules cannot be used yet. The previous rules stay in force.", metadata: ["error": "\(error)"])
+            hooks.report(.failed(error))
             return .failed
         } catch {
             metrics.number(.rulesRefused).add()
-            logger.error("The edited rules cannot be used. The previous rules stay in force.", metadata: ["error": "\(error)"])
+            hooks.report(.refused(SluiceError(of: error) ?? SluiceError(.internalError, "\(error)")))
             return .refused
         }
     }

@@ -108,6 +108,30 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
         }
     }
 
+    /// Adds the classes, properties and queryable fields of an edited app directory, in development mode. Those that clients have added
+    /// stay.
+    ///
+    /// - Parameter old: The directory before the edit.
+    /// - Throws: `breakingSchemaChange` if the edit removes something, or differs from a class in use; nothing is added then.
+    func adopt(_ app: AppConfiguration, after old: AppConfiguration) async throws {
+        let (record, before) = (AppSchemaRecord(app), current())
+        let present = AppSchemaRecord(schema: before.schema.limited(to: app.schema), tables: tables.places, fields: record.fields)
+        for comparison in [
+            SchemaComparison(from: AppSchemaRecord(old), to: record), SchemaComparison(from: present, to: record),
+        ] {
+            guard let first = comparison.breaking.first else { continue }
+            throw SluiceError(
+                .breakingSchemaChange, "\(first.text): \(first.breaks ?? "")", fix: "Restart sluice dev to begin with the edited directory."
+            )
+        }
+        try await extend(as: record)
+        var fields = record.fields.byType
+        for type in app.schema.types where type.kind == .topLevel {
+            fields[type.name, default: []].formUnion(record.fields.global.filter { type[$0] != nil })
+        }
+        _ = try await makeQueryable(fields)
+    }
+
     func makeQueryable(_ fields: [String: Set<String>]) async throws -> AppSchema {
         for (type, names) in fields {
             guard let name = names.sorted().first(where: QueryableFields.isReserved) else { continue }
@@ -184,5 +208,18 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
         state.withLock { state in
             for (name, count) in zip(names, counts) { state.partitions[name] = count }
         }
+    }
+}
+
+extension Schema {
+    /// Returns the classes and properties that another schema has, too.
+    fileprivate func limited(to other: Schema) -> Schema {
+        Schema(
+            types.compactMap { type in
+                guard let wanted = other[type.name] else { return nil }
+                let properties = type.properties.filter { wanted[$0.name] != nil }
+                let key = type.primaryKey.map { type.properties[$0].name }.flatMap { wanted[$0] == nil ? nil : $0 }
+                return ObjectType(name: type.name, kind: type.kind, properties: properties, primaryKey: key)
+            })
     }
 }
