@@ -16,14 +16,19 @@ struct Dev: AsyncParsableCommand {
     )
     var dataDir: String?
 
-    @Option(help: "The port that clients connect to; 0 is any free one.")
-    var port = 8090
+    @Option(
+        help: ArgumentHelp(
+            "A database to use in place of the private one, as a libpq connection string. Nothing of it is dropped.", valueName: "conninfo")
+    )
+    var postgres: String?
 
-    @Option(help: "The port of the console, metrics and the admin API, on 127.0.0.1; 0 is any free one.")
-    var adminPort = 8091
+    @OptionGroup var place: DevPlaceOptions
 
     @Option(help: ArgumentHelp("An app directory to start with: schemas, rules, sync configuration.", valueName: "directory"))
     var app: String?
+
+    @Option(help: "An app to start with, with classes, roles and rows of two users: tasks.")
+    var sample: SampleApp?
 
     @OptionGroup var id: AppIDOption
 
@@ -39,16 +44,45 @@ struct Dev: AsyncParsableCommand {
     @OptionGroup var proxies: ProxyOptions
     @OptionGroup var plugins: PluginOptions
 
+    @Flag(help: "Open the console in a browser, if there is a display.")
+    var open = false
+
     @Flag(help: "Once ready, print one line of JSON with addresses and users on standard output.")
     var json = false
+
+    func validate() throws {
+        if app != nil, sample != nil { throw ValidationError("--sample brings its app directory; give either it or --app.") }
+        if postgres != nil, dataDir != nil, sample == nil {
+            throw ValidationError("--data-dir has the data of the private PostgreSQL; with --postgres there is none.")
+        }
+    }
 
     func run() async throws {
         try await reporting {
             var options = DevelopmentProcess.Options(plugins: try plugins.specs())
-            (options.dataDirectory, options.app, options.appID, options.learn) = (dataDir, app, id.appID, learn)
-            (options.port, options.adminPort, options.kafka) = (port, adminPort, kafka)
-            (options.trustedProxies, options.json) = (try proxies.trusted(), json)
+            (options.dataDirectory, options.postgres, options.app) = (dataDir, postgres, app)
+            (options.appID, options.sample, options.learn) = (id.appID, sample, learn)
+            (options.host, options.port, options.adminPort) = (place.host, place.port, place.adminPort)
+            (options.kafka, options.trustedProxies) = (kafka, try proxies.trusted())
+            (options.opensConsole, options.json) = (open, json)
             try await DevelopmentProcess(options).run()
         }
     }
 }
+
+/// The addresses of `sluice dev`.
+struct DevPlaceOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The address that clients connect to: 0.0.0.0 or an address of this machine lets a phone on the same network connect.",
+            valueName: "address"))
+    var host = "127.0.0.1"
+
+    @Option(help: "The port that clients connect to; 0 is any free one.")
+    var port = 8090
+
+    @Option(help: "The port of the console, metrics and the admin API, on 127.0.0.1; 0 is any free one.")
+    var adminPort = 8091
+}
+
+extension SampleApp: ExpressibleByArgument {}

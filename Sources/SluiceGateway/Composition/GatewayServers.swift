@@ -56,7 +56,7 @@ struct GatewayServers: Sendable {
     ) -> NetServer {
         let network = configuration.network
         let path = WireProtocol.path(app: configuration.app.appID)
-        let site = configuration.isDevelopment ? DevelopmentSite(host: network.host) : nil
+        let site = configuration.isDevelopment ? DevelopmentSite(host: network.host, names: network.siteNames) : nil
         var server = NetServer.Configuration(
             host: network.host, port: network.port, trustedProxies: network.trustedProxies, admission: network.admission,
             shutdownDeadline: Self.shutdownDeadline)

@@ -24,8 +24,10 @@ package struct DevelopmentGuard<Context: RequestContext>: RouterMiddleware {
 package struct DevelopmentSite: Sendable {
     private let names: Set<String>
 
-    /// - Parameter host: The address that the port is bound to.
-    package init(host: String) { names = [host.lowercased()] }
+    /// - Parameters:
+    ///   - host: The address that the port is bound to.
+    ///   - names: The other addresses of this machine whose pages are admitted, if the port is bound to all of them.
+    package init(host: String, names: Set<String> = []) { self.names = Set(names.map { $0.lowercased() } + [host.lowercased()]) }
 
     /// Returns the error for a request that must be rejected; nil for any other.
     package func problem(host: String?, origin: String?) -> SluiceError? {

@@ -32,6 +32,17 @@ import Testing
         }
     }
 
+    @Test func `on all addresses is asked by pages of each of them, and by no other`() {
+        let site = DevelopmentSite(host: "0.0.0.0", names: ["192.168.1.7", "2001:DB8::7"])
+        for origin in Self.local + ["http://192.168.1.7:8090", "http://[2001:db8::7]:1"] {
+            #expect(site.problem(host: "192.168.1.7:8090", origin: origin) == nil, "\(origin ?? "")")
+        }
+        for origin in Self.foreign + ["http://192.168.1.8:8090", "http://[2001:db8::8]"] {
+            #expect(site.problem(host: "192.168.1.7:8090", origin: origin)?.code == .crossSiteRequest, "\(origin)")
+        }
+        #expect(site.problem(host: "evil.example", origin: nil)?.code == .crossSiteRequest)
+    }
+
     private static func status(_ gateway: RunningGateway, _ fields: [String: String]) async throws -> (Int, JSON) {
         let url = try #require(URL(string: gateway.url + "/api/client/v2.0/app/shop/auth/providers/anon-user/login"))
         var request = URLRequest(url: url)
