@@ -46,6 +46,16 @@ import Testing
                 #expect(try await Self.counts(connection) == [0, 0], "run \(run)")
             }
             #expect(try await connection.query("SELECT id FROM mine").int(0, 0) == 7)
+            // The sample's command for SQL finds this database. Its password is in the environment, as an operator would have it.
+            let sample = try Self.launch(["--postgres", conninfo, "--sample", "tasks"])
+            let command = try #require(try await Self.ready(sample)["try"]?.array?.dropFirst().first?.string)
+            #expect(command.hasPrefix("psql 'host=") && !command.contains("password"), "\(command)")
+            let password = conninfo.split(separator: " ").first { $0.hasPrefix("password=") }.map { String($0.dropFirst(9)) }
+            let psql = try Self.shell(command, environment: ["PGPASSWORD": password ?? ""])
+            #expect(await psql.end() == .exit(0), "\(command): \(psql.said)")
+            sample.signal(SIGTERM)
+            #expect(await sample.end() == .exit(0), "\(sample.said)")
+            #expect(try await connection.query("SELECT is_done FROM tasks WHERE title = 'Buy milk'").bool(0, 0) == true)
             // A slot that was there before stays.
             let name = try await Self.slotName(connection, conninfo)
             try await connection.query("SELECT pg_create_logical_replication_slot('\(name)', 'pgoutput')")
@@ -96,8 +106,9 @@ import Testing
     // MARK: --sample
 
     /// Runs a printed command as a shell does.
-    private static func shell(_ command: String) throws -> Program {
-        try Program("/bin/sh", ["-c", "exec \(command)"], environment: ["PATH": "\(Program.folder.path):/usr/bin:/bin"])
+    private static func shell(_ command: String, environment: [String: String] = [:]) throws -> Program {
+        let path = ["PATH": "\(Program.folder.path):/usr/bin:/bin"]
+        return try Program("/bin/sh", ["-c", "exec \(command)"], environment: path.merging(environment) { $1 })
     }
 
     @Test func `the sample has roles and rows for two users, and its printed commands show them`() async throws {

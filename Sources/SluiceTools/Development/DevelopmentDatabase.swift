@@ -38,6 +38,8 @@ struct BorrowedDatabase: Sendable {
     /// `host:port/database`.
     let place: String
     let names: ReplicationNames
+    /// The role of the connection.
+    let role: String
     private let hadSlot: Bool
     private let hadPublication: Bool
 
@@ -81,7 +83,8 @@ struct BorrowedDatabase: Sendable {
         for finding in findings where finding.severity == .warning { StandardError.write("sluice: \(finding.message) \(finding.fix)\n") }
         let publication = try await Publication.state(connection, name: names.publication, tables: [])
         return BorrowedDatabase(
-            conninfo: conninfo, place: place, names: names, hadSlot: facts.slot != nil, hadPublication: publication.exists)
+            conninfo: conninfo, place: place, names: names, role: facts.role.name, hadSlot: facts.slot != nil,
+            hadPublication: publication.exists)
     }
 
     /// The objects that this run makes and removes, for people; nil if both exist already.
@@ -92,6 +95,15 @@ struct BorrowedDatabase: Sendable {
         case (true, false): "the publication \(names.publication)"
         case (true, true): nil
         }
+    }
+
+    /// A connection string without a password, for a command to type.
+    var withoutPassword: String {
+        let database = place.split(separator: "/").last ?? ""
+        let server = place.dropLast(database.count + 1)
+        let port = server.split(separator: ":").last ?? ""
+        let values = [("host", server.dropLast(port.count + 1)), ("port", port[...]), ("dbname", database[...]), ("user", role[...])]
+        return values.map { "\($0)=\(SQLQuote.connectionValue(String($1)))" }.joined(separator: " ")
     }
 
     /// The use of the database, in two lines.

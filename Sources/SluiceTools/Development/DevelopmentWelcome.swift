@@ -55,7 +55,7 @@ struct DevelopmentWelcome: Sendable {
         let psql: String
         switch database {
         case .own(let server): psql = "psql '\(server.conninfo)'"
-        case .borrowed(let borrowed): psql = "psql '…\(borrowed.place)'"
+        case .borrowed(let borrowed): psql = "psql '\(borrowed.withoutPassword)'"
         }
         return [
             "\(watch) Task --email \(bob.email) --password \(bob.password) TRUEPREDICATE",
