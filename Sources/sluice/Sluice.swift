@@ -6,9 +6,8 @@ struct Sluice: AsyncParsableCommand {
         commandName: "sluice",
         abstract: "A self-hosted sync gateway for offline-first apps, on your own PostgreSQL and Kafka.",
         subcommands: [
-            Serve.self, Dev.self, Check.self, SchemaCommand.self, MigrateCommand.self, PluginCommand.self, Ingest.self, Watch.self,
-            Why.self,
-            Explain.self,
+            Serve.self, Dev.self, InitCommand.self, Check.self, SchemaCommand.self, MigrateCommand.self, PluginCommand.self, Ingest.self,
+            Watch.self, Why.self, Explain.self,
             QueryCommand.self, AdminTokenCommand.self,
             Errors.self,
         ])

@@ -47,6 +47,13 @@ package enum SchemaName {
         return name.unicodeScalars.elementsEqual(name._nfc)
     }
 
+    /// Returns the name in Unicode's normal form C.
+    package static func normalFormC(_ name: String) -> String {
+        var scalars = String.UnicodeScalarView()
+        for scalar in name._nfc { scalars.append(scalar) }
+        return String(scalars)
+    }
+
     private static func isLetter(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter: true

@@ -1,0 +1,208 @@
+import Foundation
+import RealmSwift
+import SluiceCore
+import SluicePostgres
+import SluiceValues
+import TestSupport
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(10))) struct `sluice init` {
+    private struct Ran {
+        var code: Program.Ending
+        var out: String
+        var err: String
+    }
+
+    private static func run(_ words: [String]) async throws -> Ran {
+        let program = try Program("sluice", words)
+        let lines = await program.remainingLines(within: 180) ?? []
+        return Ran(code: await program.end(), out: lines.joined(separator: "\n"), err: program.said)
+    }
+
+    /// Runs the body with a fresh database that has the SQL's tables, and a folder.
+    private static func with(_ sql: String, _ body: (_ conninfo: String, _ folder: String) async throws -> Void) async throws {
+        let base = try #require(ProcessInfo.processInfo.environment["SLUICE_TEST_POSTGRES"])
+        let name = "sluice_init_\(UInt64.random(in: .min ... .max))"
+        let admin = try await PostgresConnection.connect(base)
+        try await admin.execute("CREATE DATABASE \(name) TEMPLATE template0 ENCODING 'UTF8'", within: .seconds(60))
+        let folder = try DataFolder()
+        let conninfo = "\(base) dbname=\(name)"
+        let outcome: Result<Void, any Error>
+        do {
+            let connection = try await PostgresConnection.connect(conninfo)
+            try await connection.script(sql)
+            await connection.close()
+            outcome = .success(try await body(conninfo, folder.path))
+        } catch { outcome = .failure(error) }
+        let slots = "FROM pg_replication_slots WHERE database = '\(name)'"
+        try await admin.query("SELECT pg_terminate_backend(active_pid, 30000) \(slots) AND active_pid IS NOT NULL")
+        try await admin.query("SELECT pg_drop_replication_slot(slot_name) \(slots)")
+        try await admin.execute("DROP DATABASE \(name) WITH (FORCE)", within: .seconds(60))
+        await admin.close()
+        try outcome.get()
+    }
+
+    // MARK: The command
+
+    @Test func `prints, asks, writes what is missing, and keeps what is there`() async throws {
+        try await Self.with(TableShop.tables) { conninfo, folder in
+            let app = folder + "/shop"
+            let words = ["init", app, "--postgres", conninfo]
+            let unasked = try await Self.run(words)
+            #expect(unasked.code == .exit(78) && unasked.err.contains("Pass --yes"), "\(unasked)")
+            #expect(!FileManager.default.fileExists(atPath: app))
+            for line in [
+                "  Order: table public.orders, key order_no, 6 properties; links customer_id → Customer",
+                "  public.order_lines: Its primary key has several columns (order_no, line), and an object has one key. "
+                    + "The statement writes every row once.",
+                #"    ALTER TABLE "public"."order_lines" ADD COLUMN _id uuid NOT NULL DEFAULT gen_random_uuid() UNIQUE;"#,
+                "  public.unpaid: It is a view, whose changes PostgreSQL does not log. Synchronise the tables that it reads.",
+                "  new   data_sources/postgres/public/orders/relationships.json",
+            ] { #expect(unasked.out.split(separator: "\n").contains(line[...]), "\(line)\n\(unasked.out)") }
+            let written = try await Self.run(words + ["--yes"])
+            #expect(written.code == .exit(0) && written.err == "sluice: 8 files are written\n", "\(written)")
+            #expect(written.out.contains("Every user is denied until you open a role"))
+            let sync = app + "/sync/config.json"
+            let own = try String(contentsOfFile: sync, encoding: .utf8).replacing(#""enabled""#, with: #""disabled""#)
+            try own.write(toFile: sync, atomically: true, encoding: .utf8)
+            try FileManager.default.removeItem(atPath: app + "/auth/providers.json")
+            let again = try await Self.run(words + ["--yes"])
+            #expect(again.code == .exit(0) && again.err == "sluice: 1 files are written\n", "\(again)")
+            #expect(
+                again.out.contains("  kept  sync/config.json, which differs")
+                    && again.out.contains(#"          -     "state": "disabled","#), "\(again.out)")
+            #expect(try String(contentsOfFile: sync, encoding: .utf8) == own)
+            let json = try JSON.parse(try await Self.run(words + ["--json"]).out)
+            #expect(json["classes"]?.array?.compactMap { $0["class"]?.string } == ["Customer", "Order"])
+            #expect(json["left_out"]?.array?.count == 2 && json["files"]?["same"]?.array?.count == 7)
+        }
+    }
+
+    @Test func `refuses a database without a table that fits, and names what it cannot find`() async throws {
+        try await Self.with("CREATE VIEW v AS SELECT 1 AS id; CREATE TABLE t (a int)") { conninfo, folder in
+            let words = ["init", folder + "/app", "--postgres", conninfo, "--yes"]
+            let empty = try await Self.run(words)
+            #expect(empty.code == .exit(78) && empty.err.contains("No table can be synchronised."), "\(empty)")
+            #expect(empty.out.contains("public.t: It has no primary key.") && !FileManager.default.fileExists(atPath: folder + "/app"))
+            let unknown = try await Self.run(words + ["--schema", "pubic"])
+            #expect(unknown.code == .exit(78) && unknown.err.contains("Did you mean 'public'?"), "\(unknown)")
+            let bad = try await Self.run(words + ["--app-id", "my app"])
+            #expect(bad.code == .exit(78) && bad.err.contains("The app id 'my app' is not a name."), "\(bad)")
+        }
+    }
+
+    /// Tables of many types, keys, schemas and names.
+    private static let many = """
+        CREATE SCHEMA "Billing Dept";
+        CREATE DOMAIN price AS numeric(10,2) NOT NULL DEFAULT 0; CREATE DOMAIN tags AS text[];
+        CREATE TABLE "Everything" (
+            "Key" serial PRIMARY KEY, a boolean, b smallint NOT NULL, c integer, d bigint, e real, f double precision, g numeric(10,2), h price,
+            i text, j varchar(20), k uuid, l bytea, m timestamptz, n jsonb, o text[], p int[] NOT NULL, q uuid[], r price[], s tags, "limit" int,
+            "order date" timestamptz, "größe" int, "_id" text, t inet, u int[][], w int GENERATED ALWAYS AS (c + 1) STORED);
+        CREATE INDEX ON "Everything" (i); CREATE INDEX ON "Everything" ("limit");
+        CREATE TABLE "Billing Dept"."Order Lines" (
+            id uuid PRIMARY KEY DEFAULT gen_random_uuid(), "the order" int NOT NULL REFERENCES "Everything",
+            parent uuid REFERENCES "Billing Dept"."Order Lines", note text);
+        CREATE TABLE "Billing Dept".everything (code varchar(8) PRIMARY KEY REFERENCES "Billing Dept".everything);
+        CREATE TABLE hashed (id bigint PRIMARY KEY, v text) PARTITION BY HASH (id);
+        CREATE TABLE hashed_0 PARTITION OF hashed FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+        CREATE TABLE composite (a int, b int, c bigint NOT NULL UNIQUE GENERATED BY DEFAULT AS IDENTITY, PRIMARY KEY (a, b));
+        CREATE TABLE numbered (n numeric PRIMARY KEY);
+        """
+
+    @Test func `makes a directory that fits the tables, and that serve finds no fault with`() async throws {
+        try await Self.with(Self.many) { conninfo, folder in
+            let app = folder + "/many"
+            let written = try await Self.run(["init", app, "--postgres", conninfo, "--yes"])
+            #expect(written.code == .exit(0), "\(written)")
+            let json = try JSON.parse(try await Self.run(["init", app, "--postgres", conninfo, "--json"]).out)
+            let names = json["classes"]?.array?.compactMap { $0["class"]?.string }
+            #expect(names == ["OrderLine", "BillingDeptEverything", "Everything", "Composite", "Hashed"], "\(names ?? [])")
+            let omitted = json["left_out"]?.array?.map { "\($0["table"]?.string ?? "") \($0["column"]?.string ?? "")" }
+            #expect(
+                omitted == [
+                    "public.numbered ", "public.Everything s", "public.Everything t", "public.Everything u", "public.Everything w",
+                ], "\(omitted ?? [])")
+            let diff = try await Self.run(["schema", "diff", "--app", app, "--postgres", conninfo, "--json"])
+            let found = try JSON.parse(diff.out)
+            #expect(diff.code == .exit(0) && found["unfit"] == [] && found["rules"] == .null, "\(diff)")
+            // Only the replica identity is missing.
+            let statements = found["statements"]?.array?.compactMap(\.string) ?? []
+            #expect(statements.count == 6 && statements.allSatisfy { $0.hasSuffix("REPLICA IDENTITY FULL") }, "\(statements)")
+            let check = try await Self.run(["migrate", "check", app])
+            #expect(check.code == .exit(0) && check.out.hasPrefix("App many runs as it is."), "\(check)")
+        }
+    }
+
+    // MARK: From tables to an app
+
+    @Test @MainActor func `leads from tables to an app that reads and writes them once the role is opened as printed`() async throws {
+        try await Self.with(TableShop.tables) { conninfo, folder in
+            let app = folder + "/shop"
+            let written = try await Self.run(["init", app, "--postgres", conninfo, "--yes"])
+            #expect(written.code == .exit(0), "\(written)")
+            let applied = try await Self.run(["schema", "apply", "--app", app, "--postgres", conninfo])
+            #expect(applied.code == .exit(0), "\(applied)")
+            let gateway = try ServedGateway(["serve", "--app", app, "--postgres", conninfo, "--json"])
+            try await gateway.start()
+            do {
+                try await Self.use(gateway, app: app, said: written.out, conninfo, URL(fileURLWithPath: folder))
+            } catch {
+                Issue.record("the gateway said: \(gateway.said.suffix(3_000))")
+                await gateway.stop()
+                throw error
+            }
+            await gateway.stop()
+        }
+    }
+
+    @MainActor private static func use(
+        _ gateway: ServedGateway, app directory: String, said: String, _ conninfo: String, _ folder: URL
+    ) async throws {
+        let app = App(id: "shop", configuration: AppConfiguration(baseURL: gateway.url, storageDirectory: folder))
+        try await app.emailPasswordAuth.registerUser(email: "kim@example.com", password: "secret123")
+        let user = try await app.login(credentials: .emailPassword(email: "kim@example.com", password: "secret123"))
+        var configuration = user.flexibleSyncConfiguration(initialSubscriptions: { subscriptions in
+            subscriptions.append(QuerySubscription<ShopOrder>())
+            subscriptions.append(QuerySubscription<ShopCustomer>())
+        })
+        configuration.objectTypes = [ShopOrder.self, ShopCustomer.self]
+        configuration.fileURL = folder.appendingPathComponent("kim.realm")
+        let realm = try await Realm(configuration: configuration, downloadBeforeOpen: .once)
+        let session = try #require(realm.syncSession)
+        // The role that was written denies everything.
+        #expect(realm.objects(ShopOrder.self).isEmpty && realm.objects(ShopCustomer.self).isEmpty)
+
+        // The text between the first line that is `{` and the last that is `}`.
+        let lines = said.split(separator: "\n", omittingEmptySubsequences: false)
+        let (first, last) = (try #require(lines.lastIndex(of: "{")), try #require(lines.lastIndex(of: "}")))
+        try lines[first...last].joined(separator: "\n")
+            .write(toFile: directory + "/data_sources/postgres/default_rule.json", atomically: true, encoding: .utf8)
+        let hasArrived = try await eventually {
+            realm.refresh()
+            return realm.object(ofType: ShopOrder.self, forPrimaryKey: 7)?.customer_id?.Full_Name == "Ada"
+        }
+        #expect(hasArrived)
+        let order = try #require(realm.object(ofType: ShopOrder.self, forPrimaryKey: 7))
+        #expect(order.total == 12.5 && Array(order.tags) == ["urgent"] && order.customer_id?._id == TableShop.customer)
+
+        try realm.write {
+            order.paid = true
+            let next = ShopOrder()
+            (next._id, next.customer_id, next.total) = (8_000_000_001, order.customer_id, 3)
+            realm.add(next)
+        }
+        try await session.wait(for: .upload)
+        let connection = try await PostgresConnection.connect(conninfo)
+        let rows = try await connection.query("SELECT order_no, paid, total FROM orders ORDER BY 1")
+        #expect(rows.column(0) == ["7", "8000000001"] && rows.column(1) == ["t", "f"] && rows.column(2) == ["12.50", "3"])
+        try await connection.script("UPDATE customers SET \"Full Name\" = 'Ada L.'")
+        await connection.close()
+        let isRenamed = try await eventually {
+            realm.refresh()
+            return realm.objects(ShopCustomer.self).first?.Full_Name == "Ada L."
+        }
+        #expect(isRenamed)
+        session.suspend()
+    }
+}
