@@ -8,7 +8,7 @@ struct Sluice: AsyncParsableCommand {
         subcommands: [
             Serve.self, Dev.self, InitCommand.self, Check.self, SchemaCommand.self, MigrateCommand.self, PluginCommand.self, Ingest.self,
             Watch.self, Why.self, Explain.self,
-            QueryCommand.self, AdminTokenCommand.self,
+            QueryCommand.self, TokenCommand.self, AdminTokenCommand.self,
             Errors.self,
         ])
 }

@@ -16,6 +16,10 @@ package struct VerifiedToken: Sendable {
 package struct AccessTokens: Sendable {
     /// The lifetime of an access token, in seconds.
     package static let lifetime: Int64 = 30 * 60
+    /// The lifetimes that an operator may choose, in seconds. A token is valid until its end, also if its user is logged out.
+    package static let lifetimes: ClosedRange<Int64> = 60...86_400
+    /// The name of the signing key in the database.
+    package static let keyName = "access"
     /// The longest token, in bytes. A longer one throws `badAuthentication` before it is decoded.
     static let maximumBytes = 64 << 10
 
@@ -48,9 +52,9 @@ package struct AccessTokens: Sendable {
             expires: claims.expires)
     }
 
-    /// Returns an access token with the account's current data.
-    package func access(for account: UserAccount) async throws(SluiceError) -> String {
-        var claims = blank(.access, user: account.id, lifetime: Self.lifetime)
+    /// Returns an access token with the account's current data. `lifetime` is in seconds.
+    package func access(for account: UserAccount, lifetime: Int64 = Self.lifetime) async throws(SluiceError) -> String {
+        var claims = blank(.access, user: account.id, lifetime: lifetime)
         claims.user_data = ClaimValue(account.customData)
         claims.data = ClaimValue(account.data)
         claims.identities = ClaimValue(account.identities)

@@ -24,7 +24,7 @@ package struct GatewayAccess: Sendable {
     ) async throws -> GatewayAccess {
         let store = TokenStore(pool: pool)
         let tokens = try await AccessTokens(
-            appID: app.appID, key: try await store.signingKey("access", proposed: newKey()), environment: environment)
+            appID: app.appID, key: try await store.signingKey(AccessTokens.keyName, proposed: newKey()), environment: environment)
         let sealer = KeySealer(key: try await store.signingKey("held", proposed: newKey()))
         let salt = try await store.signingKey("realm", proposed: newKey()).prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         try await PostgresError.translating { try await followCustomData(app, pool, logger) }

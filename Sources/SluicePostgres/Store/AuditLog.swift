@@ -3,11 +3,11 @@ package import SluiceValues
 
 /// The operator's request that causes a change.
 package struct AuditAuthor: Hashable, Sendable {
-    /// The operator's identity: `token ops`, `unix socket` or `loopback`.
+    /// The operator's identity: `token ops`, `unix socket` or `loopback`; `database role NAME` for a command with access to the database.
     package var actor: String
-    /// The client's address; empty on a Unix socket.
+    /// The client's address; empty on a Unix socket and for a command.
     package var address: String
-    /// The method and path, such as `PUT /admin/v1/users/65a0…/disable`.
+    /// The method and path, such as `PUT /admin/v1/users/65a0…/disable`, or the command.
     package var action: String
 
     package init(actor: String, address: String, action: String) {

@@ -72,4 +72,12 @@ package struct TokenStore: Sendable {
             return try session.query("SELECT key FROM sluice.signing_key WHERE name = $1", [.text(name)]).bytes(0, 0) ?? proposed
         }
     }
+
+    /// Returns the signing key of a name; nil if no gateway has stored one, or if the companion schema is missing.
+    package func signingKey(_ name: String) async throws -> [UInt8]? {
+        try await pool.perform { session in
+            guard try session.query("SELECT to_regclass('sluice.signing_key') IS NOT NULL").bool(0, 0) == true else { return nil }
+            return try session.query("SELECT key FROM sluice.signing_key WHERE name = $1", [.text(name)]).bytes(0, 0)
+        }
+    }
 }
