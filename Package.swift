@@ -346,6 +346,9 @@ let package = Package(
             name: "AirportOps", dependencies: ["AirportOpsScene"], path: "Examples/AirportOps/Demo", swiftSettings: example
         ),
 
+        // The program of docs/tutorial.md
+        .executableTarget(name: "team-tasks", dependencies: ["RealmSwift"], path: "Examples/TeamTasks", swiftSettings: example),
+
         // What several test targets use, one target for each layer: a test target waits only for the modules that it tests
         .target(
             name: "TestSupport", dependencies: ["SluiceValues", "SluiceCore", "CSQLite"], path: "Tests/Support", swiftSettings: common),
@@ -547,7 +550,7 @@ let package = Package(
             dependencies: [
                 "AirportOpsModels", "AirportOpsScene", "RealmSwift", "SluiceValues", "SluiceCore", "SluiceCompression", "SluiceDevServer",
                 "SluiceKafka", "SluicePorts",
-                "SluicePostgres", "CSluiceSpawn", "register-client",
+                "SluicePostgres", "CSluiceSpawn", "register-client", "team-tasks",
                 .product(name: "Logging", package: "swift-log"),
                 "TestSupport",
             ]),
