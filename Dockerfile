@@ -23,6 +23,7 @@ RUN install -d /image/bin /image/lib/sluice/plugins \
     && for product in AppServicesRules WeatherIngest RateLimits FieldRedaction AuditTrail FreezeC; do \
         install -m 644 ".build-plugins/release/lib$product.so" /image/lib/sluice/plugins/ || exit 1; \
     done \
+    && dev/install-manual .build/release/sluice /image \
     && strip /image/bin/* \
     && strip --strip-unneeded /image/lib/sluice/plugins/* \
     && find .build/release/ -maxdepth 1 -name '*.resources' -exec cp -R {} /image/bin/ \;

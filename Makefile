@@ -6,13 +6,16 @@
 # make bench   the benchmarks, in release mode; ARGS=… goes to them
 # make fuzz    the query language, changesets and messages under libFuzzer; SECONDS=60 unless given
 # make lint    format, layers, dependencies of an app, quoting of SQL and the English of comments and pages; make format writes the format
+# make manual  installs completion scripts and man pages below PREFIX; PROGRAM=… is the built sluice
 # make image   builds the image without a container engine and serves from it; needs root and Debian
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages fetch demo test checks build soak hostile asan bench fuzz lint format image
+.PHONY: help setup packages fetch demo test checks build soak hostile asan bench fuzz lint format manual image
 
+PREFIX ?= /usr/local
+PROGRAM ?= .build/release/sluice
 sources := $(wildcard Sources Plugins Tests Benchmarks/Sources Examples Fuzz) Package.swift
 ## Targets with property tests, which draw more with SLUICE_SOAK.
 with_seeds := (?:Sluice(?:Values|Core|Query|Match|Merge|Wire|Realm|Replica|Sync|SDK|Pipeline|PluginHost|Postgres|Kafka)|AppServicesRules)Tests\.
@@ -79,6 +82,9 @@ lint:
 
 format:
 	$(swift_files) | xargs -0 swift format format --in-place --parallel --configuration .swift-format
+
+manual:
+	dev/install-manual $(PROGRAM) $(PREFIX)
 
 image:
 	dev/check-image
