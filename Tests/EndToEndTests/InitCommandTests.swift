@@ -134,6 +134,21 @@ import Testing
         }
     }
 
+    @Test(arguments: seeds(4)) func `makes directories of random tables that fit them`(seed: UInt64) async throws {
+        try await Self.with(RandomTables(seed: seed).sql) { conninfo, folder in
+            let app = folder + "/random"
+            let written = try await Self.run(["init", app, "--postgres", conninfo, "--yes", "--json"])
+            // A draw may have no table that fits.
+            if written.code == .exit(78), written.err.contains("No table can be synchronised.") { return }
+            #expect(written.code == .exit(0), "seed \(seed): \(written)")
+            let diff = try await Self.run(["schema", "diff", "--app", app, "--postgres", conninfo, "--json"])
+            let found = try JSON.parse(diff.out)
+            #expect(diff.code == .exit(0) && found["unfit"] == [] && found["rules"] == .null, "seed \(seed): \(diff)")
+            let statements = found["statements"]?.array?.compactMap(\.string) ?? []
+            #expect(statements.allSatisfy { $0.hasSuffix("REPLICA IDENTITY FULL") }, "seed \(seed): \(statements)")
+        }
+    }
+
     // MARK: From tables to an app
 
     @Test @MainActor func `leads from tables to an app that reads and writes them once the role is opened as printed`() async throws {
