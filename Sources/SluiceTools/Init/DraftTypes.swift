@@ -5,8 +5,9 @@ import SluicePostgres
 enum DraftTypes {
     private static let scalars: [String: PropertyType] = [
         "boolean": .bool, "smallint": .int, "integer": .int, "bigint": .int, "real": .float, "double precision": .double,
-        "numeric": .decimal, "text": .string, "character varying": .string, "uuid": .uuid, "bytea": .binary,
-        "timestamp with time zone": .timestamp, "jsonb": .mixed,
+        "numeric": .decimal, "text": .string, "character varying": .string, "character": .string, "uuid": .uuid, "bytea": .binary,
+        "timestamp with time zone": .timestamp, "timestamp without time zone": .timestamp, "date": .timestamp, "jsonb": .mixed,
+        "json": .mixed,
     ]
 
     /// The types that a primary key can have.
@@ -15,19 +16,20 @@ enum DraftTypes {
     /// Returns the type of a column's values, or of the elements of an array; nil if no property has it.
     static func type(of column: DatabaseSurvey.Column) -> PropertyType? {
         if column.declared == "sluice.objectid" { return .objectId }
-        return scalars[column.base]
+        return column.isEnum ? .string : scalars[column.base]
     }
 
+    /// `true` for a column that devices can give a value and look up by any value of its type.
     static func canBeKey(_ column: DatabaseSurvey.Column) -> Bool {
-        !column.isArray && !column.isGenerated && !column.isDeepDomain && column.isNotNull && type(of: column).map(keys.contains) == true
+        !column.isArray && !column.isGenerated && !column.isEnum && !column.isDeepDomain && column.isNotNull
+            && type(of: column).map(keys.contains) == true
     }
 
     /// Returns the property of a column.
     ///
     /// - Returns: nil if no property has its values.
     static func property(_ column: DatabaseSurvey.Column, name: String, id: Int) -> Property? {
-        // A device could not write a generated column.
-        guard !column.isGenerated, !column.isDeepDomain, let type = type(of: column) else { return nil }
+        guard !column.isDeepDomain, let type = type(of: column) else { return nil }
         if column.isArray {
             // An array of arrays, and an array of any values, have no property.
             guard column.dimensions < 2, type != .mixed else { return nil }
@@ -38,7 +40,6 @@ enum DraftTypes {
 
     /// Returns the reason why a column has no property.
     static func reason(_ column: DatabaseSurvey.Column) -> String {
-        if column.isGenerated { return "It is generated, and a device cannot write it." }
         if column.isDeepDomain { return "Its type \(column.declared) is a domain over an array or over another domain." }
         if column.isArray, column.dimensions > 1 { return "It is an array of \(column.dimensions) dimensions." }
         return "No property has the type \(column.declared)."

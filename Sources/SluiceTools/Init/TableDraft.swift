@@ -104,6 +104,10 @@ struct TableDraft {
                     text: "The key “\(key.name)” counts. Devices choose the keys of their objects: "
                         + "let them draw random numbers beyond those of the sequence."))
         }
+        let generated = columns.filter(\.isGenerated).map { "“\($0.name)”" }
+        if !generated.isEmpty {
+            notes.append(.init(table: place, text: "Generated, so devices only read it: \(generated.joined(separator: ", "))."))
+        }
         if relation.hasRowSecurity {
             notes.append(
                 .init(

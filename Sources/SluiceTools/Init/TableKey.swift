@@ -5,12 +5,18 @@ import SluicePostgres
 enum TableKey {
     /// Returns the column: the primary key if it is one column of a fitting type, otherwise a unique column that PostgreSQL fills.
     ///
+    /// In a partitioned table, a column of the primary key is enough if it has a unique index of its own on each partition.
+    ///
     /// A unique column that users fill, such as an e-mail address, is not taken: the key of an object cannot change.
     static func column(of relation: DatabaseSurvey.Relation) -> DatabaseSurvey.Column? {
         let single = relation.keys.filter { $0.columns.count == 1 }
         let primary = single.first(where: \.isPrimary).flatMap { relation.column($0.columns[0]) }
         if let primary, DraftTypes.canBeKey(primary) { return primary }
         let others = single.filter { !$0.isPrimary }.map { $0.columns[0] }
+        let parts = relation.keys.first(where: \.isPrimary)?.columns ?? []
+        if let part = relation.uniqueInPartitions.first(where: parts.contains).flatMap(relation.column), DraftTypes.canBeKey(part) {
+            return part
+        }
         return others.lazy.compactMap(relation.column).first { DraftTypes.canBeKey($0) && $0.hasValue }
     }
 
@@ -39,7 +45,8 @@ enum TableKey {
         .init(
             omission: .init(
                 table: relation.displayName,
-                reason: "\(reason) A partitioned table can be served if its primary key is the one column that it is partitioned by."))
+                reason:
+                    "\(reason) Let one of them have a unique index on each partition: CREATE UNIQUE INDEX ON the partition (the column)."))
     }
 
     private static func free(_ relation: DatabaseSurvey.Relation) -> String {

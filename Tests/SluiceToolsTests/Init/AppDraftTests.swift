@@ -30,7 +30,8 @@ struct AppDraftTests {
         arguments: [
             ("boolean", PropertyType.bool), ("smallint", .int), ("integer", .int), ("bigint", .int), ("real", .float),
             ("double precision", .double), ("numeric", .decimal), ("text", .string), ("character varying", .string), ("uuid", .uuid),
-            ("bytea", .binary), ("timestamp with time zone", .timestamp), ("jsonb", .mixed),
+            ("bytea", .binary), ("timestamp with time zone", .timestamp), ("jsonb", .mixed), ("character", .string),
+            ("timestamp without time zone", .timestamp), ("date", .timestamp), ("json", .mixed),
         ] as [(String, PropertyType)])
     func `a type of PostgreSQL is a type of a property, and NOT NULL is required`(base: String, type: PropertyType) throws {
         let draft = Self.draft(table("items", [id, Column("a", base), Column("b", base, isNotNull: true)]))
@@ -40,30 +41,30 @@ struct AppDraftTests {
         #expect(draft.omissions.isEmpty)
     }
 
-    @Test func `domains have the type behind them, and arrays are lists`() throws {
+    @Test func `enums and domains have the type behind them, and arrays are lists`() throws {
+        var status = Column("status", "shop.status", base: "shop.status")
+        status.isEnum = true
         var tags = Column("tags", "text[]", base: "text")
         tags.isArray = true
         let draft = Self.draft(
-            table("items", [id, Column("price", "price", base: "numeric"), Column("o", "sluice.objectid", base: "text"), tags]))
+            table("items", [id, Column("price", "price", base: "numeric"), Column("o", "sluice.objectid", base: "text"), tags, status]))
         let item = try #require(draft.record.schema["Item"])
-        #expect(item["price"]?.type == .decimal && item["o"]?.type == .objectId)
+        #expect(item["price"]?.type == .decimal && item["o"]?.type == .objectId && item["status"]?.type == .string)
         #expect(item["tags"]?.collection == .list && item["tags"]?.type == .string && item["tags"]?.isOptional == false)
     }
 
     @Test func `a column without a property is left out with its type, and named again if it prevents inserts`() throws {
         var matrix = Column("matrix", "integer[]", base: "integer")
         (matrix.isArray, matrix.dimensions) = (true, 2)
-        var sum = Column("sum", "integer")
-        sum.isGenerated = true
         var net = Column("net", "net", base: "numeric")
         net.isDeepDomain = true
         let draft = Self.draft(
-            table("items", [id, Column("address", "inet", isNotNull: true), Column("span", "interval"), matrix, sum, net]))
-        #expect(draft.omissions.map(\.column) == ["address", "span", "matrix", "sum", "net"])
+            table("items", [id, Column("address", "inet", isNotNull: true), Column("span", "interval"), matrix, net]))
+        #expect(draft.omissions.map(\.column) == ["address", "span", "matrix", "net"])
         #expect(
             draft.omissions.map(\.reason) == [
                 "No property has the type inet.", "No property has the type interval.", "It is an array of 2 dimensions.",
-                "It is generated, and a device cannot write it.", "Its type net is a domain over an array or over another domain.",
+                "Its type net is a domain over an array or over another domain.",
             ])
         #expect(draft.notes.map(\.text).filter { $0.contains("NOT NULL") }.count == 1)
         #expect(draft.record.schema["Item"]?.properties.map(\.name) == ["_id"])
@@ -132,7 +133,20 @@ struct AppDraftTests {
         var ranged = hashed
         ranged.keys = [.init(["id", "day"], isPrimary: true)]
         let refusal = Self.draft(ranged).omissions.first
-        #expect(refusal?.reason.contains("A partitioned table can be served") == true && refusal?.statement == nil)
+        #expect(refusal?.reason.contains("CREATE UNIQUE INDEX") == true && refusal?.statement == nil)
+        ranged.uniqueInPartitions = ["id"]
+        #expect(Self.draft(ranged).record.tables["Event"]?.columns == ["_id": "id"])
+    }
+
+    @Test func `a generated column is a property that devices read, and neither it nor an enum is a key`() {
+        var sum = Column("sum", "integer", isNotNull: true)
+        sum.isGenerated = true
+        var kind = Column("kind", "kind", isNotNull: true)
+        kind.isEnum = true
+        let draft = Self.draft(table("items", [id, sum]))
+        #expect(
+            draft.record.schema["Item"]?["sum"]?.type == .int && draft.notes.map(\.text).contains { $0.contains("only read it: “sum”") })
+        #expect(Self.draft(table("items", [sum])).record.tables.isEmpty && Self.draft(table("items", [kind])).record.tables.isEmpty)
     }
 
     // MARK: Relations that have no class
