@@ -151,14 +151,25 @@ import Testing
 
     // MARK: From tables to an app
 
-    @Test @MainActor func `leads from tables to an app that reads and writes them once the role is opened as printed`() async throws {
-        try await Self.with(TableShop.tables) { conninfo, folder in
+    @Test @MainActor func `leads from another role's tables to an app on them, with a role that has the printed grants alone`() async throws
+    {
+        let number = UInt64.random(in: .min ... .max)
+        let (owner, role) = ("shop_\(number)", "gateway_\(number)")
+        let tables = "CREATE ROLE \(owner); GRANT CREATE ON SCHEMA public TO \(owner); SET ROLE \(owner);"
+        try await Self.with(tables + TableShop.tables) { conninfo, folder in
             let app = folder + "/shop"
             let written = try await Self.run(["init", app, "--postgres", conninfo, "--yes"])
             #expect(written.code == .exit(0), "\(written)")
-            let applied = try await Self.run(["schema", "apply", "--app", app, "--postgres", conninfo])
-            #expect(applied.code == .exit(0), "\(applied)")
-            let gateway = try ServedGateway(["serve", "--app", app, "--postgres", conninfo, "--json"])
+            // The grants follow what the roles permit. The first role denies, and is put back.
+            let rule = app + "/data_sources/postgres/default_rule.json"
+            let denial = try String(contentsOfFile: rule, encoding: .utf8)
+            try Self.opening(written.out).write(toFile: rule, atomically: true, encoding: .utf8)
+            let grants = try await Self.run(["schema", "grants", "--app", app, "--postgres", conninfo, "--role", role])
+            #expect(grants.code == .exit(0), "\(grants)")
+            try denial.write(toFile: rule, atomically: true, encoding: .utf8)
+            let connection = try await PostgresConnection.connect(conninfo)
+            try await connection.script("\(grants.out); ALTER ROLE \(role) PASSWORD 'p'")
+            let gateway = try ServedGateway(["serve", "--app", app, "--postgres", "\(conninfo) user=\(role) password=p", "--json"])
             try await gateway.start()
             do {
                 try await Self.use(gateway, app: app, said: written.out, conninfo, URL(fileURLWithPath: folder))
@@ -168,7 +179,21 @@ import Testing
                 throw error
             }
             await gateway.stop()
+            #expect(
+                try await connection.query("SELECT count(*) FROM pg_tables WHERE schemaname = 'public' AND tableowner = '\(role)'").int(
+                    0, 0) == 0)
+            try await connection.query(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database()")
+            try await connection.script("DROP OWNED BY \(role), \(owner) CASCADE; DROP ROLE \(role), \(owner)")
+            await connection.close()
         }
+    }
+
+    /// Returns the text between the first line that is `{` and the last that is `}`.
+    private static func opening(_ said: String) throws -> String {
+        let lines = said.split(separator: "\n", omittingEmptySubsequences: false)
+        let (first, last) = (try #require(lines.lastIndex(of: "{")), try #require(lines.lastIndex(of: "}")))
+        return lines[first...last].joined(separator: "\n")
     }
 
     @MainActor private static func use(
@@ -188,11 +213,8 @@ import Testing
         // The role that was written denies everything.
         #expect(realm.objects(ShopOrder.self).isEmpty && realm.objects(ShopCustomer.self).isEmpty)
 
-        // The text between the first line that is `{` and the last that is `}`.
-        let lines = said.split(separator: "\n", omittingEmptySubsequences: false)
-        let (first, last) = (try #require(lines.lastIndex(of: "{")), try #require(lines.lastIndex(of: "}")))
-        try lines[first...last].joined(separator: "\n")
-            .write(toFile: directory + "/data_sources/postgres/default_rule.json", atomically: true, encoding: .utf8)
+        let rule = directory + "/data_sources/postgres/default_rule.json"
+        try opening(said).write(toFile: rule, atomically: true, encoding: .utf8)
         let hasArrived = try await eventually {
             realm.refresh()
             return realm.object(ofType: ShopOrder.self, forPrimaryKey: 7)?.customer_id?.Full_Name == "Ada"

@@ -78,9 +78,8 @@ package struct InitReport: Sendable {
         To permit everything to every user, replace its content with:
 
         \(InitFiles.opening)
-        Then:
-          sluice schema diff --app \(plan.directory) --postgres …     what the database lacks
-          sluice schema grants --app \(plan.directory) --postgres …   what a DBA grants to the gateway's role
+        Then give the gateway a role of its own, with the rights that the roles need, and start it:
+          sluice schema grants --app \(plan.directory) --postgres … --role NAME   prints SQL for the owner of the tables
           sluice serve --app \(plan.directory) --postgres …
         """
     }
