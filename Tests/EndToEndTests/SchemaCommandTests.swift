@@ -125,10 +125,18 @@ import Testing
             let refused = try await Self.run(["serve", "--port", "0", "--admin-port", "0"], app, own)
             #expect(refused.code == .exit(78) && refused.err.contains("grant-missing (909)"), "\(refused)")
             #expect(refused.err.contains(#" ON "public"."planes" TO "#), "\(refused)")
+            // `sluice check` says the same.
+            let ports = ["--port", "0", "--admin-port", "0"]
+            let unmet = try await Self.run(["check", "--json"] + ports, app, own)
+            let errors = try JSON.parse(unmet.out)["findings"]?.array?.filter { $0["severity"] == "error" } ?? []
+            #expect(unmet.code == .exit(78) && !errors.isEmpty && errors.allSatisfy { $0["subject"] == "grants" }, "\(unmet)")
+            for error in errors { #expect(refused.err.contains(error["commands"]?.array?.first?.string ?? "-"), "\(error) \(refused)") }
             try await connection.script(try await Self.run(["schema", "grants", "--role", role], app, conninfo).out)
             let list = try await Self.run(["schema", "grants", "--role", role, "--json"], app, conninfo)
             let grants = try JSON.parse(list.out)["grants"]?.array ?? []
             #expect(!grants.isEmpty && grants.allSatisfy { $0["met"] == .bool(true) }, "\(list)")
+            let met = try await Self.run(["check"] + ports, app, own)
+            #expect(met.code == .exit(0), "\(met)")
             let server = try Program(
                 "sluice", ["serve", "--json", "--port", "0", "--admin-port", "0", "--app", app, "--postgres", own])
             #expect(await server.line()?.contains("admin_url") == true, "\(server.said)")

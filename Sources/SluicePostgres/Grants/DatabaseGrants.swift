@@ -15,11 +15,16 @@ package enum DatabaseGrants {
         }
     }
 
+    /// Returns the grants that the role lacks, in the order of `all`.
+    package static func missing(_ needs: DatabaseNeeds, _ connection: PostgresConnection) async throws -> [DatabaseGrant] {
+        try await all(needs, connection).filter { !$0.isMet }
+    }
+
     /// Checks that the role of the connection lacks nothing.
     ///
     /// - Throws: `grantMissing` with every lack and its statement.
     package static func require(_ needs: DatabaseNeeds, _ connection: PostgresConnection) async throws {
-        let missing = try await all(needs, connection).filter { !$0.isMet }
+        let missing = try await missing(needs, connection)
         guard !missing.isEmpty else { return }
         let lines = missing.map { "\n  - \($0.lack). Run: \($0.statement);" }.joined()
         throw SluiceError(.grantMissing, "The role of the gateway lacks \(missing.count) of its grants:\(lines)\n")

@@ -54,7 +54,7 @@ struct DatabaseCheck: Sendable {
             report.add(app == nil ? found.filter { $0.subject != names.slot } : found)
             guard let app else { return report.skip(.tables, "the app directory cannot be read.") }
             do {
-                report.add(try await tables(app, names, facts, connection, conninfo))
+                report.add(try await tables(app, names, connection, conninfo))
             } catch {
                 report.add([Self.finding(error, .tables, "tables")])
             }
@@ -78,18 +78,14 @@ struct DatabaseCheck: Sendable {
     }
 
     private func tables(
-        _ app: AppConfiguration, _ names: ReplicationNames, _ facts: ServerFacts, _ connection: PostgresConnection, _ conninfo: String
+        _ app: AppConfiguration, _ names: ReplicationNames, _ connection: PostgresConnection, _ conninfo: String
     ) async throws -> [CheckFinding] {
         let catalog = TableCatalog(schema: app.schema, places: app.tables, partitions: app.partitions)
-        // Before the other questions, which fail in a schema that the role may not use.
-        let barred = try await RolePrivileges.missing(connection, facts, catalog: catalog, unready: [])
-        if barred.contains(where: { $0.statement.hasPrefix("GRANT USAGE ON SCHEMA") }) {
-            return barred.map { CheckFinding(.error, .tables, $0.object, $0.message, commands: ["\($0.statement);"]) }
-        }
+        // Before the other questions, which fail in a schema that the role may not use. A gateway does not start with these either.
+        let missing = try await DatabaseGrants.missing(DatabaseNeeds(app, others: options.plugins.files), connection)
+        if missing.contains(where: { $0.statement.hasPrefix("GRANT USAGE ON SCHEMA") }) { return TableFindings.findings(missing) }
         let readable = catalog.tables.filter { catalog.type(of: $0)?.kind == .topLevel }
         let publication = try await Publication.state(connection, name: names.publication, tables: readable)
-        let unready = zip(readable, publication.tables).filter { $1.exists && !($1.isPublished && $1.isFull) }.map(\.0.sqlName)
-        let missing = try await RolePrivileges.missing(connection, facts, catalog: catalog, unready: Set(unready))
         return TableFindings(
             difference: try await SchemaTool(app: app, postgres: conninfo).diff(), readable: readable, publication: publication,
             publicationName: names.publication, missing: missing, directory: options.directory

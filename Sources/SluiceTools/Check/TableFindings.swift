@@ -9,11 +9,15 @@ package struct TableFindings: Sendable {
     package var readable: [TableMapping]
     package var publication: Publication.State
     package var publicationName: String
-    package var missing: [RolePrivileges.Missing]
+    /// The grants that the role lacks.
+    package var missing: [DatabaseGrant]
     /// The app directory, for commands.
     package var directory: String
 
-    package var findings: [CheckFinding] { schema + warnings + privileges + publications }
+    package var findings: [CheckFinding] {
+        // Without its grants a gateway does not start, so it prepares no publication.
+        schema + warnings + (missing.isEmpty ? publications : Self.findings(missing))
+    }
 
     /// The differences for which a gateway does not start.
     private var schema: [CheckFinding] {
@@ -55,8 +59,9 @@ package struct TableFindings: Sendable {
         }
     }
 
-    private var privileges: [CheckFinding] {
-        missing.map { CheckFinding(.error, .tables, $0.object, $0.message, commands: ["\($0.statement);"]) }
+    /// Returns the findings of grants that the role lacks.
+    package static func findings(_ missing: [DatabaseGrant]) -> [CheckFinding] {
+        missing.map { CheckFinding(.error, .tables, "grants", "\($0.lack).", commands: ["\($0.statement);"]) }
     }
 
     // MARK: The publication
