@@ -168,7 +168,7 @@ import Testing
             #expect(grants.code == .exit(0), "\(grants)")
             try denial.write(toFile: rule, atomically: true, encoding: .utf8)
             let connection = try await PostgresConnection.connect(conninfo)
-            try await connection.script("\(grants.out); ALTER ROLE \(role) PASSWORD 'p'")
+            try await connection.script("\(grants.out)\nALTER ROLE \(role) PASSWORD 'p'")
             let gateway = try ServedGateway(["serve", "--app", app, "--postgres", "\(conninfo) user=\(role) password=p", "--json"])
             try await gateway.start()
             do {
