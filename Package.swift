@@ -550,7 +550,7 @@ let package = Package(
             dependencies: [
                 "AirportOpsModels", "AirportOpsScene", "RealmSwift", "SluiceValues", "SluiceCore", "SluiceCompression", "SluiceDevServer",
                 "SluiceKafka", "SluicePorts",
-                "SluicePostgres", "CSluiceSpawn", "register-client", "team-tasks",
+                "SluicePostgres", "CSluiceSpawn", "register-client",
                 .product(name: "Logging", package: "swift-log"),
                 "TestSupport",
             ]),

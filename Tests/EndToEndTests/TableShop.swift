@@ -22,13 +22,14 @@ enum TableShop {
     static let customer = UUID(uuidString: "6f1c0f8e-0000-4000-8000-000000000001")
 }
 
-/// The classes of the app, as the directory has them.
+/// The classes of the app, as the directory has them. Other tests of this program have classes of these names, so they are ignored.
 final class ShopCustomer: Object {
     @Persisted(primaryKey: true) var _id: UUID
     @Persisted var email: String
     @Persisted var Full_Name: String?
     @Persisted var since: Date
     override class func _realmObjectName() -> String? { "Customer" }
+    override class func shouldIncludeInDefaultSchema() -> Bool { false }
 }
 
 final class ShopOrder: Object {
@@ -38,4 +39,5 @@ final class ShopOrder: Object {
     @Persisted var paid: Bool
     @Persisted var tags: RealmSwift.List<String>
     override class func _realmObjectName() -> String? { "Order" }
+    override class func shouldIncludeInDefaultSchema() -> Bool { false }
 }

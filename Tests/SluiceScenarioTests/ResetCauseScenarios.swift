@@ -40,7 +40,7 @@ import Testing
                 Cause("its user's rules are others", nil) { file, gateway in
                     try await gateway.setCustomData(#"{ "store": "south" }"#, of: file.user)
                 },
-                Cause("its app has what the server has not", (.invalidSchemaChange, .applicationBug)) { file, _ in
+                Cause("its app has what the server has not", (.unknownType, .applicationBug)) { file, _ in
                     file.types.append("Nonsense")
                 },
             ]

@@ -190,7 +190,8 @@ struct LegacyExportTests {
         let problem = AppFixture.problems(of: files).first { $0.message.contains("partition-based") }
         #expect(problem?.message.contains("partition-based sync by '_partition', which is not served") == true)
         #expect(
-            problem?.place == test.place && problem?.fix.contains("docs/migrating-from-atlas.md") == true, "\(String(describing: problem))")
+            problem?.place == test.place && problem?.fix.contains("sluice migrate partitions DIR") == true, "\(String(describing: problem))"
+        )
     }
 
     @Test func `an app without sync is said to be one`() {
