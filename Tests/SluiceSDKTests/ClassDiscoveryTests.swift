@@ -26,6 +26,11 @@ class Cased: Template {
     @Persisted var Name: String
 }
 
+class Twin: Template {
+    @Persisted var other: Int
+    override class func _realmObjectName() -> String? { "Letter" }
+}
+
 class Reserved: Template {
     override class func _realmObjectName() -> String? { "sqlite_things" }
 }
@@ -48,6 +53,14 @@ class Reserved: Template {
     @Test func `generic classes and those that are only sent are left out`() throws {
         #expect(try names(nil).isDisjoint(with: ["Shelf", "Shelf<Int>", "Reading"]))
         #expect(try names([Shelf<Int>.self]) == ["Shelf<Int>"])
+    }
+
+    /// A program has classes of several modules.
+    @Test func `two classes of one name are refused with both`() throws {
+        let error = #expect(throws: Realm.Error.self) { try names([Letter.self, Twin.self]) }
+        #expect(
+            error?.message.hasPrefix("Two classes have the name Letter: SluiceSDKTests.Letter and SluiceSDKTests.Twin.") == true,
+            "\(String(describing: error))")
     }
 
     @Test func `names in the file that SQLite cannot tell apart are refused`() throws {

@@ -14,7 +14,7 @@ final class ClassTable {
 
     /// Creates the table of some classes.
     /// - Parameter isExact: `true` if the file must have the same properties as the classes. A migration opens files that differ.
-    /// - Throws: `schemaMismatch` if the file is open with other classes.
+    /// - Throws: `schemaMismatch` if the file is open with other classes, or if two classes of one name differ.
     init(_ schemas: [ModelSchema], in replica: Replica, isExact: Bool) throws {
         var types: [ObjectIdentifier: Int] = [:]
         var schemasByType: [Int: ModelSchema] = [:]
@@ -22,6 +22,12 @@ final class ClassTable {
         for schema in schemas {
             let index = replica.schema.index(of: schema.name)
             guard let index, !isExact || replica.schema.types[index] == schema.objectType(isSynced: isSynced) else {
+                if let other = schemas.first(where: { $0.name == schema.name && $0 !== schema }) {
+                    let names = [other, schema].map { String(reflecting: $0.objectClass) }.sorted().joined(separator: " and ")
+                    throw Realm.Error(
+                        .schemaMismatch,
+                        "Two classes have the name \(schema.name): \(names). Rename one, or name the classes of the Realm in objectTypes.")
+                }
                 throw Realm.Error(
                     .schemaMismatch, "The Realm file is already open without the class \(schema.name); open it with the same objectTypes.")
             }
