@@ -27,9 +27,8 @@ struct AdminSocket: Sendable {
         guard hiddenPath.utf8.count <= Self.pathBytes else {
             throw SluiceError(.configInvalid, "The path of the admin socket is too long: \(path).", fix: "Use at most 90 bytes.")
         }
-        var status = stat()
-        if lstat(path, &status) == 0 {
-            guard status.st_mode & S_IFMT == S_IFSOCK else {
+        if let status = FileStatus(withoutFollowing: path) {
+            guard status.kind == .socket else {
                 throw SluiceError(.configInvalid, "\(path) exists and is not a socket.", fix: "Choose another path with --admin-socket.")
             }
             if UnixSocket.isServed(path) {
@@ -55,7 +54,7 @@ struct AdminSocket: Sendable {
     /// Moves the socket to its path. Call it once the server listens.
     func publish() throws(SluiceError) {
         // Before the path is public, so that the file is this gateway's for certain.
-        published.file = UnixSocket.file(at: hiddenPath)
+        published.file = FileStatus(withoutFollowing: hiddenPath)?.identity
         // The mode is set before other users can reach the socket. `rename` replaces a stale socket atomically.
         guard chmod(hiddenPath, 0o600) == 0, rename(hiddenPath, path) == 0 else {
             throw SluiceError(.configInvalid, "The admin socket \(path) cannot be created.", cause: Self.systemCause)
@@ -70,15 +69,15 @@ struct AdminSocket: Sendable {
     func remove() {
         unlink(hiddenPath)
         rmdir(folder)
-        if let file = published.file, UnixSocket.file(at: path) == file { unlink(path) }
+        if let file = published.file, FileStatus(withoutFollowing: path)?.identity == file { unlink(path) }
     }
 }
 
 /// The file that `AdminSocket.publish` has moved to its path.
 private final class PublishedFile: Sendable {
-    private let state = Mutex<UnixSocket.File?>(nil)
+    private let state = Mutex<FileStatus.Identity?>(nil)
 
-    var file: UnixSocket.File? {
+    var file: FileStatus.Identity? {
         get { state.withLock { $0 } }
         set { state.withLock { $0 = newValue } }
     }
@@ -86,19 +85,6 @@ private final class PublishedFile: Sendable {
 
 /// A client of Unix sockets, with blocking calls.
 package enum UnixSocket {
-    /// The identity of a file.
-    struct File: Hashable {
-        let device: UInt64
-        let number: UInt64
-    }
-
-    /// Returns the identity of the file at a path; nil if there is none.
-    static func file(at path: String) -> File? {
-        var status = stat()
-        guard lstat(path, &status) == 0 else { return nil }
-        return File(device: UInt64(truncatingIfNeeded: status.st_dev), number: UInt64(truncatingIfNeeded: status.st_ino))
-    }
-
     /// `true` if a process accepts connections at the path.
     static func isServed(_ path: String) -> Bool {
         guard let socket = connect(path) else { return false }

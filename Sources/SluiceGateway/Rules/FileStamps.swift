@@ -1,17 +1,12 @@
 import FoundationEssentials
 import SluiceCore
 
-#if canImport(Glibc)
-    import Glibc
-#endif
-
 /// The state of some files without their content: inode, size and time of the last status change.
 struct FileStamps: Hashable, Sendable {
     private struct Stamp: Hashable {
-        var inode: UInt64
-        var size: Int64
-        var seconds: Int64
-        var nanoseconds: Int64
+        var identity: FileStatus.Identity
+        var bytes: Int64
+        var changed: Int64
     }
 
     /// The stamps by path. Files that do not exist have none.
@@ -24,11 +19,8 @@ struct FileStamps: Hashable, Sendable {
 
     init(of paths: [String]) {
         for path in paths {
-            var status = stat()
-            guard stat(path, &status) == 0 else { continue }
-            stamps[path] = Stamp(
-                inode: UInt64(status.st_ino), size: Int64(status.st_size), seconds: Int64(status.st_ctim.tv_sec),
-                nanoseconds: Int64(status.st_ctim.tv_nsec))
+            guard let status = FileStatus(at: path) else { continue }
+            stamps[path] = Stamp(identity: status.identity, bytes: status.bytes, changed: status.changed)
         }
     }
 

@@ -1,5 +1,6 @@
 import SluiceCompression
 import SluiceCore
+import SluiceGateway
 import SluiceValues
 
 #if canImport(Glibc)
@@ -34,12 +35,11 @@ final class ByteStream {
         self.path = path
         descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw ByteStream.unreadable(path) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        guard let status = FileStatus(of: descriptor), status.kind == .regular else {
             close(descriptor)
             throw SluiceError(.configMissing, "\(path) is no file.", fix: "Name a file or a folder of a dump.")
         }
-        fileBytes = Int64(status.st_size)
+        fileBytes = status.bytes
         var magic: [UInt8] = [0, 0]
         isCompressed = pread(descriptor, &magic, 2, 0) == 2 && magic == [0x1F, 0x8B]
         do throws(SluiceError) {

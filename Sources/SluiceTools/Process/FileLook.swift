@@ -1,3 +1,5 @@
+import SluiceGateway
+
 #if canImport(Glibc)
     import Glibc
 #endif
@@ -5,12 +7,10 @@
 extension FileFindings.Fact {
     /// Looks at a file or folder.
     package init(lookingAt path: String, option: String, use: Use) {
-        var status = stat()
-        let exists = stat(path, &status) == 0
         var system = statvfs()
         let free = use == .folder && statvfs(path, &system) == 0 ? Int64(clamping: UInt64(system.f_bavail) * UInt64(system.f_frsize)) : nil
         self.init(
-            path: path, option: option, use: use, mode: exists ? status.st_mode & 0o7777 : nil,
+            path: path, option: option, use: use, mode: FileStatus(at: path)?.mode,
             isAccessible: access(path, use == .folder ? W_OK | X_OK : R_OK) == 0, freeBytes: free)
     }
 }

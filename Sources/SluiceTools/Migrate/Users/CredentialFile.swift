@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceGateway
 import SluiceValues
 
 #if canImport(Glibc)
@@ -54,9 +55,8 @@ final class CredentialFile {
     private func open() throws(SluiceError) {
         descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw failure("cannot be opened") }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { throw failure("is no file") }
-        guard status.st_mode & 0o077 == 0 else {
+        guard let status = FileStatus(of: descriptor), status.kind == .regular else { throw failure("is no file") }
+        guard status.mode & 0o077 == 0 else {
             throw SluiceError(
                 .configInvalid, "\(path) is readable for others, and passwords and keys would be in it.",
                 fix: "Run chmod 600 on it, or name another file with --credentials.")
