@@ -110,7 +110,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         switch state {
-        case .done: context.fireErrorCaught(error)
+        case .done where !(error is ByteToMessageDecoderError.PayloadTooLargeError): context.fireErrorCaught(error)
         case .waiting where error is HTTPParserError:
             refuse(ErrorResponse(SluiceError(.badRequest, "The request is not HTTP/1.1.", cause: ErrorCause(error))), context)
         default: context.close(promise: nil)
@@ -243,18 +243,8 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
 
     private func refuse(_ response: ErrorResponse, _ context: ChannelHandlerContext) {
         state = .done
-        let body = response.json.utf8
-        var headers: HTTPHeaders = [
-            "Content-Type": "application/json", "Content-Length": String(body.count), "Connection": "close",
-        ]
-        if let seconds = response.retryAfter { headers.add(name: "Retry-After", value: String(seconds)) }
-        let head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: response.status.code), headers: headers)
-        context.write(wrapOutboundOut(.head(head)), promise: nil)
-        context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: body)))), promise: nil)
-        // Close only the output: data that the client still sends must not reset the connection before it has read the response. The
-        // client, or the deadline, closes the rest.
-        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
-        context.close(mode: .output, promise: nil)
+        // The client, or the deadline, closes the rest.
+        response.writeLast(context)
     }
 
     private func upgrade(_ headers: HTTPHeaders, _ limits: WebSocketLimits, _ context: ChannelHandlerContext) {

@@ -19,6 +19,10 @@ struct HTTPAndWebSocketChannel: ServerChildChannel, HTTPChannelHandler {
     /// The sizes of reads. They follow what arrives. An idle connection keeps the buffers of its last reads, so they begin small.
     private static let reads = AdaptiveRecvByteBufferAllocator(minimum: 64, initial: 1_024, maximum: 65_536)
 
+    /// The most bytes that wait for the decoder. It keeps a head, the frames behind an upgrade, and all that follows a request with an
+    /// `Upgrade` field or the method CONNECT. More of it ends the connection.
+    private static let undecodedBytes = 256 << 10
+
     var responder: HTTPChannelHandler.Responder
     let configuration: NetServer.Configuration
     let endpoints: [WebSocketEndpoint]
@@ -32,7 +36,8 @@ struct HTTPAndWebSocketChannel: ServerChildChannel, HTTPChannelHandler {
             let pipeline = channel.pipeline.syncOperations
             if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls)) }
             let encoder = HTTPResponseEncoder()
-            let decoder = ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes))
+            let decoder = ByteToMessageHandler(
+                HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes), maximumBufferSize: Self.undecodedBytes)
             let negotiated = channel.eventLoop.makePromise(of: NegotiatedConnection.self)
             let first = FirstRequest(
                 endpoints: endpoints, configuration: configuration, ticket: ticket, decoder: decoder, encoder: encoder,

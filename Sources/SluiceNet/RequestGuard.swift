@@ -36,6 +36,8 @@ final class RequestGuard: ChannelDuplexHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // The rest belongs to no request.
+        if error is ByteToMessageDecoderError.PayloadTooLargeError { return context.close(promise: nil) }
         // A broken body has a request whose handler waits for the rest, so only the end of the connection ends it.
         guard error is HTTPParserError, !isInRequest else { return context.fireErrorCaught(error) }
         refuse(ErrorResponse(SluiceError(.badRequest, "The request is not HTTP/1.1.", cause: ErrorCause(error))), context)
@@ -59,15 +61,25 @@ final class RequestGuard: ChannelDuplexHandler {
 
     private func answer(_ response: ErrorResponse, _ context: ChannelHandlerContext) {
         isOver = true
-        let body = ByteBuffer(bytes: response.json.utf8)
-        let headers: HTTPHeaders = [
+        // The client, or the idle timeout, closes the rest.
+        response.writeLast(context)
+    }
+}
+
+extension ErrorResponse {
+    /// Writes the last response of a connection for the encoder of HTTP/1.1, and closes the output.
+    ///
+    /// The input stays open: a close with unread input resets the connection, and the client might not see the response.
+    func writeLast(_ context: ChannelHandlerContext) {
+        let body = ByteBuffer(bytes: json.utf8)
+        var headers: HTTPHeaders = [
             "Content-Type": "application/json", "Content-Length": String(body.readableBytes), "Connection": "close",
         ]
-        let head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: response.status.code), headers: headers)
-        context.write(wrapOutboundOut(.head(head)), promise: nil)
-        context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
-        let promise = context.eventLoop.makePromise(of: Void.self)
-        promise.futureResult.assumeIsolated().whenComplete { _ in context.close(promise: nil) }
-        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: promise)
+        if let retryAfter { headers.add(name: "Retry-After", value: String(retryAfter)) }
+        let head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: status.code), headers: headers)
+        context.write(NIOAny(HTTPServerResponsePart.head(head)), promise: nil)
+        context.write(NIOAny(HTTPServerResponsePart.body(.byteBuffer(body))), promise: nil)
+        context.writeAndFlush(NIOAny(HTTPServerResponsePart.end(nil)), promise: nil)
+        context.close(mode: .output, promise: nil)
     }
 }

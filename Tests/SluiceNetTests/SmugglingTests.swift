@@ -128,4 +128,34 @@ import Testing
             #expect(try await Self.statuses(client).contains("200") == false)
         }
     }
+
+    /// The decoder keeps what follows such a request, which no other bound limits.
+    @Test(arguments: [
+        "GET /hello HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n", "CONNECT test:1 HTTP/1.1\r\nHost: test:1\r\n\r\n",
+        "GET /sync HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    ])
+    func `bytes behind a request for another protocol end the connection`(text: String) async throws {
+        try await withServer { server in
+            for isFirst in [true, false] {
+                let client = try await RawClient.connect(port: server.port)
+                if !isFirst { #expect(try await client.request("GET", "/hello").head.hasPrefix("HTTP/1.1 200 ")) }
+                try await client.send(text: text)
+                var sent = 0
+                let piece = String(repeating: "x", count: 64 << 10)
+                // Twice as much as the buffers of both sockets take.
+                while sent < 64 << 20, (try? await client.send(text: piece)) != nil { sent += piece.utf8.count }
+                #expect(sent < 64 << 20, "\(isFirst ? "as the first request" : "as a later request")")
+            }
+        }
+    }
+
+    @Test func `a client that still sends its body reads why it is refused`() async throws {
+        try await withServer { server in
+            let client = try await RawClient.connect(port: server.port)
+            #expect(try await client.request("GET", "/hello").head.hasPrefix("HTTP/1.1 200 "))
+            try await client.send(text: "POST /echo HTTP/1.1\r\nHost: test\r\nContent-Length: 2000000\r\nContent-Length: 2000000\r\n\r\n")
+            for _ in 0..<32 { try? await client.send(text: String(repeating: "x", count: 62_500)) }
+            #expect(try await Self.statuses(client) == ["400"])
+        }
+    }
 }
