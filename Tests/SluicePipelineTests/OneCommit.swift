@@ -17,7 +17,19 @@ struct OneCommit {
 
     /// - Returns: The rejections, and the keys that were written.
     func callAsFunction(_ change: ObjectChange) async throws -> (rejected: [WriteRejection], written: [Value]) {
-        let store = Table(stored: stored.map { [change.object: StoredObject(row: $0, clocks: nil, rowTime: 10)] } ?? [:])
+        try await self([change])
+    }
+
+    /// - Parameters:
+    ///   - changes: Changes of one object.
+    ///   - seen: The rows that the client has seen. The transaction 90 wrote the stored one.
+    func callAsFunction(
+        _ changes: [ObjectChange], seen: ClientViewHistory = ClientViewHistory()
+    ) async throws -> (rejected: [WriteRejection], written: [Value]) {
+        let stored = stored.flatMap { row in
+            changes.first.map { [$0.object: StoredObject(row: row, clocks: nil, rowTime: 10, writer: 90)] }
+        }
+        let store = Table(stored: stored ?? [:])
         let schema = AppSchema(
             version: 1, schema: Schema([type]), fields: QueryableFields(global: Set(type.properties.map(\.name))), isDevelopment: false)
         let predicate = try Query.parse(view).predicate(on: type, in: schema.schema)
@@ -25,8 +37,8 @@ struct OneCommit {
             client: ClientID(rawValue: 7), session: 1, user: UserContext(id: "ann"),
             permissions: SessionPermissions(SessionPlan(types: [type.name: plan]), schema: schema),
             view: View(version: 1, types: [TypeView(type: 0, predicate: predicate, mask: nil)], partitions: []), compensation: 0,
-            seen: ClientViewHistory())
-        let changeset = Changeset(number: 1, time: HybridTime(milliseconds: 1_000), base: LSN(rawValue: 50), changes: [change])
+            seen: seen)
+        let changeset = Changeset(number: 1, time: HybridTime(milliseconds: 1_000), base: LSN(rawValue: 50), changes: changes)
         let outcome = try await Committer(store: store, rules: rules, environment: SystemEnvironment()).commit(changeset, by: writer)
         return (outcome.rejected, store.written.withLock { $0 })
     }

@@ -36,14 +36,15 @@ import Testing
     private static func refusal(
         _ operation: SluiceCore.Operation, _ before: Row?, _ after: Row?, view: String? = "store == 'north'", plan: TypePlan = all,
         type: ObjectType = type, key: Value = .string("k"), named: [String]? = nil,
-        isUnseen: Bool = false
+        creation: IntendedWrite.Creation? = nil
     ) throws -> WriteCheck.Rejection? {
         let check = try check(view: view, plan: plan, type: type)
         let changed = Set(type.properties.indices.filter { (before?[$0] ?? .null) != (after?[$0] ?? .null) && $0 != 0 })
         let refusal = check.refusal(
             IntendedWrite(
                 object: ObjectKey(type: "Order", key: key), type: type, operation: operation, before: before, after: after,
-                changed: changed, named: named.map { Set($0.compactMap { type.index(of: $0) }) } ?? changed, isUnseen: isUnseen))
+                changed: changed, named: named.map { Set($0.compactMap { type.index(of: $0) }) } ?? changed,
+                creation: creation ?? (operation == .insert ? .made : .none)))
         #expect(refusal == nil || refusal?.code == .compensatingWrite)
         return refusal
     }
@@ -71,15 +72,16 @@ import Testing
         let delete = try Self.refusal(.delete, hidden, nil, view: view, plan: reader)
         for answer in [edit, delete] {
             let refusal = try #require(answer)
-            let missing = try #require(free.refusal(ofMissing: key))
+            let missing = try #require(free.refusal(ofMissing: key, isCreation: false))
             #expect(missing.message == refusal.message && missing.cause == refusal.cause && missing.code == refusal.code)
             #expect(missing.fields == refusal.fields)
         }
         let create = try #require(try Self.refusal(.insert, nil, Self.row("north"), view: view, plan: reader))
-        let again = try #require(try Self.refusal(.update, hidden, Self.row("north"), view: view, plan: reader, isUnseen: true))
+        let again = try #require(
+            try Self.refusal(.update, hidden, Self.row("north"), view: view, plan: reader, creation: .unseen))
         #expect(create.message == again.message && create.cause == again.cause && create.fields == again.fields)
         // Who may create learns of a free key anyway, and an edit of a deleted object needs no answer.
-        #expect(try Self.check(view: view, plan: Self.all).refusal(ofMissing: key) == nil)
+        #expect(try Self.check(view: view, plan: Self.all).refusal(ofMissing: key, isCreation: false) == nil)
     }
 
     @Test func `with the role and the clause for operators, and not for the user`() throws {

@@ -28,6 +28,7 @@ struct CommitPlan {
         var wanted: [String: Value]
         /// `true` for a final delete. It has its effect already, so it is not futile.
         var isDelete: Bool
+        var isCreation: Bool
     }
 
     /// The number of the changeset.
@@ -74,17 +75,19 @@ struct CommitPlan {
             // The values lost, or are equal: only the clocks are stored.
             stored = changed.isEmpty ? .nothing : .update(Dictionary(uniqueKeysWithValues: values))
         case (nil, nil):
-            // Edits of a missing object have no effect and are not reported, but a later delete must keep its clocks.
+            // Edits of a missing object have no effect, and a user who may create it is not told. A later delete must keep its clocks.
             // For an external delete the changeset must not decide the time.
             if state.clocks.isDeleted, wanted.contains(where: { $0.kind == .delete }) {
                 remembered.append(Remembered(object: object, type: type, clocks: state.clocks))
             }
-            missing.append(Futile(object: object, wanted: wanted.values, isDelete: wanted.last?.kind == .delete))
+            missing.append(
+                Futile(
+                    object: object, wanted: wanted.values, isDelete: wanted.last?.kind == .delete, isCreation: wanted.isCreation))
             return
         }
         let intended = IntendedWrite(
             object: object, type: type, operation: operation, before: before, after: after, changed: changed, named: wanted.named(of: type),
-            isUnseen: isUnseen)
+            creation: isUnseen ? .unseen : wanted.isCreation ? .made : .none)
         var values = wanted.values
         // An edit inside a value is recorded as the value that it would have produced, which has the stored one in it.
         for name in wanted.flatMap(\.edits).map(\.property) where type.index(of: name).map({ !hidden.contains($0) }) ?? false {
@@ -106,7 +109,7 @@ struct CommitPlan {
         writes = allowed
         var refused: Set<ObjectKey> = []
         for write in missing {
-            guard let refusal = check.refusal(ofMissing: write.object) else { continue }
+            guard let refusal = check.refusal(ofMissing: write.object, isCreation: write.isCreation) else { continue }
             reject(write.object, refusal, write.wanted)
             refused.insert(write.object)
         }
@@ -127,8 +130,16 @@ struct CommitPlan {
     ) -> Bool {
         let intended = IntendedWrite(
             object: object, type: type, operation: .update, before: row, after: row, changed: [], named: wanted.named(of: type),
-            isUnseen: false)
+            creation: wanted.isCreation ? .made : .none)
         guard let refusal = check.refusal(intended) else { return false }
+        reject(object, refusal, wanted.values)
+        return true
+    }
+
+    /// Rejects changes that contradict the absence of an object, if the session may not create it.
+    /// - Returns: `false` if it may, and so sees that the object is missing.
+    mutating func refuse(missing object: ObjectKey, wanted: [ObjectChange], _ check: WriteCheck) -> Bool {
+        guard let refusal = check.refusal(ofMissing: object, isCreation: wanted.isCreation) else { return false }
         reject(object, refusal, wanted.values)
         return true
     }
@@ -308,6 +319,8 @@ final class Verdicts: Sendable {
 }
 
 extension [ObjectChange] {
+    fileprivate var isCreation: Bool { contains { $0.kind == .create } }
+
     /// The values that the changes set as a whole, by property.
     fileprivate var values: [String: Value] { reduce(into: [:]) { $0.merge($1.values) { $1 } } }
 

@@ -201,8 +201,12 @@ package struct Committer: Sendable {
                 deletedAt: basis.now, now: basis.now)
             if let error = Self.apply(wanted, by: context, to: &state, type) {
                 guard error.code == .badChangeset else { throw error }
-                // The error would tell the length of a list that the writer may not see.
-                if let row = before?.row, plan.refuse(object, type, stored: row, wanted: wanted, work.check) { continue }
+                // The error would tell the length of a list that the writer may not see, or that there is no object.
+                if let row = before?.row {
+                    if plan.refuse(object, type, stored: row, wanted: wanted, work.check) { continue }
+                } else if plan.refuse(missing: object, wanted: wanted, work.check) {
+                    continue
+                }
                 // The writer's lists have elements of a write that was undone, or that lost.
                 guard basis.rejected.contains(object) || wanted.isBehindCreation else { throw error }
                 plan.refuse(behindRejection: object, wanted: wanted)
@@ -216,8 +220,8 @@ package struct Committer: Sendable {
             let isMade = wanted.first?.kind == .create && before?.row != nil
             let isUnseen = isMade && before?.writer.map { writer.seen.includes($0, at: changeset.base) } ?? false
             // Only the results of edits have stored values in them.
-            let edited = wanted.contains { !$0.edits.isEmpty } ? before?.row : nil
-            let hidden = edited.map { work.check.hidden(in: $0, of: type) } ?? []
+            let hasEdits = wanted.contains { !$0.edits.isEmpty }
+            let hidden = hasEdits ? work.check.hidden(in: before?.row, of: type) : []
             plan.add(object, type, stored: before, after: state, wanted: wanted, isUnseen: isUnseen, hidden: hidden)
         }
         return plan

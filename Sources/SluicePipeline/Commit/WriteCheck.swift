@@ -15,8 +15,16 @@ struct IntendedWrite {
     var changed: Set<Int>
     /// The indices of the properties that the client names, changed or not.
     var named: Set<Int>
-    /// `true` if the client creates an object that existed already, outside of its view.
-    var isUnseen: Bool
+    var creation: Creation
+
+    /// The part of a write that creates its object.
+    enum Creation {
+        case none
+        /// The client creates the object, also if other changes precede or follow.
+        case made
+        /// The same, and the object existed already, outside of the client's view.
+        case unseen
+    }
 }
 
 /// Decides if a session may make a write. Pure; judges one object at a time.
@@ -26,7 +34,8 @@ struct IntendedWrite {
 /// rejected for any value. Otherwise acceptance would confirm a guessed value.
 ///
 /// A user who may not create objects of a class learns nothing about a key: a write to one without an object has the same result as one to
-/// an object outside of the view. A user who may create them sees whether the key is free.
+/// an object outside of the view, and only the client's own changes decide on it (`unreachable`). A user who may create them sees whether
+/// the key is free.
 struct WriteCheck {
     private struct Bound {
         var rights: TypePlan
@@ -99,22 +108,29 @@ struct WriteCheck {
         return bound.view != nil && bound.rights.delete
     }
 
-    /// Returns the properties of a stored row that the session may not see: all of a row outside of its view.
-    func hidden(in row: Row, of type: ObjectType) -> Set<Int> {
-        guard let bound = self[type.name], let view = bound.view, row.matches(view) else { return Set(type.properties.indices) }
-        return bound.rights.hidden(of: type)
+    /// Returns the properties of a stored row that the session may not see: all of a row outside of its view. Without a row, those of the
+    /// object that it would create: all if it may not.
+    func hidden(in row: Row?, of type: ObjectType) -> Set<Int> {
+        guard let bound = self[type.name], let view = bound.view, row?.matches(view) ?? bound.rights.insert else {
+            return Set(type.properties.indices)
+        }
+        return row == nil ? [] : bound.rights.hidden(of: type)
     }
 
-    /// Returns the reason to reject an edit or a delete of an object that does not exist; nil for a user who may create it.
-    func refusal(ofMissing object: ObjectKey) -> Rejection? {
-        let name = "\(object.type) \(object.key.keyText)"
+    /// Returns the reason to reject changes of an object that does not exist; nil for a user who may create it.
+    func refusal(ofMissing object: ObjectKey, isCreation: Bool) -> Rejection? {
         switch entries[object.type] {
         case .unusable(let refusal)?: return refusal
         case .bound(let bound)? where bound.rights.insert: return nil
-        case .bound(let bound)?:
-            return bound.view == nil ? Self.unsubscribed(object) : Self.outside(name, rule: "the view, without an object")
+        case .bound(let bound)?: return bound.view == nil ? Self.unsubscribed(object) : Self.unreachable(object, bound, isCreation)
         case nil: return nil
         }
+    }
+
+    /// The rejection of changes of an object that is missing or outside of the view, for a user who may not create objects.
+    private static func unreachable(_ object: ObjectKey, _ bound: Bound, _ isCreation: Bool) -> Rejection {
+        let name = "\(object.type) \(object.key.keyText)"
+        return isCreation ? uncreatable(name, bound) : outside(name, rule: "the view, or no object")
     }
 
     /// Returns the reason to reject the write; nil if it is allowed.
@@ -128,14 +144,15 @@ struct WriteCheck {
         }
         let name = "\(write.object.type) \(key)"
         guard let view = bound.view else { return Self.unsubscribed(write.object) }
-        // Before the view: the answer to a creation must not depend on the object that is there.
-        if write.isUnseen, !bound.rights.insert { return Self.uncreatable(name, bound) }
+        if !bound.rights.insert, write.before.map({ !$0.matches(view) }) ?? true {
+            return Self.unreachable(write.object, bound, write.creation != .none)
+        }
         // The view comes first: rules evaluated on a row outside of it could reveal its values.
         if let before = write.before, !before.matches(view) { return outside(name, view, before) }
         if let refusal = permission(write, bound, name) { return refusal }
         if write.before == nil, let after = write.after, !after.matches(view) { return outside(name, view, after) }
         // Last, so that it concerns only rows that the session may see now.
-        if write.isUnseen {
+        if write.creation == .unseen {
             return Rejection(
                 cause: .existed, message: "\(name) existed already, outside of the query view in which it was created; it stays.",
                 rule: "the view")
