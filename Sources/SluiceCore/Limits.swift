@@ -53,9 +53,10 @@ package enum Limits {
     package static let orderLinks = 4
     /// Queries of a subscription set. Beyond: query error `query-too-large`.
     package static let setQueries = 10_000
-    /// Paths of included links of a subscription set, and the links of one of them. Each link costs a read of the database whenever its
-    /// objects change. Beyond: query error `query-too-large`.
+    /// Paths of included links of one subscription and of a set, and the links of one path. Each link costs a read of the database whenever
+    /// its objects change. Beyond: query error `query-too-large`.
     package static let includePaths = 100
+    package static let setIncludePaths = 2_000
     package static let includeLinks = 8
     /// Vertices of all polygons of one query; a box or circle counts as four. Each costs the angle of an arc for every row. Binding costs
     /// one for every pair of vertices of a hole and its polygon. Beyond: query error `query-too-large`.
@@ -153,7 +154,7 @@ package enum Limits {
     package static let loginAccountFailures = (atOnce: 100, perHour: 100)
     /// Wrong passwords for a guarded account from one address that has not logged in to it. Beyond: 429.
     package static let loginGuardedFailures = (atOnce: 1, perHour: 4)
-    /// Wrong API keys, registrations, and anonymous logins from one address. Beyond: 429.
+    /// Wrong API keys or links to set a password, registrations, and anonymous logins from one address. Beyond: 429.
     package static let apiKeyFailures = (atOnce: 20, perHour: 1_200)
     package static let registrations = (atOnce: 20, perHour: 1_200)
     package static let anonymousLogins = (atOnce: 60, perHour: 3_600)

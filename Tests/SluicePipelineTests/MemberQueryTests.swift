@@ -86,6 +86,7 @@ import Testing
             query.include = paths
             do {
                 try MemberQuery.checkSize(ofSet: [query])
+                _ = try MemberQuery.classes(query, from: 2, Self.schema)
                 _ = try Self.members(query, 2) { _ in [] }
                 return nil
             } catch {
@@ -104,6 +105,13 @@ import Testing
         #expect(code([String(repeating: ".", count: 100_000)]) == .queryUnknownProperty)
         #expect(code(Array(repeating: "king", count: Limits.includePaths)) == nil)
         #expect(code(Array(repeating: "king", count: Limits.includePaths + 1)) == .queryTooLarge)
+        // Many subscriptions of an app may include the same links.
+        var usual = PBQuery()
+        usual.include = Array(repeating: "king", count: 20)
+        #expect(throws: Never.self) { try MemberQuery.checkSize(ofSet: Array(repeating: usual, count: Limits.setIncludePaths / 20)) }
+        #expect(throws: SluiceError.self) {
+            try MemberQuery.checkSize(ofSet: Array(repeating: usual, count: Limits.setIncludePaths / 20 + 1))
+        }
         let queries = Array(repeating: PBQuery(), count: Limits.setQueries + 1)
         let error = #expect(throws: SluiceError.self) { try MemberQuery.checkSize(ofSet: queries) }
         #expect(error?.code == .queryTooLarge)

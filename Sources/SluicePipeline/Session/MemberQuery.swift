@@ -43,6 +43,13 @@ struct MemberQuery {
     /// Returns the included classes, by index.
     /// - Throws: A query error for a path that the classes do not have.
     static func classes(_ query: PBQuery, from type: Int, _ schema: Schema) throws(SluiceError) -> Set<Int> {
+        guard query.include.count <= Limits.includePaths else {
+            throw SluiceError(
+                .queryTooLarge,
+                "A subscription to class \(schema.types[type].name) includes links by \(query.include.count) paths; the limit is "
+                    + "\(Limits.includePaths).",
+                fix: "Include fewer links, or subscribe to the linked classes themselves.")
+        }
         var classes: Set<Int> = []
         for path in query.include {
             for step in try steps(path, from: type, schema) {
@@ -72,14 +79,16 @@ struct MemberQuery {
     }
 
     /// Checks the number of queries and paths of a set, before any of them is read.
-    /// - Throws: `queryTooLarge` beyond `Limits.setQueries` and `Limits.includePaths`.
+    /// - Throws: `queryTooLarge` beyond `Limits.setQueries` and `Limits.setIncludePaths`.
     static func checkSize(ofSet queries: [PBQuery]) throws(SluiceError) {
         guard queries.count <= Limits.setQueries else {
             throw SluiceError(.queryTooLarge, "The set has \(queries.count) queries; the limit is \(Limits.setQueries).")
         }
         let paths = queries.reduce(0) { $0 + $1.include.count }
-        guard paths <= Limits.includePaths else {
-            throw SluiceError(.queryTooLarge, "The set includes links by \(paths) paths; the limit is \(Limits.includePaths).")
+        guard paths <= Limits.setIncludePaths else {
+            throw SluiceError(
+                .queryTooLarge, "The set includes links by \(paths) paths; the limit is \(Limits.setIncludePaths).",
+                fix: "Include fewer links, or subscribe to the linked classes themselves.")
         }
     }
 

@@ -155,7 +155,9 @@ struct ViewBuilder {
         guard error.code.isQueryError, (try? checkSize(set)) != nil else { return nil }
         return set.queries.firstIndex { query in
             do {
-                _ = try check(query, schema)
+                let question = try check(query, schema)
+                _ = try MemberQuery.classes(query, from: question.type, schema.schema)
+                _ = try MemberChoice.classes(query, from: question.type, schema.schema)
                 return false
             } catch { return true }
         }

@@ -32,8 +32,11 @@ extension SyncSession {
         guard keyPath == \.connectionState else { throwRealmException("Only the connection state of a session can be observed.") }
         let token = NotificationToken()
         let number = connections.add(isInitial: options.contains(.initial)) { [weak self, weak token] change in
-            guard let change, let self, let token else { return }
-            connectionQueue.async { if token.isValid { changeHandler(self, change) } }
+            guard let change else { return }
+            // Both are loaded on the queue: the last release of a token removes its observer, which takes the lock.
+            connectionQueue.async { [weak self, weak token] in
+                if let self, let token, token.isValid { changeHandler(self, change) }
+            }
         }
         token.whenEnded { [weak connections] in connections?.remove(number) }
         return token
