@@ -43,22 +43,41 @@ package protocol FrameMaker: Sendable {
 /// A user, as proven by a token.
 package struct Authenticated: Sendable {
     package var user: UserContext
+    /// The id of the login; nil for a session in this process.
+    package var login: String?
     /// The expiry of the token, in milliseconds since 1970; `.max` for a session in this process, which has none.
     package var expires: Int64
 
-    package init(user: UserContext, expires: Int64) {
+    package init(user: UserContext, login: String? = nil, expires: Int64) {
         self.user = user
+        self.login = login
         self.expires = expires
     }
 }
 
 package protocol Authenticator: Sendable {
     /// Verifies a token.
-    /// - Throws: `tokenExpired`, `badAuthentication`, `userDisabled`.
+    /// - Throws: `tokenExpired`, `badAuthentication`, `userDisabled`; `invalidSession` if its login has ended.
     func authenticate(token: String) async throws -> Authenticated
-    /// Returns the current state of a user.
-    /// - Throws: `badAuthentication` for a deleted user, `userDisabled`.
-    func user(id: String) async throws -> UserContext
+    /// Returns the current data of a user who was authenticated before.
+    /// - Throws: `badAuthentication` for a deleted user, `userDisabled`, `invalidSession`.
+    func current(_ user: Authenticated) async throws -> UserContext
+}
+
+/// The sessions that an end concerns.
+package enum SessionScope: Hashable, Sendable {
+    case all
+    case user(String)
+    /// The sessions that the tokens of a login have opened.
+    case login(String, of: String)
+
+    package func contains(user: String, login: String?) -> Bool {
+        switch self {
+        case .all: true
+        case .user(let id): id == user
+        case .login(let id, let owner): owner == user && id == login
+        }
+    }
 }
 
 /// The gateway's record of a client replica.

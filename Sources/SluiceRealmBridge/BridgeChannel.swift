@@ -141,8 +141,9 @@ struct BridgeAuthenticator: Authenticator {
     let users: any Authenticator
 
     func authenticate(token: String) async throws -> Authenticated {
-        Authenticated(user: try await users.user(id: user), expires: .max)
+        let user = Authenticated(user: UserContext(id: user), expires: .max)
+        return Authenticated(user: try await current(user), expires: .max)
     }
 
-    func user(id: String) async throws -> UserContext { try await users.user(id: id) }
+    func current(_ user: Authenticated) async throws -> UserContext { try await users.current(user) }
 }

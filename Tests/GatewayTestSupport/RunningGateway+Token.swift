@@ -4,14 +4,17 @@ import SluicePorts
 import SluicePostgres
 
 extension RunningGateway {
-    /// An access token that is signed with the app's own key.
+    /// An access token of a login of its own, signed with the app's key.
     /// - Parameter seconds: from now; negative: it has expired so long ago.
     package func token(of user: String, app: String = "shop", lasting seconds: Int64 = AccessTokens.lifetime) async throws -> String {
         let pool = PostgresPool(conninfo, name: "test", size: 1)
-        let key = try await TokenStore(pool: pool).signingKey("access", proposed: [])
+        let key = try await SigningKeyStore(pool: pool).signingKey("access", proposed: [])
+        let tokens = try await AccessTokens(appID: app, key: key, environment: WrongClock(seconds: seconds - AccessTokens.lifetime))
+        let login = tokens.login(of: user, lifetime: AccessTokens.lifetime)
+        // A user who is disabled or deleted gets a token without one.
+        _ = try await LoginStore(pool: pool).add(login, .none)
         await pool.close()
-        return try await AccessTokens(appID: app, key: key, environment: WrongClock(seconds: seconds - AccessTokens.lifetime))
-            .access(for: UserAccount(id: user, provider: "local-userpass"))
+        return try await tokens.access(for: UserAccount(id: user, provider: "local-userpass"), login: login.id)
     }
 }
 

@@ -36,7 +36,7 @@ private struct Ann: Authenticator {
     func authenticate(token: String) async throws -> Authenticated {
         Authenticated(user: UserContext(id: "ann"), expires: SystemEnvironment().wallMilliseconds() + 3_600_000)
     }
-    func user(id: String) async throws -> UserContext { UserContext(id: id) }
+    func current(_ user: Authenticated) async throws -> UserContext { user.user }
 }
 
 /// One client replica, of which so many changesets have taken effect, in a database that has all that it has seen, or may not.

@@ -26,6 +26,56 @@ import Testing
         }
     }
 
+    /// Releases before version 2 had tokens instead of logins.
+    @Test func `of version 1 becomes one of this version, and its users stay logged in`() async throws {
+        let shape = """
+            SELECT c.relname || '.' || a.attname || ' ' || format_type(atttypid, atttypmod) || attnotnull
+                FROM pg_class c JOIN pg_attribute a ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped
+                WHERE relnamespace = 'sluice'::regnamespace
+            UNION ALL SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'sluice'::regnamespace
+            UNION ALL SELECT pg_get_triggerdef(t.oid) FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid
+                WHERE relnamespace = 'sluice'::regnamespace AND NOT tgisinternal
+            UNION ALL SELECT pg_get_constraintdef(oid) || conrelid::regclass FROM pg_constraint WHERE connamespace = 'sluice'::regnamespace
+            ORDER BY 1
+            """
+        try await TestPostgres.withConnection { connection in
+            try await CompanionSchema.create(connection)
+            let fresh = try await connection.query(shape).column(0)
+            try await connection.script(Self.versionOne)
+            try await connection.script(
+                """
+                INSERT INTO sluice.user_account (id, provider) VALUES ('ann', 'anon-user');
+                INSERT INTO sluice.refresh_token (hash, user_id, expires_at, revoked) VALUES
+                    (sha256('an old token'), 'ann', '2090-01-01', false), (sha256('other'), 'ann', '2090-01-01', true);
+                """)
+            try await CompanionSchema.create(connection)
+            #expect(try await connection.query(shape).column(0) == fresh)
+            #expect(try await connection.query("SELECT id FROM sluice.login").column(0) == ["e8a63ff171201e35b4df2ced1df2ce36"])
+            try await connection.script("UPDATE sluice.user_account SET disabled = true")
+            let kinds = try await connection.query("SELECT kind FROM sluice.user_change ORDER BY number").column(0)
+            #expect(kinds == ["disabled", "logged out"])
+            await connection.close()
+        }
+    }
+
+    /// Turns the schema into that of the last release with version 1.
+    private static let versionOne = """
+        DROP TABLE sluice.login;
+        DROP TRIGGER updated ON sluice.api_key;
+        DROP FUNCTION sluice.keys_updated, sluice.logins_deleted;
+        DROP FUNCTION sluice.note_user_changes(text[], text[], text[]);
+        DROP TABLE sluice.password_reset;
+        ALTER TABLE sluice.user_change DROP COLUMN login;
+        CREATE TABLE sluice.refresh_token (
+            hash bytea PRIMARY KEY, user_id text COLLATE "C" NOT NULL REFERENCES sluice.user_account ON DELETE CASCADE,
+            created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL, revoked boolean NOT NULL DEFAULT false
+        );
+        CREATE INDEX refresh_token_user ON sluice.refresh_token (user_id);
+        CREATE FUNCTION sluice.note_user_changes(ids text[], kinds text[]) RETURNS void LANGUAGE sql AS 'SELECT';
+        CREATE OR REPLACE FUNCTION sluice.users_updated() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+        UPDATE sluice.meta SET value = '1' WHERE key = 'version';
+        """
+
     @Test(arguments: ["0", "19", "999", "odd"]) func `of another version is refused`(version: String) async throws {
         try await TestPostgres.withConnection { connection in
             try await CompanionSchema.create(connection)
@@ -33,7 +83,7 @@ import Testing
             let error = await #expect(throws: SluiceError.self) { try await CompanionSchema.create(connection) }
             #expect(error?.code == .configInvalid)
             #expect(error?.message == "The schema sluice has version \(version), this release needs version \(CompanionSchema.version).")
-            #expect(error?.fix == "Run the release that created the schema, or name a database without it.")
+            #expect(error?.fix == "Run the release that wrote this version, or name a database without the schema.")
             await connection.close()
         }
     }
@@ -215,18 +265,33 @@ import Testing
 
     @Test func `what happens to them is noted in order, by whomever, and nothing that is as it was`() async throws {
         try await StoreFixture.with { fixture in
-            let (users, tokens, changes) = (
-                UserStore(pool: fixture.pool), TokenStore(pool: fixture.pool), UserChangeStore(pool: fixture.pool)
+            let (users, logins, changes) = (
+                UserStore(pool: fixture.pool), LoginStore(pool: fixture.pool), UserChangeStore(pool: fixture.pool)
             )
             for id in ["ann", "bob", "cleo"] { try await users.create(UserAccount(id: id, provider: "anon-user", customData: ["n": 1])) }
             #expect(try await changes.last() == 0)
             try await users.setCustomData(id: "ann", ["n": 1])
+            for (id, user) in [("a1", "ann"), ("b1", "bob"), ("c1", "cleo"), ("c2", "cleo")] {
+                #expect(try await logins.add(Login(id: id, user: user, expires: 4_000_000_000_000), .none))
+            }
+            // A first password is a new one for nobody.
+            _ = try await fixture.sql("UPDATE sluice.user_account SET password_hash = 'first' WHERE id = 'ann'")
             _ = try await fixture.sql("UPDATE sluice.user_account SET password_hash = 'new' WHERE id = 'ann'")
             try await users.setCustomData(id: "ann", ["n": 2])
             try await users.setDisabled(id: "bob", true)
             try await users.setDisabled(id: "bob", false)
-            try await tokens.revokeAll(user: "cleo")
-            #expect(try await changes.changes(after: 0).map(\.said) == ["ann data", "bob disabled", "cleo revoked"])
+            try await logins.end("c1")
+            try await logins.endAll(of: "cleo")
+            #expect(
+                try await changes.changes(after: 0).map(\.said) == [
+                    "ann logged out of a1", "ann data", "bob disabled", "bob logged out of b1", "cleo logged out of c1",
+                    "cleo logged out of c2",
+                ])
+            // The end of an account is one change, whatever logins it has. A login that expires is none.
+            #expect(try await logins.add(Login(id: "c3", user: "cleo", expires: 4_000_000_000_000), .none))
+            #expect(try await logins.add(Login(id: "a2", user: "ann", expires: 1), .none))
+            _ = try await fixture.sql("INSERT INTO sluice.password_reset VALUES ('r', 'ann', '', now(), 'epoch')")
+            #expect(try await logins.prune(now: 2) == 2)
             let last = try await changes.last()
             _ = try await fixture.sql("UPDATE sluice.user_account SET custom_data = '{\"n\": 2}'; DELETE FROM sluice.user_account")
             let bulk = try await changes.changes(after: last)
@@ -239,35 +304,9 @@ import Testing
         }
     }
 
-    @Test func `refresh tokens end by time, revocation and the user's end`() async throws {
-        try await StoreFixture.with { fixture in
-            let (users, tokens) = (UserStore(pool: fixture.pool), TokenStore(pool: fixture.pool))
-            for id in ["ann", "bob"] { try await users.create(UserAccount(id: id, provider: "anon-user")) }
-            try await tokens.add(hash: [1], user: "ann", expires: 10_000)
-            try await tokens.add(hash: [2], user: "ann", expires: 10_000)
-            try await tokens.add(hash: [3], user: "bob", expires: 10_000)
-            #expect(try await tokens.user(hash: [1], now: 9_999) == "ann")
-            func code(_ hash: [UInt8], now: Int64) async -> ErrorCode? {
-                do { _ = try await tokens.user(hash: hash, now: now) } catch { return (error as? SluiceError)?.code }
-                return nil
-            }
-            #expect(await code([1], now: 10_000) == .invalidSession)
-            #expect(await code([9], now: 0) == .invalidSession)
-            try await tokens.revoke(hash: [1])
-            #expect(await code([1], now: 0) == .invalidSession)
-            try await users.setDisabled(id: "bob", true)
-            #expect(await code([3], now: 0) == .invalidSession)
-            try await users.setDisabled(id: "bob", false)
-            #expect(await code([3], now: 0) == .invalidSession)
-            try await tokens.revokeAll(user: "ann")
-            #expect(await code([2], now: 0) == .invalidSession)
-            #expect(try await tokens.prune(now: 0) == 3)
-        }
-    }
-
     @Test func `all gateways get one signing key`() async throws {
         try await StoreFixture.with { fixture in
-            let tokens = TokenStore(pool: fixture.pool)
+            let tokens = SigningKeyStore(pool: fixture.pool)
             let keys = try await withThrowingTaskGroup(of: [UInt8].self) { group in
                 for number in 0..<4 { group.addTask { try await tokens.signingKey("jwt", proposed: [UInt8(number)]) } }
                 return try await group.reduce(into: Set<[UInt8]>()) { $0.insert($1) }
@@ -363,5 +402,8 @@ import Testing
 }
 
 extension UserChange {
-    fileprivate var said: String { "\(user) \(kind)" }
+    fileprivate var said: String {
+        if case .loggedOut(let login) = kind { return "\(user) logged out of \(login)" }
+        return "\(user) \(kind)"
+    }
 }

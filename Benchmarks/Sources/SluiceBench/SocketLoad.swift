@@ -107,12 +107,14 @@ final class SocketLoad {
     static func users(_ count: Int, of gateway: RunningGateway, _ conninfo: String) async throws -> [String] {
         let pool = PostgresPool(conninfo, size: 1)
         let tokens = try await AccessTokens(
-            appID: gateway.appID, key: try await TokenStore(pool: pool).signingKey("access", proposed: []))
+            appID: gateway.appID, key: try await SigningKeyStore(pool: pool).signingKey("access", proposed: []))
         var made: [String] = []
         for number in 0..<count {
             let account = UserAccount(id: "65a0" + String(format: "%020x", number), provider: "anon-user")
             try await UserStore(pool: pool).create(account)
-            made.append(try await tokens.access(for: account))
+            let login = tokens.login(of: account.id, lifetime: AccessTokens.lifetime)
+            _ = try await LoginStore(pool: pool).add(login, .none)
+            made.append(try await tokens.access(for: account, login: login.id))
         }
         await pool.close()
         return made

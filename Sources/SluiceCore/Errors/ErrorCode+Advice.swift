@@ -151,7 +151,7 @@ extension ErrorCode {
         case .badJSON: ("The body is not valid JSON for this path.", "Correct it at the place named.")
         case .tooManyRequests: ("Too many requests at once.", "Try again after the time in Retry-After.")
         case .providerDisabled: ("This login provider is not enabled for the app.", "Enable it in auth/providers.json.")
-        case .invalidSession: ("The refresh token is unknown, expired or revoked.", "Log in again.")
+        case .invalidSession: ("The login has ended, or the refresh token is none of it.", "Log in again.")
         case .idempotencyKeyInUse:
             (
                 "The Idempotency-Key belongs to another request, or to one that is still running.",

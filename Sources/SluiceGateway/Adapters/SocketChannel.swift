@@ -148,10 +148,10 @@ final class SocketChannel: SocketOwner, SessionChannel {
         if isIdle { await work() }
     }
 
-    /// Ends the session if it belongs to the user, or in any case for nil.
-    func disconnect(user: String?, _ error: SluiceError) async {
+    /// Ends the session if the scope contains it.
+    func disconnect(_ scope: SessionScope, _ error: SluiceError) async {
         let session = self.session.withLock { $0 }
-        await session?.end(user: user, error)
+        await session?.end(scope, error)
     }
 
     func status(of type: Int, named name: String, user: String) async throws -> SessionStatus? {

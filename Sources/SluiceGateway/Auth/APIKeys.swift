@@ -67,12 +67,13 @@ package struct APIKeys: Sendable {
     }
 
     /// Logs in with a key. Wrong keys count against the limit of the address.
-    package func logIn(_ secret: String, from address: String) async throws -> UserService.Login {
-        try users.throttle.requireKeyAttempt(from: address)
+    package func logIn(_ secret: String, from address: String) async throws -> UserService.Tokens {
+        try users.throttle.requireAttempt(.keys, from: address)
         do {
-            return try await users.login(try await account(of: secret))
+            let (key, account) = try await find(secret)
+            return try await users.login(account, .apiKey(id: key.id))
         } catch let error as SluiceError where error.code == .badAuthentication {
-            users.throttle.keyFailed(from: address)
+            users.throttle.failed(.keys, from: address)
             throw error
         }
     }
@@ -80,13 +81,14 @@ package struct APIKeys: Sendable {
     /// Returns the current account of a key.
     ///
     /// - Throws: `badAuthentication` for an unknown or disabled key; `userDisabled`; `providerDisabled`.
-    package func account(of secret: String) async throws -> UserAccount {
+    package func account(of secret: String) async throws -> UserAccount { try await find(secret).account }
+
+    private func find(_ secret: String) async throws -> (key: APIKey, account: UserAccount) {
         try users.require(provider: Self.provider)
         guard let key = try await directory.find(keyHash: Self.hash(secret)), !key.isDisabled,
             let account = try await users.directory.find(id: key.user)
         else { throw SluiceError(.badAuthentication, "The API key is unknown or disabled.", fix: "Create a key, or enable this one.") }
-        guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
-        return account
+        return (key, try UserService.usable(account, account.id))
     }
 
     /// - Parameter user: The user; nil for server keys. The same holds for the functions below.
@@ -100,14 +102,16 @@ package struct APIKeys: Sendable {
     }
 
     package func setDisabled(_ isDisabled: Bool, _ id: String, of user: String?) async throws {
+        let key = try await find(id, of: user)
         try await directory.setDisabled(key: id, of: user, isDisabled)
+        if isDisabled { await users.loginsEnded(of: key.user) }
     }
 
-    /// Deletes a key. With a server key the account is deleted and its sessions end.
+    /// Deletes a key. The sessions of its logins end. With a server key the account is deleted.
     package func delete(_ id: String, of user: String?) async throws {
         let key = try await find(id, of: user)
         try await directory.delete(key: id, of: user)
-        if key.isServer { try await users.delete(key.user) }
+        if key.isServer { try await users.delete(key.user) } else { await users.loginsEnded(of: key.user) }
     }
 
     /// A plain SHA-256 suffices: the secret is random and as long as the hash.

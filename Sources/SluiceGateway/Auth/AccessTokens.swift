@@ -8,6 +8,8 @@ import SluiceValues
 /// The user that a token proves.
 package struct VerifiedToken: Sendable {
     package var user: UserContext
+    /// The id of the login.
+    package var login: String
     /// The time of expiry, in milliseconds since 1970.
     package var expires: Int64
 }
@@ -16,7 +18,7 @@ package struct VerifiedToken: Sendable {
 package struct AccessTokens: Sendable {
     /// The lifetime of an access token, in seconds.
     package static let lifetime: Int64 = 30 * 60
-    /// The lifetimes that an operator may choose, in seconds. A token is valid until its end, also if its user is logged out.
+    /// The lifetimes that an operator may choose, in seconds.
     package static let lifetimes: ClosedRange<Int64> = 60...86_400
     /// The name of the signing key in the database.
     package static let keyName = "access"
@@ -39,22 +41,30 @@ package struct AccessTokens: Sendable {
             hmac: HMACKey(key: SymmetricKey(data: key)), digestAlgorithm: .sha256, parser: DefaultJWTParser(jsonDecoder: ClaimsDecoder()))
     }
 
-    /// Verifies signature, app, kind and time of an access token. It costs one HMAC and no lookup.
+    /// Verifies signature, app, kind and time of an access token. It costs one HMAC and no lookup: only the directory knows logins that
+    /// have ended.
     ///
     /// - Throws: `tokenExpired`, `badAuthentication`.
     package func verify(_ text: String) async throws(SluiceError) -> VerifiedToken {
         let claims = try await claims(text, .access)
+        guard let login = claims.sid else {
+            // A release before schema 2 issued it. The client's next token has a login.
+            throw SluiceError(.tokenExpired, "The token of user \(claims.sub) names no login.")
+        }
         let identities = claims.identities?.json ?? .array([])
         return VerifiedToken(
             user: UserContext(
                 id: claims.sub, type: UserAccount.type(identities), data: claims.data?.json ?? .object([]),
                 customData: claims.user_data?.json ?? .object([]), identities: identities),
-            expires: claims.expires)
+            login: login, expires: claims.expires)
     }
 
     /// Returns an access token with the account's current data. `lifetime` is in seconds.
-    package func access(for account: UserAccount, lifetime: Int64 = Self.lifetime) async throws(SluiceError) -> String {
-        var claims = blank(.access, user: account.id, lifetime: lifetime)
+    package func access(
+        for account: UserAccount, login: String, lifetime: Int64 = Self.lifetime
+    ) async throws(SluiceError) -> String {
+        let now = environment.wallMilliseconds() / 1_000
+        var claims = blank(.access, user: account.id, login: login, now, expires: now + lifetime)
         claims.user_data = ClaimValue(account.customData)
         claims.data = ClaimValue(account.data)
         claims.identities = ClaimValue(account.identities)
@@ -63,33 +73,49 @@ package struct AccessTokens: Sendable {
 
     // MARK: Refresh tokens
 
-    /// Returns a refresh token with its expiry in milliseconds since 1970. `lifetime` is in seconds.
-    func refresh(for user: String, lifetime: Int64) async throws(SluiceError) -> (text: String, expires: Int64) {
-        let claims = blank(.refresh, user: user, lifetime: lifetime)
-        return (try await sign(claims), claims.expires)
+    /// The facts of a refresh token.
+    struct Refresh: Hashable, Sendable {
+        var login: Login
+        /// The number of rotations before the token.
+        var generation: Int64
     }
 
-    /// Returns the id of the user in a refresh token. Only the directory can check for revocation.
+    /// Returns a refresh token, which expires with its login.
+    func text(of refresh: Refresh) async throws(SluiceError) -> String {
+        let login = refresh.login
+        let now = environment.wallMilliseconds() / 1_000
+        var claims = blank(.refresh, user: login.user, login: login.id, now, expires: login.expires / 1_000)
+        claims.generation = refresh.generation
+        return try await sign(claims)
+    }
+
+    /// Returns the facts of a refresh token. Only the directory knows logins that have ended.
     ///
     /// - Throws: `invalidSession`.
-    func user(refresh text: String) async throws(SluiceError) -> String {
+    func refresh(_ text: String) async throws(SluiceError) -> Refresh {
         do {
-            return try await claims(text, .refresh).sub
+            let claims = try await claims(text, .refresh)
+            // A release before schema 2 named no login. The upgrade of the schema gave it this id.
+            let login = claims.sid ?? Hex.encode(SHA256.hash(data: Array(text.utf8)).prefix(16))
+            return Refresh(login: Login(id: login, user: claims.sub, expires: claims.expires), generation: claims.generation ?? 0)
         } catch {
             throw SluiceError(.invalidSession, "The refresh token is not valid: \(error.message)")
         }
     }
 
-    /// Returns the SHA-256 that the directory stores for a refresh token.
-    static func hash(_ text: String) -> [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
+    /// Returns a new login that ends after `lifetime` seconds.
+    package func login(of user: String, lifetime: Int64) -> Login {
+        Login(id: Self.random(), user: user, expires: (environment.wallMilliseconds() / 1_000 + lifetime) * 1_000)
+    }
 
     // MARK: Claims
 
-    private func blank(_ kind: Claims.Kind, user: String, lifetime: Int64) -> Claims {
-        let now = environment.wallMilliseconds() / 1_000
-        let random = SymmetricKey(size: .bits128).withUnsafeBytes { Hex.encode($0) }
-        return Claims(sub: user, app: appID, typ: kind, iat: now, exp: now + lifetime, jti: random)
+    private func blank(_ kind: Claims.Kind, user: String, login: String, _ now: Int64, expires: Int64) -> Claims {
+        Claims(sub: user, app: appID, typ: kind, iat: now, exp: expires, jti: Self.random(), sid: login)
     }
+
+    /// Returns 32 random hexadecimal digits.
+    private static func random() -> String { SymmetricKey(size: .bits128).withUnsafeBytes { Hex.encode($0) } }
 
     private func sign(_ claims: Claims) async throws(SluiceError) -> String {
         do {

@@ -13,7 +13,7 @@ import SluiceValues
 /// - `GET users/<id>`: Returns one user.
 /// - `PUT users/<id>/custom_data`: Replaces the custom data. Open sessions evaluate their rules again.
 /// - `PUT users/<id>/disable`, `/enable`: Disables or enables a user. A disabled user cannot log in or refresh a token.
-/// - `PUT users/<id>/logout`: Revokes all sessions.
+/// - `PUT users/<id>/logout`: Ends all logins and their sessions.
 /// - `DELETE users/<id>`: Deletes the account, but not its objects.
 package struct AdminUserRoutes: Sendable {
     private let users: UserService
@@ -31,7 +31,7 @@ package struct AdminUserRoutes: Sendable {
         }
         routes.put("users/:id/disable") { _, context in try await change(context) { try await users.setDisabled(true, of: $0) } }
         routes.put("users/:id/enable") { _, context in try await change(context) { try await users.setDisabled(false, of: $0) } }
-        routes.put("users/:id/logout") { _, context in try await change(context) { try await users.revokeSessions(of: $0) } }
+        routes.put("users/:id/logout") { _, context in try await change(context) { try await users.logOut(user: $0) } }
         routes.delete("users/:id") { _, context in try await change(context) { try await users.delete($0) } }
     }
 

@@ -56,11 +56,16 @@ package struct AuthRoutes: Sendable {
             return Response(status: .noContent)
         }
         base.post("auth/session") { request, _ in
-            let token = try await users.refresh(try Self.bearer(request, else: .invalidSession))
-            return JSONResponse(["access_token": .string(token)], status: .created).response
+            // Realm's SDKs read one token.
+            let rotates = request.uri.queryParameters["rotate"] == "true"
+            let (access, next) = try await users.refresh(try Self.bearer(request, else: .invalidSession), rotating: rotates)
+            var members: [JSON.Member] = [.init("access_token", .string(access))]
+            if let next { members.append(.init("refresh_token", .string(next))) }
+            return JSONResponse(.object(members), status: .created).response
         }
         base.delete("auth/session") { request, _ in
-            try await users.logout(try Self.bearer(request, else: .invalidSession))
+            try await users.logOut(
+                try Self.bearer(request, else: .invalidSession), everywhere: request.uri.queryParameters["everywhere"] == "true")
             return Response(status: .noContent)
         }
     }

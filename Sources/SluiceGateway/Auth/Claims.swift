@@ -16,6 +16,10 @@ struct Claims: JWTPayload {
     var exp: Int64
     /// A random value that makes every token unique.
     var jti: String
+    /// The id of the login, as OpenID Connect calls a session. Tokens of releases before schema 2 have none.
+    var sid: String?
+    /// The number of rotations before a refresh token.
+    var generation: Int64?
     /// The user's custom data. This claim and the following are in access tokens only.
     var user_data: ClaimValue?
     /// The metadata of the login provider.
@@ -45,6 +49,8 @@ extension Claims {
         iat = try required("iat", \.int)
         exp = try required("exp", \.int)
         jti = try required("jti", \.string)
+        sid = json["sid"]?.string
+        generation = json["generation"]?.int
         user_data = value("user_data")
         data = value("data")
         identities = value("identities")

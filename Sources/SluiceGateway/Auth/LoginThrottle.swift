@@ -32,7 +32,10 @@ final class LoginThrottle: Sendable {
         var guarded = AttemptBuckets(Limits.loginGuardedFailures)
         var addresses = AttemptBuckets(Limits.loginAddressFailures)
         var accounts = AttemptBuckets(Limits.loginAccountFailures)
-        var keys = AttemptBuckets(Limits.apiKeyFailures)
+        /// Wrong secrets that are too long to be guessed, by address.
+        var secrets: [TooManyAttempts.Limit: AttemptBuckets] = [
+            .keys: AttemptBuckets(Limits.apiKeyFailures), .resets: AttemptBuckets(Limits.apiKeyFailures),
+        ]
         /// Attempts that count regardless of their result, by address.
         var counted: [TooManyAttempts.Limit: AttemptBuckets] = [
             .registrations: AttemptBuckets(Limits.registrations), .anonymous: AttemptBuckets(Limits.anonymousLogins),
@@ -108,7 +111,7 @@ final class LoginThrottle: Sendable {
         }
     }
 
-    // MARK: Registrations, anonymous logins and API keys
+    // MARK: Registrations, anonymous logins and secrets
 
     /// Counts a registration.
     func countRegistration(from address: String) throws(TooManyAttempts) { try count(.registrations, address) }
@@ -116,20 +119,20 @@ final class LoginThrottle: Sendable {
     /// Counts an anonymous login, which creates an account.
     func countAnonymous(from address: String) throws(TooManyAttempts) { try count(.anonymous, address) }
 
-    /// Checks that an address may try an API key. Counts nothing.
-    func requireKeyAttempt(from address: String) throws(TooManyAttempts) {
+    /// Checks that an address may try a secret: an API key, or a token that sets a password. Counts nothing.
+    func requireAttempt(_ limit: TooManyAttempts.Limit, from address: String) throws(TooManyAttempts) {
         let network = ClientNetwork(address)
         guard !exempts(network) else { return }
         let now = environment.monotonicNanoseconds()
-        if let seconds = state.withLock({ $0.keys.wait(network.name, now: now) }) { throw TooManyAttempts(.keys, seconds) }
+        if let seconds = state.withLock({ $0.secrets[limit]?.wait(network.name, now: now) }) { throw TooManyAttempts(limit, seconds) }
     }
 
-    /// Counts a wrong API key.
-    func keyFailed(from address: String) {
+    /// Counts a wrong secret.
+    func failed(_ limit: TooManyAttempts.Limit, from address: String) {
         let network = ClientNetwork(address)
         guard !exempts(network) else { return }
         let now = environment.monotonicNanoseconds()
-        state.withLock { $0.keys.take(network.name, now: now) }
+        state.withLock { $0.secrets[limit]?.take(network.name, now: now) }
     }
 
     private func count(_ limit: TooManyAttempts.Limit, _ address: String) throws(TooManyAttempts) {
@@ -157,6 +160,7 @@ package struct TooManyAttempts: SluiceErrorConvertible, Hashable, Sendable {
         case address, account, registrations
         case anonymous = "anonymous-logins"
         case keys = "api-keys"
+        case resets = "password-resets"
         case atOnce = "at-once"
     }
 
@@ -177,6 +181,7 @@ package struct TooManyAttempts: SluiceErrorConvertible, Hashable, Sendable {
             case .registrations: "registrations from this address"
             case .anonymous: "anonymous logins from this address"
             case .keys: "wrong API keys from this address"
+            case .resets: "wrong links to set a password from this address"
             case .atOnce: "logins at once from this address"
             }
         return SluiceError(.tooManyRequests, "Too many \(subject).", fix: "Try again in \(seconds) seconds.")

@@ -10,10 +10,11 @@ package struct UserService: Sendable {
         /// Sessions evaluate their rules again, as rules may read custom data.
         case customData
         /// Sessions end at once.
-        case disabled, deleted, sessionsRevoked
+        case disabled, deleted, loggedOut
     }
 
-    package struct Login: Hashable, Sendable {
+    /// The answer to a login.
+    package struct Tokens: Hashable, Sendable {
         package var accessToken: String
         package var refreshToken: String
         package var userID: String
@@ -69,19 +70,19 @@ package struct UserService: Sendable {
 
     // MARK: Logging in
 
-    package func loginAnonymously(from address: String) async throws -> Login {
+    package func loginAnonymously(from address: String) async throws -> Tokens {
         try require(provider: "anon-user")
         try throttle.countAnonymous(from: address)
         let account = Self.account(provider: "anon-user", email: nil, id: newID())
         try await directory.create(account)
-        return try await login(account, lifetime: max(Self.anonymousLifetime, settings.refreshTokenLifetime))
+        return try await login(account, .none, lifetime: max(Self.anonymousLifetime, settings.refreshTokenLifetime))
     }
 
     /// Logs in with e-mail and password.
     ///
     /// - Throws: `invalidPassword` for a wrong password and for an unknown e-mail, in the same time. Also `invalidEmail`, `userDisabled`,
     ///   `TooManyAttempts`, and `tooManyRequests` if too many passwords wait for verification.
-    package func login(email: String, password: String, from address: String) async throws -> Login {
+    package func login(email: String, password: String, from address: String) async throws -> Tokens {
         try require(provider: "local-userpass")
         // No account has a longer name. The limits count it under the empty name and store nothing of it.
         let isPossible = email.utf8.count <= Limits.emailBytes
@@ -90,62 +91,90 @@ package struct UserService: Sendable {
         var outcome = LoginThrottle.Outcome.undecided
         defer { throttle.end(attempt, outcome) }
         let found = isPossible ? try await directory.find(email: email) : nil
-        guard try await passwords.verify(password, hash: found?.passwordHash, of: attempt.line), let account = found else {
+        guard try await passwords.verify(password, hash: found?.passwordHash, of: attempt.line), let account = found,
+            let hash = account.passwordHash
+        else {
             outcome = .failed
             throw Self.wrongPassword
         }
         // The password was correct, so the attempt is no guess, even if the user is disabled.
         outcome = .succeeded
         guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
-        return try await login(account, lifetime: settings.refreshTokenLifetime)
+        return try await login(account, .password(hash: hash))
     }
 
     private static var wrongPassword: SluiceError { SluiceError(.invalidPassword, "invalid username/password") }
 
-    /// Logs in an account that was proved by other means than its password.
-    func login(_ account: UserAccount) async throws -> Login { try await login(account, lifetime: settings.refreshTokenLifetime) }
-
-    private func login(_ account: UserAccount, lifetime: Int64) async throws -> Login {
-        let refresh = try await tokens.refresh(for: account.id, lifetime: lifetime)
-        try await directory.addRefreshToken(hash: AccessTokens.hash(refresh.text), user: account.id, expires: refresh.expires)
-        return Login(accessToken: try await tokens.access(for: account), refreshToken: refresh.text, userID: account.id)
-    }
-
-    /// Returns a new access token.
+    /// Logs in an account whose proof the caller has checked.
     ///
-    /// - Throws: `invalidSession`, `userDisabled`.
-    package func refresh(_ refreshToken: String) async throws -> String {
-        let account = try await account(refreshToken: refreshToken)
-        return try await tokens.access(for: account)
+    /// - Throws: `invalidSession` if the proof does not hold any more, such as a password that was changed meanwhile.
+    func login(_ account: UserAccount, _ proof: Login.Proof, lifetime: Int64? = nil) async throws -> Tokens {
+        let login = tokens.login(of: account.id, lifetime: lifetime ?? settings.refreshTokenLifetime)
+        guard try await directory.add(login, proof) else {
+            throw SluiceError(.invalidSession, "The account of user \(account.id) changed during the login.", fix: "Log in again.")
+        }
+        return Tokens(
+            accessToken: try await tokens.access(for: account, login: login.id),
+            refreshToken: try await tokens.text(of: .init(login: login, generation: 0)), userID: account.id)
     }
 
-    /// Revokes a refresh token. Access tokens stay valid until they expire.
-    package func logout(_ refreshToken: String) async throws {
-        _ = try await tokens.user(refresh: refreshToken)
-        try await directory.revoke(refreshToken: AccessTokens.hash(refreshToken))
+    /// Returns a new access token, and the next refresh token if the client rotates them.
+    ///
+    /// The old refresh token stays valid until the next one is used, so that a lost answer ends no login. Its use afterwards does.
+    /// - Throws: `invalidSession`, `userDisabled`.
+    package func refresh(_ refreshToken: String, rotating: Bool = false) async throws -> (access: String, refresh: String?) {
+        var refresh = try await tokens.refresh(refreshToken)
+        let account = try await account(of: refresh)
+        refresh.generation += 1
+        return (
+            try await tokens.access(for: account, login: refresh.login.id), rotating ? try await tokens.text(of: refresh) : nil
+        )
+    }
+
+    /// Ends the login of a refresh token, and its sessions.
+    ///
+    /// - Parameter everywhere: `true` for all logins of the user.
+    /// - Throws: `invalidSession`; a token of a login that has ended is accepted unless `everywhere`.
+    package func logOut(_ refreshToken: String, everywhere: Bool = false) async throws {
+        let refresh = try await tokens.refresh(refreshToken)
+        if everywhere { return try await logOut(user: try await account(of: refresh).id) }
+        try await directory.end(login: refresh.login.id)
+        await changed(refresh.login.user, .loggedOut)
+    }
+
+    /// Ends all logins of a user, and the sessions.
+    package func logOut(user id: String) async throws {
+        guard try await directory.find(id: id) != nil else { throw SluiceError(.userNotFound, "User \(id) does not exist.") }
+        try await directory.endLogins(of: id)
+        await changed(id, .loggedOut)
     }
 
     /// Returns the current account of a refresh token.
     ///
     /// - Throws: `invalidSession`, `userDisabled`.
-    func account(refreshToken: String) async throws -> UserAccount {
-        let named = try await tokens.user(refresh: refreshToken)
-        let id = try await directory.user(refreshToken: AccessTokens.hash(refreshToken), now: environment.wallMilliseconds())
-        guard id == named, let account = try await directory.find(id: id) else {
-            throw SluiceError(.invalidSession, "The refresh token is unknown, expired or revoked.")
-        }
+    func account(refreshToken: String) async throws -> UserAccount { try await account(of: try await tokens.refresh(refreshToken)) }
+
+    private func account(of refresh: AccessTokens.Refresh) async throws -> UserAccount {
+        let account = try await directory.take(
+            login: refresh.login.id, generation: refresh.generation, now: environment.wallMilliseconds())
+        guard account.id == refresh.login.user else { throw SluiceError(.invalidSession, "The login belongs to another user.") }
         return account
     }
 
     /// Returns the current account of an access token.
     ///
-    /// - Throws: `badAuthentication`, `tokenExpired`, `userDisabled`.
+    /// - Throws: `badAuthentication`, `tokenExpired`, `userDisabled`, `invalidSession`.
     package func account(accessToken: String) async throws -> UserAccount {
         let verified = try await tokens.verify(accessToken)
-        guard let account = try await directory.find(id: verified.user.id) else {
-            throw SluiceError(.badAuthentication, "User \(verified.user.id) no longer exists.")
-        }
-        guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
+        return try await directory.account(id: verified.user.id, login: verified.login)
+    }
+
+    /// Returns an account that exists and is enabled.
+    ///
+    /// - Throws: `badAuthentication`, `userDisabled`.
+    static func usable(_ account: UserAccount?, _ id: String) throws(SluiceError) -> UserAccount {
+        guard let account else { throw SluiceError(.badAuthentication, "User \(id) no longer exists.") }
+        guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(id) is disabled.") }
         return account
     }
 
@@ -235,14 +264,8 @@ package struct UserService: Sendable {
         if isDisabled { await changed(id, .disabled) }
     }
 
-    package func revokeSessions(of id: String) async throws {
-        guard try await directory.find(id: id) != nil else { throw SluiceError(.userNotFound, "User \(id) does not exist.") }
-        try await directory.revokeRefreshTokens(user: id)
-        await changed(id, .sessionsRevoked)
-    }
-
-    /// Ends the open sessions of a user whose refresh tokens the directory has revoked.
-    func endSessions(of id: String) async { await changed(id, .sessionsRevoked) }
+    /// Ends the open sessions of a user whose logins the directory has ended.
+    func loginsEnded(of id: String) async { await changed(id, .loggedOut) }
 
     package func delete(_ id: String) async throws {
         try await directory.delete(id: id)
@@ -269,6 +292,18 @@ extension JSON {
         case (.array(let left), .array(let right)): left.count == right.count && zip(left, right).allSatisfy { $0.isSame(as: $1) }
         default: self == other
         }
+    }
+}
+
+extension UserDirectory {
+    /// Returns the account of a login.
+    ///
+    /// - Throws: `badAuthentication` for a deleted user, `userDisabled`, `invalidSession` if the login has ended.
+    func account(id: String, login: String) async throws -> UserAccount {
+        let found = try await find(id: id, login: login)
+        let account = try UserService.usable(found?.account, id)
+        guard found?.isLoggedIn == true else { throw SluiceError(.invalidSession, "The login of user \(id) has ended.") }
+        return account
     }
 }
 

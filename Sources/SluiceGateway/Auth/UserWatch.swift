@@ -161,13 +161,13 @@ final class UserWatch: Sendable {
 }
 
 extension UserChange {
-    /// The error that ends the user's sessions; nil if they continue with new data.
-    var error: SluiceError? {
+    /// The sessions that end, with their error; nil if they continue with new data.
+    var end: (SessionScope, SluiceError)? {
         switch kind {
         case .data: nil
-        case .disabled: SluiceError(.userDisabled, "User \(user) was disabled.")
-        case .deleted: SluiceError(.userDisabled, "User \(user) was deleted.")
-        case .revoked: SluiceError(.invalidSession, "The sessions of user \(user) were revoked.")
+        case .disabled: (.user(user), SluiceError(.userDisabled, "User \(user) was disabled."))
+        case .deleted: (.user(user), SluiceError(.userDisabled, "User \(user) was deleted."))
+        case .loggedOut(let login): (.login(login, of: user), SluiceError(.invalidSession, "A login of user \(user) has ended."))
         }
     }
 }

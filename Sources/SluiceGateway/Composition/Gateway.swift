@@ -96,15 +96,16 @@ package struct Gateway: Sendable {
         let (access, generations) = (parts.access, parts.generations)
         return BackgroundService("users") {
             try await access.watch.run { change in
-                if let error = change.error { await servers.disconnect(user: change.user, error) }
+                guard let (scope, error) = change.end else { return }
+                await servers.disconnect(scope, error)
                 // A session that is still starting has no user yet, so `disconnect` misses it. It evaluates the user again here.
-                if change.kind == .disabled || change.kind == .deleted { servers.reconsider(user: change.user) }
+                servers.reconsider(user: change.user)
             } tell: { id in
                 if let user = try? await access.authenticator.user(id: id) { await generations.userChanged(user) }
                 servers.reconsider(user: id)
             } lost: {
                 await servers.disconnect(
-                    user: nil, SluiceError(.resync, "The changes of user accounts since the stored position are no longer available."))
+                    .all, SluiceError(.resync, "The changes of user accounts since the stored position are no longer available."))
             }
         }
     }

@@ -22,7 +22,7 @@ package struct GatewayAccess: Sendable {
         pool: PostgresPool, app: AppConfiguration, isDevelopment: Bool, passwordCost: PasswordHasher.Cost,
         environment: any Environment, logger: Logger
     ) async throws -> GatewayAccess {
-        let store = TokenStore(pool: pool)
+        let store = SigningKeyStore(pool: pool)
         let tokens = try await AccessTokens(
             appID: app.appID, key: try await store.signingKey(AccessTokens.keyName, proposed: newKey()), environment: environment)
         let sealer = KeySealer(key: try await store.signingKey("held", proposed: newKey()))
@@ -64,22 +64,24 @@ package struct GatewayAccess: Sendable {
     }
 }
 
-/// An authenticator that verifies a token and reads the account. A session starts with the user's current data. Disabled users cannot
-/// start one.
+/// An authenticator that verifies a token and reads the account. A session starts with the user's current data. Disabled users, and
+/// tokens of a login that has ended, cannot start one.
 struct AccountAuthenticator: Authenticator {
     let tokens: AccessTokens
     let directory: any UserDirectory
 
     func authenticate(token: String) async throws -> Authenticated {
         let verified = try await tokens.verify(token)
-        return Authenticated(user: try await user(id: verified.user.id), expires: verified.expires)
+        let account = try await directory.account(id: verified.user.id, login: verified.login)
+        return Authenticated(user: account.context, login: verified.login, expires: verified.expires)
+    }
+
+    func current(_ user: Authenticated) async throws -> UserContext {
+        guard let login = user.login else { return try await self.user(id: user.user.id) }
+        return try await directory.account(id: user.user.id, login: login).context
     }
 
     func user(id: String) async throws -> UserContext {
-        guard let account = try await directory.find(id: id) else {
-            throw SluiceError(.badAuthentication, "User \(id) no longer exists.")
-        }
-        guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
-        return account.context
+        try UserService.usable(try await directory.find(id: id), id).context
     }
 }

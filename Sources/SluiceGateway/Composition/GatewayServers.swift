@@ -4,6 +4,7 @@ import NIOCore
 import SluiceCore
 import SluiceNet
 import SluicePipeline
+import SluicePorts
 import SluicePostgres
 import SluiceWire
 
@@ -102,10 +103,10 @@ struct GatewayServers: Sendable {
 
     // MARK: Sessions of both protocols
 
-    /// Ends every session of a user at once, or all sessions for nil.
-    func disconnect(user: String?, _ error: SluiceError) async {
-        realm.disconnect(user: user, error)
-        await sessions.disconnect(user: user, error)
+    /// Ends sessions at once.
+    func disconnect(_ scope: SessionScope, _ error: SluiceError) async {
+        realm.disconnect(scope, error)
+        await sessions.disconnect(scope, error)
     }
 
     /// Notifies sessions of changed user data, or of changed rules if `user` is nil.

@@ -124,7 +124,7 @@ struct IngestRoutes: Sendable {
     private static let keyHeader = HTTPField.Name("apiKey")
 
     private enum Sender {
-        case user(String)
+        case user(Authenticated)
         case key(String)
     }
 
@@ -139,18 +139,18 @@ struct IngestRoutes: Sendable {
             }
             let text = String(header.dropFirst("Bearer ".count))
             guard text.contains(".") else { return (.key(text), try await user(of: .key(text))) }
-            let user = try await services.authenticator.authenticate(token: text).user
-            return (.user(user.id), user)
+            let user = try await services.authenticator.authenticate(token: text)
+            return (.user(user), user.user)
         } catch let error as SluiceError {
             let isClients = [ErrorCode.providerDisabled, .userDisabled].contains(error.code) || error.code.httpStatus == .unauthorized
             throw ErrorResponse(error, status: isClients ? .unauthorized : nil)
         }
     }
 
-    /// Returns the current data of the sender. The token must be valid only at the start of a body.
+    /// Returns the current data of the sender. The token must not have expired at the start of a body.
     private func user(of sender: Sender) async throws -> UserContext {
         switch sender {
-        case .user(let id): try await services.authenticator.user(id: id)
+        case .user(let user): try await services.authenticator.current(user)
         case .key(let key): try await keys.account(of: key).context
         }
     }

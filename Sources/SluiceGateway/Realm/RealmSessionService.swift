@@ -170,16 +170,16 @@ final class RealmSessionService: Service {
 
     // MARK: Users and rules
 
-    /// Ends every connection of a user, or all for nil. A disabled user is logged out by its client; in any other case the client retries.
-    func disconnect(user: String?, _ error: SluiceError) {
+    /// Ends connections. A disabled user is logged out by its client; in any other case the client retries.
+    func disconnect(_ scope: SessionScope, _ error: SluiceError) {
         let reason: RealmConnectionEnd
         switch error.code {
         case .userDisabled: reason = .userDisabled
-        // The client refreshes its token, which fails if its session was revoked.
+        // The client refreshes its token, which fails as its login has ended.
         case .invalidSession: reason = .tokenExpired
         default: reason = .shutDown
         }
-        for socket in sockets { socket.end(reason, of: user) }
+        for socket in sockets { socket.end(reason, scope) }
     }
 
     /// Notifies sessions of changed user data, or of changed rules if `user` is nil.
@@ -189,7 +189,7 @@ final class RealmSessionService: Service {
         await withGracefulShutdownHandler {
             await withDiscardingTaskGroup { group in
                 for await socket in calls { group.addTask { await socket.begin() } }
-                for socket in sockets { socket.end(.shutDown, of: nil) }
+                for socket in sockets { socket.end(.shutDown, .all) }
                 // One that still waits for its user ends as well.
                 group.cancelAll()
             }

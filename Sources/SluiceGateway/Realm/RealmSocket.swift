@@ -27,6 +27,8 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
         /// The messages before the connection begins.
         var early: [[UInt8]] = []
         var user: String?
+        /// The id of the login of the token.
+        var login: String?
         var missed = MissedEnds()
         var isClosed = false
         /// The end that was asked for before the connection began.
@@ -86,7 +88,7 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
         let connection = RealmConnection(opening.settings, user: user.user.id, services: services, sink: self)
         await connection.expires(at: user.expires)
         await connection.begin()
-        begin(connection, user.user.id)
+        begin(connection, user)
     }
 
     /// Waits until the connection has ended. Returns at once for one that has not begun.
@@ -114,10 +116,11 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
     }
 
     /// Hands the connection the messages that have arrived. From here on it receives them directly.
-    private func begin(_ connection: RealmConnection, _ user: String) {
+    private func begin(_ connection: RealmConnection, _ user: Authenticated) {
         let missed = state.withLock { state in
-            state.user = user
-            return state.missed.take(user)
+            state.user = user.user.id
+            state.login = user.login
+            return state.missed.take(user.user.id, user.login)
         }
         if let missed { end(missed) }
         // Outside of the lock, since a full mailbox pauses reading. A message that arrives meanwhile follows in the next turn.
@@ -139,12 +142,12 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
         }
     }
 
-    /// Ends the connection if it is of a user, or in any case for nil. A user that is not known yet may be this one.
-    func end(_ reason: RealmConnectionEnd, of user: String?) {
+    /// Ends the connection if the scope contains it. A user that is not known yet may be in the scope.
+    func end(_ reason: RealmConnectionEnd, _ scope: SessionScope) {
         let end = state.withLock { state -> RealmConnectionEnd? in
-            guard let user else { return reason }
-            guard let known = state.user else { return state.missed.note(reason, of: user) }
-            return known == user ? reason : nil
+            if scope == .all { return reason }
+            guard let user = state.user else { return state.missed.note(reason, scope) }
+            return scope.contains(user: user, login: state.login) ? reason : nil
         }
         if let end { self.end(end) }
     }

@@ -1,4 +1,5 @@
 import SluiceNet
+import SluicePorts
 import SluiceRealm
 
 /// The ends of connections of Realm's protocol, as `sluice_realm_closes_total` counts them. Each connection has one.
@@ -56,24 +57,24 @@ enum RealmSocketEnd: String, CaseIterable, Sendable {
 
 /// The ends of users that arrive while the user of a connection is not known.
 struct MissedEnds: Sendable {
-    /// The maximum number of users.
+    /// The maximum number of scopes.
     static let most = 64
 
-    private var byUser: [String: RealmConnectionEnd] = [:]
+    private var byScope: [SessionScope: RealmConnectionEnd] = [:]
 
-    /// Notes the newest end of a user.
+    /// Notes the newest end of a scope.
     ///
     /// - Returns: The end of the connection if there is no room; nil otherwise. It is `shutDown`, after which the client connects again:
     ///   the end of another user could log this one out.
-    mutating func note(_ end: RealmConnectionEnd, of user: String) -> RealmConnectionEnd? {
-        guard byUser.count < Self.most || byUser[user] != nil else { return .shutDown }
-        byUser[user] = end
+    mutating func note(_ end: RealmConnectionEnd, _ scope: SessionScope) -> RealmConnectionEnd? {
+        guard byScope.count < Self.most || byScope[scope] != nil else { return .shutDown }
+        byScope[scope] = end
         return nil
     }
 
-    /// Returns the end of the connection's user, and forgets all.
-    mutating func take(_ user: String) -> RealmConnectionEnd? {
-        defer { byUser = [:] }
-        return byUser[user]
+    /// Returns the end of the connection's user, or of its login, and forgets all.
+    mutating func take(_ user: String, _ login: String?) -> RealmConnectionEnd? {
+        defer { byScope = [:] }
+        return byScope[.user(user)] ?? login.flatMap { byScope[.login($0, of: user)] }
     }
 }

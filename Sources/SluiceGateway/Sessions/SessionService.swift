@@ -3,6 +3,7 @@ import ServiceLifecycle
 import SluiceCore
 import SluiceNet
 import SluicePipeline
+import SluicePorts
 import Synchronization
 
 /// Runs a session for each accepted WebSocket. The work of a session runs in a child task of its own, so a failure ends no other session.
@@ -54,9 +55,9 @@ final class SessionService: Service {
         return .accept(channel)
     }
 
-    /// Ends every session of a user at once, or all sessions for nil.
-    func disconnect(user: String?, _ error: SluiceError) async {
-        for channel in open.withLock({ Array($0.values) }) { await channel.disconnect(user: user, error) }
+    /// Ends sessions at once.
+    func disconnect(_ scope: SessionScope, _ error: SluiceError) async {
+        for channel in open.withLock({ Array($0.values) }) { await channel.disconnect(scope, error) }
     }
 
     /// Returns a user's sessions with their queries for a class, sorted by client id.

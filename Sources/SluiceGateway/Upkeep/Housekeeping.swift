@@ -17,6 +17,7 @@ struct Housekeeping: Sendable {
         let letters: DeadLetterStore
         let writes: WriteRejectionStore
         let audit: AuditLog
+        let logins: LoginStore
     }
 
     let stores: Stores
@@ -33,6 +34,7 @@ struct Housekeeping: Sendable {
             await attempt("sluice.realm_file") {
                 while !Task.isCancelled, try await stores.realm.forget() == PostgresRealmClients.forgotten {}
             }
+            await attempt("sluice.login") { try await stores.logins.prune(now: environment.wallMilliseconds()) }
             await prune("sluice.ingest_rejected", Limits.keptRefusals) { try await stores.letters.prune(keeping: $0, untold: !hasTopic) }
             await prune("sluice.rejected_write", Limits.keptRefusals) { try await stores.writes.prune(keeping: $0) }
             await prune("sluice.admin_audit", Limits.auditEntries) { try await stores.audit.prune(keeping: $0) }

@@ -42,6 +42,6 @@ extension Session {
     /// Ends the previous session of the same client replica on this gateway, which no client reads any more.
     func replaceOlder(of file: ClientFile) async {
         await services.files.begin(self, of: file)?.end(
-            user: nil, SluiceError(.resync, "Client replica \(file.id) has begun another session."))
+            .all, SluiceError(.resync, "Client replica \(file.id) has begun another session."))
     }
 }

@@ -54,8 +54,8 @@ extension Session {
 
     /// Asks for the current permissions and the view under them; nil without subscriptions.
     private func ask(withNewData: Bool) async throws -> View? {
-        guard let user = user?.user else { return nil }
-        let now = withNewData ? try await services.authenticator.user(id: user.id) : user
+        guard let user else { return nil }
+        let now = withNewData ? try await services.authenticator.current(user) : user.user
         let queryable = services.authority.current().fields
         do {
             let plan = try await services.rules.openSession(user: now, types: clientTypes.map(\.name))

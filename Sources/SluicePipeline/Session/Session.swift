@@ -148,9 +148,9 @@ package actor Session {
         machine.clear()
     }
 
-    /// Ends the session at once if it belongs to `user`; nil matches every user.
-    package func end(user: String?, _ error: SluiceError) {
-        if user == nil || self.user?.user.id == user { fail(error) }
+    /// Ends the session at once if the scope contains it. One that has no user yet is in `all` alone.
+    package func end(_ scope: SessionScope, _ error: SluiceError) {
+        if scope == .all || user.map({ scope.contains(user: $0.user.id, login: $0.login) }) == true { fail(error) }
     }
 
     /// Reports the number of subscriptions in force to the observer.

@@ -108,14 +108,14 @@ package struct AuditLog: Sendable {
 enum AuditSubject: Sendable {
     case user(String)
     case apiKey(String)
-    /// All refresh tokens of a user.
-    case sessions(String)
+    /// All logins of a user.
+    case logins(String)
 
     var text: String {
         switch self {
         case .user(let id): "user \(id)"
         case .apiKey(let id): "API key \(id)"
-        case .sessions(let user): "sessions of user \(user)"
+        case .logins(let user): "logins of user \(user)"
         }
     }
 
@@ -127,12 +127,10 @@ enum AuditSubject: Sendable {
                 "SELECT to_jsonb(u) - 'password_hash' FROM sluice.user_account u WHERE id = $1 FOR UPDATE", [.text(id)])[0, 0]
         case .apiKey(let id):
             try session.query("SELECT to_jsonb(k) - 'hash' FROM sluice.api_key k WHERE id = $1 FOR UPDATE", [.text(id)])[0, 0]
-        case .sessions(let user):
+        case .logins(let user):
             try session.query(
-                """
-                SELECT jsonb_build_object('refresh_tokens', count(*)) FROM sluice.refresh_token
-                WHERE user_id = $1 AND NOT revoked AND expires_at > now()
-                """, [.text(user)])[0, 0]
+                "SELECT jsonb_build_object('logins', count(*)) FROM sluice.login WHERE user_id = $1 AND expires_at > now()", [.text(user)]
+            )[0, 0]
         }
     }
 }

@@ -3,11 +3,11 @@ import SluiceCore
 /// The schema `sluice`, which holds the gateway's own data. It contains no app table.
 package enum CompanionSchema {
     /// The version of the schema that this release creates and needs.
-    package static let version = 1
+    package static let version = 2
 
-    /// Creates the schema; does nothing if it exists. Gateways that start at once wait for each other, up to 60 s.
+    /// Creates the schema, or upgrades an earlier version. Gateways that start at once wait for each other, up to 60 s.
     ///
-    /// - Throws: `configInvalid` if the schema has another version.
+    /// - Throws: `configInvalid` if a later release has upgraded the schema.
     package static func create(_ connection: PostgresConnection) async throws {
         try await connection.withSession { session in
             try session.inTransaction {
@@ -15,7 +15,7 @@ package enum CompanionSchema {
                 try session.query("SELECT pg_advisory_xact_lock($1)", [.int(lock)], within: .seconds(60))
                 try session.script("\(makeSchema); CREATE TABLE IF NOT EXISTS sluice.meta (key text PRIMARY KEY, value text NOT NULL)")
                 let found = try session.query("SELECT value FROM sluice.meta WHERE key = 'version'")
-                guard found.isEmpty else { return try check(found[0, 0] ?? "") }
+                guard found.isEmpty else { return try upgrade(session, from: found[0, 0] ?? "") }
                 try session.script(tables)
                 try session.execute("INSERT INTO sluice.meta VALUES ('version', $1)", [.int(version)])
             }
@@ -25,19 +25,39 @@ package enum CompanionSchema {
     /// SQL that creates the schema unless it exists. `IF NOT EXISTS` would require CREATE on the database even if it does.
     static let makeSchema = "DO $$ BEGIN IF to_regnamespace('sluice') IS NULL THEN CREATE SCHEMA sluice; END IF; END $$"
 
-    private static func check(_ found: String) throws(SluiceError) {
-        guard found != String(version) else { return }
-        throw SluiceError(
-            .configInvalid, "The schema sluice has version \(found), this release needs version \(version).",
-            fix: "Run the release that created the schema, or name a database without it.")
+    private static func upgrade(_ session: PostgresSession, from found: String) throws {
+        guard let number = Int(found), (1...version).contains(number) else {
+            throw SluiceError(
+                .configInvalid, "The schema sluice has version \(found), this release needs version \(version).",
+                fix: "Run the release that wrote this version, or name a database without the schema.")
+        }
+        guard number < version else { return }
+        for step in upgrades[(number - 1)...] { try session.script(step) }
+        try session.execute("UPDATE sluice.meta SET value = $1 WHERE key = 'version'", [.int(version)])
     }
+
+    /// The steps from each version to the next one.
+    private static let upgrades = [
+        // 1 to 2: logins instead of refresh tokens. A login has the id that `AccessTokens` gives to a token that names none.
+        """
+        \(passwordReset)
+        \(login)
+        INSERT INTO sluice.login (id, user_id, created_at, expires_at)
+            SELECT left(encode(hash, 'hex'), 32), user_id, created_at, expires_at FROM sluice.refresh_token WHERE NOT revoked;
+        DROP TABLE sluice.refresh_token;
+        ALTER TABLE sluice.user_change ADD COLUMN login text COLLATE "C";
+        DROP FUNCTION sluice.note_user_changes(text[], text[]);
+        \(userChangeFunctions)
+        """
+    ]
 
     /// The advisory lock of the creation: the letters "sluice" as a number. `lock + 1` serializes user changes.
     static let lock: Int64 = 0x736C_7569_6365
 
     private static let tables = [
-        core, users, ingest, appSchema, userChange, timePartitions, ingestRequest, deadLetterTurn, publishedTable, ingestAnswer, adminAudit,
-        realmFile,
+        core, users, passwordReset, ingest, appSchema, userChange, timePartitions, ingestRequest, login, userChangeFunctions,
+        deadLetterTurn,
+        publishedTable, ingestAnswer, adminAudit, realmFile,
     ].joined()
 
     /// Clients, clocks, property numbers and write rejections.
@@ -99,19 +119,34 @@ package enum CompanionSchema {
             disabled boolean NOT NULL DEFAULT false, created_at timestamptz NOT NULL DEFAULT now()
         );
         CREATE INDEX user_account_identities ON sluice.user_account USING gin (identities jsonb_path_ops);
-        CREATE TABLE sluice.refresh_token (
-            hash bytea PRIMARY KEY, user_id text COLLATE "C" NOT NULL REFERENCES sluice.user_account ON DELETE CASCADE,
-            created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL, revoked boolean NOT NULL DEFAULT false
-        );
-        CREATE INDEX refresh_token_user ON sluice.refresh_token (user_id);
-        CREATE TABLE sluice.password_reset (
-            id text COLLATE "C" PRIMARY KEY, user_id text COLLATE "C" NOT NULL REFERENCES sluice.user_account ON DELETE CASCADE,
-            hash bytea NOT NULL, created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL
-        );
-        CREATE INDEX password_reset_user ON sluice.password_reset (user_id);
         CREATE TABLE sluice.signing_key (
             name text PRIMARY KEY, key bytea NOT NULL, created_at timestamptz NOT NULL DEFAULT now()
         );
+
+        """
+
+    /// The tokens with which users set a new password. Databases of version 1 may have the table.
+    private static let passwordReset = """
+        CREATE TABLE IF NOT EXISTS sluice.password_reset (
+            id text COLLATE "C" PRIMARY KEY, user_id text COLLATE "C" NOT NULL REFERENCES sluice.user_account ON DELETE CASCADE,
+            hash bytea NOT NULL, created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL
+        );
+        CREATE INDEX IF NOT EXISTS password_reset_user ON sluice.password_reset (user_id);
+
+        """
+
+    /// The logins that have not ended.
+    ///
+    /// - `api_key`: the key that the user logged in with.
+    /// - `generation`: that of the newest refresh token that was used.
+    private static let login = """
+        CREATE TABLE sluice.login (
+            id text COLLATE "C" PRIMARY KEY, user_id text COLLATE "C" NOT NULL REFERENCES sluice.user_account ON DELETE CASCADE,
+            api_key text COLLATE "C" REFERENCES sluice.api_key ON DELETE CASCADE, generation bigint NOT NULL DEFAULT 0,
+            created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL
+        );
+        CREATE INDEX login_user ON sluice.login (user_id);
+        CREATE INDEX login_api_key ON sluice.login (api_key) WHERE api_key IS NOT NULL;
 
         """
 
@@ -156,33 +191,60 @@ package enum CompanionSchema {
 
     /// Changes of users that sessions on any gateway may have to react to, including changes by other SQL writers.
     ///
-    /// An advisory lock serializes the transactions that take numbers. If a number is visible, no smaller one can appear later.
+    /// `login`: the one that has ended, for the kind `logged out`.
     private static let userChange = """
         CREATE TABLE sluice.user_change (
-            number bigserial PRIMARY KEY, user_id text COLLATE "C" NOT NULL, kind text NOT NULL, at timestamptz NOT NULL DEFAULT now()
+            number bigserial PRIMARY KEY, user_id text COLLATE "C" NOT NULL, kind text NOT NULL, at timestamptz NOT NULL DEFAULT now(),
+            login text COLLATE "C"
         );
         CREATE INDEX user_change_at ON sluice.user_change (at);
-        CREATE FUNCTION sluice.note_user_changes(ids text[], kinds text[]) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+
+        """
+
+    /// The functions and triggers that note changes of users.
+    ///
+    /// An advisory lock serializes the transactions that take numbers. If a number is visible, no smaller one can appear later.
+    ///
+    /// A user who is disabled or gets another password, and an API key that is disabled, lose their logins. A login that expires ends no
+    /// session: its tokens have expired.
+    private static let userChangeFunctions = """
+        CREATE FUNCTION sluice.note_user_changes(ids text[], kinds text[], logins text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
             IF cardinality(ids) > 0 THEN
                 PERFORM pg_advisory_xact_lock(\(lock + 1));
-                INSERT INTO sluice.user_change (user_id, kind) SELECT * FROM unnest(ids, kinds);
+                INSERT INTO sluice.user_change (user_id, kind, login) SELECT * FROM unnest(ids, kinds, logins);
             END IF;
         END $$;
-        CREATE FUNCTION sluice.users_updated() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        CREATE OR REPLACE FUNCTION sluice.users_updated() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
             PERFORM sluice.note_user_changes(array_agg(n.id), array_agg(CASE WHEN n.disabled AND NOT o.disabled THEN 'disabled' ELSE 'data' END))
                 FROM new_users n JOIN old_users o USING (id)
                 WHERE n.disabled AND NOT o.disabled
                     OR (n.identities, n.data, n.custom_data) IS DISTINCT FROM (o.identities, o.data, o.custom_data);
+            DELETE FROM sluice.login l USING new_users n JOIN old_users o USING (id)
+                WHERE l.user_id = n.id
+                    AND (n.disabled AND NOT o.disabled OR o.password_hash IS NOT NULL AND n.password_hash IS DISTINCT FROM o.password_hash);
             RETURN NULL;
         END $$;
-        CREATE FUNCTION sluice.users_deleted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        CREATE OR REPLACE FUNCTION sluice.users_deleted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
             PERFORM sluice.note_user_changes(array_agg(id), array_agg('deleted'::text)) FROM old_users;
             RETURN NULL;
         END $$;
-        CREATE TRIGGER updated AFTER UPDATE ON sluice.user_account REFERENCING OLD TABLE AS old_users NEW TABLE AS new_users
+        CREATE FUNCTION sluice.keys_updated() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            DELETE FROM sluice.login l USING new_keys n JOIN old_keys o USING (id) WHERE l.api_key = n.id AND n.disabled AND NOT o.disabled;
+            RETURN NULL;
+        END $$;
+        CREATE FUNCTION sluice.logins_deleted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            PERFORM sluice.note_user_changes(array_agg(user_id), array_agg('logged out'::text), array_agg(l.id))
+                FROM old_logins l JOIN sluice.user_account u ON u.id = user_id WHERE expires_at > now();
+            RETURN NULL;
+        END $$;
+        CREATE OR REPLACE TRIGGER updated AFTER UPDATE ON sluice.user_account REFERENCING OLD TABLE AS old_users NEW TABLE AS new_users
             FOR EACH STATEMENT EXECUTE FUNCTION sluice.users_updated();
-        CREATE TRIGGER deleted AFTER DELETE ON sluice.user_account REFERENCING OLD TABLE AS old_users
+        CREATE OR REPLACE TRIGGER deleted AFTER DELETE ON sluice.user_account REFERENCING OLD TABLE AS old_users
             FOR EACH STATEMENT EXECUTE FUNCTION sluice.users_deleted();
+        CREATE TRIGGER updated AFTER UPDATE ON sluice.api_key REFERENCING OLD TABLE AS old_keys NEW TABLE AS new_keys
+            FOR EACH STATEMENT EXECUTE FUNCTION sluice.keys_updated();
+        CREATE TRIGGER deleted AFTER DELETE ON sluice.login REFERENCING OLD TABLE AS old_logins
+            FOR EACH STATEMENT EXECUTE FUNCTION sluice.logins_deleted();
 
         """
 

@@ -20,10 +20,6 @@ package struct PasswordResetStore: PasswordResetDirectory {
             guard try Self.user("DELETE \(Self.valid) RETURNING user_id", id, hash, now, session) == user else { return false }
             try session.execute("UPDATE sluice.user_account SET password_hash = $2 WHERE id = $1", [.text(user), .text(password)])
             try session.execute("DELETE FROM sluice.password_reset WHERE user_id = $1", [.text(user)])
-            let revoked = try session.execute(
-                "UPDATE sluice.refresh_token SET revoked = true WHERE user_id = $1 AND NOT revoked", [.text(user)])
-            // Without earlier sessions, the note could only end the one that the user opens with the new password.
-            if revoked > 0 { _ = try session.query("SELECT sluice.note_user_changes(ARRAY[$1], ARRAY['revoked'])", [.text(user)]) }
             return true
         }
     }

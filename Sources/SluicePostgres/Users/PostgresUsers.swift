@@ -1,14 +1,15 @@
+import SluiceCore
 package import SluicePorts
 package import SluiceValues
 
-/// The accounts and refresh tokens of the companion schema.
+/// The accounts and logins of the companion schema.
 package struct PostgresUsers: UserDirectory {
     private let users: UserStore
-    private let tokens: TokenStore
+    private let logins: LoginStore
 
     package init(pool: PostgresPool) {
         users = UserStore(pool: pool)
-        tokens = TokenStore(pool: pool)
+        logins = LoginStore(pool: pool)
     }
 
     package func create(_ account: UserAccount) async throws { try await users.create(account) }
@@ -20,11 +21,20 @@ package struct PostgresUsers: UserDirectory {
     package func setDisabled(id: String, _ isDisabled: Bool) async throws { try await users.setDisabled(id: id, isDisabled) }
     package func delete(id: String) async throws { try await users.delete(id: id) }
 
-    package func addRefreshToken(hash: [UInt8], user: String, expires: Int64) async throws {
-        try await tokens.add(hash: hash, user: user, expires: expires)
+    package func find(id: String, login: String) async throws -> (account: UserAccount, isLoggedIn: Bool)? {
+        try await users.find(id: id, login: login)
     }
 
-    package func user(refreshToken hash: [UInt8], now: Int64) async throws -> String { try await tokens.user(hash: hash, now: now) }
-    package func revoke(refreshToken hash: [UInt8]) async throws { try await tokens.revoke(hash: hash) }
-    package func revokeRefreshTokens(user: String) async throws { try await tokens.revokeAll(user: user) }
+    package func add(_ login: Login, _ proof: Login.Proof) async throws -> Bool { try await logins.add(login, proof) }
+
+    package func take(login: String, generation: Int64, now: Int64) async throws -> UserAccount {
+        let user = try await logins.take(login: login, generation: generation, now: now)
+        guard let account = try await users.find(id: user) else {
+            throw SluiceError(.invalidSession, "User \(user) no longer exists.")
+        }
+        return account
+    }
+
+    package func end(login: String) async throws { try await logins.end(login) }
+    package func endLogins(of user: String) async throws { try await logins.endAll(of: user) }
 }

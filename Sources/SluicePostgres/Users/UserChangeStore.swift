@@ -2,12 +2,22 @@ import SluiceCore
 
 /// A change of a user that live sessions may have to react to.
 package struct UserChange: Hashable, Sendable {
-    package enum Kind: String, Sendable {
+    package enum Kind: Hashable, Sendable {
         /// A change of custom data, provider data or identities.
         case data
         case disabled, deleted
-        /// A revocation of all refresh tokens.
-        case revoked
+        /// The end of a login.
+        case loggedOut(login: String)
+
+        fileprivate init?(_ name: String, login: String?) {
+            switch name {
+            case "data": self = .data
+            case "disabled": self = .disabled
+            case "deleted": self = .deleted
+            case "logged out": if let login { self = .loggedOut(login: login) } else { return nil }
+            default: return nil
+            }
+        }
     }
 
     /// The number of the change. It grows in the order of the commits.
@@ -34,10 +44,11 @@ package struct UserChangeStore: Sendable {
     package func changes(after number: Int64) async throws -> [UserChange] {
         try await pool.perform { session in
             let result = try session.query(
-                "SELECT number, user_id, kind FROM sluice.user_change WHERE number > $1 ORDER BY number LIMIT $2",
+                "SELECT number, user_id, kind, login FROM sluice.user_change WHERE number > $1 ORDER BY number LIMIT $2",
                 [.int(number), .int(Self.limit)], cached: true)
             return (0..<result.count).compactMap { row in
-                guard let number = result.int(row, 0), let user = result[row, 1], let kind = result[row, 2].flatMap(UserChange.Kind.init)
+                guard let number = result.int(row, 0), let user = result[row, 1], let name = result[row, 2],
+                    let kind = UserChange.Kind(name, login: result[row, 3])
                 else { return nil }
                 return UserChange(number: number, user: user, kind: kind)
             }

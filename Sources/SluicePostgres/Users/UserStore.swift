@@ -33,6 +33,17 @@ package struct UserStore: Sendable {
         return try await find("identities @> $1", [.text(pattern.text)])
     }
 
+    /// Returns the user of a login, with `false` if the login has ended.
+    package func find(id: String, login: String) async throws -> (account: UserAccount, isLoggedIn: Bool)? {
+        let result = try await pool.share(
+            PostgresStatement(
+                """
+                SELECT \(Self.columns), EXISTS (SELECT FROM sluice.login l WHERE l.id = $2 AND l.user_id = u.id)
+                FROM sluice.user_account u WHERE id = $1
+                """, [.text(id), .text(login)]))
+        return result.isEmpty ? nil : (try Self.record(result, 0), result.bool(0, 8) ?? false)
+    }
+
     private func find(_ condition: String, _ parameters: [PostgresParameter]) async throws -> UserAccount? {
         let result = try await pool.share(
             PostgresStatement("SELECT \(Self.columns) FROM sluice.user_account WHERE \(condition) LIMIT 1", parameters))
@@ -53,16 +64,10 @@ package struct UserStore: Sendable {
     /// - Throws: `userNotFound`, as all changes below.
     package func setCustomData(id: String, _ data: JSON) async throws { try await set("custom_data", .text(data.text), of: id) }
 
-    /// Disables or enables an account. Disabling revokes the user's refresh tokens; enabling does not restore them.
-    package func setDisabled(id: String, _ isDisabled: Bool) async throws {
-        try await pool.change(.user(id), inTransaction: true) { session in
-            try Self.found(
-                try session.execute("UPDATE sluice.user_account SET disabled = $2 WHERE id = $1", [.text(id), .bool(isDisabled)]), id)
-            if isDisabled { try session.execute("UPDATE sluice.refresh_token SET revoked = true WHERE user_id = $1", [.text(id)]) }
-        }
-    }
+    /// Disables or enables an account. Disabling ends the user's logins; enabling does not restore them.
+    package func setDisabled(id: String, _ isDisabled: Bool) async throws { try await set("disabled", .bool(isDisabled), of: id) }
 
-    /// Deletes the account, its tokens and its API keys. The user's objects remain.
+    /// Deletes the account, its logins and its API keys. The user's objects remain.
     package func delete(id: String) async throws {
         try await pool.change(.user(id)) { session in
             try Self.found(try session.execute("DELETE FROM sluice.user_account WHERE id = $1", [.text(id)]), id)

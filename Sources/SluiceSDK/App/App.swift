@@ -183,10 +183,22 @@ public final class App: Hashable, Sendable {
         shared.changes.notify(self)
     }
 
+    /// Takes the tokens that another process of the app has renewed and stored.
+    func takeStoredTokens() { shared.storing.withLock { _ in takeStored() } }
+
+    private func takeStored() {
+        let users = shared.users.withLock { $0.all }
+        for stored in StoredUsers.read(storage).users { users[stored.id]?.takeTokens(of: stored) }
+    }
+
     /// Stores the current list of users. A failure goes to the sync manager's error handler.
-    func save() {
+    ///
+    /// - Returns: `false` on failure.
+    @discardableResult
+    func save() -> Bool {
         // One writer at a time, reading inside the lock: an older list never replaces a newer one.
         let failure = shared.storing.withLock { _ in
+            takeStored()
             let (all, current, isUnreadable) = shared.users.withLock { ($0.all, $0.current, $0.isUnreadable) }
             let users = StoredUsers(users: all.values.map(\.session), current: current)
             let error = users.write(storage, replacingUnreadable: isUnreadable)
@@ -194,6 +206,7 @@ public final class App: Hashable, Sendable {
             return error
         }
         if let failure { syncManager.report(failure, nil) }
+        return failure == nil
     }
 }
 

@@ -48,14 +48,22 @@ public final class User: Hashable, Sendable {
     }
 
     func refreshAccessToken() async throws -> String {
+        // Another process of the app may have used a newer refresh token. The old one would end the login.
+        app.takeStoredTokens()
         guard let refreshToken else { throw AppError(.invalidSession, "The user \(id) is logged out.") }
-        let answer = try await app.http.send(.post, "/api/client/v2.0/auth/session", token: refreshToken)
+        let answer = try await app.http.send(.post, "/api/client/v2.0/auth/session?rotate=true", token: refreshToken)
         guard let token = answer["access_token"]?.string else {
             throw AppError(.httpRequestFailed, "The server's answer to the token refresh has no access_token.")
         }
+        let next = answer["refresh_token"]?.string ?? refreshToken
         // A logout during the request wins: tokens are stored only if the refresh token is unchanged.
-        stored.withLock { session in if session.refreshToken == refreshToken { session.take(accessToken: token) } }
-        app.save()
+        stored.withLock { session in
+            guard session.refreshToken == refreshToken else { return }
+            session.take(accessToken: token)
+            session.refreshToken = next
+        }
+        // The server accepts the old token until the next one is used. A token that is not on the disk must not be.
+        if !app.save() { stored.withLock { session in if session.refreshToken == next { session.refreshToken = refreshToken } } }
         changes.notify(self)
         return token
     }
@@ -76,8 +84,30 @@ public final class User: Hashable, Sendable {
         }
     }
 
-    /// Logs out: drops the tokens on this device and revokes them on the server if it can be reached. Local files stay.
+    /// Takes the tokens of a stored session if it has a newer refresh token of the same login.
+    func takeTokens(of other: UserSession) { stored.withLock { $0.takeTokens(of: other) } }
+
+    /// Logs out: drops the tokens on this device and ends the login on the server if it can be reached. Local files stay.
     public func logOut() async throws {
+        let token = loseTokens()
+        // Best effort: offline, the token expires by itself.
+        if let token { _ = try? await app.http.send(.delete, "/api/client/v2.0/auth/session", token: token) }
+    }
+
+    /// Logs out on all devices: ends all logins of the user on the server, then logs out here. Sessions on other devices end within
+    /// seconds.
+    ///
+    /// Not part of RealmSwift.
+    /// - Throws: `AppError` if the server did not end the logins; the user stays logged in then.
+    public func logOutEverywhere() async throws {
+        app.takeStoredTokens()
+        guard let refreshToken else { throw AppError(.invalidSession, "The user \(id) is logged out.") }
+        _ = try await app.http.send(.delete, "/api/client/v2.0/auth/session?everywhere=true", token: refreshToken)
+        _ = loseTokens()
+    }
+
+    /// Drops the tokens on this device and returns the refresh token.
+    private func loseTokens() -> String? {
         let token = stored.withLock { session in
             defer { (session.accessToken, session.refreshToken) = (nil, nil) }
             return session.refreshToken
@@ -85,8 +115,7 @@ public final class User: Hashable, Sendable {
         // Sessions stop before the app's subscribers are notified.
         for session in allSessions { session.logOut() }
         app.loggedOut(self)
-        // Best effort: offline, the token expires by itself.
-        if let token { _ = try? await app.http.send(.delete, "/api/client/v2.0/auth/session", token: token) }
+        return token
     }
 
     /// Logs out and deletes the user's local files. Files of open Realms stay.

@@ -56,6 +56,28 @@ struct UserSession: Hashable, Sendable {
         if let given = claims["data"], given.members?.isEmpty == false { profile = given }
     }
 
+    /// Takes the tokens of a session that another process has stored, if its refresh token is a newer one of the same login.
+    mutating func takeTokens(of other: UserSession) {
+        guard other.id == id, let mine = refreshToken.flatMap(RefreshPlace.init),
+            let theirs = other.refreshToken.flatMap(RefreshPlace.init),
+            mine.login == theirs.login, mine.generation < theirs.generation
+        else { return }
+        refreshToken = other.refreshToken
+        if let token = other.accessToken { take(accessToken: token) }
+    }
+
+    /// The login and the place of a refresh token in its row, as the token's claims have them.
+    private struct RefreshPlace {
+        var login: String
+        var generation: Int64
+
+        init?(_ token: String) {
+            guard let claims = UserSession.claims(of: token), let login = claims["sid"]?.string else { return nil }
+            self.login = login
+            generation = claims["generation"]?.int ?? 0
+        }
+    }
+
     /// Decodes the claims of a token without checking its signature, which is the server's task; nil if it is malformed.
     static func claims(of token: String) -> JSON? {
         let parts = token.split(separator: ".")

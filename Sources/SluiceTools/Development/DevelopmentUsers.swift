@@ -32,7 +32,8 @@ enum DevelopmentUsers {
             let name = "development:\(email)"
             let secret = Hex.encode((0..<6).map { _ in UInt8.random(in: .min ... .max) })
             // The first proposal is stored; later starts get the same password.
-            let password = String(decoding: try await TokenStore(pool: pool).signingKey(name, proposed: Array(secret.utf8)), as: UTF8.self)
+            let password = String(
+                decoding: try await SigningKeyStore(pool: pool).signingKey(name, proposed: Array(secret.utf8)), as: UTF8.self)
             let known = try await access.users.directory.find(email: email)?.id
             let id = if let known { known } else { try await access.users.create(email: email, password: password).id }
             let login = try await access.users.login(email: email, password: password, from: "development")

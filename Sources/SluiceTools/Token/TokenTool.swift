@@ -22,7 +22,7 @@ package struct TokenTool: Sendable {
         self.environment = environment
     }
 
-    /// Returns an access token. The audit log has its issue before the caller has the token.
+    /// Returns an access token of a login of its own. The audit log has its issue before the caller has the token.
     ///
     /// - Parameters:
     ///   - lifetime: In seconds, within `AccessTokens.lifetimes`.
@@ -53,11 +53,12 @@ package struct TokenTool: Sendable {
     }
 
     private func token(_ subject: Subject, _ lifetime: Int64, _ claims: JSON, _ pool: PostgresPool) async throws -> String {
-        guard let key = try await TokenStore(pool: pool).signingKey(AccessTokens.keyName) else {
+        guard let key = try await SigningKeyStore(pool: pool).signingKey(AccessTokens.keyName) else {
             throw SluiceError(
                 .configMissing, "The database has no signing key: no gateway has run with it.", fix: "Start `sluice serve` with it once.")
         }
-        var account = try await account(subject, PostgresUsers(pool: pool))
+        let directory = PostgresUsers(pool: pool)
+        var account = try await account(subject, directory)
         account.customData = try Self.merged(account.customData, claims)
         let issued = account
         let tokens = try await AccessTokens(appID: appID, key: key, environment: environment)
@@ -65,7 +66,11 @@ package struct TokenTool: Sendable {
         let author = AuditAuthor(actor: "database role \(role)", address: "", action: "sluice token")
         return try await AuditAuthor.$current.withValue(author) {
             try await AuditLog(pool: pool).noting("access token of user \(issued.id)", outcome: { _ in ["seconds": .int(lifetime)] }) {
-                try await tokens.access(for: issued, lifetime: lifetime)
+                let login = tokens.login(of: issued.id, lifetime: lifetime)
+                guard try await directory.add(login, .none) else {
+                    throw SluiceError(.userDisabled, "User \(issued.id) was disabled or deleted meanwhile.")
+                }
+                return try await tokens.access(for: issued, login: login.id, lifetime: lifetime)
             }
         }
     }

@@ -10,12 +10,12 @@ import SluicePorts
 import SluiceValues
 import Synchronization
 
-/// Accounts and tokens in memory, with the promises of the port.
+/// Accounts and logins in memory, with the promises of the port.
 final class MemoryDirectory: UserDirectory, APIKeyDirectory, PasswordResetDirectory {
-    private struct Token {
-        var user: String
-        var expires: Int64
-        var isRevoked = false
+    private struct OpenLogin {
+        var login: Login
+        var key: String?
+        var generation: Int64 = 0
     }
 
     private struct Reset {
@@ -32,7 +32,7 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory, PasswordResetDirect
     private struct State {
         var keys: [Key] = []
         var accounts: [String: UserAccount] = [:]
-        var tokens: [[UInt8]: Token] = [:]
+        var logins: [String: OpenLogin] = [:]
         var resets: [String: Reset] = [:]
 
         func user(of reset: String, _ hash: [UInt8], _ now: Int64) -> String? {
@@ -43,13 +43,10 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory, PasswordResetDirect
     private let state = Mutex(State())
     private let outage = Mutex<SluiceError?>(nil)
 
-    /// Lets every check of a token and every search of an account fail with this error; nil ends it.
+    /// Lets every check of a login and every search of an account fail with this error; nil ends it.
     func fail(_ error: SluiceError?) { outage.withLock { $0 = error } }
 
     private func requireService() throws { if let error = outage.withLock(\.self) { throw error } }
-
-    /// Every hash that is kept, to see that no token is.
-    var tokenHashes: [[UInt8]] { state.withLock { Array($0.tokens.keys) } }
 
     func create(_ account: UserAccount) async throws {
         try state.withLock { state in
@@ -77,14 +74,14 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory, PasswordResetDirect
 
     func setDisabled(id: String, _ isDisabled: Bool) async throws {
         try change(id) { $0.isDisabled = isDisabled }
-        if isDisabled { try await revokeRefreshTokens(user: id) }
+        if isDisabled { try await endLogins(of: id) }
     }
 
     func delete(id: String) async throws {
         try change(id) { _ in }
         state.withLock { state in
             state.accounts[id] = nil
-            state.tokens = state.tokens.filter { $0.value.user != id }
+            state.logins = state.logins.filter { $0.value.login.user != id }
         }
     }
 
@@ -93,38 +90,59 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory, PasswordResetDirect
     }
 
     func user(resetToken id: String, hash: [UInt8], now: Int64) async throws -> String? {
-        state.withLock { $0.user(of: id, hash, now) }
+        try requireService()
+        return state.withLock { $0.user(of: id, hash, now) }
     }
 
     func setPassword(_ password: String, resetToken id: String, hash: [UInt8], now: Int64) async throws -> Bool {
         guard let user = state.withLock({ $0.user(of: id, hash, now) }) else { return false }
         try change(user) { $0.passwordHash = password }
         state.withLock { state in state.resets = state.resets.filter { $0.value.user != user } }
-        try await revokeRefreshTokens(user: user)
+        try await endLogins(of: user)
         return true
     }
 
-    func addRefreshToken(hash: [UInt8], user: String, expires: Int64) async throws {
-        state.withLock { $0.tokens[hash] = Token(user: user, expires: expires) }
+    func find(id: String, login: String) async throws -> (account: UserAccount, isLoggedIn: Bool)? {
+        try requireService()
+        return state.withLock { state in state.accounts[id].map { ($0, state.logins[login]?.login.user == id) } }
     }
 
-    func user(refreshToken hash: [UInt8], now: Int64) async throws -> String {
+    func add(_ login: Login, _ proof: Login.Proof) async throws -> Bool {
+        state.withLock { state in
+            guard let account = state.accounts[login.user], !account.isDisabled else { return false }
+            var open = OpenLogin(login: login)
+            switch proof {
+            case .password(let hash): if account.passwordHash != hash { return false }
+            case .apiKey(let id):
+                if !state.keys.contains(where: { $0.key.id == id && !$0.key.isDisabled }) { return false }
+                open.key = id
+            case .none: break
+            }
+            state.logins[login.id] = open
+            return true
+        }
+    }
+
+    func take(login id: String, generation: Int64, now: Int64) async throws -> UserAccount {
         try requireService()
         return try state.withLock { state in
-            guard let token = state.tokens[hash], !token.isRevoked, token.expires > now, let account = state.accounts[token.user] else {
-                throw SluiceError(.invalidSession, "The refresh token is unknown, expired or revoked.")
+            guard let open = state.logins[id], open.login.expires > now, let account = state.accounts[open.login.user] else {
+                throw SluiceError(.invalidSession, "The login has ended.")
             }
             if account.isDisabled { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
-            return token.user
+            guard generation >= open.generation else {
+                state.logins[id] = nil
+                throw SluiceError(.invalidSession, "The refresh token was replaced by a newer one.")
+            }
+            state.logins[id]?.generation = generation
+            return account
         }
     }
 
-    func revoke(refreshToken hash: [UInt8]) async throws { state.withLock { $0.tokens[hash]?.isRevoked = true } }
+    func end(login: String) async throws { state.withLock { $0.logins[login] = nil } }
 
-    func revokeRefreshTokens(user: String) async throws {
-        state.withLock { state in
-            for (hash, token) in state.tokens where token.user == user { state.tokens[hash]?.isRevoked = true }
-        }
+    func endLogins(of user: String) async throws {
+        state.withLock { state in state.logins = state.logins.filter { $0.value.login.user != user } }
     }
 
     func add(_ key: APIKey, hash: [UInt8], most: Int) async throws {
@@ -149,6 +167,7 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory, PasswordResetDirect
         }
         state.withLock { state in
             for index in state.keys.indices where state.keys[index].key.id == id { state.keys[index].key.isDisabled = isDisabled }
+            if isDisabled { state.logins = state.logins.filter { $0.value.key != id } }
         }
     }
 
@@ -156,7 +175,10 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory, PasswordResetDirect
         guard try await keys(of: user).contains(where: { $0.id == id }) else {
             throw SluiceError(.apiKeyNotFound, "API key \(id) does not exist.")
         }
-        state.withLock { $0.keys.removeAll { $0.key.id == id } }
+        state.withLock { state in
+            state.keys.removeAll { $0.key.id == id }
+            state.logins = state.logins.filter { $0.value.key != id }
+        }
     }
 
     private func change(_ id: String, _ body: (inout UserAccount) -> Void) throws {

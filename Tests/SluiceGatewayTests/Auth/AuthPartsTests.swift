@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import HTTPTypes
 import SluiceCore
 import SluiceGateway
 import SluicePorts
@@ -19,7 +20,7 @@ struct AccessTokensTests {
     @Test func `a token is valid for thirty minutes and not a millisecond more`() async throws {
         let environment = StillEnvironment()
         let tokens = try await AccessTokens(appID: "shop", key: AuthFixture.key, environment: environment)
-        let token = try await tokens.access(for: Self.account())
+        let token = try await tokens.access(for: Self.account(), login: "l1")
         environment.advance(seconds: 1_799)
         #expect(try await tokens.verify(token).user.id == Self.account().id)
         environment.advance(seconds: 1)
@@ -28,7 +29,7 @@ struct AccessTokensTests {
 
     @Test func `no change of a single character goes unnoticed`() async throws {
         let tokens = try await AccessTokens(appID: "shop", key: AuthFixture.key, environment: StillEnvironment())
-        let token = Array(try await tokens.access(for: Self.account()).utf8)
+        let token = Array(try await tokens.access(for: Self.account(), login: "l1").utf8)
         for index in token.indices {
             var other = token
             // Another character of the same alphabet; the last one of a part carries unused bits, so it is changed by a lot.
@@ -41,10 +42,11 @@ struct AccessTokensTests {
     @Test func `another app's, another key's and an unsigned token are refused`() async throws {
         let environment = StillEnvironment()
         let tokens = try await AccessTokens(appID: "shop", key: AuthFixture.key, environment: environment)
-        let otherApp = try await AccessTokens(appID: "bank", key: AuthFixture.key, environment: environment).access(for: Self.account())
+        let otherApp = try await AccessTokens(appID: "bank", key: AuthFixture.key, environment: environment).access(
+            for: Self.account(), login: "l1")
         let otherKey = try await AccessTokens(appID: "shop", key: [UInt8](repeating: 8, count: 32), environment: environment)
-            .access(for: Self.account())
-        let payload = try await tokens.access(for: Self.account()).split(separator: ".")[1]
+            .access(for: Self.account(), login: "l1")
+        let payload = try await tokens.access(for: Self.account(), login: "l1").split(separator: ".")[1]
         // {"alg":"none","typ":"JWT"}
         let unsigned = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.\(payload)."
         for token in [otherApp, otherKey, unsigned, "", "a.b.c", "...", String(repeating: "x", count: 70_000)] {
@@ -67,12 +69,18 @@ struct AccessTokensTests {
         let now = environment.wallMilliseconds() / 1_000
         let whole = [
             "sub": #""ann""#, "app": #""shop""#, "typ": #""access""#, "iat": "\(now)", "exp": "\(now + 60)", "jti": #""1""#,
-            "user_data": "null",
+            "sid": #""l1""#, "user_data": "null",
         ]
         func token(_ claims: [String: String]) -> String { Self.signed("{\(claims.map { "\"\($0)\":\($1)" }.joined(separator: ","))}") }
         let user = try await tokens.verify(token(whole)).user
         #expect(user.id == "ann" && user.customData == .object([]) && user.identities == .array([]))
-        for name in whole.keys where name != "user_data" {
+        // A client renews a token of an earlier release, which names no login.
+        for value in [nil, "null", "1"] {
+            var claims = whole
+            claims["sid"] = value
+            #expect(await Self.code { try await tokens.verify(token(claims)) } == .tokenExpired, "\(value ?? "none")")
+        }
+        for name in whole.keys where !["user_data", "sid"].contains(name) {
             for value in [nil, "null", "true", "[]", "1.5"] {
                 var claims = whole
                 claims[name] = value
@@ -88,6 +96,20 @@ struct AccessTokensTests {
         }
     }
 
+    /// The upgrade of the companion schema gives the login the first 32 digits of the token's SHA-256.
+    @Test func `a refresh token of a release before logins keeps its user logged in`() async throws {
+        let fixture = try await AuthFixture()
+        let account = UserAccount(id: "ann", provider: "anon-user")
+        try await fixture.directory.create(account)
+        let now = fixture.environment.wallMilliseconds() / 1_000
+        let old = Self.signed(#"{"sub":"ann","app":"shop","typ":"refresh","iat":\#(now),"exp":\#(now + 60),"jti":"1"}"#)
+        let session = "/api/client/v2.0/auth/session"
+        #expect(try await fixture.call(.post, session, token: old).status == 401)
+        let id = SHA256.hash(data: Data(old.utf8)).prefix(16).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        #expect(try await fixture.directory.add(Login(id: id, user: "ann", expires: .max), .none))
+        #expect(try await fixture.call(.post, session, token: old).status == 201)
+    }
+
     @Test func `a short key is refused`() async {
         #expect(await Self.code { try await AccessTokens(appID: "shop", key: [1, 2, 3]) } == .configInvalid)
     }
@@ -98,7 +120,7 @@ struct AccessTokensTests {
         account.customData = [
             "big": .int(.max), "deep": ["list": [[], .object([]), ["x": .null]]], "text": "\u{1F9EA}\"\\\n", "truth": false, "zero": 0,
         ]
-        let data = try await tokens.verify(try await tokens.access(for: account)).user.customData
+        let data = try await tokens.verify(try await tokens.access(for: account, login: "l1")).user.customData
         #expect(data == account.customData)
     }
 }

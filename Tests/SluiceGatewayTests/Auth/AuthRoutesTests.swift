@@ -91,7 +91,7 @@ struct AuthRoutesTests {
         #expect(answer.json["error_code"] == "AuthProviderNotFound")
     }
 
-    @Test func `a refresh token makes access tokens until logout`() async throws {
+    @Test func `a refresh token makes access tokens until logout, which ends them all`() async throws {
         let fixture = try await AuthFixture()
         let login = try await fixture.call(.post, "\(Self.app)/auth/providers/anon-user/login", .object([]))
         let refresh = try #require(login.json["refresh_token"]?.string)
@@ -104,16 +104,69 @@ struct AuthRoutesTests {
         let after = try await fixture.call(.post, "/api/client/v2.0/auth/session", token: refresh)
         #expect(after.status == 401)
         #expect(after.json["error_code"] == "InvalidSession")
-        #expect(try await fixture.users.tokens.verify(access).user.id == login.json["user_id"]?.string, "AUTH-13: valid to its end")
+        for (method, path) in [(HTTPRequest.Method.get, "profile"), (.delete, "delete"), (.get, "api_keys")] {
+            let answer = try await fixture.call(method, "/api/client/v2.0/auth/\(path)", token: access)
+            #expect(answer.status == 401 && answer.json["error_code"] == "InvalidSession", "\(path): \(answer.json.text)")
+        }
     }
 
-    @Test func `only the hash of a refresh token is kept`() async throws {
+    @Test func `a refresh token is rotated on request, and its use after the next one's ends the login`() async throws {
         let fixture = try await AuthFixture()
         let login = try await fixture.call(.post, "\(Self.app)/auth/providers/anon-user/login", .object([]))
-        let refresh = try #require(login.json["refresh_token"]?.string)
-        let kept = fixture.directory.tokenHashes
-        #expect(kept.map(\.count) == [32])
-        #expect(kept != [Array(refresh.utf8)])
+        let session = "/api/client/v2.0/auth/session"
+        func rotate(_ token: String) async throws -> (access: String, refresh: String) {
+            let answer = try await fixture.call(.post, "\(session)?rotate=true", token: token)
+            #expect(answer.status == 201)
+            return (try #require(answer.json["access_token"]?.string), try #require(answer.json["refresh_token"]?.string))
+        }
+        let first = try #require(login.json["refresh_token"]?.string)
+        _ = try await rotate(first)
+        // The answer was lost.
+        let second = try await rotate(first)
+        let third = try await rotate(second.refresh)
+        #expect(try await fixture.call(.post, session, token: second.refresh).status == 201)
+        #expect(try await fixture.call(.get, "/api/client/v2.0/auth/profile", token: third.access).status == 200)
+        let copied = try await fixture.call(.post, session, token: first)
+        #expect(copied.status == 401 && copied.json["error_code"] == "InvalidSession")
+        for token in [second.refresh, third.refresh] {
+            #expect(try await fixture.call(.post, session, token: token).status == 401)
+        }
+        #expect(try await fixture.call(.get, "/api/client/v2.0/auth/profile", token: third.access).status == 401)
+    }
+
+    @Test func `a rotated token expires with the first one`() async throws {
+        let fixture = try await AuthFixture()
+        try await fixture.users.register(email: "ada@example.com", password: "secret-1", from: "x")
+        var token = try #require(try await fixture.login("ada@example.com", "secret-1").json["refresh_token"]?.string)
+        for _ in 0..<2 {
+            fixture.environment.advance(seconds: 29 * 86_400)
+            let answer = try await fixture.call(.post, "/api/client/v2.0/auth/session?rotate=true", token: token)
+            token = try #require(answer.json["refresh_token"]?.string)
+        }
+        fixture.environment.advance(seconds: 2 * 86_400)
+        #expect(try await fixture.call(.post, "/api/client/v2.0/auth/session", token: token).status == 401)
+    }
+
+    @Test func `a user logs out everywhere, or on one device alone`() async throws {
+        let fixture = try await AuthFixture()
+        try await fixture.users.register(email: "ada@example.com", password: "secret-1", from: "x")
+        var tokens: [String] = []
+        for _ in 0..<4 {
+            tokens.append(try #require(try await fixture.login("ada@example.com", "secret-1").json["refresh_token"]?.string))
+        }
+        let session = "/api/client/v2.0/auth/session"
+        func open() async throws -> [Bool] {
+            var open: [Bool] = []
+            for token in tokens { open.append(try await fixture.call(.post, session, token: token).status == 201) }
+            return open
+        }
+        #expect(try await fixture.call(.delete, session, token: tokens[1]).status == 204)
+        #expect(try await open() == [true, false, true, true])
+        #expect(try await fixture.call(.delete, "\(session)?everywhere=true", token: tokens[1]).status == 401, "its login has ended")
+        #expect(try await open() == [true, false, true, true])
+        #expect(try await fixture.call(.delete, "\(session)?everywhere=true", token: tokens[2]).status == 204)
+        #expect(try await open() == [false, false, false, false])
+        #expect(try await fixture.login("ada@example.com", "secret-1").status == 200)
     }
 
     @Test func `an access token is no refresh token, nor the other way round`() async throws {
@@ -164,7 +217,7 @@ struct AdminUserRoutesTests {
         #expect(try await fixture.call(.put, "/admin/users/\(id)/logout").status == 204)
         #expect(try await fixture.call(.delete, "/admin/users/\(id)").status == 204)
         #expect(try await fixture.call(.get, "/admin/users/\(id)").status == 404)
-        #expect(fixture.changes.current == ["customData", "disabled", "sessionsRevoked", "deleted"].map { "\(id) \($0)" })
+        #expect(fixture.changes.current == ["customData", "disabled", "loggedOut", "deleted"].map { "\(id) \($0)" })
     }
 
     @Test func `users are listed in pages`() async throws {

@@ -230,7 +230,26 @@ import Testing
         var statuses: Set<Int> = []
         for _ in 0..<200 where !statuses.contains(429) { statuses.insert(try await fixture.call(.post, path, body).status) }
         #expect(statuses == [400, 429])
+        let refused = try await fixture.call(.post, path, body)
+        #expect(refused.json["error"]?.string?.contains("links to set a password") == true, "\(refused.json.text)")
         #expect(try await fixture.login("ada@example.com", "forgotten", from: "10.0.0.2").status == 200)
+        // API keys from the same address have a limit of their own.
+        let key = try await fixture.call(.post, "\(Self.providers)/api-key/login", ["key": "none"])
+        #expect(key.status == 401)
+    }
+
+    @Test(arguments: ["\u{0}", "a\u{0}b", String(repeating: "a", count: 65), ""])
+    func `guess with an id that no token has, and are counted like others`(id: String) async throws {
+        let fixture = try await AuthFixture()
+        fixture.directory.fail(SluiceError(.internalError, "The database is asked."))
+        var statuses: Set<Int> = []
+        for _ in 0..<200 where !statuses.contains(429) {
+            let answer = try await fixture.call(
+                .post, "\(Self.providers)/local-userpass/reset", ["tokenId": .string(id), "token": "secret", "password": "remembered"])
+            statuses.insert(answer.status)
+            if id.isEmpty { break }
+        }
+        #expect(statuses == (id.isEmpty ? [400] : [400, 429]))
     }
 
     // MARK: Functions that do not exist

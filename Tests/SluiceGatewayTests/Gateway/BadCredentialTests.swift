@@ -96,7 +96,7 @@ import Testing
         try await RunningGateway.with { gateway in
             let changes: [(sql: String, code: ErrorCode)] = [
                 ("UPDATE sluice.user_account SET disabled = true WHERE id = ", .userDisabled),
-                ("SELECT sluice.note_user_changes(ARRAY[id], ARRAY['revoked']) FROM sluice.user_account WHERE id = ", .invalidSession),
+                ("DELETE FROM sluice.login WHERE user_id = ", .invalidSession),
                 ("DELETE FROM sluice.user_account WHERE id = ", .userDisabled),
             ]
             try await gateway.besideHealthySession {
@@ -107,6 +107,67 @@ import Testing
                     try await gateway.sql("\(change.sql)'\(account.id)'")
                     #expect(try await session.failure().code == change.code, "\(change.sql)")
                 }
+            }
+        }
+    }
+
+    /// The way in which a login ends.
+    enum End: CaseIterable, Sendable { case logout, everywhere, password, key, deletedKey, reuse }
+
+    @Test(arguments: End.allCases)
+    func `ends the sessions of a login that ends, and lets its tokens open, mint and delete nothing`(end: End) async throws {
+        try await RunningGateway.with { gateway in
+            let user = try await gateway.createUser("ada@example.com")
+            func logIn(_ answer: RunningGateway.Answer) throws -> RunningGateway.Account {
+                let access = try #require(answer.json["access_token"]?.string, "\(answer)")
+                return .init(id: user, refreshToken: try #require(answer.json["refresh_token"]?.string), token: access)
+            }
+            let base = "/api/client/v2.0"
+            var login = try logIn(try await gateway.login("ada@example.com"))
+            let made = try await gateway.request("POST", "\(base)/auth/api_keys", #"{"name":"tablet"}"#, token: login.refreshToken)
+            let (key, secret) = (try #require(made.json["_id"]?.string), try #require(made.json["key"]?.string))
+            let byKey = try logIn(
+                try await gateway.request("POST", "\(base)/app/\(gateway.app)/auth/providers/api-key/login", #"{"key":"\#(secret)"}"#))
+            let isOfKey = end == .key || end == .deletedKey
+            // The other login of the user, which stays.
+            let other = isOfKey ? login : byKey
+            if isOfKey { login = byKey }
+            let (session, healthy) = (try await gateway.session(token: login.token), try await gateway.session(token: other.token))
+            for session in [session, healthy] { try await session.hello() }
+            try await healthy.subscribe(1, [("Order", "store == 'north'")])
+
+            switch end {
+            case .logout: _ = try await gateway.request("DELETE", "\(base)/auth/session", token: login.refreshToken)
+            case .everywhere: _ = try await gateway.request("DELETE", "\(base)/auth/session?everywhere=true", token: login.refreshToken)
+            case .password: try await gateway.sql("UPDATE sluice.user_account SET password_hash = 'other' WHERE id = '\(user)'")
+            case .key: _ = try await gateway.request("PUT", "/admin/v1/users/\(user)/api_keys/\(key)/disable", admin: true)
+            case .deletedKey: _ = try await gateway.request("DELETE", "/admin/v1/users/\(user)/api_keys/\(key)", admin: true)
+            case .reuse:
+                let next = try await gateway.request("POST", "\(base)/auth/session?rotate=true", token: login.refreshToken)
+                let newest = try #require(next.json["refresh_token"]?.string)
+                #expect(try await gateway.request("POST", "\(base)/auth/session", token: newest).status == 201)
+                #expect(try await gateway.request("POST", "\(base)/auth/session", token: login.refreshToken).status == 401)
+            }
+
+            #expect(try await session.failure().code == .invalidSession)
+            let next = try await gateway.session(token: login.token)
+            try await next.sendHello()
+            #expect(try await next.failure().code == .invalidSession)
+            let calls = [
+                ("POST", "\(base)/auth/session", login.refreshToken), ("POST", "\(base)/auth/api_keys", login.refreshToken),
+                ("POST", "\(base)/auth/api_keys", login.token), ("DELETE", "\(base)/auth/delete", login.token),
+                ("GET", "\(base)/auth/profile", login.token), ("POST", "/v1/ingest/Reading", login.token),
+            ]
+            for (method, path, token) in calls {
+                let answer = try await gateway.request(method, path, #"{"name":"late"}"#, token: token)
+                #expect(answer.status == 401, "\(method) \(path): \(answer)")
+            }
+            #expect(try await gateway.count("SELECT count(*) FROM sluice.user_account WHERE id = '\(user)'") == 1)
+            if end == .everywhere || end == .password {
+                #expect(try await healthy.failure().code == .invalidSession)
+            } else {
+                try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('new', 'north', 1)")
+                try await healthy.receive { $0.keys("Order").contains("new") }
             }
         }
     }

@@ -13,7 +13,7 @@ import Testing
             guard token == "valid" else { throw SluiceError(.badAuthentication, "The token is not valid.") }
             return Authenticated(user: UserContext(id: "ann"), expires: .max)
         }
-        func user(id: String) async throws -> UserContext { UserContext(id: id) }
+        func current(_ user: Authenticated) async throws -> UserContext { user.user }
     }
 
     /// Views and writes that no test gets to.
@@ -46,7 +46,7 @@ import Testing
             await opened.begin()
             if token == "valid" {
                 #expect(opened.user == "ann" && ended.count == 0)
-                opened.end(.shutDown, of: nil)
+                opened.end(.shutDown, .all)
             }
             await ended.wait(until: 1)
             #expect(ended.count == 1)
