@@ -525,7 +525,7 @@ let package = Package(
         tests(
             "SluiceScenario",
             dependencies: [
-                "SluiceValues", "SluiceCore", "SluiceWire", "SluicePorts", "SluicePostgres", "SluiceKafka", "SluiceDevServer",
+                "SluiceValues", "SluiceCore", "SluiceWire", "SluicePorts", "SluicePostgres", "SluiceKafka", "SluiceNet", "SluiceDevServer",
                 "SluicePipeline", "SluiceRealm", "SluiceReplica", "SluiceSync", "SluiceGateway", "SluiceSDK", "SluiceTools",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"), .product(name: "Logging", package: "swift-log"),
                 nio("NIOCore"), nio("NIOPosix"), .product(name: "NIOSSL", package: "swift-nio-ssl"),

@@ -26,7 +26,7 @@ struct HTTPAndWebSocketChannel: ServerChildChannel, HTTPChannelHandler {
     var responder: HTTPChannelHandler.Responder
     let configuration: NetServer.Configuration
     let endpoints: [WebSocketEndpoint]
-    let tls: NIOSSLContext?
+    let tls: ServerTLS?
     let connections: OpenConnections
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
@@ -34,7 +34,7 @@ struct HTTPAndWebSocketChannel: ServerChildChannel, HTTPChannelHandler {
             guard let ticket = connections.admit(channel) else { throw ChannelError.ioOnClosedChannel }
             try channel.syncOptions?.setOption(.recvAllocator, value: Self.reads)
             let pipeline = channel.pipeline.syncOperations
-            if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls)) }
+            if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls.context)) }
             let encoder = HTTPResponseEncoder()
             let decoder = ByteToMessageHandler(
                 HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes), maximumBufferSize: Self.undecodedBytes)

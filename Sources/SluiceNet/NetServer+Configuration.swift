@@ -1,7 +1,6 @@
 import Hummingbird
 import HummingbirdCore
 package import NIOCore
-import NIOSSL
 import SluiceCore
 
 extension NetServer {
@@ -54,38 +53,6 @@ extension NetServer {
         var application: ApplicationConfiguration {
             ApplicationConfiguration(
                 address: unixSocket.map { .unixDomainSocket(path: $0) } ?? .hostname(host, port: port), serverName: nil, backlog: 1_024)
-        }
-    }
-
-    /// The PEM files of a TLS server.
-    package struct TLSFiles: Hashable, Sendable {
-        package var certificateChain: String
-        package var privateKey: String
-
-        package init(certificateChain: String, privateKey: String) {
-            self.certificateChain = certificateChain
-            self.privateKey = privateKey
-        }
-
-        /// - Throws: `configInvalid` naming the file at fault.
-        func context() throws(SluiceError) -> NIOSSLContext {
-            let chain: [NIOSSLCertificate]
-            do { chain = try NIOSSLCertificate.fromPEMFile(certificateChain) } catch {
-                throw SluiceError(.configInvalid, "The certificate chain \(certificateChain) cannot be read.", cause: ErrorCause(error))
-            }
-            let key: NIOSSLPrivateKey
-            do { key = try NIOSSLPrivateKey(file: privateKey, format: .pem) } catch {
-                throw SluiceError(.configInvalid, "The private key \(privateKey) cannot be read.", cause: ErrorCause(error))
-            }
-            var configuration = TLSConfiguration.makeServerConfiguration(
-                certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
-            // Closing waits this long for the peer's close_notify, in addition to every other deadline.
-            configuration.shutdownTimeout = .seconds(1)
-            do {
-                return try NIOSSLContext(configuration: configuration)
-            } catch {
-                throw SluiceError(.configInvalid, "\(certificateChain) and \(privateKey) are not a pair.", cause: ErrorCause(error))
-            }
         }
     }
 }

@@ -3,9 +3,9 @@ import HummingbirdCore
 package import Logging
 package import NIOCore
 import NIOPosix
-import NIOSSL
 import ServiceLifecycle
-import SluiceCore
+package import SluiceCore
+import Synchronization
 
 /// HTTP routes and WebSocket endpoints on one port.
 ///
@@ -18,8 +18,10 @@ package final class NetServer: Service {
     private let connections: OpenConnections
     private let bound: EventLoopPromise<Int>
     private let onListening: @Sendable (Int) async -> Void
+    /// The TLS settings; nil before `run()` and without TLS.
+    private let tls = Mutex<ServerTLS?>(nil)
     /// Builds the Hummingbird application with its responder's type erased.
-    private let makeApplication: @Sendable (NIOSSLContext?, @escaping @Sendable (any Channel) async -> Void) -> any Service
+    private let makeApplication: @Sendable (ServerTLS?, @escaping @Sendable (any Channel) async -> Void) -> any Service
 
     /// - Parameters:
     ///   - router: the HTTP routes. Add `ErrorMiddleware` first, so that every error is JSON.
@@ -64,11 +66,19 @@ package final class NetServer: Service {
     /// The number of open connections of both kinds.
     package var connectionCount: Int { connections.count }
 
+    /// Reads the TLS files again, for connections that are accepted from now on. On failure, the server keeps those that it has.
+    ///
+    /// - Returns: The time at which a certificate of the chain expires first, in seconds since 1970; nil without TLS.
+    /// - Throws: `configInvalid` naming the file at fault.
+    package func renewTLS() throws(SluiceError) -> Int64? { try tls.withLock(\.self)?.renew() }
+
     /// Serves until graceful shutdown or cancellation.
     /// - Throws: `portInUse`, or `configInvalid` for the address or the TLS files.
     package func run() async throws {
         do {
-            try await serve(tls: configuration.tls?.context())
+            let tls = try configuration.tls.map { files throws(SluiceError) in try ServerTLS(files) }
+            self.tls.withLock { $0 = tls }
+            try await serve(tls: tls)
             bound.fail(SluiceError(.shuttingDown, "The server has stopped."))
         } catch {
             let named = configuration.listenError(error)
@@ -77,7 +87,7 @@ package final class NetServer: Service {
         }
     }
 
-    private func serve(tls: NIOSSLContext?) async throws {
+    private func serve(tls: ServerTLS?) async throws {
         let application = makeApplication(tls) { [self] channel in
             // The library exposes the server's channel no earlier. `setup` decides on connections accepted before the gate.
             _ = try? await channel.eventLoop.submit { [connections] in

@@ -39,7 +39,7 @@ struct Check: AsyncParsableCommand {
         if fix, !report.repairs.isEmpty {
             if !json { print(report.text + "\n") }
             if yes || CheckRepairs.confirm(report.repairs) {
-                let failures = await CheckRepairs(postgres: options.app.named).make(report.repairs)
+                let failures = await CheckRepairs(postgres: try options.app.named()).make(report.repairs)
                 report = await check.run()
                 report.add(failures)
             }
@@ -55,7 +55,6 @@ extension GatewayOptions {
         let environment = ProcessEnvironment()
         var checked = GatewayCheck.Options(directory: app.app)
         checked.appID = app.id.appID
-        checked.postgres = app.named
         func part(_ option: String, _ read: () throws -> Void) {
             do { try read() } catch {
                 checked.problems.append((option, SluiceError(of: error) ?? SluiceError(.configInvalid, "\(option): \(error)")))
@@ -63,6 +62,7 @@ extension GatewayOptions {
         }
         let kafkaFile = kafkaConfig ?? environment["SLUICE_KAFKA_CONFIG"]
         let tokenFile = admin.adminTokenFile ?? environment["SLUICE_ADMIN_TOKEN_FILE"]
+        part("--postgres") { checked.postgres = try app.named() }
         part("--kafka-config") {
             (checked.kafka, checked.kafkaSettings) = try KafkaFile.read(servers: kafka ?? environment["SLUICE_KAFKA"], file: kafkaFile)
         }

@@ -54,7 +54,7 @@ struct IngestSend: AsyncParsableCommand {
 
     private func token(_ client: GatewayClient) async throws -> String {
         let isLogin = login.token != nil || login.email != nil
-        if let key = apiKey ?? (isLogin ? nil : ProcessEnvironment()["SLUICE_API_KEY"]) { return key }
+        if let key = try apiKey ?? (isLogin ? nil : ProcessEnvironment().secret("SLUICE_API_KEY")) { return key }
         return try await login.token(client)
     }
 }
@@ -82,7 +82,7 @@ struct LoginOptions: ParsableArguments {
         if let token { return token }
         let app = try await app(client)
         guard let email else { return try await client.login(app: app, provider: "anon-user", [:]) }
-        let secret = password ?? ProcessEnvironment()["SLUICE_PASSWORD"] ?? ""
+        let secret = try password ?? ProcessEnvironment().secret("SLUICE_PASSWORD") ?? ""
         return try await client.login(app: app, provider: "local-userpass", ["username": .string(email), "password": .string(secret)])
     }
 }

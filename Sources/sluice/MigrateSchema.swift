@@ -62,8 +62,14 @@ struct PostgresOption: ParsableArguments {
         help: ArgumentHelp("PostgreSQL, as a libpq connection string. Default: the environment's SLUICE_POSTGRES.", valueName: "conninfo"))
     var postgres: String?
 
+    /// Returns the value of the option, or that of the environment; nil if neither has one.
+    static func conninfo(_ option: String?) throws(SluiceError) -> String? {
+        if let option { return option }
+        return try ProcessEnvironment().secret("SLUICE_POSTGRES")
+    }
+
     func conninfo() throws(SluiceError) -> String {
-        guard let conninfo = postgres ?? ProcessEnvironment()["SLUICE_POSTGRES"] else {
+        guard let conninfo = try Self.conninfo(postgres) else {
             throw SluiceError(.configMissing, "No PostgreSQL is named.", fix: "Pass --postgres or set SLUICE_POSTGRES.")
         }
         return conninfo

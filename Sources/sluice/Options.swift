@@ -19,10 +19,10 @@ struct AppOptions: ParsableArguments {
     func configuration() async throws(SluiceError) -> AppConfiguration { try await ExportCheck.configuration(at: app, appID: id.appID) }
 
     /// The connection string; nil if no option and no variable names it.
-    var named: String? { postgres ?? ProcessEnvironment()["SLUICE_POSTGRES"] }
+    func named() throws(SluiceError) -> String? { try PostgresOption.conninfo(postgres) }
 
     func conninfo() throws(SluiceError) -> String {
-        guard let conninfo = named else {
+        guard let conninfo = try named() else {
             throw SluiceError(.configMissing, "No PostgreSQL is named.", fix: "Pass --postgres or set SLUICE_POSTGRES.")
         }
         return conninfo
@@ -51,6 +51,21 @@ struct NetworkOptions: ParsableArguments {
     var adminPort = 8091
 
     @Option(
+        help: ArgumentHelp(
+            "The certificate chain of the client port, in PEM. The gateway takes over a changed file. Default: no TLS.", valueName: "file"))
+    var tlsCertificate: String?
+
+    @Option(help: ArgumentHelp("The private key of the certificate, in PEM.", valueName: "file"))
+    var tlsKey: String?
+
+    @Option(
+        name: .customLong("tls-client-ca"),
+        help: ArgumentHelp(
+            "The certificates of authorities, in PEM. Only clients with a certificate of one can connect. Default: no client certificates.",
+            valueName: "file"))
+    var clientAuthorities: String?
+
+    @Option(
         help: "Open connections of one address, or IPv6 network of 64 bits; at most a quarter of them without a valid token.")
     var connectionsPerAddress = Limits.connectionsPerAddress
 
@@ -61,10 +76,12 @@ struct NetworkOptions: ParsableArguments {
             "The address that clients use, as the gateway announces it. Default: the host of the request.", valueName: "url"))
     var publicUrl: String?
 
-    /// - Throws: `configInvalid` for an invalid proxy range or public URL.
+    /// - Throws: `configInvalid` for an invalid proxy range or public URL, or a certificate without its key.
     func configuration() throws(SluiceError) -> GatewayConfiguration.Network {
         .init(
-            host: host, port: port, adminHost: adminHost, adminPort: adminPort, trustedProxies: try proxies.trusted(),
+            host: host, port: port, adminHost: adminHost, adminPort: adminPort,
+            tls: try GatewayConfiguration.tls(certificate: tlsCertificate, key: tlsKey, clientAuthorities: clientAuthorities),
+            trustedProxies: try proxies.trusted(),
             admission: try GatewayConfiguration.admission(connectionsPerAddress: connectionsPerAddress),
             publicOrigin: try publicUrl.map { url throws(SluiceError) in try GatewayConfiguration.publicOrigin(url) })
     }

@@ -141,7 +141,7 @@ struct HTTPTests {
     }
 
     @Test func `a missing certificate is named`() async throws {
-        let files = NetServer.TLSFiles(certificateChain: "/nowhere/chain.pem", privateKey: "/nowhere/key.pem")
+        let files = TLSFiles(certificateChain: "/nowhere/chain.pem", privateKey: "/nowhere/key.pem")
         let error = await #expect(throws: SluiceError.self) {
             try await withServer(.init(tls: files)) { _ in }
         }

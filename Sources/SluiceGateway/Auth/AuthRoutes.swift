@@ -14,10 +14,13 @@ package struct AuthRoutes: Sendable {
         package var appID: String
         /// The address that clients use, such as `https://sync.example.com`. If it is nil, the request's headers name it.
         package var publicOrigin: ServerOrigin?
+        /// `true` if the client port itself has TLS.
+        package var isSecure: Bool
 
-        package init(appID: String, publicOrigin: ServerOrigin? = nil) {
+        package init(appID: String, publicOrigin: ServerOrigin? = nil, isSecure: Bool = false) {
             self.appID = appID
             self.publicOrigin = publicOrigin
+            self.isSecure = isSecure
         }
     }
 
@@ -41,7 +44,7 @@ package struct AuthRoutes: Sendable {
     package func add<Context: ForwardedContext>(to router: Router<Context>) {
         let base = router.group("/api/client/v2.0")
         let app = base.group("app/:app")
-        let location = LocationRoute(publicOrigin: settings.publicOrigin)
+        let location = LocationRoute(publicOrigin: settings.publicOrigin, isSecure: settings.isSecure)
         app.get("location") { request, context in
             try check(context)
             return try location.answer(request, context)

@@ -11,6 +11,8 @@ import SluiceValues
 struct LocationRoute: Sendable {
     /// The configured address, which has precedence over all headers.
     let publicOrigin: ServerOrigin?
+    /// `true` if the client port itself has TLS. A proxy's header has precedence.
+    let isSecure: Bool
 
     func answer(_ request: Request, _ context: some ForwardedContext) throws(SluiceError) -> Response {
         let origin = try origin(request, context.forwardedOrigin)
@@ -26,7 +28,6 @@ struct LocationRoute: Sendable {
                 .badRequest, "The Host header '\((request.head.authority ?? "").prefix(80))' is not a host with an optional port.",
                 fix: "Send the host that the client connects to, or start the gateway with --public-url.")
         }
-        // The client port itself has no TLS.
-        return ServerOrigin(isSecure: forwarded.isSecure ?? false, authority: authority)
+        return ServerOrigin(isSecure: forwarded.isSecure ?? isSecure, authority: authority)
     }
 }

@@ -26,8 +26,8 @@ package struct Gateway: Sendable {
         package var appID: String
 
         /// Returns the URL of a port. An IPv6 address has brackets there.
-        fileprivate static func url(_ host: String, _ port: Int) -> String {
-            "http://\(host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host):\(port)"
+        fileprivate static func url(_ host: String, _ port: Int, isSecure: Bool = false) -> String {
+            "\(isSecure ? "https" : "http")://\(host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host):\(port)"
         }
     }
 
@@ -67,6 +67,7 @@ package struct Gateway: Sendable {
         let appID = configuration.app.appID
         let host = configuration.network.host
         let adminHost = configuration.network.adminHost
+        let isSecure = configuration.network.tls != nil
         let announce = BackgroundService("announce") {
             if let socket = servers.socket, let place = servers.socketPath {
                 // The socket is published under its real path only once the server listens on it.
@@ -74,7 +75,7 @@ package struct Gateway: Sendable {
                 try place.publish()
             }
             let addresses = Addresses(
-                url: Addresses.url(host, try await servers.client.port),
+                url: Addresses.url(host, try await servers.client.port, isSecure: isSecure),
                 adminURL: Addresses.url(adminHost, try await servers.admin.port), appID: appID)
             try await ready(addresses)
             try await gracefulShutdown()
@@ -84,6 +85,12 @@ package struct Gateway: Sendable {
         services += parts.services + [servers.sessions, servers.realm, servers.client, servers.admin, announce]
         if let socket = servers.socket { services.append(socket) }
         services.append(watchUsers(parts, servers))
+        if let files = configuration.network.tls {
+            let watch = CertificateWatch(
+                files: files, renew: { () throws(SluiceError) in try servers.client.renewTLS() }, metrics: parts.metrics,
+                environment: environment, logger: logger)
+            services.append(BackgroundService("certificate") { try await watch.run() })
+        }
         if let directory = configuration.directory { services.append(watchRules(in: directory, parts, servers)) }
         var group = ServiceGroupConfiguration(
             // A service that returns early ends the whole gateway.

@@ -59,7 +59,7 @@ struct GatewayServers: Sendable {
         let path = WireProtocol.path(app: configuration.app.appID)
         let site = configuration.isDevelopment ? DevelopmentSite(host: network.host, names: network.siteNames) : nil
         var server = NetServer.Configuration(
-            host: network.host, port: network.port, trustedProxies: network.trustedProxies, admission: network.admission,
+            host: network.host, port: network.port, tls: network.tls, trustedProxies: network.trustedProxies, admission: network.admission,
             shutdownDeadline: Self.shutdownDeadline)
         // One limiter counts both the requests of the routes and the upgrades, which the server counts itself.
         let requests = RequestLimiter(network.admission)
@@ -93,7 +93,10 @@ struct GatewayServers: Sendable {
         if let site { router.add(middleware: DevelopmentGuard(site: site)) }
         AuthRoutes(
             users: parts.access.users, keys: parts.access.keys, resets: parts.access.resets,
-            settings: .init(appID: configuration.app.appID, publicOrigin: configuration.network.publicOrigin), metrics: parts.metrics
+            settings: .init(
+                appID: configuration.app.appID, publicOrigin: configuration.network.publicOrigin, isSecure: configuration.network.tls != nil
+            ),
+            metrics: parts.metrics
         ).add(to: router)
         APIKeyRoutes(keys: parts.access.keys, users: parts.access.users).add(to: router)
         IngestRoutes(services: parts.sessionServices, keys: parts.access.keys, idempotency: parts.idempotency).add(to: router)

@@ -16,6 +16,8 @@ package struct GatewayConfiguration: Sendable {
         package var port: Int
         package var adminHost: String
         package var adminPort: Int
+        /// The TLS files of the client port; nil for plain HTTP.
+        package var tls: TLSFiles?
         /// The reverse proxies in front of the client port.
         package var trustedProxies: TrustedProxies
         /// The limits of connections and requests on the client port.
@@ -26,13 +28,14 @@ package struct GatewayConfiguration: Sendable {
         package var siteNames: Set<String> = []
 
         package init(
-            host: String = "127.0.0.1", port: Int, adminHost: String = "127.0.0.1", adminPort: Int, trustedProxies: TrustedProxies = .none,
-            admission: AdmissionLimits = AdmissionLimits(), publicOrigin: ServerOrigin? = nil
+            host: String = "127.0.0.1", port: Int, adminHost: String = "127.0.0.1", adminPort: Int, tls: TLSFiles? = nil,
+            trustedProxies: TrustedProxies = .none, admission: AdmissionLimits = AdmissionLimits(), publicOrigin: ServerOrigin? = nil
         ) {
             self.host = host
             self.port = port
             self.adminHost = adminHost
             self.adminPort = adminPort
+            self.tls = tls
             self.trustedProxies = trustedProxies
             self.admission = admission
             self.publicOrigin = publicOrigin
@@ -44,6 +47,20 @@ package struct GatewayConfiguration: Sendable {
     /// - Throws: `configInvalid` with the range at fault.
     package static func trustedProxies(_ ranges: [String]) throws(SluiceError) -> Proxies {
         Proxies(try ranges.map { (range) throws(SluiceError) in try NetworkRange(range) })
+    }
+
+    /// Returns the TLS files of the client port; nil without any.
+    ///
+    /// - Throws: `configInvalid` for a certificate without a key, and for a key or client authorities without a certificate.
+    package static func tls(certificate: String?, key: String?, clientAuthorities: String?) throws(SluiceError) -> TLSFiles? {
+        switch (certificate, key) {
+        case (let certificate?, let key?):
+            return TLSFiles(certificateChain: certificate, privateKey: key, clientAuthorities: clientAuthorities)
+        case (nil, nil) where clientAuthorities == nil: return nil
+        default:
+            throw SluiceError(
+                .configInvalid, "TLS needs a certificate and its key.", fix: "Give both --tls-certificate and --tls-key, or none of them.")
+        }
     }
 
     /// Parses the value of `--public-url`.

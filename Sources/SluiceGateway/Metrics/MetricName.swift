@@ -3,6 +3,7 @@ package enum MetricName: String, CaseIterable, Sendable {
     // Sessions
     case connections = "sluice_connections"
     case netRefusals = "sluice_net_refusals_total"
+    case certificateEnd = "sluice_certificate_end_timestamp_seconds"
     case sessions = "sluice_sessions"
     case sessionsStarted = "sluice_sessions_started_total"
     case sessionsEnded = "sluice_sessions_ended_total"
@@ -26,6 +27,7 @@ package enum MetricName: String, CaseIterable, Sendable {
     case uploads = "sluice_uploads_total"
     case uploadSeconds = "sluice_upload_seconds"
     case compensatingWrites = "sluice_compensating_writes_total"
+    case refusedBytesLeftOut = "sluice_compensating_writes_left_out_bytes_total"
 
     // Subscriptions
     case bootstraps = "sluice_bootstraps_total"
@@ -112,6 +114,7 @@ package enum MetricName: String, CaseIterable, Sendable {
     package var help: String {
         switch self {
         case .connections: "Open connections, HTTP and WebSocket."
+        case .certificateEnd: "The time at which a certificate of the client port expires first, in seconds since 1970; 0 without TLS."
         case .netRefusals: "Connections and requests refused or ended to protect the client port, by reason."
         case .sessions: "Open sessions of Sluice's protocol."
         case .sessionsStarted: "Sessions opened."
@@ -132,6 +135,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .uploads: "Client changesets, by result."
         case .uploadSeconds: "From receiving a changeset to its commit."
         case .compensatingWrites: "Writes of clients that were undone."
+        case .refusedBytesLeftOut: "Values of undone writes that are not kept, as they exceed a limit, in bytes."
         case .bootstraps: "Bootstraps started."
         case .bootstrapSeconds: "From a new subscription set to its last bootstrap message."
         case .bootstrapRows: "Rows sent in bootstraps."

@@ -52,17 +52,23 @@ public final class App: Hashable, Sendable {
 
         /// Loads the users of earlier runs, at the first call only.
         func load(_ app: App) {
-            let problem = users.withLock { users -> String? in
-                if users.isLoaded { return nil }
+            let (isFirst, problem) = users.withLock { users -> (Bool, String?) in
+                if users.isLoaded { return (false, nil) }
                 users.isLoaded = true
                 let stored = StoredUsers.read(storage)
                 for session in stored.users { users.all[session.id] = User(app: app, session: session) }
                 users.current = stored.current
                 users.isUnreadable = stored.problem != nil
-                return stored.problem
+                return (true, stored.problem)
             }
             // Not under the lock: the app's logger may ask for the users.
             if let problem { Logger.log(.error, Category.app) { problem } }
+            let url = baseURL.withLock { $0 }
+            if isFirst, ServerAddress.isOpenToOthers(url) {
+                Logger.log(.warn, Category.app) {
+                    "\(url) has no TLS: everybody on the network can read passwords, tokens and objects. Use https:// beyond the loopback."
+                }
+            }
         }
     }
 

@@ -40,7 +40,7 @@ package struct HTTPTransport: Sendable {
     /// - Parameters:
     ///   - tls: for `https://`. The default trusts the system's roots.
     ///   - maximumBytes: the bound of the response body. Beyond it `send` throws `limitsExceeded`.
-    package init(tls: TLSConfiguration = .makeClientConfiguration(), maximumBytes: Int = Limits.messageBytes) {
+    package init(tls: TLSConfiguration = .gatewayClient(), maximumBytes: Int = Limits.messageBytes) {
         self.tls = tls
         self.maximumBytes = maximumBytes
     }

@@ -17,7 +17,7 @@ package struct WebSocketTransport: SyncTransport {
     /// - Parameters:
     ///   - tls: for `wss://`. The default trusts the system's roots.
     ///   - maximumBytes: the bound of one message from the gateway. Beyond it the connection fails with `limitsExceeded`.
-    package init(tls: TLSConfiguration = .makeClientConfiguration(), maximumBytes: Int = Limits.messageBytes) {
+    package init(tls: TLSConfiguration = .gatewayClient(), maximumBytes: Int = Limits.messageBytes) {
         self.tls = tls
         self.maximumBytes = maximumBytes
     }
