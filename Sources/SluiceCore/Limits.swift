@@ -51,8 +51,16 @@ package enum Limits {
     /// join in every search of the objects. Beyond: query error `query-too-large`.
     package static let orderKeys = 32
     package static let orderLinks = 4
+    /// Sessions of one user on a gateway. Beyond: the session ends with `too-many-requests`, and the client retries.
+    package static let userSessions = 1_000
+    /// Changes of a session's subscriptions at once, and the same again each minute. Beyond: they wait.
+    package static let subscriptionChanges = 300
     /// Queries of a subscription set. Beyond: query error `query-too-large`.
     package static let setQueries = 10_000
+    /// The values that are kept of a rejected write, in bytes, and of all rejected writes of a user: KiB at once, and the same again each
+    /// minute. Beyond: they are left out.
+    package static let refusedValueBytes = 64 << 10
+    package static let refusedUserKiB = 1_024
     /// Paths of included links of one subscription and of a set, and the links of one path. Each link costs a read of the database whenever
     /// its objects change. Beyond: query error `query-too-large`.
     package static let includePaths = 100

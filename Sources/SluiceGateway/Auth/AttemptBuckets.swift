@@ -1,5 +1,4 @@
-import SluiceCore
-package import SluiceNet
+package import SluiceCore
 
 /// The remaining attempts by name: of an address, an account, or both.
 package typealias AttemptBuckets = TokenBuckets<String>

@@ -158,6 +158,7 @@ struct GatewayBuilder {
         _ ingest: Ingest
     ) -> SessionServices {
         let (schema, tables) = (model.schema, model.tables)
+        let leftOut = outside.metrics.number(.refusedBytesLeftOut)
         return SessionServices(
             access: SessionServices.Access(
                 authenticator: access.authenticator, authority: schema, rules: rules, sealer: access.sealer),
@@ -166,7 +167,8 @@ struct GatewayBuilder {
                 snapshots: PostgresSnapshots(pool: pool, streams: outside.pools.streams, tables: model.shapes, unfit: quarantine.met),
                 committer: Committer(
                     store: writes(model), rules: rules, environment: environment,
-                    bound: { [bounds = tables.bounds] in bounds[$0].current }, tracer: uploads),
+                    bound: { [bounds = tables.bounds] in bounds[$0].current },
+                    refused: RefusedValues(environment: environment, leftOut: { leftOut.add($0) }), tracer: uploads),
                 ingest: TimedIntake(
                     ingest.intake, metrics: outside.metrics, environment: environment, tracer: outside.telemetry.tracer)),
             delivery: SessionServices.Delivery(

@@ -31,6 +31,7 @@ final class RealmSessionService: Service {
     private let settings: Settings
     private let services: RealmConnectionServices
     private let authenticator: any Authenticator
+    private let users: UserSessions
     let bridge: RealmBridge
     private let buffer: RealmStoreBuffer
     private let watch: RealmWatch
@@ -47,6 +48,7 @@ final class RealmSessionService: Service {
         self.watch = watch
         self.egress = egress
         authenticator = sessions.authenticator
+        users = sessions.users
         bridge = RealmBridge(services: sessions)
         buffer = RealmStoreBuffer(clients, environment: sessions.environment)
         services = RealmConnectionServices(
@@ -163,9 +165,13 @@ final class RealmSessionService: Service {
         services.sdk = opening.agent.text
         return RealmSocket(
             opening, token: token, services: services, authenticator: authenticator, egress: egress, watch: watch,
-            onOpen: { [caller] in caller.yield($0) },
-            // Weak: the service owns the socket until the end of its connection.
-            onEnd: { [weak self] socket in self?.open.withLock { $0[ObjectIdentifier(socket)] = nil } })
+            hooks: RealmSocket.Hooks(
+                opened: { [caller] in caller.yield($0) }, admit: { [users] in try users.begin($0) },
+                // Weak: the service owns the socket until the end of its connection.
+                ended: { [weak self, users] socket in
+                    if let user = socket.counted { users.end(user) }
+                    self?.open.withLock { $0[ObjectIdentifier(socket)] = nil }
+                }))
     }
 
     // MARK: Users and rules

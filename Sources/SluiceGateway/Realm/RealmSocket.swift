@@ -29,6 +29,8 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
         var user: String?
         /// The id of the login of the token.
         var login: String?
+        /// The user whose connections have this one.
+        var counted: String?
         var missed = MissedEnds()
         var isClosed = false
         /// The end that was asked for before the connection began.
@@ -48,26 +50,31 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
     /// Counts the bytes sent.
     private let egress: MetricNumber
     private let watch: RealmWatch
-    private let onOpen: @Sendable (RealmSocket) -> Void
-    private let onEnd: @Sendable (RealmSocket) -> Void
+    private let hooks: Hooks
     /// The time at which the connection was accepted, in monotonic nanoseconds.
     let began: UInt64
 
-    /// - Parameters:
-    ///   - token: The access token.
-    ///   - onOpen: Must arrange the call of `begin`.
-    ///   - onEnd: Called when the connection has ended, once, whether `begin` was called or not.
+    /// The functions that a socket calls.
+    struct Hooks: Sendable {
+        /// Must arrange the call of `begin`.
+        var opened: @Sendable (RealmSocket) -> Void
+        /// Counts the connection of a user. It throws if the user has too many.
+        var admit: @Sendable (_ user: String) throws -> Void
+        /// Called when the connection has ended, once, whether `begin` was called or not.
+        var ended: @Sendable (RealmSocket) -> Void
+    }
+
+    /// - Parameter token: The access token.
     init(
         _ opening: Opening, token: String, services: RealmConnectionServices, authenticator: any Authenticator, egress: MetricNumber,
-        watch: RealmWatch, onOpen: @escaping @Sendable (RealmSocket) -> Void, onEnd: @escaping @Sendable (RealmSocket) -> Void
+        watch: RealmWatch, hooks: Hooks
     ) {
         self.opening = opening
         self.services = services
         self.authenticator = authenticator
         self.egress = egress
         self.watch = watch
-        self.onOpen = onOpen
-        self.onEnd = onEnd
+        self.hooks = hooks
         state = Mutex(State(token: token))
         outbox = SocketOutbox(environment: services.environment)
         began = services.environment.monotonicNanoseconds()
@@ -75,6 +82,8 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
 
     /// The SDK and the app, as the User-Agent names them.
     var agent: RealmAgent { opening.agent }
+    /// The user whose connections have this one; nil if it is not admitted.
+    var counted: String? { state.withLock(\.counted) }
     /// The user of the token; nil until it is known.
     var user: String? { state.withLock(\.user) }
     /// The idents of the client files of the connection's sessions, in no order.
@@ -84,7 +93,7 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
 
     /// Authenticates the user and begins the connection.
     func begin() async {
-        guard let user = await authenticate() else { return onEnd(self) }
+        guard let user = await authenticate() else { return hooks.ended(self) }
         let connection = RealmConnection(opening.settings, user: user.user.id, services: services, sink: self)
         await connection.expires(at: user.expires)
         await connection.begin()
@@ -101,7 +110,13 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
             return state.token ?? ""
         }
         do {
-            return try await authenticator.authenticate(token: token)
+            let user = try await authenticator.authenticate(token: token)
+            try hooks.admit(user.user.id)
+            state.withLock { $0.counted = user.user.id }
+            return user
+        } catch let error as SluiceError where error.code == .tooManyRequests {
+            close(.overload, error.code.name)
+            return nil
         } catch {
             let error = SluiceError(error, otherwise: .internalError, "The access token could not be checked.")
             let reason: RealmCloseReason
@@ -164,7 +179,7 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
 
     func opened(_ socket: ServerSocket) {
         state.withLock { $0.socket = socket }
-        onOpen(self)
+        hooks.opened(self)
     }
 
     func message(_ bytes: ByteBuffer) {
@@ -195,7 +210,7 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
         end(.disconnected)
         outbox.wake()
         // `begin` is never called.
-        if !hasOpened { onEnd(self) }
+        if !hasOpened { hooks.ended(self) }
     }
 
     // MARK: RealmFrameSink
@@ -237,7 +252,7 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
 
     func ended() {
         state.withLock { ($0.connection, $0.hasEnded) = (nil, true) }
-        onEnd(self)
+        hooks.ended(self)
     }
 }
 

@@ -11,17 +11,22 @@ package struct Committer: Sendable {
     private let rules: any Rules
     private let environment: any Environment
     private let bound: @Sendable (String) -> RowBound
+    private let refused: RefusedValues
     private let tracer: (any UploadTracer)?
 
-    /// - Parameter bound: Returns the size bound of a class's objects. A write that exceeds it is rejected.
+    /// - Parameters:
+    ///   - bound: Returns the size bound of a class's objects. A write that exceeds it is rejected.
+    ///   - refused: The bounds of the values of rejected writes; nil for those of this committer alone.
     package init(
         store: any WriteStore, rules: any Rules, environment: any Environment,
-        bound: @escaping @Sendable (_ type: String) -> RowBound = { _ in RowBound() }, tracer: (any UploadTracer)? = nil
+        bound: @escaping @Sendable (_ type: String) -> RowBound = { _ in RowBound() }, refused: RefusedValues? = nil,
+        tracer: (any UploadTracer)? = nil
     ) {
         self.store = store
         self.rules = rules
         self.environment = environment
         self.bound = bound
+        self.refused = refused ?? RefusedValues(environment: environment)
         self.tracer = tracer
     }
 
@@ -118,13 +123,19 @@ package struct Committer: Sendable {
         }
         // Without plugins the decision needs no suspension, so the transaction never waits for another process.
         guard work.types.contains(where: work.check.asksPlugin) else {
-            return .atOnce { try planned($0)?.decision ?? WriteDecision(isOld: true) }
+            return .atOnce { try planned($0).map { decision(of: $0, work) } ?? WriteDecision(isOld: true) }
         }
         return .waiting { basis in
             guard var plan = try planned(basis) else { return WriteDecision(isOld: true) }
             try await plan.ask(self.rules, work.check, user: work.writer.user, known: work.verdicts)
-            return plan.decision
+            return decision(of: plan, work)
         }
+    }
+
+    private func decision(of plan: CommitPlan, _ work: Work) -> WriteDecision {
+        var decision = plan.decision
+        decision.rejected = refused.bounded(decision.rejected, of: work.writer.user.id)
+        return decision
     }
 
     /// Merges and checks a changeset.

@@ -8,6 +8,11 @@ extension Session {
     /// Builds and bootstraps the view of a new subscription set. A query error fails this version only.
     func subscribe(_ message: PBSubscribe) async throws {
         perform(machine.handle(.requested(version: message.version)))
+        let wait = pace.take(at: services.environment.monotonicNanoseconds())
+        if wait > 0 {
+            logger.debug("A client changes its subscriptions too often, and waits.", metadata: ["version": "\(message.version)"])
+            try await services.environment.sleep(nanoseconds: wait)
+        }
         // Sets that wait when the connection ends cost nothing.
         guard machine.isOpen, !channel.isClosed else { return }
         let set = try SubscriptionSet(message)

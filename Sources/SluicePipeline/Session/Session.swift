@@ -22,8 +22,9 @@ package actor Session {
     var subscriber: Fanout.Handle?
     /// The subscriber for the changes that affect the members of the live or pending view.
     var watch: (id: Fanout.Handle, channel: MemberWatch)?
-    /// The number of subscriptions reported to the observer.
-    private var counted = 0
+    var pace = SubscriptionPace()
+    /// The user whose sessions have this one, and the number of subscriptions reported to the observer.
+    private var counted: (user: String?, subscriptions: Int) = (nil, 0)
 
     /// The running tasks of a session. The machine decides when one starts, so each runs at most once at a time.
     struct Tasks {
@@ -134,6 +135,7 @@ package actor Session {
         // The tasks awaited below check the phase and end.
         perform(machine.handle(.disconnected))
         if let file { services.files.end(self, of: file) }
+        if let user = counted.user.take() { services.users.end(user) }
         tasks.asking?.cancel()
         expiry?.cancel()
         tasks.taking?.cancel()
@@ -155,8 +157,8 @@ package actor Session {
 
     /// Reports the number of subscriptions in force to the observer.
     func count(subscriptions: Int) {
-        services.observer.subscribed(subscriptions - counted)
-        counted = subscriptions
+        services.observer.subscribed(subscriptions - counted.subscriptions)
+        counted.subscriptions = subscriptions
     }
 
     func send(_ message: [UInt8]) { channel.send([services.frames.frame(message)]) }
@@ -220,6 +222,10 @@ package actor Session {
 
     private func authenticate(_ token: String) async throws -> Authenticated {
         let user = try await services.authenticator.authenticate(token: token)
+        if counted.user == nil, !channel.isLocal {
+            try services.users.begin(user.user.id)
+            counted.user = user.user.id
+        }
         self.user = user
         channel.belongs(to: user.user.id)
         expiry?.cancel()

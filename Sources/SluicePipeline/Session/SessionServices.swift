@@ -24,6 +24,7 @@ package struct SessionServices: Sendable {
     /// Seals the view records that clients keep.
     package let sealer: any Sealer
     package let files = ClientSessions()
+    package let users: UserSessions
     /// Limits the sessions that ask the plugins concurrently after a rule change, because the plugins' queues are bounded.
     package let reviews = AsyncSemaphore(width: 16)
 
@@ -34,8 +35,13 @@ package struct SessionServices: Sendable {
         package var rules: any Rules
         /// Seals the view records that clients keep.
         package var sealer: any Sealer
+        package var users: UserSessions
 
-        package init(authenticator: any Authenticator, authority: any SchemaAuthority, rules: any Rules, sealer: any Sealer = NoSealer()) {
+        package init(
+            authenticator: any Authenticator, authority: any SchemaAuthority, rules: any Rules, sealer: any Sealer = NoSealer(),
+            users: UserSessions = UserSessions()
+        ) {
+            self.users = users
             self.authenticator = authenticator
             self.authority = authority
             self.rules = rules
@@ -82,6 +88,7 @@ package struct SessionServices: Sendable {
         authenticator = access.authenticator
         authority = access.authority
         rules = access.rules
+        users = access.users
         sealer = access.sealer
         clients = storage.clients
         snapshots = storage.snapshots

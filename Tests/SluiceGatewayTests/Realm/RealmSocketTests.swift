@@ -41,7 +41,7 @@ import Testing
             let opening = RealmSocket.Opening(settings: RealmConnectionSettings(version: 14, salt: 7), agent: RealmAgent(nil))
             let opened = RealmSocket(
                 opening, token: token, services: services, authenticator: Users(), egress: metrics.number(.realmSentBytes, label: "other"),
-                watch: RealmWatch(metrics: metrics), onOpen: { _ in }, onEnd: { _ in ended.fire() })
+                watch: RealmWatch(metrics: metrics), hooks: .init(opened: { _ in }, admit: { _ in }, ended: { _ in ended.fire() }))
             socket = opened
             await opened.begin()
             if token == "valid" {

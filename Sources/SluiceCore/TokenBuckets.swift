@@ -33,14 +33,14 @@ package struct TokenBuckets<Name: Hashable & Sendable>: Sendable {
     package func wait(_ name: Name, now: UInt64) -> Int? { wait(refilled(name, now)) }
 
     /// Takes a token. Concurrent takers may overdraw the bucket by its capacity.
-    package mutating func take(_ name: Name, now: UInt64) { take(name, refilled(name, now)) }
+    package mutating func take(_ name: Name, now: UInt64) { take(name, 1, refilled(name, now)) }
 
-    /// Takes a token if one is available.
-    /// - Returns: `nil` if it was taken, otherwise the seconds until the name has one.
-    package mutating func admit(_ name: Name, now: UInt64) -> Int? {
+    /// Takes tokens if so many are available.
+    /// - Returns: `nil` if they were taken, otherwise the seconds until the name has one.
+    package mutating func admit(_ name: Name, _ tokens: Int = 1, now: UInt64) -> Int? {
         let bucket = refilled(name, now)
-        if let seconds = wait(bucket) { return seconds }
-        take(name, bucket)
+        guard bucket.level >= Double(tokens) else { return wait(bucket) ?? 1 }
+        take(name, Double(tokens), bucket)
         return nil
     }
 
@@ -48,12 +48,12 @@ package struct TokenBuckets<Name: Hashable & Sendable>: Sendable {
         bucket.level >= 1 ? nil : max(1, Int(((1 - bucket.level) * secondsPerToken).rounded(.up)))
     }
 
-    private mutating func take(_ name: Name, _ bucket: Bucket) {
+    private mutating func take(_ name: Name, _ tokens: Double, _ bucket: Bucket) {
         if young.count >= names, young[name] == nil {
             old = young
             young = [:]
         }
-        young[name] = Bucket(level: max(-capacity, bucket.level - 1), filled: bucket.filled)
+        young[name] = Bucket(level: max(-capacity, bucket.level - tokens), filled: bucket.filled)
         old[name] = nil
     }
 
