@@ -190,6 +190,23 @@ import Testing
         }
     }
 
+    /// The program script gives the command a terminal.
+    @Test(arguments: [("no", 0o644), ("ye", 0o644), ("Yes", 0o600), ("y", 0o600)])
+    func `takes an answer on a terminal`(answer: String, mode: UInt32) async throws {
+        let folder = try DataFolder()
+        let token = folder.path + "/tokens"
+        try "0123456789abcdef0123456789abcdef\n".write(toFile: token, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: token)
+        let sluice = Program.folder.appendingPathComponent("sluice").path
+        let command = "\(sluice) check --app \(folder.path) --port 0 --admin-port 0 --admin-token-file \(token) --fix"
+        let program = try Program("/usr/bin/script", ["-qec", command, "/dev/null"], input: answer + "\n")
+        let lines = await program.remainingLines() ?? []
+        #expect(await program.end() == .exit(78), "\(lines)")
+        #expect(lines.contains { $0.hasPrefix("Make these changes? [y/N] ") }, "\(lines)")
+        var status = stat()
+        #expect(stat(token, &status) == 0 && status.st_mode & 0o777 == mode, "\(lines)")
+    }
+
     // MARK: Roles and tables
 
     /// Runs the body with a database that has the tables of an app directory.

@@ -160,9 +160,18 @@ import Testing
             let absent = try Self.launch(["--postgres", "\(conninfo) dbname=no_such_database"])
             #expect(await absent.end(within: 20) == .exit(78), "\(absent.said)")
             #expect(absent.said.contains("no_such_database"), "\(absent.said)")
+            let connection = try await PostgresConnection.connect(conninfo)
+            let role = "dev_\(UInt64.random(in: .min ... .max))"
+            try await connection.script("CREATE ROLE \(role) LOGIN REPLICATION PASSWORD 'p'")
+            try await CompanionSchema.create(connection)
+            // A statement that the role may not run is no refused connection.
+            let barred = try Self.launch(["--postgres", "\(conninfo) user=\(role) password=p"])
+            #expect(await barred.end(within: 20) == .exit(1), "\(barred.said)")
+            #expect(barred.said.contains("permission denied for schema sluice"), "\(barred.said)")
+            #expect(!barred.said.contains("refuses the connection"), "\(barred.said)")
+            try await connection.script("DROP ROLE \(role)")
             let first = try Self.launch(["--postgres", conninfo])
             _ = try await Self.ready(first)
-            let connection = try await PostgresConnection.connect(conninfo)
             let name = try await Self.slotName(connection, conninfo)
             let isRead = try await eventually {
                 try await connection.query("SELECT active FROM pg_replication_slots WHERE slot_name = '\(name)'").bool(0, 0) == true
