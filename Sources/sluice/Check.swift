@@ -34,18 +34,20 @@ struct Check: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let check = GatewayCheck(options.checked())
-        var report = await check.run()
-        if fix, !report.repairs.isEmpty {
-            if !json { print(report.text + "\n") }
-            if yes || CheckRepairs.confirm(report.repairs) {
-                let failures = await CheckRepairs(postgres: try options.app.named()).make(report.repairs)
-                report = await check.run()
-                report.add(failures)
+        try await reporting {
+            let check = GatewayCheck(options.checked())
+            var report = await check.run()
+            if fix, !report.repairs.isEmpty {
+                if !json { print(report.text + "\n") }
+                if try yes || CheckRepairs.confirm(report.repairs) {
+                    let failures = await CheckRepairs(postgres: try options.app.named()).make(report.repairs)
+                    report = await check.run()
+                    report.add(failures)
+                }
             }
+            print(json ? report.json.text : report.text)
+            if report.exitCode != 0 { throw ExitCode(report.exitCode) }
         }
-        print(json ? report.json.text : report.text)
-        if report.exitCode != 0 { throw ExitCode(report.exitCode) }
     }
 }
 

@@ -51,7 +51,9 @@ struct InitCommand: AsyncParsableCommand {
                 throw SluiceError(
                     .configMissing, "No table can be synchronised.", fix: "Run a statement of those above, or name other schemas.")
             }
-            guard !report.plan.new.isEmpty else { return StandardError.write("sluice: no file is missing\n") }
+            guard !report.plan.new.isEmpty else {
+                return StandardError.write("sluice: no file is \(report.plan.withheld.isEmpty ? "missing" : "written")\n")
+            }
             guard try isAccepted(report.plan.new.count) else { return }
             try report.plan.write()
             if !json { print("\n\(report.next)") }

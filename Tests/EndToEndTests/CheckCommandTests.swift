@@ -39,6 +39,9 @@ import Testing
         func findings(_ severity: String) -> [JSON] { json["findings"]?.array?.filter { $0["severity"]?.string == severity } ?? [] }
         func messages(_ severity: String) -> [String] { findings(severity).compactMap { $0["message"]?.string } }
         func subjects(_ severity: String) -> [String] { findings(severity).compactMap { $0["subject"]?.string } }
+        func commands(_ severity: String) -> [String] {
+            findings(severity).flatMap { $0["commands"]?.array ?? [] }.compactMap(\.string)
+        }
         var skipped: [String] { json["skipped"]?.array?.compactMap { $0["area"]?.string } ?? [] }
     }
 
@@ -115,16 +118,26 @@ import Testing
             #expect(beside.messages("note").contains("A gateway serves port \(port) of 127.0.0.1."), "\(beside)")
             #expect(beside.messages("note").contains { $0.hasPrefix("A gateway reads the replication slot sluice_airport_") }, "\(beside)")
             #expect(!beside.messages("note").contains { $0.contains("topics do not exist") }, "\(beside)")
-            // A topic that an operator has spoilt.
-            var configuration = KafkaConfiguration(bootstrapServers: kafka, clientID: "test")
-            configuration.requestTimeout = .seconds(10)
-            let admin = try KafkaAdmin(configuration)
-            let topics = try await admin.facts(of: ["\(id).progress", "\(id).Plane"])
-            #expect(topics.topics.keys.sorted() == ["\(id).Plane", "\(id).progress"] && topics.topics["\(id).progress"]?.partitions == 1)
-            await admin.close()
+            let other = try await Self.check(app, options + ["--port", "\(port)", "--app-id", "other"])
+            #expect(other.messages("error").contains("A gateway of the app \(id) serves port \(port) of 127.0.0.1."), "\(other)")
             serve.signal(SIGTERM)
             #expect(await serve.end() == .exit(0), "\(serve.said)")
+            try await Self.spoil("\(id).progress", at: kafka)
+            let spoilt = try await Self.check(app, options)
+            #expect(spoilt.code == .exit(78), "\(spoilt)")
+            #expect(spoilt.messages("error") == ["The topic \(id).progress has 3 partitions; the gateway uses 1 of it."], "\(spoilt)")
         }
+    }
+
+    /// Replaces a topic of a gateway as an operator may do by mistake.
+    private static func spoil(_ topic: String, at kafka: String) async throws {
+        var configuration = KafkaConfiguration(bootstrapServers: kafka, clientID: "test")
+        configuration.requestTimeout = .seconds(10)
+        let admin = try KafkaAdmin(configuration)
+        #expect(try await admin.facts(of: [topic]).topics[topic]?.partitions == 1)
+        try await admin.delete([topic])
+        try await admin.create([KafkaTopic(topic, partitions: 3)])
+        await admin.close()
     }
 
     /// Checks until the gateway has its slot, which it takes after it is ready.
@@ -150,10 +163,11 @@ import Testing
             try "0123456789abcdef0123456789abcdef\n".write(toFile: token, atomically: true, encoding: .utf8)
             try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: token)
             let options = ["--app", app, "--postgres", conninfo, "--port", "0", "--admin-port", "0", "--admin-token-file", token]
-            let refused = try Program("sluice", ["check", "--fix"] + options, input: "no\n")
-            #expect(await refused.end() == .exit(0), "\(refused.said)")
+            // Nobody answers here, and a text in a pipe is no answer.
+            let refused = try Program("sluice", ["check", "--fix"] + options, input: "yes\n")
+            #expect(await refused.end() == .exit(78), "\(refused.said)")
             #expect(refused.said.contains(#"ALTER TABLE "public"."planes" REPLICA IDENTITY FULL"#), "\(refused.said)")
-            #expect(refused.said.contains("chmod 600 \(token)") && refused.said.contains("[y/N]"), "\(refused.said)")
+            #expect(refused.said.contains("chmod 600 \(token)") && refused.said.contains("Pass --yes."), "\(refused.said)")
             #expect(try await connection.query(identity)[0, 0] == "d")
             let fixed = try Program("sluice", ["check", "--fix", "--yes", "--json"] + options)
             let lines = try #require(await fixed.remainingLines())
@@ -174,6 +188,137 @@ import Testing
             #expect(json["findings"]?.array?.contains { $0["fixable"]?.bool == true } == false, "\(json.text)")
             await connection.close()
         }
+    }
+
+    /// The program script gives the command a terminal.
+    @Test(arguments: [("no", 0o644), ("ye", 0o644), ("Yes", 0o600), ("y", 0o600)])
+    func `takes an answer on a terminal`(answer: String, mode: UInt32) async throws {
+        let folder = try DataFolder()
+        let token = folder.path + "/tokens"
+        try "0123456789abcdef0123456789abcdef\n".write(toFile: token, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: token)
+        let sluice = Program.folder.appendingPathComponent("sluice").path
+        let command = "\(sluice) check --app \(folder.path) --port 0 --admin-port 0 --admin-token-file \(token) --fix"
+        let program = try Program("/usr/bin/script", ["-qec", command, "/dev/null"], input: answer + "\n")
+        let lines = await program.remainingLines() ?? []
+        #expect(await program.end() == .exit(78), "\(lines)")
+        #expect(lines.contains { $0.hasPrefix("Make these changes? [y/N] ") }, "\(lines)")
+        var status = stat()
+        #expect(stat(token, &status) == 0 && status.st_mode & 0o777 == mode, "\(lines)")
+    }
+
+    // MARK: Roles and tables
+
+    /// Runs the body with a database that has the tables of an app directory.
+    private static func withTables(_ body: (_ app: String, _ conninfo: String, PostgresConnection) async throws -> Void) async throws {
+        try await withDatabase { conninfo in
+            let folder = try DataFolder()
+            defer { withExtendedLifetime(folder) {} }
+            let app = try folder.app().path
+            let apply = try Program("sluice", ["schema", "apply", "--app", app, "--postgres", conninfo])
+            #expect(await apply.end() == .exit(0), "\(apply.said)")
+            let admin = try await PostgresConnection.connect(conninfo)
+            try await body(app, conninfo, admin)
+            await admin.close()
+        }
+    }
+
+    @Test func `says which grants a role lacks, with statements that give it all of them`() async throws {
+        try await Self.withTables { app, conninfo, admin in
+            let role = "check_\(UInt64.random(in: .min ... .max))"
+            try await admin.script("CREATE ROLE \(role) LOGIN REPLICATION PASSWORD 'p'")
+            func look() async throws -> Outcome {
+                let outcome = try await Self.check(app, ["--postgres", "\(conninfo) user=\(role) password=p"])
+                #expect(!outcome.json.text.contains("refuses the connection"), "\(outcome)")
+                return outcome
+            }
+            let bare = try await look()
+            #expect(bare.messages("error").contains("The role may not create tables in the schema sluice."), "\(bare)")
+            #expect(bare.commands("error").contains(#"GRANT USAGE, CREATE ON SCHEMA sluice TO "\#(role)";"#), "\(bare)")
+            try await admin.script("GRANT USAGE, CREATE ON SCHEMA sluice TO \(role)")
+            let blind = try await look()
+            #expect(blind.messages("error").contains("The role may not write the tables of the schema sluice."), "\(blind)")
+            for kind in ["TABLES", "SEQUENCES"] { try await admin.script("GRANT ALL ON ALL \(kind) IN SCHEMA sluice TO \(role)") }
+            let unread = try await look()
+            #expect(unread.messages("error").contains { $0.hasPrefix("The role lacks SELECT") }, "\(unread)")
+            for command in unread.commands("error") { try await admin.script(command) }
+            let granted = try await look()
+            #expect(granted.code == .exit(0) && granted.messages("error") == [], "\(granted)")
+            try await admin.script("DROP OWNED BY \(role) CASCADE; DROP ROLE \(role)")
+        }
+    }
+
+    @Test func `publishes no table with --fix while one does not fit, as a gateway does`() async throws {
+        try await Self.withTables { app, conninfo, admin in
+            let database = try #require(try await admin.query("SELECT current_database()")[0, 0])
+            let publication = ReplicationNames(app: "airport-ops", database: database).publication
+            try await admin.script("CREATE PUBLICATION \(publication) FOR TABLE planes")
+            func fixable() async throws -> Bool {
+                let outcome = try await Self.check(app, ["--postgres", conninfo])
+                #expect(outcome.messages("warning").contains { $0.contains("is not in the publication") }, "\(outcome)")
+                return outcome.findings("warning").contains { $0["fixable"]?.bool == true }
+            }
+            #expect(try await fixable())
+            try await admin.script("ALTER TABLE planes ALTER COLUMN year TYPE text")
+            #expect(try await !fixable())
+            let fixed = try await Self.check(app, ["--postgres", conninfo, "--fix", "--yes"])
+            #expect(fixed.code == .exit(78) && fixed.messages("error").contains { $0.contains("“year” of the wrong type") }, "\(fixed)")
+            let count = "SELECT count(*) FROM pg_publication_tables WHERE pubname = '\(publication)'"
+            #expect(try await admin.query(count).int(0, 0) == 1)
+        }
+    }
+
+    @Test func `names a table that is published with a row filter, and the statement that mends it`() async throws {
+        try await Self.withTables { app, conninfo, admin in
+            // PostgreSQL 15 brought row filters.
+            guard try await admin.query("SELECT current_setting('server_version_num')::int >= 150000").bool(0, 0) == true else { return }
+            let database = try #require(try await admin.query("SELECT current_database()")[0, 0])
+            let publication = ReplicationNames(app: "airport-ops", database: database).publication
+            try await admin.script("CREATE PUBLICATION \(publication) FOR TABLE planes WHERE (year > 1990)")
+            let found = try await Self.check(app, ["--postgres", conninfo])
+            #expect(found.subjects("error") == ["public.planes"] && found.messages("error")[0].contains("row filter"), "\(found)")
+            for command in found.commands("error") { try await admin.script(command) }
+            let fixed = try await Self.check(app, ["--postgres", conninfo, "--fix", "--yes"])
+            #expect(fixed.code == .exit(0), "\(fixed)")
+            let filters = "SELECT count(*) FROM pg_publication_tables WHERE pubname = '\(publication)' AND rowfilter IS NULL"
+            #expect(try await admin.query(filters).int(0, 0) == 3)
+        }
+    }
+
+    @Test func `ends a statement that does not return after five seconds, and says so`() async throws {
+        try await Self.withTables { app, conninfo, admin in
+            // Nothing can read the publications until the end of this transaction.
+            try await admin.script("BEGIN; LOCK TABLE pg_publication IN ACCESS EXCLUSIVE MODE")
+            let start = ContinuousClock.now
+            let outcome = try await Self.check(app, ["--postgres", conninfo])
+            let taken = ContinuousClock.now - start
+            try await admin.script("ROLLBACK")
+            #expect(outcome.code == .exit(78) && taken < .seconds(20), "\(taken): \(outcome)")
+        }
+    }
+
+    @Test func `names an altered plugin by a path that its printed command finds from anywhere`() async throws {
+        let folder = try DataFolder()
+        let app = folder.path + "/my app"
+        try FileManager.default.moveItem(atPath: try folder.app().path, toPath: app)
+        let plugin = app + "/plugins/AppServicesRules/libAppServicesRules.so"
+        let add = try Program(
+            "sluice", ["plugin", "add", "--app", app, Program.folder.appendingPathComponent("libAppServicesRules.so").path])
+        #expect(await add.end() == .exit(0), "\(add.said)")
+        let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: plugin))
+        try handle.seekToEnd()
+        try handle.write(contentsOf: Data([0]))
+        try handle.close()
+        let altered = try await Self.check(app, [])
+        let command = try #require(altered.commands("error").first { $0.hasPrefix("sluice plugin add ") }, "\(altered)")
+        #expect(command == "sluice plugin add --app '\(app)' '\(plugin)'")
+        let signed = try await Self.check(app, ["--plugin-key", "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE="])
+        #expect(signed.commands("error").contains("\(command) --sign KEY"), "\(signed)")
+        let shell = try Program("/bin/sh", ["-c", command], environment: ["PATH": "\(Program.folder.path):/usr/bin:/bin"])
+        #expect(await shell.end() == .exit(0), "\(shell.said)")
+        let mended = try await Self.check(app, [])
+        #expect(!mended.commands("error").contains { $0.hasPrefix("sluice plugin add ") }, "\(mended)")
+        withExtendedLifetime(folder) {}
     }
 
     @Test(arguments: [["--yes"], ["--json", "--fix"]])

@@ -69,6 +69,86 @@ import Testing
         }
     }
 
+    @Test func `accounts that have their own password keep it, and their token is printed`() async throws {
+        try await `sluice check`.withDatabase { conninfo in
+            let first = try Self.launch(["--postgres", conninfo, "--sample", "tasks"])
+            _ = try await Self.ready(first)
+            first.signal(SIGTERM)
+            #expect(await first.end() == .exit(0), "\(first.said)")
+            // Another password is proposed from now on, as for an account that somebody else made.
+            let connection = try await PostgresConnection.connect(conninfo)
+            #expect(try await connection.execute("DELETE FROM sluice.signing_key WHERE name = 'development:bob@example.com'") == 1)
+            let second = try Self.launch(["--postgres", conninfo, "--sample", "tasks"])
+            let ready = try await Self.ready(second)
+            let users = ready["users"]?.array ?? []
+            #expect(users.map { $0["email"]?.string } == ["alice@example.com", "bob@example.com"], "\(ready.text)")
+            #expect(users.first?["password"]?.string != nil && users.last?["password"] == .null, "\(ready.text)")
+            let command = try #require(ready["try"]?.array?.first?.string)
+            #expect(command.contains(" --token \(users.last?["token"]?.string ?? "-") "), "\(command)")
+            let watch = try Self.shell(command)
+            #expect(await watch.line()?.contains("snapshot") == true, "\(watch.said)")
+            watch.signal(SIGTERM)
+            second.signal(SIGTERM)
+            #expect(await second.end() == .exit(0), "\(second.said)")
+            try await connection.execute("UPDATE sluice.user_account SET disabled = true WHERE email = 'alice@example.com'")
+            let third = try Self.launch(["--postgres", conninfo])
+            #expect(try await Self.ready(third)["users"]?.array?.map { $0["email"]?.string } == ["bob@example.com"])
+            third.signal(SIGTERM)
+            #expect(await third.end() == .exit(0), "\(third.said)")
+            await connection.close()
+        }
+    }
+
+    @Test func `an app without log-in by password has tokens`() async throws {
+        let folder = try DataFolder()
+        let app = try folder.app().path
+        try #"{ "anon-user": { "name": "anon-user", "type": "anon-user", "disabled": false } }"#
+            .write(toFile: app + "/auth/providers.json", atomically: true, encoding: .utf8)
+        let server = try await DevelopmentServer.start(folder, ["--app", app])
+        let users = server.ready["users"]?.array ?? []
+        #expect(users.count == 2 && users.allSatisfy { $0["password"] == .null && $0["token"]?.string?.isEmpty == false })
+        #expect(await server.stop() == .exit(0), "\(server.program.said)")
+    }
+
+    @Test func `the statements that remove a slot are printed before it is removed, and the end waits a second for that`() async throws {
+        try await `sluice check`.withDatabase { conninfo in
+            let program = try Self.launch(["--postgres", conninfo])
+            _ = try await Self.ready(program)
+            let connection = try await PostgresConnection.connect(conninfo)
+            let name = try await Self.slotName(connection, conninfo)
+            // The publication cannot be dropped until the end of this transaction.
+            try await connection.script("BEGIN; COMMENT ON PUBLICATION \(name) IS 'mine'")
+            let start = ContinuousClock.now
+            program.signal(SIGTERM)
+            #expect(await program.end() == .exit(0), "\(program.said)")
+            #expect(ContinuousClock.now - start < .seconds(4.5), "\(program.said)")
+            let lines = program.said.split(separator: "\n").suffix(3)
+            #expect(lines.first?.hasPrefix("sluice: removing the replication slot and the publication \(name) from ") == true, "\(lines)")
+            #expect(
+                lines.dropFirst().first?.hasSuffix(
+                    "run: SELECT pg_drop_replication_slot('\(name)'); DROP PUBLICATION IF EXISTS \"\(name)\";") == true, "\(lines)")
+            #expect(lines.last?.contains("is not removed: ") == true, "\(lines)")
+            try await connection.script("ROLLBACK")
+            #expect(try await Self.counts(connection) == [0, 1])
+            await connection.close()
+        }
+    }
+
+    @Test func `the printed psql command finds a server that only the environment names`() async throws {
+        try await `sluice check`.withDatabase { conninfo in
+            let values = conninfo.split(separator: " ").map { $0.split(separator: "=", maxSplits: 1).map(String.init) }
+            func value(_ name: String) -> String { values.last { $0.first == name }?.last ?? "" }
+            let environment = ["PGHOST": value("host"), "PGPORT": value("port"), "PGPASSWORD": value("password")]
+            let sample = try Self.launch(
+                ["--postgres", "dbname=\(value("dbname")) user=\(value("user"))", "--sample", "tasks"], environment: environment)
+            let command = try #require(try await Self.ready(sample)["try"]?.array?.dropFirst().first?.string)
+            let psql = try Self.shell(command, environment: ["PGPASSWORD": value("password")])
+            #expect(await psql.end() == .exit(0), "\(command): \(psql.said)")
+            sample.signal(SIGTERM)
+            #expect(await sample.end() == .exit(0), "\(sample.said)")
+        }
+    }
+
     /// The name that `sluice dev` gives the slot of this database.
     private static func slotName(_ connection: PostgresConnection, _ conninfo: String) async throws -> String {
         let database = try #require(try await connection.query("SELECT current_database()")[0, 0])
@@ -80,9 +160,18 @@ import Testing
             let absent = try Self.launch(["--postgres", "\(conninfo) dbname=no_such_database"])
             #expect(await absent.end(within: 20) == .exit(78), "\(absent.said)")
             #expect(absent.said.contains("no_such_database"), "\(absent.said)")
+            let connection = try await PostgresConnection.connect(conninfo)
+            let role = "dev_\(UInt64.random(in: .min ... .max))"
+            try await connection.script("CREATE ROLE \(role) LOGIN REPLICATION PASSWORD 'p'")
+            try await CompanionSchema.create(connection)
+            // A statement that the role may not run is no refused connection.
+            let barred = try Self.launch(["--postgres", "\(conninfo) user=\(role) password=p"])
+            #expect(await barred.end(within: 20) == .exit(1), "\(barred.said)")
+            #expect(barred.said.contains("permission denied for schema sluice"), "\(barred.said)")
+            #expect(!barred.said.contains("refuses the connection"), "\(barred.said)")
+            try await connection.script("DROP ROLE \(role)")
             let first = try Self.launch(["--postgres", conninfo])
             _ = try await Self.ready(first)
-            let connection = try await PostgresConnection.connect(conninfo)
             let name = try await Self.slotName(connection, conninfo)
             let isRead = try await eventually {
                 try await connection.query("SELECT active FROM pg_replication_slots WHERE slot_name = '\(name)'").bool(0, 0) == true

@@ -94,11 +94,11 @@ import Testing
     /// Tables of many types, keys, schemas and names.
     private static let many = """
         CREATE SCHEMA "Billing Dept";
-        CREATE DOMAIN price AS numeric(10,2) NOT NULL DEFAULT 0; CREATE DOMAIN tags AS text[];
+        CREATE DOMAIN price AS numeric(10,2) NOT NULL DEFAULT 0; CREATE DOMAIN tags AS text[]; CREATE DOMAIN net AS price;
         CREATE TABLE "Everything" (
             "Key" serial PRIMARY KEY, a boolean, b smallint NOT NULL, c integer, d bigint, e real, f double precision, g numeric(10,2), h price,
             i text, j varchar(20), k uuid, l bytea, m timestamptz, n jsonb, o text[], p int[] NOT NULL, q uuid[], r price[], s tags, "limit" int,
-            "order date" timestamptz, "größe" int, "_id" text, t inet, u int[][], w int GENERATED ALWAYS AS (c + 1) STORED);
+            "order date" timestamptz, "größe" int, "_id" text, t inet, u int[][], w int GENERATED ALWAYS AS (c + 1) STORED, x net);
         CREATE INDEX ON "Everything" (i); CREATE INDEX ON "Everything" ("limit");
         CREATE TABLE "Billing Dept"."Order Lines" (
             id uuid PRIMARY KEY DEFAULT gen_random_uuid(), "the order" int NOT NULL REFERENCES "Everything",
@@ -146,6 +146,124 @@ import Testing
             #expect(diff.code == .exit(0) && found["unfit"] == [] && found["rules"] == .null, "seed \(seed): \(diff)")
             let statements = found["statements"]?.array?.compactMap(\.string) ?? []
             #expect(statements.allSatisfy { $0.hasSuffix("REPLICA IDENTITY FULL") }, "seed \(seed): \(statements)")
+        }
+    }
+
+    // MARK: A second run
+
+    /// Requires that a gateway would start with the directory.
+    private static func requireFit(_ app: String, _ conninfo: String) async throws {
+        let check = try await run(["migrate", "check", app])
+        #expect(check.code == .exit(0), "\(check)")
+        let diff = try await run(["schema", "diff", "--app", app, "--postgres", conninfo, "--json"])
+        let unfit = try JSON.parse(diff.out)["unfit"]
+        #expect(diff.code == .exit(0) && unfit == [], "\(diff)")
+    }
+
+    private static func classes(_ app: String, _ conninfo: String) async throws -> [String] {
+        let json = try JSON.parse(try await run(["init", app, "--postgres", conninfo, "--json"]).out)
+        return json["classes"]?.array?.map { entry in
+            let words = ["schema", "table", "class"].map { entry[$0]?.string ?? "" }
+            return "\(words[0]).\(words[1]) \(words[2])"
+        } ?? []
+    }
+
+    @Test func `a second run leaves out the links of a class whose kept schema requires a value, and says so`() async throws {
+        let tables = """
+            CREATE TABLE customers (id bigint UNIQUE NOT NULL, name text);
+            CREATE TABLE orders (id bigint PRIMARY KEY, customer_id bigint NOT NULL REFERENCES customers (id));
+            """
+        try await Self.with(tables) { conninfo, folder in
+            let app = folder + "/shop"
+            let words = ["init", app, "--postgres", conninfo, "--yes"]
+            let first = try await Self.run(words)
+            #expect(first.code == .exit(0) && first.out.contains("public.customers: It has no primary key."), "\(first)")
+            let connection = try await PostgresConnection.connect(conninfo)
+            try await connection.script("ALTER TABLE customers ADD PRIMARY KEY (id)")
+            await connection.close()
+            let second = try await Self.run(words)
+            let orders = "data_sources/postgres/public/orders"
+            #expect(second.code == .exit(0) && second.err == "sluice: 1 files are written\n", "\(second)")
+            #expect(second.out.contains("  kept  \(orders)/schema.json") && second.out.contains("  left  \(orders)/relationships.json"))
+            try await Self.requireFit(app, conninfo)
+            // With the schema as the command would write it, the links fit.
+            try FileManager.default.removeItem(atPath: "\(app)/\(orders)/schema.json")
+            let third = try await Self.run(words)
+            #expect(third.code == .exit(0) && third.err == "sluice: 2 files are written\n", "\(third)")
+            try await Self.requireFit(app, conninfo)
+        }
+    }
+
+    @Test func `a second run gives a new class no name that the directory has`() async throws {
+        let tables = """
+            CREATE SCHEMA archive; CREATE TABLE archive.orders (id bigint PRIMARY KEY); CREATE TABLE orders (id bigint, note text);
+            """
+        try await Self.with(tables) { conninfo, folder in
+            let app = folder + "/shop"
+            let words = ["init", app, "--postgres", conninfo, "--yes"]
+            #expect(try await Self.run(words).code == .exit(0))
+            #expect(try await Self.classes(app, conninfo) == ["archive.orders Order"])
+            let connection = try await PostgresConnection.connect(conninfo)
+            try await connection.script("ALTER TABLE orders ADD PRIMARY KEY (id)")
+            await connection.close()
+            let second = try await Self.run(words)
+            #expect(second.code == .exit(0), "\(second)")
+            #expect(try await Self.classes(app, conninfo) == ["archive.orders Order", "public.orders Order2"])
+            try await Self.requireFit(app, conninfo)
+        }
+    }
+
+    @Test func `a second run that would make a directory without a gateway writes nothing`() async throws {
+        try await Self.with(TableShop.tables) { conninfo, folder in
+            let app = folder + "/shop"
+            let words = ["init", app, "--postgres", conninfo, "--yes"]
+            #expect(try await Self.run(words + ["--table", "customers"]).code == .exit(0))
+            let path = app + "/data_sources/postgres/public/customers/schema.json"
+            let own = try String(contentsOfFile: path, encoding: .utf8).replacing(#""uuid""#, with: #""string""#)
+            try own.write(toFile: path, atomically: true, encoding: .utf8)
+            let second = try await Self.run(words)
+            #expect(second.code == .exit(78) && second.err.contains("but the '_id' of Customer is of type string"), "\(second)")
+            #expect(!FileManager.default.fileExists(atPath: app + "/data_sources/postgres/public/orders"))
+        }
+    }
+
+    @Test func `names foreign tables`() async throws {
+        let tables = """
+            CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw; CREATE TABLE t (id int PRIMARY KEY);
+            CREATE FOREIGN TABLE lines (line text) SERVER files OPTIONS (filename '/dev/null');
+            """
+        try await Self.with(tables) { conninfo, folder in
+            let ran = try await Self.run(["init", folder + "/app", "--postgres", conninfo, "--json"])
+            let left = try JSON.parse(ran.out)["left_out"]?.array ?? []
+            #expect(left.map { $0["table"]?.string } == ["public.lines"], "\(ran)")
+            #expect(left.first?["reason"]?.string == "It is a foreign table, whose changes another server has.")
+        }
+    }
+
+    /// One question to the server is one piece of bytes on the way to it, or a few if it is long.
+    @Test func `of 5,000 tables ends within a minute, and asks no question for each table`() async throws {
+        try await Self.with("CREATE SCHEMA many") { conninfo, folder in
+            let connection = try await PostgresConnection.connect(conninfo)
+            // Each block holds a lock for every table that it makes.
+            for start in 0..<10 {
+                try await connection.script(
+                    """
+                    DO $$ BEGIN FOR i IN 1..500 LOOP
+                        EXECUTE format('CREATE TABLE many.t\(start)_%s (id bigint PRIMARY KEY, a text, b numeric)', i);
+                    END LOOP; END $$
+                    """, within: .seconds(60))
+            }
+            await connection.close()
+            let port = try #require(conninfo.split(separator: " ").last { $0.hasPrefix("port=") }.flatMap { Int($0.dropFirst(5)) })
+            let link = try FaultyLink { [port] }
+            defer { link.end() }
+            let start = ContinuousClock.now
+            let ran = try await Self.run(
+                ["init", folder + "/app", "--postgres", "\(conninfo) host=127.0.0.1 port=\(link.port)", "--yes", "--json"])
+            let taken = ContinuousClock.now - start
+            #expect(ran.code == .exit(0) && taken < .seconds(60), "\(taken): \(ran.err)")
+            #expect((5..<100).contains(link.piecesToServer), "\(link.piecesToServer)")
+            #expect(try JSON.parse(ran.out)["classes"]?.array?.count == 5_000)
         }
     }
 

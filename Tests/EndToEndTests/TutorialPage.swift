@@ -6,8 +6,9 @@ struct TutorialPage {
     enum Step {
         /// A file and its content. The paragraph before the block ends with the path.
         case file(path: String, text: String)
-        /// A script, with the lines that its output must have in their order. `…` stands for any text.
-        case script(String, output: [String])
+        /// A script, with the lines that its output must have in their order. `…` stands for any text. Without a line the output must be
+        /// empty, and nil means any output.
+        case script(String, output: [String]?)
     }
 
     let steps: [Step]
@@ -30,7 +31,7 @@ struct TutorialPage {
             let block = lines.prefix { $0 != "```" }
             lines = lines.dropFirst(block.count + 1)
             switch line.dropFirst(3) {
-            case "sh": steps.append(.script(block.joined(separator: "\n"), output: []))
+            case "sh": steps.append(.script(block.joined(separator: "\n"), output: nil))
             case "text":
                 guard case .script(let script, _)? = steps.popLast() else { throw Unreadable(text: "output without a script: \(block)") }
                 steps.append(.script(script, output: block.map(String.init)))
@@ -47,8 +48,10 @@ struct TutorialPage {
         var text: String
     }
 
-    /// Returns the first expected line that the output does not have after the one before it; nil if it has all.
-    static func missing(_ expected: [String], in output: [String]) -> String? {
+    /// Returns the first expected line that the output does not have after the one before it, or the line of an output that must be
+    /// empty; nil if it is as expected.
+    static func difference(_ expected: [String], from output: [String]) -> String? {
+        if expected.isEmpty { return output.first.map { "no line, but “\($0)”" } }
         var rest = output[...]
         for line in expected {
             let parts = line.split(separator: "…", omittingEmptySubsequences: false).map(String.init)

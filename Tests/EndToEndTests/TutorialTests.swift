@@ -20,6 +20,14 @@ import Testing
         #expect(names == ["Models.swift", "main.swift"])
     }
 
+    @Test func `has no output where an empty block says so`() throws {
+        #expect(TutorialPage.difference([], from: []) == nil && TutorialPage.difference([], from: ["a"]) != nil)
+        #expect(TutorialPage.difference(["a …", "c"], from: ["a b", "x", "c"]) == nil)
+        #expect(TutorialPage.difference(["c", "a"], from: ["a", "c"]) == "a")
+        let empty = try TutorialPage().steps.filter { if case .script(_, let output) = $0 { output == [] } else { false } }
+        #expect(empty.count == 1)
+    }
+
     @Test func `has a package that SwiftPM reads, with the product that Sluice has`() async throws {
         let folder = try DataFolder()
         for case .file(let path, let text) in try TutorialPage().steps where path.hasSuffix("Package.swift") {
@@ -86,24 +94,25 @@ import Testing
             self.ports = ports
         }
 
-        mutating func run(_ printed: String, _ expected: [String]) async throws {
+        mutating func run(_ printed: String, _ expected: [String]?) async throws {
             let script = replaced(printed)
             if script.hasPrefix("sluice dev ") { return try await start(script, expected) }
             let program = try launch(script)
             let output = await program.remainingLines(within: 180) ?? []
             #expect(await program.end() == .exit(0), "\(script)\n\(output)\n\(program.said)\n\(log)")
-            let missing = TutorialPage.missing(expected.map(replaced), in: output)
-            #expect(missing == nil, "\(script)\nhas no line \(missing ?? "") in\n\(output.joined(separator: "\n"))\n\(program.said)")
+            let missing = expected.flatMap { TutorialPage.difference($0.map(replaced), from: output) }
+            #expect(missing == nil, "\(script)\nhas not \(missing ?? "") in\n\(output.joined(separator: "\n"))\n\(program.said)")
             definitions += script.split(separator: "\n").map(String.init).filter { $0.hasPrefix("export ") }
         }
 
-        private mutating func start(_ script: String, _ expected: [String]) async throws {
+        private mutating func start(_ script: String, _ expected: [String]?) async throws {
             let options = "--port \(ports["8090"] ?? "0") --admin-port \(ports["8091"] ?? "0")"
             let started = try launch(script.replacing("sluice dev", with: "sluice dev \(options)"))
             server = started
             let isReady = try await eventually { log.contains("Ctrl-C stops") || !started.isRunning }
             #expect(isReady && started.isRunning, "\(log)")
-            let missing = TutorialPage.missing(expected.map(replaced), in: log.split(separator: "\n").map(String.init))
+            let said = log.split(separator: "\n").map(String.init)
+            let missing = expected.flatMap { TutorialPage.difference($0.map(replaced), from: said) }
             #expect(missing == nil, "\(missing ?? "") is not in \(log)")
         }
 

@@ -36,7 +36,7 @@ struct ClusterFactsTests {
         configuration.requestTimeout = .seconds(5)
         try await withAdmin(configuration) { admin in
             let facts = try await admin.facts(of: [topic])
-            #expect(facts.denials.map(\.code) == [.logUnreachable] && facts.topics[topic]?.settings == [:], "\(facts.denials)")
+            #expect(facts.denials.map(\.error.code) == [.logUnreachable] && facts.topics[topic]?.settings == [:], "\(facts.denials)")
             let found = try #require(facts.topics[topic])
             #expect(facts.brokers == 3 && found.partitions == 2)
             // The mock has a default of its own, whatever factor the topic is made with.

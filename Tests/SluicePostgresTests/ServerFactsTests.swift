@@ -33,6 +33,25 @@ private let absent = ObjectType(name: "Absent", properties: [Property(id: 1, nam
         }
     }
 
+    /// PostgreSQL hides the kind of other roles' backends from a role without `pg_read_all_stats`.
+    @Test func `count the connections of other roles, also for a role that may not see what they do`() async throws {
+        try await TestPostgres.withDatabase { conninfo in
+            let role = "facts_\(UInt64.random(in: .min ... .max))"
+            let admin = try await PostgresConnection.connect(conninfo)
+            try await admin.script("CREATE ROLE \(role) LOGIN PASSWORD 'p'")
+            var others: [PostgresConnection] = []
+            for _ in 0..<5 { others.append(try await PostgresConnection.connect(conninfo)) }
+            let plain = try await PostgresConnection.connect("\(conninfo) user=\(role) password=p")
+            let facts = try await ServerFacts.load(plain, slot: "none")
+            let bound = (facts.number("max_connections") ?? 0) - (facts.number("superuser_reserved_connections") ?? 0)
+            // Other tests have connections, too.
+            #expect(facts.freeConnections <= bound - 7, "\(facts.freeConnections) of \(bound)")
+            for connection in others + [plain] { await connection.close() }
+            try await admin.script("DROP ROLE \(role)")
+            await admin.close()
+        }
+    }
+
     @Test func `have the state of the slot`() async throws {
         try await TestPostgres.withConnection { (connection) async throws in
             let name = "facts_\(UInt32.random(in: .min ... .max))"
@@ -64,6 +83,26 @@ private let absent = ObjectType(name: "Absent", properties: [Property(id: 1, nam
             let replaced = try await Publication.state(connection, name: "p", tables: table)
             #expect(replaced.tables.map { $0.wasReplaced && !$0.isPublished } == [true])
             try await Publication.drop(connection, name: "p")
+        }
+    }
+
+    @Test func `tells row filters and column lists`() async throws {
+        try await TestPostgres.withConnection { (connection) async throws in
+            // PostgreSQL 15 brought both.
+            guard try await connection.query("SELECT current_setting('server_version_num')::int >= 150000").bool(0, 0) == true else {
+                return
+            }
+            let tables = TableCatalog(schema: Schema([item, absent])).tables
+            _ = try await TableCatalog(schema: Schema([item, absent])).create(connection)
+            func narrowed() async throws -> [Bool] {
+                try await Publication.state(connection, name: "p", tables: tables).tables.map(\.isNarrowed)
+            }
+            try await connection.script(#"CREATE PUBLICATION p FOR TABLE "Item" WHERE (_id > 7), "Absent""#)
+            #expect(try await narrowed() == [true, false])
+            try await connection.script(#"ALTER PUBLICATION p SET TABLE "Item", "Absent" (_id)"#)
+            #expect(try await narrowed() == [false, true])
+            try await connection.script(#"ALTER PUBLICATION p SET TABLE "Item", "Absent""#)
+            #expect(try await narrowed() == [false, false])
         }
     }
 }

@@ -8,10 +8,10 @@ import Testing
         CREATE TYPE shop.status AS ENUM ('open', 'paid');
         CREATE DOMAIN shop.price AS numeric(10,2) NOT NULL DEFAULT 0;
         CREATE DOMAIN shop.net AS shop.price CHECK (VALUE >= 0);
-        CREATE DOMAIN shop.tags AS text[];
+        CREATE DOMAIN shop.tags AS text[]; CREATE DOMAIN shop.labels AS shop.tags;
         CREATE TABLE shop.customers (
             customer_no serial PRIMARY KEY, email varchar(200) UNIQUE NOT NULL, "Home Town" text, tags shop.tags, grid int[][],
-            gone text, name text GENERATED ALWAYS AS (lower(email)) STORED);
+            gone text, name text GENERATED ALWAYS AS (lower(email)) STORED, labels shop.labels);
         ALTER TABLE shop.customers DROP COLUMN gone;
         CREATE TABLE shop.orders (
             id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, customer int NOT NULL REFERENCES shop.customers, status shop.status NOT NULL,
@@ -73,9 +73,10 @@ import Testing
     }
 
     private static func checkColumns(_ customers: DatabaseSurvey.Relation, _ orders: DatabaseSurvey.Relation) throws {
-        #expect(customers.columns.map(\.name) == ["customer_no", "email", "Home Town", "tags", "grid", "name"])
+        #expect(customers.columns.map(\.name) == ["customer_no", "email", "Home Town", "tags", "grid", "name", "labels"])
         let tags = try #require(customers.column("tags"))
-        #expect(tags.isArray && tags.isDeepDomain && tags.base == "text" && tags.declared == "shop.tags" && tags.dimensions == 0)
+        #expect(tags.isArray && tags.isArrayDomain && tags.base == "text" && tags.declared == "shop.tags" && tags.dimensions == 0)
+        #expect(customers.column("labels")?.isArrayDomain == true && customers.column("grid")?.isArrayDomain == false)
         #expect(customers.column("grid")?.dimensions == 2)
         #expect(customers.column("email")?.declared == "character varying(200)" && customers.column("email")?.base == "character varying")
         #expect(customers.column("name")?.isGenerated == true && customers.column("name")?.hasDefault == false)
@@ -85,8 +86,8 @@ import Testing
         #expect(status.isEnum && status.base == "shop.status" && status.isNotNull && !status.isArray)
         #expect(orders.column("states")?.isEnum == true && orders.column("states")?.isArray == true)
         let total = try #require(orders.column("total"))
-        #expect(total.declared == "shop.net" && total.base == "numeric" && total.isNotNull && total.hasDefault && total.isDeepDomain)
-        #expect(orders.column("states")?.isDeepDomain == false && status.isDeepDomain == false)
+        #expect(total.declared == "shop.net" && total.base == "numeric" && total.isNotNull && total.hasDefault && !total.isArrayDomain)
+        #expect(orders.column("states")?.isArrayDomain == false && !status.isArrayDomain)
         #expect(orders.column("placed")?.hasDefault == true && orders.column("placed")?.isNotNull == false)
     }
 

@@ -45,9 +45,9 @@ enum PostgresPreparation {
 
 /// The refusals of a connection to PostgreSQL that time does not heal.
 package enum PostgresRefusal {
-    /// Returns the error for such a refusal; nil for any other error.
+    /// Returns the error for such a refusal; nil for any other error, such as that of a statement.
     package static func error(_ error: SluiceError) -> SluiceError? {
-        guard case .postgres(let state?, _) = error.cause else { return nil }
+        guard error.code == .postgresUnreachable, case .postgres(let state?, _) = error.cause else { return nil }
         let fix: String
         switch state {
         case "3D000": fix = "Create the database, or name another one in --postgres."

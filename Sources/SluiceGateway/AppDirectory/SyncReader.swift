@@ -25,7 +25,7 @@ struct SyncReader {
     private static let keys = [
         "type", "state", "service_name", "database_name", "development_mode_enabled", "queryable_fields_names",
         "collection_queryable_fields_names", "indexed_queryable_fields_names", "asymmetric_tables", "client_max_offline_days",
-        "is_recovery_mode_disabled", "last_disabled", "permissions",
+        "is_recovery_mode_disabled", "last_disabled", "partition", "permissions",
     ]
     private static let file = "sync/config.json"
 
@@ -41,7 +41,9 @@ struct SyncReader {
             }
             return Settings(isFlexible: false)
         }
-        if let partition = node.child("partition") ?? node.child("type").flatMap({ $0.json.string == "partition" ? $0 : nil }) {
+        // As of any other setting, null is none.
+        let own = node.child("partition").flatMap { $0.json == .null ? nil : $0 }
+        if let partition = own ?? node.child("type").flatMap({ $0.json.string == "partition" ? $0 : nil }) {
             let key = node.json["partition"]?["key"]?.string.map { " by '\($0)'" } ?? ""
             partition.problem(
                 "The app uses partition-based sync\(key), which is not served: the sync type must be 'flexible'.",

@@ -62,31 +62,48 @@ package struct RuleFiles {
         return path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
     }
 
+    /// A plugin of the chain.
+    package struct Member {
+        /// The name in the list, or the path of the command line.
+        package let name: String
+        /// The path of the file; the name if no file is known.
+        package let path: String
+        package let isSigned: Bool
+        package let spec: Result<PluginSpec, SluiceError>
+
+        init(_ name: String, path: String? = nil, isSigned: Bool = false, _ spec: Result<PluginSpec, SluiceError>) {
+            self.name = name
+            self.path = path ?? name
+            self.isSigned = isSigned
+            self.spec = spec
+        }
+    }
+
     /// Loads each plugin separately, in the order of the chain. A failure is part of the result.
     ///
     /// - Parameter others: The files of the command line, which must be listed, too.
-    package func each(
-        _ app: AppConfiguration, beside others: [String] = []
-    ) -> [(name: String, isSigned: Bool, spec: Result<PluginSpec, SluiceError>)] {
-        var all: [(name: String, isSigned: Bool, spec: Result<PluginSpec, SluiceError>)] = []
+    package func each(_ app: AppConfiguration, beside others: [String] = []) -> [Member] {
+        var all: [Member] = []
         do throws(SluiceError) {
-            if let rules = try rolesPlugin(app, beside: others) { all.append((rules, false, .success(try spec(PluginFile(rules))))) }
-        } catch { all.append(("AppServicesRules", false, .failure(error))) }
+            if let rules = try rolesPlugin(app, beside: others) { all.append(Member(rules, .success(try spec(PluginFile(rules))))) }
+        } catch { all.append(Member("AppServicesRules", .failure(error))) }
         var digests: Set<String> = []
         for listed in app.plugins {
+            let spec: Result<PluginSpec, SluiceError>
             do throws(SluiceError) {
                 let file = try PluginFile(try path(of: listed))
                 digests.insert(file.sha256)
                 try file.check(listed, keys: keys)
-                all.append((listed.file, listed.signature != nil, .success(try spec(file, listed))))
-            } catch { all.append((listed.file, listed.signature != nil, .failure(error))) }
+                spec = .success(try self.spec(file, listed))
+            } catch { spec = .failure(error) }
+            all.append(Member(listed.file, path: try? path(of: listed), isSigned: listed.signature != nil, spec))
         }
         for path in others {
             do throws(SluiceError) {
                 // A file that the list names too is loaded once, with its listed settings.
                 guard digests.insert(try PluginFile(path).sha256).inserted else { continue }
-                all.append((path, false, .failure(Self.unlisted(path))))
-            } catch { all.append((path, false, .failure(error))) }
+                all.append(Member(path, .failure(Self.unlisted(path))))
+            } catch { all.append(Member(path, .failure(error))) }
         }
         return all
     }

@@ -74,6 +74,9 @@ package struct KafkaSettings: Hashable, Sendable {
     /// The settings for the library, in order.
     package var pairs: [(name: String, value: String)] { all.map { ($0.name, $0.value) } }
 
+    /// `true` if the brokers are reached by TLS or SASL.
+    package var hasSecurity: Bool { all.contains { $0.name == "security.protocol" && $0.value.lowercased() != "plaintext" } }
+
     // MARK: Reserved settings
 
     private static let servers: Set<String> = ["bootstrap.servers", "metadata.broker.list"]

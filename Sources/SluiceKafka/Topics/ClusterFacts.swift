@@ -18,6 +18,19 @@ package struct ClusterFacts: Hashable, Sendable {
         package func number(_ setting: String) -> Int? { settings[setting].flatMap { Int($0) } }
     }
 
+    /// A request that the brokers deny or do not answer.
+    package struct Denial: Hashable, Sendable {
+        /// The error, with the command that allows the request.
+        package var error: SluiceError
+        /// `true` if it asked for settings, which a gateway can do without.
+        package var isOfSettings: Bool
+
+        package init(_ error: SluiceError, isOfSettings: Bool = false) {
+            self.error = error
+            self.isOfSettings = isOfSettings
+        }
+    }
+
     /// The number of brokers.
     package var brokers = 0
     /// The existing topics among those asked for.
@@ -26,8 +39,7 @@ package struct ClusterFacts: Hashable, Sendable {
     package var missing: [String] = []
     /// The settings of one broker, which new topics get; empty if they cannot be read.
     package var defaults: [String: String] = [:]
-    /// The requests that the brokers deny or do not answer, with the commands that allow them.
-    package var denials: [SluiceError] = []
+    package var denials: [Denial] = []
 
     package init() {}
 
@@ -59,11 +71,11 @@ extension KafkaAdmin {
                 }
             }
             let known = facts.topics.keys.sorted()
-            try facts.noting { facts in
+            try facts.noting(isOfSettings: true) { facts in
                 let found = try TopicSettings.read(ClusterFacts.topicSettings, of: known, client: client, configuration: configuration)
                 for (topic, values) in found { facts.topics[topic]?.settings = values }
             }
-            try facts.noting {
+            try facts.noting(isOfSettings: true) {
                 $0.defaults = try TopicSettings.read(
                     ClusterFacts.brokerSettings, ofBroker: broker, client: client, configuration: configuration)
             }
@@ -94,12 +106,12 @@ extension KafkaAdmin {
 
 extension ClusterFacts {
     /// Runs a request, and notes its failure. Does nothing once a request had no answer, so that there is one such wait.
-    fileprivate mutating func noting(_ request: (inout ClusterFacts) throws -> Void) throws {
-        guard !denials.contains(where: { $0.code == .logUnreachable }) else { return }
+    fileprivate mutating func noting(isOfSettings: Bool = false, _ request: (inout ClusterFacts) throws -> Void) throws {
+        guard !denials.contains(where: { $0.error.code == .logUnreachable }) else { return }
         do {
             try request(&self)
         } catch let error as SluiceError {
-            denials.append(error)
+            denials.append(Denial(error, isOfSettings: isOfSettings))
         }
     }
 }

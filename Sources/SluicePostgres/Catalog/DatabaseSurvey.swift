@@ -60,8 +60,8 @@ package struct DatabaseSurvey: Hashable, Sendable {
         /// The declared dimensions of an array. PostgreSQL does not enforce them.
         package var dimensions = 0
         package var isEnum = false
-        /// `true` for a domain over an array or over another domain. `TableCheck` does not resolve it.
-        package var isDeepDomain = false
+        /// `true` for a domain over an array, also by way of other domains. `TableCheck` does not resolve it.
+        package var isArrayDomain = false
         /// `true` if the column or its domain is NOT NULL.
         package var isNotNull = false
         package var isGenerated = false

@@ -98,6 +98,8 @@ package enum Publication {
         package var isPublished: Bool
         /// `true` if the table and its partitions have REPLICA IDENTITY FULL.
         package var isFull: Bool
+        /// `true` if the publication has a row filter or a column list for the table.
+        package var isNarrowed = false
         /// The OIDs of the table and its partitions; nil if the table does not exist.
         var parts: String?
         /// The recorded value of `parts`; nil if the table was never published.
@@ -132,12 +134,25 @@ package enum Publication {
             (state.exists, state.hasOptions) = (!found.isEmpty, found.bool(0, 0) == true)
             let isRecorded = try session.query("SELECT to_regclass('sluice.published_table') IS NOT NULL").bool(0, 0) == true
             state.tables = try standings(name, tables, session, isRecorded: isRecorded)
+            for place in try session.query(narrowed, [.text(name), .text(StoreText.array(tables.map(\.sqlName)))]).column(0) {
+                if let place = Int(place), state.tables.indices.contains(place - 1) {
+                    state.tables[place - 1].isNarrowed = true
+                }
+            }
             return state
         }
     }
 
     private static let options =
         "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate AND pubviaroot FROM pg_publication WHERE pubname = $1"
+
+    /// SQL for the places of the tables with a row filter or a column list. PostgreSQL before 15 has neither, nor the columns for them.
+    private static let narrowed = """
+        SELECT wanted.number FROM unnest($2::text[]) WITH ORDINALITY AS wanted (name, number)
+            JOIN pg_publication_rel r ON r.prrelid = to_regclass(wanted.name)
+            JOIN pg_publication p ON p.oid = r.prpubid AND p.pubname = $1
+        WHERE to_jsonb(r) ->> 'prqual' IS NOT NULL OR to_jsonb(r) ->> 'prattrs' IS NOT NULL
+        """
 
     private static func standings(
         _ name: String, _ tables: [TableMapping], _ session: PostgresSession, isRecorded: Bool = true

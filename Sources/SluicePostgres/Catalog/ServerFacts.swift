@@ -99,6 +99,8 @@ extension ServerFacts {
     private static let collation =
         "SELECT datcollversion, pg_database_collation_actual_version(oid) FROM pg_database WHERE datname = current_database()"
 
+    /// Without `pg_read_all_stats`, PostgreSQL hides the kind of other roles' backends, but neither their existence nor those that have a
+    /// role, as clients do. A WAL sender takes no connection of `max_connections`.
     private static let state = """
         SELECT current_setting('server_version_num')::int, current_database(), current_setting('server_encoding'),
             (SELECT count(*) FROM pg_replication_slots), (SELECT count(*) FROM pg_stat_replication), current_user,
@@ -107,7 +109,9 @@ extension ServerFacts {
                 SELECT FROM pg_roles m WHERE m.rolname = 'rds_replication' AND pg_has_role(current_user, m.oid, 'member')),
             COALESCE((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),
             inet_client_addr() IS NULL OR inet_client_addr() <<= '127.0.0.0/8' OR inet_client_addr() = '::1',
-            pg_is_in_recovery(), (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')
+            pg_is_in_recovery(),
+            (SELECT count(*) FROM pg_stat_activity WHERE COALESCE(backend_type, 'client backend') = 'client backend'
+                AND usesysid IS NOT NULL AND pid NOT IN (SELECT pid FROM pg_stat_replication))
         FROM pg_roles r WHERE r.rolname = current_user
         """
 }

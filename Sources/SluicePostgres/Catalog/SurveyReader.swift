@@ -130,7 +130,7 @@ package struct SurveyReader: Sendable {
                 column.isGenerated = result.bool(row, 8) ?? false
                 column.identity = result[row, 9].flatMap(DatabaseSurvey.Identity.init) ?? .none
                 column.hasDefault = result.bool(row, 10) ?? false
-                column.isDeepDomain = result.bool(row, 11) ?? false
+                column.isArrayDomain = result.bool(row, 11) ?? false
                 relation.columns.append(column)
             }
         }
@@ -146,8 +146,7 @@ package struct SurveyReader: Sendable {
         SELECT a.attrelid, a.attname, format_type(a.atttypid, a.atttypmod), format_type(COALESCE(e.type, t.oid), NULL),
             a.attnotnull OR b.required, e.type IS NOT NULL, a.attndims, COALESCE(et.typtype, t.typtype) = 'e', a.attgenerated <> '',
             a.attidentity, (a.atthasdef AND a.attgenerated = '') OR b.defaulted,
-            EXISTS (SELECT FROM pg_type d JOIN pg_type n ON n.oid = d.typbasetype
-                WHERE d.oid = a.atttypid AND d.typtype = 'd' AND (n.typtype = 'd' OR n.typcategory = 'A'))
+            a.atttypid <> b.type AND t.typcategory = 'A'
         FROM pg_attribute a JOIN base b ON b.id = a.atttypid JOIN pg_type t ON t.oid = b.type
             LEFT JOIN base e ON t.typcategory = 'A' AND e.id = t.typelem LEFT JOIN pg_type et ON et.oid = e.type
         WHERE a.attrelid = ANY ($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped

@@ -59,7 +59,7 @@ package struct TableCatalog: Sendable {
     /// Returns one failure for all. If there are several, the text includes the fix of each.
     private static func summary(_ failures: [PostgresError]) -> PostgresError? {
         guard failures.count > 1 else { return failures.first }
-        return PostgresError(.tableUnfit, failures.map { "\n  - \($0.message) \($0.fix)" }.joined() + "\n")
+        return PostgresError(.tableUnfit, failures.map { "\n  - \($0.messageWithFix)" }.joined() + "\n")
     }
 
     private static let objectIdDomain = #"sluice.objectid AS text COLLATE "C" CHECK (VALUE ~ '^[0-9a-f]{24}$')"#
@@ -76,11 +76,15 @@ package struct TableCatalog: Sendable {
 
     /// The changes that `apply` would make to the tables.
     package struct Plan: Sendable {
-        /// The statements, in order.
-        package var statements: [String] = []
+        /// The statements about tables and columns, in order.
+        package var structure: [String] = []
+        /// The statements that set the replica identity. They come after `structure`.
+        package var identities: [String] = []
         /// The mismatches that would remain in existing tables; `apply` then runs nothing.
         package var misfits: [PostgresError] = []
         package var findings: [TableFinding] = []
+
+        package var statements: [String] { structure + identities }
     }
 
     /// Returns the changes that `apply` would make now. Changes nothing.
@@ -88,16 +92,16 @@ package struct TableCatalog: Sendable {
         try await connection.withSession { session in
             var plan = Plan()
             for check in checks(session) {
-                plan.statements += try check.missing()
+                plan.structure += try check.missing()
                 plan.misfits += try check.misfits()
-                plan.statements += try check.identityStatements()
+                plan.identities += try check.identityStatements()
             }
             plan.findings = try findings(session)
             // The domain must exist before the statements that use it.
-            if plan.statements.contains(where: { $0.contains("sluice.objectid") }),
+            if plan.structure.contains(where: { $0.contains("sluice.objectid") }),
                 try session.query("SELECT to_regtype('sluice.objectid') IS NULL").bool(0, 0) == true
             {
-                plan.statements.insert(contentsOf: ["CREATE SCHEMA IF NOT EXISTS sluice", "CREATE DOMAIN \(Self.objectIdDomain)"], at: 0)
+                plan.structure.insert(contentsOf: ["CREATE SCHEMA IF NOT EXISTS sluice", "CREATE DOMAIN \(Self.objectIdDomain)"], at: 0)
             }
             return plan
         }

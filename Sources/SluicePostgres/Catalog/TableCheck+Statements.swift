@@ -103,6 +103,6 @@ extension TableCheck {
     }
 
     private func hasRows() throws -> Bool {
-        try session.query("SELECT EXISTS (SELECT FROM \(mapping.sqlName))", within: .seconds(60)).bool(0, 0) ?? false
+        try session.query("SELECT EXISTS (SELECT FROM \(mapping.sqlName))").bool(0, 0) ?? false
     }
 }

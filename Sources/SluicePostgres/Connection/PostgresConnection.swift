@@ -9,23 +9,35 @@ import SluiceCore
 package actor PostgresConnection {
     private nonisolated let executor: QueueExecutor
     private var opened: PostgresSession?
+    private let statementLimit: Duration
+
+    /// The time limit of statements that specify none, unless a connection has its own.
+    package static let statementLimit = Duration.seconds(30)
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
 
-    private init(_ executor: QueueExecutor) { self.executor = executor }
+    private init(_ executor: QueueExecutor, _ statementLimit: Duration) {
+        self.executor = executor
+        self.statementLimit = statementLimit
+    }
 
     /// Connects. `conninfo` is libpq's: `host=… port=… dbname=… user=… password=…` or a `postgresql://` URI.
     ///
+    /// - Parameter statementLimit: The time limit of statements that specify none.
     /// - Throws: `postgresUnreachable` if the server refuses or does not answer within the limit, `configInvalid` if the string is
     ///   malformed. No error shows the password.
-    package static func connect(_ conninfo: String, within limit: Duration = .seconds(10)) async throws -> PostgresConnection {
-        let connection = PostgresConnection(QueueExecutor("sluice.postgres"))
+    package static func connect(
+        _ conninfo: String, within limit: Duration = .seconds(10), statementLimit: Duration = PostgresConnection.statementLimit
+    ) async throws -> PostgresConnection {
+        let connection = PostgresConnection(QueueExecutor("sluice.postgres"), statementLimit)
         try await connection.open(conninfo, limit)
         return connection
     }
 
     private func open(_ conninfo: String, _ limit: Duration) throws {
-        opened = try PostgresSession(conninfo, within: limit)
+        let session = try PostgresSession(conninfo, within: limit)
+        session.limit = statementLimit
+        opened = session
     }
 
     /// Closes the connection; later calls fail. Dropping the last reference does the same.
@@ -40,7 +52,7 @@ package actor PostgresConnection {
     func tidy() -> Bool {
         guard let opened else { return false }
         opened.rollback()
-        opened.limit = .seconds(30)
+        opened.limit = statementLimit
         return !opened.isBroken
     }
 

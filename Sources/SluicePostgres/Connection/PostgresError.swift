@@ -37,6 +37,8 @@ package struct PostgresError: SluiceErrorConvertible, Hashable, Sendable, Custom
     package var message: String { asSluiceError.operatorText }
     /// The failure's own advice, or that of its code.
     package var fix: String { asSluiceError.fix ?? code.fix }
+    /// The message, and the failure's own advice if it has one. That of the code follows a list of failures once.
+    package var messageWithFix: String { asSluiceError.fix.map { "\(message) \($0)" } ?? message }
     package var description: String { asSluiceError.description }
 
     /// `true` if the same work may succeed when it is repeated from its start, on a new connection if this one broke.

@@ -14,6 +14,7 @@ package final class PostgresPool: Sendable {
     package let name: String
     package let size: Int
     private let conninfo: String
+    private let statementLimit: Duration
     private let state: Mutex<Machine>
     private let numbers = Atomic<UInt64>(0)
     /// The statements that run together with those of concurrent callers.
@@ -21,9 +22,14 @@ package final class PostgresPool: Sendable {
 
     /// Creates a pool without opening a connection.
     ///
-    /// - Parameter size: The maximum number of connections, at least 1. They are opened on demand.
-    package init(_ conninfo: String, name: String = "postgres", size: Int = 8) {
+    /// - Parameters:
+    ///   - size: The maximum number of connections, at least 1. They are opened on demand.
+    ///   - statementLimit: The time limit of statements that specify none.
+    package init(
+        _ conninfo: String, name: String = "postgres", size: Int = 8, statementLimit: Duration = PostgresConnection.statementLimit
+    ) {
         self.conninfo = conninfo
+        self.statementLimit = statementLimit
         self.name = name
         self.size = max(1, size)
         state = Mutex(Machine(size: max(1, size)))
@@ -101,7 +107,7 @@ package final class PostgresPool: Sendable {
     /// Opens a connection in place of one that the state machine already counts.
     private func open(_ limit: Duration) async throws -> PostgresConnection {
         do {
-            return try await PostgresConnection.connect(conninfo, within: limit)
+            return try await PostgresConnection.connect(conninfo, within: limit, statementLimit: statementLimit)
         } catch {
             discard()
             throw error

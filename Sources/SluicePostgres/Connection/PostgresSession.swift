@@ -14,7 +14,7 @@ package final class PostgresSession {
     package let name: String
     package private(set) var isBroken = false
     /// The time limit of calls that specify none.
-    package var limit: Duration = .seconds(30)
+    package var limit = PostgresConnection.statementLimit
     var isStreaming = false
     var parameters = ParameterBuffer()
     private var prepared: [String: String] = [:]
@@ -52,6 +52,17 @@ package final class PostgresSession {
     /// `true` if a transaction is open, including a failed one.
     package var isInTransaction: Bool {
         unsafe [PQTRANS_INTRANS, PQTRANS_INERROR].contains(PQtransactionStatus(handle))
+    }
+
+    /// The parameters that lead a client to the same database as the same role, without a password. A host may be a socket's folder.
+    package var address: [(keyword: String, value: String)] {
+        let known: [(String, String?)] = [
+            ("host", unsafe PQhost(handle).map { unsafe String(cString: $0) }),
+            ("port", unsafe PQport(handle).map { unsafe String(cString: $0) }),
+            ("dbname", unsafe PQdb(handle).map { unsafe String(cString: $0) }),
+            ("user", unsafe PQuser(handle).map { unsafe String(cString: $0) }),
+        ]
+        return known.compactMap { keyword, value in value.flatMap { $0.isEmpty ? nil : (keyword, $0) } }
     }
 
     package var processIdentifier: Int { unsafe Int(PQbackendPID(handle)) }

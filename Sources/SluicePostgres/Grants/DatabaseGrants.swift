@@ -45,12 +45,13 @@ package enum DatabaseGrants {
         let role = facts.quotedRole
         return [
             DatabaseGrant(
-                isMet: facts.hasRole, lack: "The role \(facts.role) does not exist", statement: "CREATE ROLE \(role) LOGIN REPLICATION"),
+                .role, isMet: facts.hasRole, lack: "The role \(facts.role) does not exist",
+                statement: "CREATE ROLE \(role) LOGIN REPLICATION"),
             DatabaseGrant(
-                isMet: !facts.hasRole || facts.mayReplicate, lack: "The role may not replicate",
+                .access, isMet: !facts.hasRole || facts.mayReplicate, lack: "The role may not replicate",
                 statement: "ALTER ROLE \(role) REPLICATION"),
             DatabaseGrant(
-                isMet: facts.mayConnect, lack: "The role may not connect to the database \(facts.database)",
+                .access, isMet: facts.mayConnect, lack: "The role may not connect to the database \(facts.database)",
                 statement: "GRANT CONNECT ON DATABASE \(SQLQuote.identifier(facts.database)) TO \(role)"),
         ]
     }
@@ -59,23 +60,25 @@ package enum DatabaseGrants {
         let role = facts.quotedRole
         var grants = [
             DatabaseGrant(
-                isMet: facts.hasCompanion || facts.mayCreateSchemas, lack: "The schema sluice does not exist",
+                .companion, isMet: facts.hasCompanion || facts.mayCreateSchemas, lack: "The schema sluice does not exist",
                 statement: "CREATE SCHEMA sluice AUTHORIZATION \(role)"),
             DatabaseGrant(
-                isMet: !facts.hasCompanion || facts.ownsCompanion, lack: "The role may not create tables in the schema sluice",
+                .companion, isMet: !facts.hasCompanion || facts.ownsCompanion, lack: "The role may not create tables in the schema sluice",
                 statement: "GRANT USAGE, CREATE ON SCHEMA sluice TO \(role)"),
             DatabaseGrant(
-                isMet: !facts.hasCompanion || facts.writesCompanion, lack: "The role may not write the tables of the schema sluice",
+                .companion, isMet: !facts.hasCompanion || facts.writesCompanion,
+                lack: "The role may not write the tables of the schema sluice",
                 statement: "GRANT ALL ON ALL TABLES IN SCHEMA sluice TO \(role)"),
             DatabaseGrant(
-                isMet: !facts.hasCompanion || facts.countsCompanion, lack: "The role may not use the sequences of the schema sluice",
+                .companion, isMet: !facts.hasCompanion || facts.countsCompanion,
+                lack: "The role may not use the sequences of the schema sluice",
                 statement: "GRANT ALL ON ALL SEQUENCES IN SCHEMA sluice TO \(role)"),
         ]
         let custom = needs.customData.map { [$0.schema] } ?? []
         for schema in Set(needs.tables.map(\.mapping.schema) + custom).sorted() {
             grants.append(
                 DatabaseGrant(
-                    isMet: facts.usable[schema] ?? true, lack: "The role may not use the schema \(schema)",
+                    .schema, isMet: facts.usable[schema] ?? true, lack: "The role may not use the schema \(schema)",
                     statement: "GRANT USAGE ON SCHEMA \(SQLQuote.identifier(schema)) TO \(role)"))
         }
         return grants
@@ -91,27 +94,28 @@ package enum DatabaseGrants {
         let words = (lacking.isEmpty ? need.ordered : lacking).map(\.rawValue).joined(separator: ", ")
         var grants = [
             DatabaseGrant(
-                isMet: lacking.isEmpty, lack: "The role lacks \(words) on \(mapping.displayName)",
+                .table, isMet: lacking.isEmpty, lack: "The role lacks \(words) on \(mapping.displayName)",
                 statement: "GRANT \(need.ordered.map(\.rawValue).joined(separator: ", ")) ON \(mapping.sqlName) TO \(facts.quotedRole)")
         ]
         if need.privileges.contains(.insert) {
             grants += table.sequences.map { sequence in
                 DatabaseGrant(
-                    isMet: sequence.isUsable, lack: "The role may not use the sequence \(sequence.name) of \(mapping.displayName)",
+                    .sequence, isMet: sequence.isUsable,
+                    lack: "The role may not use the sequence \(sequence.name) of \(mapping.displayName)",
                     statement: "GRANT USAGE ON SEQUENCE \(sequence.name) TO \(facts.quotedRole)")
             }
         }
         if mapping.partitions != nil {
             grants.append(
                 DatabaseGrant(
-                    isMet: table.isOwned, lack: "The role does not own \(mapping.displayName), whose partitions the gateway makes",
+                    .table, isMet: table.isOwned, lack: "The role does not own \(mapping.displayName), whose partitions the gateway makes",
                     statement: "ALTER TABLE \(mapping.sqlName) OWNER TO \(facts.quotedRole)"))
         }
         guard need.isPublished else { return grants }
         return grants
             + table.withoutIdentity.map { name in
                 DatabaseGrant(
-                    isMet: table.isOwned, lack: "Changes of \(name) lack their old rows, and the role does not own the table",
+                    .table, isMet: table.isOwned, lack: "Changes of \(name) lack their old rows, and the role does not own the table",
                     statement: "ALTER TABLE \(name) REPLICA IDENTITY FULL")
             }
     }
@@ -128,18 +132,19 @@ package enum DatabaseGrants {
             let ownsAll = published.allSatisfy { facts.tables[$0.mapping.sqlName]?.isOwned == true }
             return [
                 DatabaseGrant(
-                    isMet: ownsAll && facts.mayCreateSchemas, lack: "The publication \(facts.publication) does not exist",
+                    .publication, isMet: ownsAll && facts.mayCreateSchemas, lack: "The publication \(facts.publication) does not exist",
                     statement: "CREATE PUBLICATION \(name)\(list.isEmpty ? "" : " FOR TABLE \(list)") WITH (\(options))")
             ]
         }
         let isRight = DatabaseGrant(
-            isMet: found.isRight || found.isOwned, lack: "The publication \(facts.publication) does not publish every kind of change",
+            .publication, isMet: found.isRight || found.isOwned,
+            lack: "The publication \(facts.publication) does not publish every kind of change",
             statement: "ALTER PUBLICATION \(name) SET (\(options))")
         return [isRight]
             + published.map { need in
                 let table = facts.tables[need.mapping.sqlName]
                 return DatabaseGrant(
-                    isMet: table?.isPublished == true || found.isOwned && table?.isOwned == true,
+                    .publication, isMet: table?.isPublished == true || found.isOwned && table?.isOwned == true,
                     lack: "The publication \(facts.publication) lacks \(need.mapping.displayName)",
                     statement: "ALTER PUBLICATION \(name) ADD TABLE \(need.mapping.sqlName)")
             }
@@ -154,7 +159,7 @@ package enum DatabaseGrants {
         let words = wanted.map(\.rawValue).joined(separator: ", ")
         return [
             DatabaseGrant(
-                isMet: lacking.isEmpty,
+                .customData, isMet: lacking.isEmpty,
                 lack: "The role lacks \(words) on \(place.schema).\(place.table), the table of custom user data",
                 statement: "GRANT \(words) ON \(place.sqlName) TO \(facts.quotedRole)")
         ]

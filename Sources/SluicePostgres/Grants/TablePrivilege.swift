@@ -43,10 +43,33 @@ package struct DatabaseNeeds: Sendable {
 
 /// One right, or one preparation of the database, with the statement that a database administrator runs for it.
 package struct DatabaseGrant: Hashable, Sendable {
+    /// The object that the statement changes.
+    package enum Kind: Hashable, Sendable {
+        /// The role, which does not exist.
+        case role
+        /// The role's attributes and its right to connect.
+        case access
+        /// The schema `sluice` with its tables and sequences.
+        case companion
+        /// A schema of the app's tables.
+        case schema
+        /// A table of the app, or its replica identity.
+        case table
+        case sequence, publication, customData
+    }
+
+    package var kind: Kind
     /// `true` if the statement need not be run.
     package var isMet: Bool
     /// The lack in words, such as `The role lacks UPDATE on shop.orders`.
     package var lack: String
     /// The statement, without a semicolon.
     package var statement: String
+
+    init(_ kind: Kind, isMet: Bool, lack: String, statement: String) {
+        self.kind = kind
+        self.isMet = isMet
+        self.lack = lack
+        self.statement = statement
+    }
 }

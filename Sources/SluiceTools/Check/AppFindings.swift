@@ -18,14 +18,19 @@ package enum AppFindings {
     }
 
     /// Returns the findings of the loaded plugins.
-    package static func findings(_ plugins: [PluginInspection.Entry], directory: String) -> [CheckFinding] {
+    ///
+    /// - Parameter needsSignature: `true` if the gateway loads only plugins with a signature.
+    package static func findings(
+        _ plugins: [PluginInspection.Entry], directory: String, needsSignature: Bool = false
+    ) -> [CheckFinding] {
         plugins.flatMap { plugin -> [CheckFinding] in
             if let problem = plugin.problem {
                 let isAltered = problem.code == .pluginAltered || problem.code == .pluginUnlisted
+                let add = ["sluice plugin add --app", ShellText.word(directory), ShellText.word(plugin.path)]
+                let sign = needsSignature || plugin.isSigned ? ["--sign KEY"] : []
                 return [
                     CheckFinding(
-                        .error, .plugins, plugin.file, problem,
-                        commands: isAltered ? ["sluice plugin add --app \(directory) \(plugin.file)"] : [])
+                        .error, .plugins, plugin.file, problem, commands: isAltered ? [(add + sign).joined(separator: " ")] : [])
                 ]
             }
             return plugin.missing.map { part in

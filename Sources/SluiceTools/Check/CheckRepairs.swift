@@ -1,5 +1,5 @@
 import FoundationEssentials
-import SluiceCore
+package import SluiceCore
 import SluicePostgres
 
 /// Makes the safe changes of `sluice check --fix`.
@@ -9,13 +9,15 @@ package struct CheckRepairs: Sendable {
 
     package init(postgres: String?) { self.postgres = postgres }
 
-    /// Lists the changes on standard error, and reads an answer from standard input.
+    /// Lists the changes on standard error, and asks on a terminal.
     ///
-    /// - Returns: `true` for `y` or `yes`; `false` for any other answer, and without one.
-    package static func confirm(_ findings: [CheckFinding]) -> Bool {
+    /// - Throws: `configMissing` if standard input is no terminal.
+    package static func confirm(_ findings: [CheckFinding]) throws(SluiceError) -> Bool {
         for finding in findings { StandardError.write("  \(TerminalText.shown(finding.repair?.text ?? ""))\n") }
-        StandardError.write("Make these changes? [y/N] ")
-        return ["y", "yes"].contains(readLine(strippingNewline: true)?.lowercased() ?? "")
+        guard let isConfirmed = StandardInput.confirms("Make these changes?") else {
+            throw SluiceError(.configMissing, "No change was made: standard input is no terminal to ask on.", fix: "Pass --yes.")
+        }
+        return isConfirmed
     }
 
     /// Makes the changes, one after another.
@@ -66,8 +68,8 @@ extension CheckFinding.Repair {
         switch self {
         case .identity(let mapping): "ALTER TABLE \(mapping.sqlName) REPLICA IDENTITY FULL"
         case .publish(let mapping, _): "publish \(mapping.displayName) with REPLICA IDENTITY FULL"
-        case .restrict(let path): "chmod 600 \(path)"
-        case .folder(let path): "mkdir -p -m 700 \(path)"
+        case .restrict(let path): "chmod 600 \(ShellText.word(path))"
+        case .folder(let path): "mkdir -p -m 700 \(ShellText.word(path))"
         }
     }
 }

@@ -26,7 +26,8 @@ struct DatabaseCheck: Sendable {
             return report
         }
         do {
-            let connection = try await PostgresConnection.connect(conninfo, within: GatewayCheck.patience)
+            let connection = try await PostgresConnection.connect(
+                conninfo, within: GatewayCheck.patience, statementLimit: GatewayCheck.patience)
             await look(connection, conninfo, &report)
             await connection.close()
         } catch {
@@ -50,7 +51,9 @@ struct DatabaseCheck: Sendable {
             let facts = try await ServerFacts.load(connection, slot: names.slot)
             let (skew, error) = try await clockSkew(connection)
             // Without an app the slot's name is unknown.
-            let found = PostgresFindings(facts, clockSkew: skew, clockError: error, slot: names.slot).findings
+            let found = PostgresFindings(
+                facts, clockSkew: skew, clockError: error, slot: names.slot, directory: options.directory
+            ).findings
             report.add(app == nil ? found.filter { $0.subject != names.slot } : found)
             guard let app else { return report.skip(.tables, "the app directory cannot be read.") }
             do {
@@ -80,15 +83,37 @@ struct DatabaseCheck: Sendable {
     private func tables(
         _ app: AppConfiguration, _ names: ReplicationNames, _ connection: PostgresConnection, _ conninfo: String
     ) async throws -> [CheckFinding] {
-        let catalog = TableCatalog(schema: app.schema, places: app.tables, partitions: app.partitions)
         // Before the other questions, which fail in a schema that the role may not use. A gateway does not start with these either.
         let missing = try await DatabaseGrants.missing(DatabaseNeeds(app, others: options.plugins.files), connection)
-        if missing.contains(where: { $0.statement.hasPrefix("GRANT USAGE ON SCHEMA") }) { return TableFindings.findings(missing) }
+        if missing.contains(where: { $0.kind == .schema || $0.kind == .companion }) { return TableFindings.findings(missing) }
+        do {
+            return try await findings(app, names, missing, connection, conninfo)
+        } catch {
+            guard let refusal = SluiceError(of: error), !missing.isEmpty else { throw error }
+            // Without a grant on a table, some of the questions fail.
+            return TableFindings.findings(missing)
+                + (refusal.isMissingPrivilege ? [] : [Self.finding(refusal, .tables, "tables")])
+        }
+    }
+
+    private func findings(
+        _ app: AppConfiguration, _ names: ReplicationNames, _ missing: [DatabaseGrant], _ connection: PostgresConnection,
+        _ conninfo: String
+    ) async throws -> [CheckFinding] {
+        let catalog = TableCatalog(schema: app.schema, places: app.tables, partitions: app.partitions)
         let readable = catalog.tables.filter { catalog.type(of: $0)?.kind == .topLevel }
         let publication = try await Publication.state(connection, name: names.publication, tables: readable)
+        let tool = SchemaTool(app: app, postgres: conninfo, statementLimit: GatewayCheck.patience)
         return TableFindings(
-            difference: try await SchemaTool(app: app, postgres: conninfo).diff(), readable: readable, publication: publication,
-            publicationName: names.publication, missing: missing, directory: options.directory
+            difference: try await tool.diff(), readable: readable, publication: publication, publicationName: names.publication,
+            missing: missing, directory: options.directory
         ).findings
+    }
+}
+
+extension SluiceError {
+    /// `true` if PostgreSQL denied a statement for want of a privilege (42501).
+    fileprivate var isMissingPrivilege: Bool {
+        if case .postgres(let state?, _) = cause { state == "42501" } else { false }
     }
 }

@@ -52,7 +52,7 @@ package struct FileFindings: Sendable {
         let octal = String(mode & 0o777, radix: 8)
         return CheckFinding(
             .warning, .files, fact.path, "The file \(fact.path) of \(fact.option) has the mode \(octal): other users can use its secrets.",
-            commands: ["chmod 600 \(fact.path)"], repair: .restrict(path: fact.path))
+            commands: ["chmod 600 \(ShellText.word(fact.path))"], repair: .restrict(path: fact.path))
     }
 
     private func folder(_ fact: Fact) -> [CheckFinding] {
@@ -60,7 +60,7 @@ package struct FileFindings: Sendable {
             return [
                 CheckFinding(
                     .error, .files, fact.path, "The folder \(fact.path) of \(fact.option) does not exist.",
-                    commands: ["mkdir -p -m 700 \(fact.path)"], repair: .folder(path: fact.path))
+                    commands: ["mkdir -p -m 700 \(ShellText.word(fact.path))"], repair: .folder(path: fact.path))
             ]
         }
         guard fact.isAccessible else {

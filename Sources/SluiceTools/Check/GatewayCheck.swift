@@ -46,7 +46,7 @@ package struct GatewayCheck: Sendable {
         async let plugins = plugins(app)
         async let database = DatabaseCheck(options, app, environment: environment).run()
         async let log = LogCheck(options, app).run()
-        async let network = NetworkCheck(options, environment: environment).run()
+        async let network = NetworkCheck(options, app: app?.appID ?? options.appID, environment: environment).run()
         for part in await [plugins, database, log, network] {
             report.add(part.findings)
             for group in part.skipped { report.skip(group.area, group.reason) }
@@ -78,7 +78,7 @@ package struct GatewayCheck: Sendable {
         do {
             let files = RuleFiles(directory: options.directory, keys: options.plugins.keys, inProcess: false)
             let entries = try await PluginInspection.entries(of: app, files, beside: options.plugins.files, configures: true)
-            report.add(AppFindings.findings(entries, directory: options.directory))
+            report.add(AppFindings.findings(entries, directory: options.directory, needsSignature: !options.plugins.keys.isEmpty))
             if options.plugins.inProcess {
                 report.add([
                     CheckFinding(

@@ -8,6 +8,8 @@ package struct KafkaFindings: Sendable {
     package var topics: [RequiredTopics.Topic]
     /// The bootstrap servers, for commands.
     package var servers: String
+    /// `true` if the brokers are reached by TLS or SASL, so that Kafka's own tools need a file with their settings.
+    package var needsClientFile: Bool
     /// The largest record that the gateway's producer accepts, in bytes.
     package var producerBytes: Int
     /// The errors with which the brokers would refuse the creation of the missing topics.
@@ -21,11 +23,13 @@ package struct KafkaFindings: Sendable {
     static let replicas = 3
 
     package init(
-        _ facts: ClusterFacts, topics: [RequiredTopics.Topic], servers: String, producerBytes: Int, refusals: [SluiceError] = []
+        _ facts: ClusterFacts, topics: [RequiredTopics.Topic], servers: String, needsClientFile: Bool = false, producerBytes: Int,
+        refusals: [SluiceError] = []
     ) {
         self.facts = facts
         self.topics = topics
         self.servers = servers
+        self.needsClientFile = needsClientFile
         self.producerBytes = producerBytes
         self.refusals = refusals
     }
@@ -42,16 +46,21 @@ package struct KafkaFindings: Sendable {
     }
 
     private func alter(_ topic: String, _ setting: String) -> String {
-        "kafka-configs --bootstrap-server \(servers) --alter --entity-type topics --entity-name \(topic) --add-config \(setting)"
+        "\(tool("kafka-configs")) --alter --entity-type topics --entity-name \(topic) --add-config \(setting)"
+    }
+
+    /// Returns the beginning of a command of Kafka's own tools. Their settings have other names than librdkafka's.
+    private func tool(_ name: String) -> String {
+        "\(name) --bootstrap-server \(servers)" + (needsClientFile ? " --command-config client.properties" : "")
     }
 
     // MARK: The cluster
 
     private var rights: [CheckFinding] {
         // Without the right to read settings a gateway assumes that topics take its records.
-        let denials = facts.denials.map { error in
+        let denials = facts.denials.map { denial in
             CheckFinding(
-                error.code != .logNotAuthorized || error.message.contains("DescribeConfigs") ? .warning : .error, .kafka, "rights", error)
+                denial.error.code != .logNotAuthorized || denial.isOfSettings ? .warning : .error, .kafka, "rights", denial.error)
         }
         return denials
             + Set(refusals.map(\.description)).sorted().compactMap { text in
@@ -77,7 +86,7 @@ package struct KafkaFindings: Sendable {
                     .warning, "unclean.leader.election.enable",
                     "unclean.leader.election.enable is true: a broker that lags behind may become leader, and acknowledged records are lost.",
                     commands: [
-                        "kafka-configs --bootstrap-server \(servers) --alter --entity-type brokers --entity-default --add-config unclean.leader.election.enable=false"
+                        "\(tool("kafka-configs")) --alter --entity-type brokers --entity-default --add-config unclean.leader.election.enable=false"
                     ]))
         }
         if facts.brokers == 1 {
@@ -121,8 +130,10 @@ package struct KafkaFindings: Sendable {
         return [
             finding(
                 .error, topic.name, "The topic \(topic.name) has \(found.partitions) partitions; the gateway uses 1 of it.",
-                fix: "Delete it. The next gateway creates it; devices then compare their rows with the tables.",
-                commands: ["kafka-topics --bootstrap-server \(servers) --delete --topic \(topic.name)"])
+                fix: topic.use == .progress
+                    ? "Delete it. The next gateway creates it; devices then compare their rows with the tables."
+                    : "Copy the rejected objects that are still needed: they are lost with the topic. Then delete it. The next gateway creates it.",
+                commands: ["\(tool("kafka-topics")) --delete --topic \(topic.name)"])
         ]
     }
 
@@ -152,8 +163,9 @@ package struct KafkaFindings: Sendable {
                 finding(
                     .error, topic.name,
                     "The topic \(topic.name) has \(found.inSync) in-sync replicas, and min.insync.replicas is \(needed): no record is accepted.",
-                    fix: "Start the brokers that are down, or lower min.insync.replicas.",
-                    commands: [alter(topic.name, "min.insync.replicas=\(max(1, found.replicas - 1))")])
+                    fix: "Start the brokers that are down. Or lower min.insync.replicas: records are then accepted on as few replicas, "
+                        + "and lost with them.",
+                    commands: [alter(topic.name, "min.insync.replicas=\(max(1, found.inSync))")])
             ]
         }
         guard facts.brokers > 1 else { return [] }

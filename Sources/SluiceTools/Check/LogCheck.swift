@@ -49,8 +49,8 @@ struct LogCheck: Sendable {
         let missing = Set(facts.missing)
         let wanted = topics.filter { missing.contains($0.name) }.map { KafkaTopic($0.name, partitions: $0.partitions) }
         return KafkaFindings(
-            facts, topics: topics, servers: configuration.bootstrapServers, producerBytes: configuration.largestRecordBytes,
-            refusals: try await admin.refusals(ofCreating: wanted)
+            facts, topics: topics, servers: configuration.bootstrapServers, needsClientFile: options.kafkaSettings.hasSecurity,
+            producerBytes: configuration.largestRecordBytes, refusals: try await admin.refusals(ofCreating: wanted)
         ).findings
     }
 }

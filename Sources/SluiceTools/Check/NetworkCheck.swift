@@ -6,10 +6,13 @@ import SluiceValues
 /// Collects the facts about ports and the public address for `sluice check`.
 struct NetworkCheck: Sendable {
     let options: GatewayCheck.Options
+    /// The app id; nil if none is known.
+    let app: String?
     let environment: any Environment
 
-    init(_ options: GatewayCheck.Options, environment: any Environment) {
+    init(_ options: GatewayCheck.Options, app: String?, environment: any Environment) {
         self.options = options
+        self.app = app
         self.environment = environment
     }
 
@@ -21,7 +24,7 @@ struct NetworkCheck: Sendable {
         var report = CheckReport()
         report.add(
             NetworkFindings(
-                ports: await [client, admin], adminToken: adminToken, certificate: await certificate,
+                ports: await [client, admin], app: app, adminToken: adminToken, certificate: await certificate,
                 now: environment.wallMilliseconds() / 1_000
             ).findings)
         return report
@@ -39,21 +42,19 @@ struct NetworkCheck: Sendable {
         server.portOption = option
         do {
             try await server.requireFreePort()
-            return .init(host: host, port: port, option: option, problem: nil, hasGateway: false)
+            return .init(host: host, port: port, option: option, problem: nil)
         } catch {
             let problem = SluiceError(of: error) ?? SluiceError(.configInvalid, "\(host):\(port) cannot be used: \(error)")
-            let isTaken = problem.code == .portInUse
-            return .init(
-                host: host, port: port, option: option, problem: problem, hasGateway: isTaken ? await hasGateway(host, port) : false)
+            let gateway = problem.code == .portInUse ? await gateway(host, port) : nil
+            return .init(host: host, port: port, option: option, problem: problem, gateway: gateway)
         }
     }
 
-    /// Returns `true` if the port answers as a gateway does.
-    private func hasGateway(_ host: String, _ port: Int) async -> Bool {
+    /// Returns the app of the gateway that answers on the port; nil for another program.
+    private func gateway(_ host: String, _ port: Int) async -> String? {
         let address = ["0.0.0.0", "::"].contains(host) ? "127.0.0.1" : host
         let client = GatewayClient(url: "http://\(address.contains(":") ? "[\(address)]" : address):\(port)", patience: 5)
-        let answer = try? await client.get("/health", [:])
-        return answer?.status == 200 && answer?.json["status"]?.string == "ok"
+        return try? await client.app()
     }
 
     private func certificate() async -> NetworkFindings.Certificate {

@@ -10,15 +10,21 @@ package struct NetworkFindings: Sendable {
         package var option: String
         /// The error of binding it; nil if it is free.
         package var problem: SluiceError?
-        /// `true` if a gateway answers on it.
-        package var hasGateway: Bool
+        /// The app id of the gateway that answers on it; nil if none does.
+        package var gateway: String?
 
-        package init(host: String, port: Int, option: String, problem: SluiceError?, hasGateway: Bool) {
+        package init(host: String, port: Int, option: String, problem: SluiceError?, gateway: String? = nil) {
             self.host = host
             self.port = port
             self.option = option
             self.problem = problem
-            self.hasGateway = hasGateway
+            self.gateway = gateway
+        }
+
+        /// `true` if one socket at most can have both.
+        fileprivate func overlaps(_ other: Port) -> Bool {
+            let hosts = [host, other.host]
+            return port != 0 && port == other.port && (host == other.host || hosts.contains("0.0.0.0") || hosts.contains("::"))
         }
     }
 
@@ -34,6 +40,8 @@ package struct NetworkFindings: Sendable {
     }
 
     package var ports: [Port]
+    /// The app id; nil if none is known.
+    package var app: String?
     /// The error of an admin port without a token; nil if it needs none.
     package var adminToken: SluiceError?
     package var certificate: Certificate
@@ -43,26 +51,43 @@ package struct NetworkFindings: Sendable {
     /// The days before the end of a certificate from which on there is a warning.
     static let renewal: Int64 = 14
 
-    package init(ports: [Port], adminToken: SluiceError? = nil, certificate: Certificate = .none, now: Int64) {
+    package init(
+        ports: [Port], app: String? = nil, adminToken: SluiceError? = nil, certificate: Certificate = .none, now: Int64
+    ) {
         self.ports = ports
+        self.app = app
         self.adminToken = adminToken
         self.certificate = certificate
         self.now = now
     }
 
     package var findings: [CheckFinding] {
-        ports.compactMap(finding)
+        (clashes.isEmpty ? ports.compactMap(finding) : clashes)
             + (adminToken.map { [CheckFinding(.error, .network, "--admin-host", $0, commands: ["sluice admin-token --add-to FILE"])] } ?? [])
             + certificateFindings
     }
 
+    /// The ports that one gateway cannot have at the same time, whether they are free or not.
+    private var clashes: [CheckFinding] {
+        ports.indices.flatMap { index in
+            ports[..<index].filter(ports[index].overlaps).map { first in
+                CheckFinding(
+                    .error, .network, ports[index].option, "\(first.option) and \(ports[index].option) are both \(first.port).",
+                    fix: "Choose another \(ports[index].option).")
+            }
+        }
+    }
+
     private func finding(_ port: Port) -> CheckFinding? {
         guard let problem = port.problem else { return nil }
-        if port.hasGateway {
+        if let gateway = port.gateway, gateway == app {
             return CheckFinding(.note, .network, port.option, "A gateway serves port \(port.port) of \(port.host).")
         }
+        let commands = problem.code == .portInUse ? ["ss -ltnp 'sport = :\(port.port)'"] : []
+        guard let gateway = port.gateway else { return CheckFinding(.error, .network, port.option, problem, commands: commands) }
         return CheckFinding(
-            .error, .network, port.option, problem, commands: problem.code == .portInUse ? ["ss -ltnp 'sport = :\(port.port)'"] : [])
+            .error, .network, port.option, "A gateway of the app \(gateway) serves port \(port.port) of \(port.host).",
+            fix: "Stop it, or choose another \(port.option).", commands: commands)
     }
 
     private var certificateFindings: [CheckFinding] {

@@ -10,6 +10,8 @@ package struct PostgresFindings: Sendable {
     package var clockError: Int64
     /// The name of the app's slot.
     package var slot: String
+    /// The app directory, for commands; nil without one.
+    package var directory: String?
 
     /// The connections that a gateway opens (docs/operations/postgresql.md).
     static let connections = 30
@@ -18,11 +20,12 @@ package struct PostgresFindings: Sendable {
     /// The newest major release that the gateway is tested with.
     static let newestMajor = 18
 
-    package init(_ facts: ServerFacts, clockSkew: Int64, clockError: Int64, slot: String) {
+    package init(_ facts: ServerFacts, clockSkew: Int64, clockError: Int64, slot: String, directory: String? = nil) {
         self.facts = facts
         self.clockSkew = clockSkew
         self.clockError = clockError
         self.slot = slot
+        self.directory = directory
     }
 
     package var findings: [CheckFinding] {
@@ -145,11 +148,8 @@ package struct PostgresFindings: Sendable {
             finding(
                 .warning, facts.role.name,
                 "The role \(facts.role.name) is a superuser: a mistake in the gateway would reach all databases and the machine's files.",
-                fix: "Connect with a role of its own that owns the synced tables.",
-                commands: [
-                    "CREATE ROLE sluice LOGIN REPLICATION PASSWORD '…';",
-                    "GRANT CREATE ON DATABASE \(SQLQuote.identifier(facts.database)) TO sluice;",
-                ])
+                fix: "Connect with a role of its own: `sluice schema grants` prints the SQL that makes it, with the rights that it needs.",
+                commands: directory.map { ["sluice schema grants --app \(ShellText.word($0)) --role sluice"] } ?? [])
         ]
     }
 

@@ -21,8 +21,8 @@ package struct TableFindings: Sendable {
 
     /// The differences for which a gateway does not start.
     private var schema: [CheckFinding] {
-        let diff = "sluice schema diff --app \(directory)"
-        let apply = "sluice schema apply --app \(directory)"
+        let diff = "sluice schema diff --app \(ShellText.word(directory))"
+        let apply = "sluice schema apply --app \(ShellText.word(directory))"
         var all = difference.comparison.breaking.map {
             CheckFinding(
                 .error, .tables, "schema", "The app directory breaks with the schema in use: \($0.text): \($0.breaks ?? "").",
@@ -85,8 +85,23 @@ package struct TableFindings: Sendable {
         return all
     }
 
+    /// Returns the repair if a gateway would make it. It publishes no table while one of them does not fit its class.
+    private func allowed(_ repair: CheckFinding.Repair) -> CheckFinding.Repair? {
+        difference.unfit.isEmpty && difference.structure.isEmpty ? repair : nil
+    }
+
     private func findings(of mapping: TableMapping, _ table: Publication.Standing) -> [CheckFinding] {
         guard table.exists else { return [] }
+        if table.isNarrowed {
+            return [
+                CheckFinding(
+                    .error, .tables, mapping.displayName,
+                    "The publication \(publicationName) has a row filter or a column list for the table \(mapping.displayName): "
+                        + "devices miss the changes that it leaves out.",
+                    fix: "A gateway then publishes the whole table, and devices compare their rows with it.",
+                    commands: ["ALTER PUBLICATION \(SQLQuote.identifier(publicationName)) DROP TABLE \(mapping.sqlName);"])
+            ]
+        }
         if table.isPublished, !table.isFull {
             // While such a table is published, devices miss what its updates and deletes removed.
             return [
@@ -94,7 +109,7 @@ package struct TableFindings: Sendable {
                     .error, .tables, mapping.displayName,
                     "The table \(mapping.displayName) is published without its old rows: devices keep objects that leave their view.",
                     commands: ["ALTER TABLE \(mapping.sqlName) REPLICA IDENTITY FULL;"],
-                    repair: .publish(mapping, publication: publicationName))
+                    repair: allowed(.publish(mapping, publication: publicationName)))
             ]
         }
         if publication.exists, !table.isPublished || table.wasReplaced {
@@ -104,7 +119,7 @@ package struct TableFindings: Sendable {
                     table.wasReplaced
                         ? "The table \(mapping.displayName) was replaced, or has other partitions. A gateway publishes it again."
                         : "The table \(mapping.displayName) is not in the publication. A gateway adds it at its start.",
-                    repair: .publish(mapping, publication: publicationName))
+                    repair: allowed(.publish(mapping, publication: publicationName)))
             ]
         }
         guard !table.isFull else { return [] }
@@ -112,13 +127,7 @@ package struct TableFindings: Sendable {
             CheckFinding(
                 .note, .tables, mapping.displayName,
                 "The table \(mapping.displayName) has no REPLICA IDENTITY FULL. A gateway sets it at its start.",
-                commands: ["ALTER TABLE \(mapping.sqlName) REPLICA IDENTITY FULL;"], repair: .identity(mapping)
-            )
+                commands: ["ALTER TABLE \(mapping.sqlName) REPLICA IDENTITY FULL;"], repair: allowed(.identity(mapping)))
         ]
     }
-}
-
-extension SchemaDifference {
-    /// The statements about tables and columns. A gateway sets the replica identity itself.
-    fileprivate var structure: [String] { statements.filter { !$0.hasSuffix("REPLICA IDENTITY FULL") } }
 }

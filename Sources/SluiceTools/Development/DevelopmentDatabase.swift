@@ -38,8 +38,8 @@ struct BorrowedDatabase: Sendable {
     /// `host:port/database`.
     let place: String
     let names: ReplicationNames
-    /// The role of the connection.
-    let role: String
+    /// A connection string without a password, for a command to type.
+    let withoutPassword: String
     private let hadSlot: Bool
     private let hadPublication: Bool
 
@@ -63,7 +63,7 @@ struct BorrowedDatabase: Sendable {
     }
 
     private static func look(_ connection: PostgresConnection, _ conninfo: String, _ app: String) async throws -> BorrowedDatabase {
-        let place = try await connection.withSession { $0.name }
+        let (place, withoutPassword) = try await connection.withSession { ($0.name, Self.text($0.address)) }
         let names = ReplicationNames(app: app, database: try await connection.query("SELECT current_database()")[0, 0] ?? "")
         let facts = try await ServerFacts.load(connection, slot: names.slot)
         let findings = PostgresFindings(facts, clockSkew: 0, clockError: 0, slot: names.slot).findings
@@ -83,7 +83,7 @@ struct BorrowedDatabase: Sendable {
         for finding in findings where finding.severity == .warning { StandardError.write("sluice: \(finding.message) \(finding.fix)\n") }
         let publication = try await Publication.state(connection, name: names.publication, tables: [])
         return BorrowedDatabase(
-            conninfo: conninfo, place: place, names: names, role: facts.role.name, hadSlot: facts.slot != nil,
+            conninfo: conninfo, place: place, names: names, withoutPassword: withoutPassword, hadSlot: facts.slot != nil,
             hadPublication: publication.exists)
     }
 
@@ -97,13 +97,11 @@ struct BorrowedDatabase: Sendable {
         }
     }
 
-    /// A connection string without a password, for a command to type.
-    var withoutPassword: String {
-        let database = place.split(separator: "/").last ?? ""
-        let server = place.dropLast(database.count + 1)
-        let port = server.split(separator: ":").last ?? ""
-        let values = [("host", server.dropLast(port.count + 1)), ("port", port[...]), ("dbname", database[...]), ("user", role[...])]
-        return values.map { "\($0)=\(SQLQuote.connectionValue(String($1)))" }.joined(separator: " ")
+    private static func text(_ address: [(keyword: String, value: String)]) -> String {
+        address.map { keyword, value in
+            // A word of the shell needs no quotes of libpq either.
+            "\(keyword)=\(ShellText.word(value) == value ? value : SQLQuote.connectionValue(value))"
+        }.joined(separator: " ")
     }
 
     /// The use of the database, in two lines.
@@ -116,45 +114,61 @@ struct BorrowedDatabase: Sendable {
             """
     }
 
-    /// Drops the slot and the publication, if this run has made them. A slot that is still read is dropped within 3 s.
-    func close() async {
-        guard let made else { return }
-        let removal = Task { await remove(made) }  // Unstructured because: the command's own task is cancelled by now.
-        await removal.value
+    /// The statements that remove what this run has made.
+    private var removal: String {
+        [
+            hadSlot ? nil : "SELECT pg_drop_replication_slot(\(SQLQuote.postgresLiteral(names.slot)));",
+            hadPublication ? nil : "DROP PUBLICATION IF EXISTS \(SQLQuote.identifier(names.publication));",
+        ].compactMap(\.self).joined(separator: " ")
     }
 
-    private func remove(_ made: String) async {
+    /// The limit of the removal. A signal ends the process after 4.5 s, of which the gateway may need 3 s.
+    private static let removalLimit = Duration.seconds(1)
+
+    /// Drops the slot and the publication within 1 s, if this run has made them.
+    ///
+    /// The statements are printed before, because the process may be killed meanwhile, and a forgotten slot fills the disk.
+    func close() async {
+        guard let made else { return }
+        StandardError.write(
+            """
+            sluice: removing \(made) from \(place)
+            sluice: only if no line says that it is removed, run: \(removal)
+
+            """)
+        let deadline = ContinuousClock.now + Self.removalLimit
+        let task = Task { await remove(made, until: deadline) }  // Unstructured because: the command's own task is cancelled by now.
+        await task.value
+    }
+
+    private func remove(_ made: String, until deadline: ContinuousClock.Instant) async {
         do {
-            let connection = try await PostgresConnection.connect(conninfo, within: Self.patience)
+            let connection = try await PostgresConnection.connect(conninfo, within: deadline - .now)
             let outcome: Result<Void, any Error>
-            do { outcome = .success(try await drop(connection)) } catch { outcome = .failure(error) }
+            do { outcome = .success(try await drop(connection, until: deadline)) } catch { outcome = .failure(error) }
             await connection.close()
             try outcome.get()
             StandardError.write("sluice: removed \(made) from \(place); tables, users and the schema sluice stay\n")
         } catch {
-            StandardError.write(
-                """
-                sluice: \(made) could not be removed: \(SluiceError(of: error)?.operatorText ?? "\(error)")
-                sluice: run SELECT pg_drop_replication_slot(\(SQLQuote.postgresLiteral(names.slot))); \
-                DROP PUBLICATION IF EXISTS \(SQLQuote.identifier(names.publication));
-
-                """)
+            StandardError.write("sluice: \(made) is not removed: \(SluiceError(of: error)?.operatorText ?? "\(error)")\n")
         }
     }
 
-    private func drop(_ connection: PostgresConnection) async throws {
-        if !hadSlot {
-            let deadline = ContinuousClock.now + .seconds(3)
-            while true {
-                do {
-                    try await ReplicationSlot.drop(connection, name: names.slot)
-                    break
-                } catch let error as PostgresError where error.code == .slotBusy && ContinuousClock.now < deadline {
-                    // PostgreSQL ends the gateway's connection a moment after the gateway, and reports no event for it.
-                    try await Task.sleep(for: .milliseconds(50))
-                }
+    private func drop(_ connection: PostgresConnection, until deadline: ContinuousClock.Instant) async throws {
+        func limit() async throws { try await connection.withSession { $0.limit = max(.milliseconds(50), deadline - .now) } }
+        while !hadSlot {
+            do {
+                try await limit()
+                try await ReplicationSlot.drop(connection, name: names.slot)
+                break
+            } catch let error as PostgresError where error.code == .slotBusy && ContinuousClock.now < deadline {
+                // PostgreSQL ends the gateway's connection a moment after the gateway, and reports no event for it.
+                try await Task.sleep(for: .milliseconds(50))
             }
         }
-        if !hadPublication { try await Publication.drop(connection, name: names.publication) }
+        if !hadPublication {
+            try await limit()
+            try await Publication.drop(connection, name: names.publication)
+        }
     }
 }

@@ -24,8 +24,15 @@ struct DevelopmentWelcome: Sendable {
             "url": .string(url), "admin_url": .string(addresses.adminURL), "console": .string(console), "app_id": .string(addresses.appID),
             "postgres": .string(database.shown), "kafka": options.kafka.map { .string($0) } ?? .null,
             "app": directory.map { .string($0) } ?? .null,
-            "users": .array(users.map { ["id": .string($0.id), "email": .string($0.email), "password": .string($0.password)] }),
+            "users": .array(users.map(Self.json)),
             "try": .array(commands.map { .string($0) }),
+        ]
+    }
+
+    private static func json(_ user: DevelopmentUsers.User) -> JSON {
+        [
+            "id": .string(user.id), "email": .string(user.email), "password": user.password.map { .string($0) } ?? .null,
+            "token": .string(user.token),
         ]
     }
 
@@ -38,7 +45,8 @@ struct DevelopmentWelcome: Sendable {
         ]
         if let directory { lines.append("  app         \(directory)  (edits are taken up within two seconds)") }
         for user in users {
-            lines += ["", "  user        \(user.email)  password \(user.password)", "  token       \(user.token)"]
+            let login = user.password.map { "password \($0)" } ?? "no password of sluice dev"
+            lines += ["", "  user        \(user.email)  \(login)", "  token       \(user.token)"]
         }
         let hasClasses = app.schema.types.contains { $0.kind == .topLevel }
         lines += ["", hasClasses ? "Try:" : "Once an app has connected and its classes are known, watch one:"]
@@ -52,14 +60,15 @@ struct DevelopmentWelcome: Sendable {
         let type = app.schema.types.first { $0.kind == .topLevel }?.name ?? "<Class>"
         let watch = "sluice watch --url \(url) --app \(addresses.appID) --type"
         guard options.sample != nil, let bob = users.last else { return ["\(watch) \(type) TRUEPREDICATE"] }
-        let psql: String
-        switch database {
-        case .own(let server): psql = "psql '\(server.conninfo)'"
-        case .borrowed(let borrowed): psql = "psql '\(borrowed.withoutPassword)'"
-        }
+        let place =
+            switch database {
+            case .own(let server): server.conninfo
+            case .borrowed(let borrowed): borrowed.withoutPassword
+            }
+        let login = bob.password.map { "--email \(bob.email) --password \($0)" } ?? "--token \(bob.token)"
         return [
-            "\(watch) Task --email \(bob.email) --password \(bob.password) TRUEPREDICATE",
-            "\(psql) -c \"UPDATE tasks SET is_done = true WHERE _id = \(SQLQuote.postgresLiteral(SampleApp.sharedTask))\"",
+            "\(watch) Task \(login) TRUEPREDICATE",
+            "psql \(ShellText.word(place)) -c \"UPDATE tasks SET is_done = true WHERE _id = \(SQLQuote.postgresLiteral(SampleApp.sharedTask))\"",
             "sluice why --admin \(addresses.adminURL) --user \(bob.email) --type Task --id \(SampleApp.privateTask)",
         ]
     }

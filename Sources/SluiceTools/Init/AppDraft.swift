@@ -34,8 +34,8 @@ package struct AppDraft: Sendable {
     /// The fields that could be the indexed queryable field, with the number of classes that have each. The most frequent is first.
     package private(set) var indexCandidates: [(field: String, classes: Int)] = []
 
-    /// Drafts the directory. It decides everything by the survey alone.
-    package init(_ survey: DatabaseSurvey) {
+    /// Drafts the directory. It decides everything by the survey, and the names of classes by the files that exist as well.
+    package init(_ survey: DatabaseSurvey, known: KnownClasses = KnownClasses([:])) {
         var drafts: [TableDraft] = []
         for relation in survey.relations {
             switch TableDraft.read(relation) {
@@ -43,7 +43,7 @@ package struct AppDraft: Sendable {
             case .failure(let refusal): omissions.append(refusal.omission)
             }
         }
-        let names = DraftNames.classes(of: drafts.map { ($0.relation.schema, $0.relation.name) })
+        let names = DraftNames.classes(of: drafts.map { Place($0.relation.schema, $0.relation.name) }, known)
         for index in drafts.indices { drafts[index].name = names[index] }
         let targets = Dictionary(drafts.map { (Place($0.relation.schema, $0.relation.name), $0) }) { first, _ in first }
         for index in drafts.indices { drafts[index].link(targets) }

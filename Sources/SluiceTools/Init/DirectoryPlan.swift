@@ -11,6 +11,8 @@ package struct DirectoryPlan: Sendable {
     package private(set) var equal: [String] = []
     /// The differences of existing files, by path: lines of `LineDifference`. Empty if the file is too long, or no text.
     package private(set) var differences: [String: [String]] = [:]
+    /// The missing texts that do not fit a kept file beside them, by path: links of a `schema.json` that differs. They are not written.
+    package private(set) var withheld: [String: String] = [:]
 
     /// Compares texts with the files of a directory, which may be missing.
     ///
@@ -38,7 +40,19 @@ package struct DirectoryPlan: Sendable {
             }
         }
         equal.sort()
+        withhold()
     }
+
+    /// Takes out the links of classes whose schema is not the one that the links were drafted for.
+    private mutating func withhold() {
+        for (path, text) in new where path.hasSuffix("/\(Self.links)") {
+            guard differences[path.dropLast(Self.links.count) + Self.schema] != nil else { continue }
+            withheld[path] = text
+            new[path] = nil
+        }
+    }
+
+    private static let (links, schema) = ("relationships.json", "schema.json")
 
     /// Writes the new files. A file that appeared meanwhile stays as it is.
     ///

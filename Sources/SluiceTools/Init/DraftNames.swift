@@ -7,13 +7,19 @@ enum DraftNames {
 
     /// Returns a class name for each table, unique over all schemas.
     ///
-    /// Tables of the schema `public` choose first. Of other tables with the same name, the later ones have their schema before it.
-    static func classes(of tables: [(schema: String, table: String)]) -> [String] {
-        var taken: Set<String> = []
+    /// A table with a file keeps the name there, and no other table gets a name of a file. Then tables of the schema `public` choose. Of
+    /// other tables with the same name, the later ones have their schema before it.
+    static func classes(of tables: [AppDraft.Place], _ known: KnownClasses) -> [String] {
         var names = [String](repeating: "", count: tables.count)
-        let order = tables.indices.filter { tables[$0].schema == "public" } + tables.indices.filter { tables[$0].schema != "public" }
-        for index in order {
-            let (schema, table) = tables[index]
+        var kept: Set<String> = []
+        for index in tables.indices {
+            // Of two files with one name, which no gateway accepts, the first counts.
+            if let name = known.names[tables[index]], kept.insert(name).inserted { names[index] = name }
+        }
+        var taken = known.taken.union(kept)
+        let free = tables.indices.filter { names[$0].isEmpty }
+        for index in free.filter({ tables[$0].schema == "public" }) + free.filter({ tables[$0].schema != "public" }) {
+            let (schema, table) = (tables[index].schema, tables[index].table)
             let plain = singular(pascal(table))
             let candidates = schema == "public" ? [plain] : [plain, pascal(schema) + plain]
             let free = candidates.map { prefix($0, Limits.classNameBytes) }.first { !taken.contains($0) }

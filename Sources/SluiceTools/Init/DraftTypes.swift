@@ -21,7 +21,7 @@ enum DraftTypes {
 
     /// `true` for a column that devices can give a value and look up by any value of its type.
     static func canBeKey(_ column: DatabaseSurvey.Column) -> Bool {
-        !column.isArray && !column.isGenerated && !column.isEnum && !column.isDeepDomain && column.isNotNull
+        !column.isArray && !column.isGenerated && !column.isEnum && !column.isArrayDomain && column.isNotNull
             && type(of: column).map(keys.contains) == true
     }
 
@@ -29,7 +29,7 @@ enum DraftTypes {
     ///
     /// - Returns: nil if no property has its values.
     static func property(_ column: DatabaseSurvey.Column, name: String, id: Int) -> Property? {
-        guard !column.isDeepDomain, let type = type(of: column) else { return nil }
+        guard !column.isArrayDomain, let type = type(of: column) else { return nil }
         if column.isArray {
             // An array of arrays, and an array of any values, have no property.
             guard column.dimensions < 2, type != .mixed else { return nil }
@@ -40,7 +40,7 @@ enum DraftTypes {
 
     /// Returns the reason why a column has no property.
     static func reason(_ column: DatabaseSurvey.Column) -> String {
-        if column.isDeepDomain { return "Its type \(column.declared) is a domain over an array or over another domain." }
+        if column.isArrayDomain { return "Its type \(column.declared) is a domain over an array." }
         if column.isArray, column.dimensions > 1 { return "It is an array of \(column.dimensions) dimensions." }
         return "No property has the type \(column.declared)."
     }

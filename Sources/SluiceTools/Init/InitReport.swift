@@ -68,8 +68,14 @@ package struct InitReport: Sendable {
             lines.append("  kept  \(path), which differs from what init would write (+):")
             lines += difference.map { "          \($0)" }
         }
+        for (path, text) in plan.withheld.sorted(by: { $0.key < $1.key }) {
+            lines.append("  left  \(path): the links are for a schema.json without the differences above. Take those over, or write it:")
+            lines += Self.lines(text).map { "          + \($0)" }
+        }
         return lines
     }
+
+    private static func lines(_ text: String) -> [String] { text.split(separator: "\n").map(String.init) }
 
     /// The next steps, once the files are written.
     package var next: String {
@@ -79,8 +85,8 @@ package struct InitReport: Sendable {
 
         \(InitFiles.opening)
         Then give the gateway a role of its own, with the rights that the roles need, and start it:
-          sluice schema grants --app \(plan.directory) --postgres … --role NAME   prints SQL for the owner of the tables
-          sluice serve --app \(plan.directory) --postgres …
+          sluice schema grants --app \(ShellText.word(plan.directory)) --postgres … --role NAME   prints SQL for the owner of the tables
+          sluice serve --app \(ShellText.word(plan.directory)) --postgres …
         """
     }
 
@@ -106,6 +112,8 @@ package struct InitReport: Sendable {
                 "new": .array(plan.new.keys.sorted().map { .string($0) }), "same": .array(plan.equal.map { .string($0) }),
                 "kept": .object(
                     plan.differences.sorted { $0.key < $1.key }.map { .init($0.key, .array($0.value.map { .string($0) })) }),
+                "withheld": .object(
+                    plan.withheld.sorted { $0.key < $1.key }.map { .init($0.key, .array(Self.lines($0.value).map { .string($0) })) }),
             ],
         ]
     }

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import SluiceCore
 import SluiceGateway
 import SluicePostgres
@@ -18,14 +19,20 @@ package struct InitTool: Sendable {
     /// Returns the directory that the tables ask for. Changes nothing.
     ///
     /// - Parameter appID: The app id; nil for one from the directory's name.
-    /// - Throws: `configInvalid` for unknown schemas and tables, and for an invalid app id.
+    /// - Throws: `configInvalid` for unknown schemas and tables, for an invalid app id, and for files that do not fit the existing ones.
     package func report(for directory: String, appID: String?) async throws -> InitReport {
         let id = appID ?? Self.appID(of: directory)
-        let survey = try await survey()
-        let draft = AppDraft(survey)
-        let files = InitFiles(draft, appID: id)
-        try Self.check(files, appID: id, draft)
-        return InitReport(draft: draft, plan: try DirectoryPlan(files.texts, in: directory))
+        let kept = try Self.files(of: directory)
+        let draft = AppDraft(try await survey(), known: KnownClasses(kept))
+        let plan = try DirectoryPlan(InitFiles(draft, appID: id).texts, in: directory)
+        try Self.check(plan, beside: kept)
+        return InitReport(draft: draft, plan: plan)
+    }
+
+    /// Returns the files that a gateway would read; none if the directory does not exist.
+    private static func files(of directory: String) throws(SluiceError) -> [String: String] {
+        guard FileManager.default.fileExists(atPath: directory) else { return [:] }
+        do throws(AppDirectoryError) { return try AppDirectory.files(at: directory) } catch { throw error.asSluiceError }
     }
 
     private func survey() async throws -> DatabaseSurvey {
@@ -40,15 +47,14 @@ package struct InitTool: Sendable {
         }
     }
 
-    /// Requires that a gateway reads the files as they are meant.
-    private static func check(_ files: InitFiles, appID: String, _ draft: AppDraft) throws(SluiceError) {
-        let found = AppDirectory.examine(files: files.texts.filter { $0.key.hasSuffix(".json") })
-        // An app without a class has its own message.
-        if let problem = found.problems.first {
-            throw SluiceError(
-                problem.code, problem.message,
-                fix: problem.file == "realm_config.json" ? "Pass --app-id with letters, digits, '-' and '_'." : problem.fix)
-        }
+    /// Requires that the new files cause no problem beside the existing ones. Problems that those have by themselves are the author's.
+    private static func check(_ plan: DirectoryPlan, beside kept: [String: String]) throws(SluiceError) {
+        let known = Set(AppDirectory.examine(files: kept).problems)
+        let all = AppDirectory.examine(files: kept.merging(plan.new) { kept, _ in kept }).problems
+        guard let problem = all.first(where: { !known.contains($0) }) else { return }
+        throw SluiceError(
+            problem.code, "\(problem.place): \(problem.message)",
+            fix: problem.file == "realm_config.json" ? "Pass --app-id with letters, digits, '-' and '_'." : problem.fix)
     }
 
     /// Returns the last folder of the path, with `-` in place of characters that no app id has.

@@ -76,10 +76,12 @@ package enum PluginInspection {
     /// A plugin of a list with its load result.
     package struct Entry: Sendable {
         package fileprivate(set) var file: String
+        /// The path of the file; its name in the list if no file is known.
+        package fileprivate(set) var path: String
         fileprivate var info: PluginInfo?
         /// The error that prevents loading; nil if there is none.
         package fileprivate(set) var problem: SluiceError?
-        fileprivate var isSigned: Bool
+        package fileprivate(set) var isSigned: Bool
         /// The missing parts of its sandbox.
         package var missing: [String] { info?.missing ?? [] }
 
@@ -115,13 +117,13 @@ package enum PluginInspection {
             appID: app.appID, directory: app.files, schema: app.schema, queryableFields: app.queryableFields)
         let roles = InstalledFiles.file(ofPlugin: "AppServicesRules")
         var entries: [Entry] = []
-        for (name, isSigned, spec) in plugins.each(app, beside: others) {
-            var entry = Entry(file: name, isSigned: isSigned)
+        for member in plugins.each(app, beside: others) {
+            var entry = Entry(file: member.name, path: member.path, isSigned: member.isSigned)
             do throws(SluiceError) {
-                let chain = PluginChain(plugins: [try spec.get()], hostExecutable: host, logger: quiet)
+                let chain = PluginChain(plugins: [try member.spec.get()], hostExecutable: host, logger: quiet)
                 try await chain.start()
                 entry.info = chain.plugins.first
-                if configures, !name.hasSuffix(roles) {
+                if configures, !member.name.hasSuffix(roles) {
                     do throws(SluiceError) { try await chain.configure(app: description) } catch { entry.problem = error }
                 }
                 await chain.stop()

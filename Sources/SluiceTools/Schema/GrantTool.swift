@@ -51,7 +51,7 @@ package struct GrantList: Sendable {
             lines.append("-- These tables do not exist. Make them first (sluice schema diff): \(missingTables.joined(separator: ", ")).")
         }
         if missing.isEmpty { lines.append("-- It lacks nothing.") }
-        if let made = missing.first, made.statement.hasPrefix("CREATE ROLE") { lines.append("-- Give the role a password: \\password") }
+        if missing.contains(where: { $0.kind == .role }) { lines.append("-- Give the role a password: \\password") }
         return (lines + chosen.map { "\($0.statement);" }).joined(separator: "\n")
     }
 

@@ -7,9 +7,12 @@ package import SluiceValues
 package struct SchemaTool: Sendable {
     private let app: AppConfiguration
     private let conninfo: String
+    private let statementLimit: Duration
 
-    package init(app: AppConfiguration, postgres: String) {
+    /// - Parameter statementLimit: The time limit of statements that only read.
+    package init(app: AppConfiguration, postgres: String, statementLimit: Duration = PostgresConnection.statementLimit) {
         self.app = app
+        self.statementLimit = statementLimit
         conninfo = postgres
     }
 
@@ -67,14 +70,15 @@ package struct SchemaTool: Sendable {
         let none = AppSchemaRecord(schema: Schema([]), tables: [:], fields: QueryableFields(indexed: new.fields.indexed))
         var found = SchemaDifference(
             version: newest?.version ?? 0, newest: newest?.record, comparison: SchemaComparison(from: newest?.record ?? none, to: new),
-            statements: plan.statements, unfit: plan.misfits.map { "\($0.message) \($0.fix)" }, findings: plan.findings, rules: rules)
+            structure: plan.structure, identities: plan.identities, unfit: plan.misfits.map(\.messageWithFix), findings: plan.findings,
+            rules: rules)
         found.customData = customTable
         return found
     }
 
     /// Runs the body with connections that are closed behind it.
     func withPool<R>(_ body: (PostgresPool) async throws -> R) async throws -> R {
-        let pool = PostgresPool(conninfo, name: "schema", size: 1)
+        let pool = PostgresPool(conninfo, name: "schema", size: 1, statementLimit: statementLimit)
         do {
             let result = try await body(pool)
             await pool.close()
@@ -93,8 +97,10 @@ package struct SchemaDifference: Sendable {
     /// The schema in use.
     package var newest: AppSchemaRecord?
     package var comparison: SchemaComparison
-    /// The SQL statements to run, in order.
-    package var statements: [String]
+    /// The SQL statements about tables and columns, in order.
+    package var structure: [String]
+    /// The SQL statements that set the replica identity, which a gateway does itself. They come after `structure`.
+    package var identities: [String]
     /// The SQL statements that create a missing table or column of custom user data. They come last.
     package var customData: [String] = []
     /// The problems of tables that no statement here fixes.
@@ -105,6 +111,9 @@ package struct SchemaDifference: Sendable {
     package var rules: SluiceError?
     /// The version of the applied schema; nil before.
     package var applied: UInt64?
+
+    /// The SQL statements to run, in order.
+    package var statements: [String] { structure + identities }
 
     /// `true` if there is a schema to record.
     var isNews: Bool { version == 0 || !comparison.changes.isEmpty }

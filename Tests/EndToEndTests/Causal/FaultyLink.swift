@@ -20,6 +20,7 @@ final class FaultyLink: Sendable {
     private let cut = Mutex<Cut>([])
     private let mustBreak = Mutex(false)
     private let isOver = Mutex(false)
+    private let pieces = Mutex(0)
 
     /// - Parameter servers: ports of 127.0.0.1, asked for at each connection, which goes to one of those that take it.
     init(to servers: @escaping @Sendable () -> [Int]) throws {
@@ -38,6 +39,8 @@ final class FaultyLink: Sendable {
     func set(_ directions: Cut) { cut.withLock { $0 = directions } }
     /// Ends all connections there are; what waits in them is lost.
     func breakConnections() { mustBreak.withLock { $0 = true } }
+    /// The number of times that bytes of clients arrived here.
+    var piecesToServer: Int { pieces.withLock(\.self) }
     func end() { isOver.withLock { $0 = true } }
 
     private static func with<R>(_ address: inout sockaddr_in, _ body: (UnsafeMutablePointer<sockaddr>) -> R) -> R {
@@ -116,6 +119,7 @@ final class FaultyLink: Sendable {
             if count < 0 { return errno == EAGAIN || errno == EINTR }
             if count == 0 { return false }
             way.waiting = piece[..<count]
+            if way.direction == .toServer { pieces.withLock { $0 += 1 } }
         }
         let count = way.waiting.withUnsafeBytes { send(way.to, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
         if count < 0 { return errno == EAGAIN || errno == EINTR }

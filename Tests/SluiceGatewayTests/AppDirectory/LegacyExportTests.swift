@@ -194,6 +194,12 @@ struct LegacyExportTests {
         )
     }
 
+    @Test func `a partition of null is none`() {
+        var files = AppFixture.files
+        files[Self.sync] = files[Self.sync]?.replacing("{", with: #"{ "partition": null, "#, maxReplacements: 1)
+        #expect(AppFixture.problems(of: files).isEmpty, "\(AppFixture.problems(of: files))")
+    }
+
     @Test func `an app without sync is said to be one`() {
         for text in [nil, #"{ "development_mode_enabled": false }"#, "{}"] {
             var files = AppFixture.files

@@ -98,6 +98,8 @@ import Testing
             #expect(difference.comparison.breaking.map(\.text) == lines)
             #expect(difference.unfit.count == 1 && difference.unfit[0].contains("expected double precision, found bigint"))
             for line in lines { #expect(difference.text.contains("--   \(line)")) }
+            let misfit = try #require(difference.refusal(isBreakingAccepted: true))
+            #expect(misfit.code == .tableUnfit && misfit.description.ranges(of: ErrorCode.tableUnfit.fix).count == 1, "\(misfit)")
             let refusal = try #require(difference.refusal(isBreakingAccepted: false))
             let refused = await #expect(throws: SluiceError.self) {
                 try await Self.tool(gateway.conninfo, broken).apply(acceptsBreaking: false)

@@ -75,8 +75,8 @@ struct KafkaFindingsTests {
         (
             {
                 $0.denials = [
-                    SluiceError(.logNotAuthorized, "The Kafka brokers deny the operation Describe on the topic app.Item."),
-                    SluiceError(.logNotAuthorized, "The Kafka brokers deny the operation DescribeConfigs on the topic app.Item."),
+                    .init(SluiceError(.logNotAuthorized, "The Kafka brokers deny an operation on the topic app.Item.")),
+                    .init(SluiceError(.logNotAuthorized, "The Kafka brokers deny an operation on the topic app.Item."), isOfSettings: true),
                 ]
             }, ["error rights", "warning rights"]
         ),
@@ -85,6 +85,47 @@ struct KafkaFindingsTests {
     @Test(arguments: cases.indices) func `each problem has its severity and the topic`(index: Int) {
         let (change, words) = Self.cases[index]
         #expect(Self.words(Self.fit(change)) == words)
+    }
+
+    @Test func `a topic of dead letters is copied before it is deleted, and that of the progress is not`() {
+        let rejected = RequiredTopics.Topic(name: "app.ingest-rejected", use: .deadLetters, partitions: 1)
+        var facts = Self.fit { $0.topics["app.progress"]?.partitions = 3 }
+        facts.topics[rejected.name] = .init(partitions: 3, replicas: 3, inSync: 3)
+        let found = KafkaFindings(facts, topics: Self.topics + [rejected], servers: "k:9092", producerBytes: 20 << 20).findings
+        #expect(found.map(\.subject) == ["app.progress", "app.ingest-rejected"])
+        #expect(found.map { $0.fix.hasPrefix("Copy the rejected objects") } == [false, true])
+        #expect(found.map { $0.fix.contains("compare their rows") } == [true, false])
+    }
+
+    @Test(arguments: [(3, 1), (3, 2), (2, 1)]) func `too few replicas in sync have a command that lets records in`(
+        replicas: Int, inSync: Int
+    ) {
+        let facts = Self.fit { facts in
+            facts.topics["app.Item"]?.settings["min.insync.replicas"] = "\(inSync + 1)"
+            facts.topics["app.Item"]?.replicas = replicas
+            facts.topics["app.Item"]?.inSync = inSync
+        }
+        let found = Self.findings(facts)
+        #expect(found.map(\.severity) == [.error])
+        #expect(found.first?.commands.first?.hasSuffix("--add-config min.insync.replicas=\(inSync)") == true, "\(found)")
+        #expect(found.first?.fix.contains("lost with them") == true)
+    }
+
+    @Test func `the commands name a file of settings if the brokers are reached by TLS or SASL`() throws {
+        let facts = Self.fit {
+            $0.topics["app.progress"]?.partitions = 3
+            $0.topics["app.Item"]?.settings["cleanup.policy"] = "compact"
+            $0.defaults["unclean.leader.election.enable"] = "true"
+        }
+        for needsFile in [false, true] {
+            let found = KafkaFindings(facts, topics: Self.topics, servers: "k:1", needsClientFile: needsFile, producerBytes: 20 << 20)
+                .findings
+            let commands = found.flatMap(\.commands)
+            #expect(commands.count == 3 && commands.allSatisfy { $0.contains(" --bootstrap-server k:1 ") })
+            #expect(commands.allSatisfy { $0.contains(" --command-config client.properties ") == needsFile }, "\(commands)")
+        }
+        #expect(try KafkaSettings(parsing: "security.protocol = SASL_SSL", file: "f").hasSecurity)
+        #expect(try !KafkaSettings(parsing: "security.protocol=plaintext\nclient.rack=a", file: "f").hasSecurity)
     }
 
     @Test func `one broker is a note, and its single replicas are no further finding`() {

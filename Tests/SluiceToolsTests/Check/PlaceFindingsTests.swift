@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceGateway
 import SluiceTools
 import SluiceValues
 import Testing
@@ -8,15 +9,59 @@ import Testing
 struct PlaceFindingsTests {
     private static let taken = SluiceError(.portInUse, "Port 8090 of 127.0.0.1 is in use by another program.", fix: "Stop that program.")
 
-    private static func port(_ problem: SluiceError?, hasGateway: Bool = false) -> NetworkFindings.Port {
-        .init(host: "127.0.0.1", port: 8090, option: "--port", problem: problem, hasGateway: hasGateway)
+    private static func port(
+        _ problem: SluiceError?, _ gateway: String? = nil, host: String = "127.0.0.1", port: Int = 8090, option: String = "--port"
+    ) -> NetworkFindings.Port {
+        .init(host: host, port: port, option: option, problem: problem, gateway: gateway)
     }
 
-    @Test func `a port is an error unless it is free or a gateway serves it`() {
+    @Test func `a port is an error unless it is free or a gateway of the app serves it`() {
         #expect(NetworkFindings(ports: [Self.port(nil)], now: 0).findings == [])
         let error = NetworkFindings(ports: [Self.port(Self.taken)], now: 0).findings
         #expect(error.map(\.severity) == [.error] && error.first?.commands == ["ss -ltnp 'sport = :8090'"])
-        #expect(NetworkFindings(ports: [Self.port(Self.taken, hasGateway: true)], now: 0).findings.map(\.severity) == [.note])
+        let other = NetworkFindings(ports: [Self.port(Self.taken, "other")], app: "app", now: 0).findings
+        #expect(other.map(\.message) == ["A gateway of the app other serves port 8090 of 127.0.0.1."])
+        #expect(other.map(\.severity) == [.error])
+        #expect(NetworkFindings(ports: [Self.port(Self.taken, "app")], app: "app", now: 0).findings.map(\.severity) == [.note])
+    }
+
+    @Test(
+        arguments: [
+            ("127.0.0.1", 9000, "127.0.0.1", 9000, true), ("0.0.0.0", 9000, "127.0.0.1", 9000, true),
+            ("127.0.0.1", 9000, "::", 9000, true), ("127.0.0.1", 9000, "127.0.0.2", 9000, false),
+            ("127.0.0.1", 9000, "127.0.0.1", 9001, false), ("127.0.0.1", 0, "127.0.0.1", 0, false),
+        ])
+    func `two ports of one number and address are an error, though each is free`(
+        host: String, port: Int, otherHost: String, otherPort: Int, isError: Bool
+    ) {
+        let ports = [
+            Self.port(nil, host: host, port: port), Self.port(nil, host: otherHost, port: otherPort, option: "--admin-port"),
+        ]
+        let found = NetworkFindings(ports: ports, now: 0).findings
+        #expect(found.map(\.message) == (isError ? ["--port and --admin-port are both 9000."] : []))
+        #expect(found.allSatisfy { $0.severity == .error })
+    }
+
+    /// A server that gives every request the same answer.
+    private static func answering(_ json: String, _ body: (Int) async throws -> Void) async throws {
+        let server = try AnsweringServer("HTTP/1.1 200 OK\r\nContent-Length: \(json.utf8.count)\r\nConnection: close\r\n\r\n\(json)")
+        defer { server.close() }
+        try await body(server.port)
+    }
+
+    @Test(
+        arguments: [
+            (#"{"status":"ok"}"#, "error"), (#"{"status":"ok","app":"other"}"#, "error"), (#"{"status":"ok","app":"mine"}"#, "note"),
+            ("hello", "error"),
+        ])
+    func `a program on the port is the app's gateway only if it says so`(answer: String, severity: String) async throws {
+        try await Self.answering(answer) { port in
+            var options = GatewayCheck.Options(directory: "/nowhere")
+            options.appID = "mine"
+            options.network = .init(port: port, adminPort: 0)
+            let found = await GatewayCheck(options).run().findings.filter { $0.area == .network }
+            #expect(found.map(\.severity.rawValue) == [severity], "\(found)")
+        }
     }
 
     @Test func `an admin port that others reach needs a token`() {

@@ -35,7 +35,7 @@ struct PostgresFindingsTests {
     }
 
     private static func findings(_ facts: ServerFacts, skew: Int64 = 0, error: Int64 = 1) -> [CheckFinding] {
-        PostgresFindings(facts, clockSkew: skew, clockError: error, slot: "sluice_app").findings
+        PostgresFindings(facts, clockSkew: skew, clockError: error, slot: "sluice_app", directory: "my app").findings
     }
 
     /// The findings as `severity subject`, without notes.
@@ -99,6 +99,11 @@ struct PostgresFindingsTests {
         let level = Self.findings(Self.fit { $0.settings["wal_level"] = "replica" })[0]
         #expect(level.commands == ["ALTER SYSTEM SET wal_level = 'logical';"])
         #expect(level.fix == "It takes effect when PostgreSQL restarts." && level.repair == nil)
+    }
+
+    @Test func `a superuser is told the command that prints the SQL for a role of its own`() {
+        let finding = Self.findings(Self.fit { $0.role.isSuperuser = true }).first { $0.severity == .warning }
+        #expect(finding?.commands == ["sluice schema grants --app 'my app' --role sluice"])
     }
 
     /// A skew counts only beyond the error of its measurement.

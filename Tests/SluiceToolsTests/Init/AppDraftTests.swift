@@ -57,14 +57,14 @@ struct AppDraftTests {
         var matrix = Column("matrix", "integer[]", base: "integer")
         (matrix.isArray, matrix.dimensions) = (true, 2)
         var net = Column("net", "net", base: "numeric")
-        net.isDeepDomain = true
+        net.isArrayDomain = true
         let draft = Self.draft(
             table("items", [id, Column("address", "inet", isNotNull: true), Column("span", "interval"), matrix, net]))
         #expect(draft.omissions.map(\.column) == ["address", "span", "matrix", "net"])
         #expect(
             draft.omissions.map(\.reason) == [
                 "No property has the type inet.", "No property has the type interval.", "It is an array of 2 dimensions.",
-                "Its type net is a domain over an array or over another domain.",
+                "Its type net is a domain over an array.",
             ])
         #expect(draft.notes.map(\.text).filter { $0.contains("NOT NULL") }.count == 1)
         #expect(draft.record.schema["Item"]?.properties.map(\.name) == ["_id"])
@@ -188,6 +188,25 @@ struct AppDraftTests {
         let draft = Self.draft(
             table("orders", [id], schema: "archive"), table("Orders", [id]), table("orders", [id]), table("orders", [id], schema: "old"))
         #expect(draft.record.schema.types.map(\.name) == ["ArchiveOrder", "Order", "Order2", "OldOrder"])
+    }
+
+    @Test func `a table keeps the class name of its file, and no other table gets a name of a file`() {
+        let files = [
+            "data_sources/postgres/archive/orders/schema.json": #"{ "title": "Order" }"#,
+            "data_sources/postgres/public/people/schema.json": #"{ "title": "Human", "properties": { "home": { "title": "Place" } } }"#,
+            "data_sources/other/public/customers/schema.json": #"{ "title": "Customer" }"#,
+            "data_sources/postgres/public/broken/schema.json": "{",
+            "data_sources/postgres/public/twice/schema.json": #"{ "title": "Order" }"#,
+        ]
+        let relations = [
+            table("orders", [id], schema: "archive"), table("customers", [id]), table("orders", [id]), table("people", [id]),
+            table("places", [id]), table("twice", [id]),
+        ]
+        let draft = AppDraft(DatabaseSurvey(relations: relations), known: KnownClasses(files))
+        let names = relations.map { relation in
+            draft.record.tables.first { $0.value.schema == relation.schema && $0.value.name == relation.name }?.key
+        }
+        #expect(names == ["Order", "Customer2", "Order2", "Human", "Place2", "Twice"])
     }
 
     @Test func `columns keep their names if these are identifiers`() throws {

@@ -26,6 +26,19 @@ struct DirectoryPlanTests {
         }
     }
 
+    @Test func `links are not written beside a kept schema that differs`() async throws {
+        let texts = ["a/schema.json": "new", "a/relationships.json": "a", "b/schema.json": "same", "b/relationships.json": "b"]
+        try await Self.with(["a/schema.json": "own", "b/schema.json": "same"]) { root in
+            let plan = try DirectoryPlan(texts, in: root)
+            #expect(plan.new == ["b/relationships.json": "b"] && plan.withheld == ["a/relationships.json": "a"])
+        }
+        // Links that exist are kept like any other file.
+        try await Self.with(["a/schema.json": "own", "a/relationships.json": "own"]) { root in
+            let plan = try DirectoryPlan(texts, in: root)
+            #expect(plan.withheld.isEmpty && plan.differences.keys.sorted() == ["a/relationships.json", "a/schema.json"])
+        }
+    }
+
     @Test func `a file that appears before the write is kept`() async throws {
         try await Self.with([:]) { root in
             let plan = try DirectoryPlan(["x.json": "planned"], in: root)
