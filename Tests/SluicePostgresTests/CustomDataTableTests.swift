@@ -132,6 +132,21 @@ import Testing
         }
     }
 
+    @Test func `have one value of a member where a column has its name and another one is mapped to it`() async throws {
+        try await Self.with { fixture, follower in
+            // The mapped column is before the unmapped one in the table, or behind it.
+            _ = try await fixture.sql("ALTER TABLE member RENAME COLUMN team TO first")
+            _ = try await fixture.sql("ALTER TABLE member ADD COLUMN team text DEFAULT 'unmapped', ADD COLUMN last text DEFAULT 'blue'")
+            for (column, value) in [("first", "red"), ("last", "blue")] {
+                let place = CustomDataTable.Place(schema: "public", table: "member", userID: "owner", members: [column: "team"])
+                #expect(try await follower.follow(place))
+                let data = try JSON.parse(try await Self.data(fixture, "ann") ?? "")
+                #expect(data["team"]?.string == value, "\(data.text)")
+                #expect(try await follower.columns(place)?.count { $0 == "team" } == 1)
+            }
+        }
+    }
+
     private static let ids = (ann: "0123456789abcdef01234567", red: "aaaaaaaaaaaaaaaaaaaaaaaa", tag: "01234567-89ab-cdef-0123-456789abcdef")
 
     /// Values whose types JSON lacks, of which an SQL session may have other ideas than ours.
