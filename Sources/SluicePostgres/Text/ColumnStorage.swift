@@ -46,13 +46,32 @@ package struct ColumnFacts: Hashable, Sendable {
     package var storage = ColumnStorage.plain
     /// nil for a column that is written.
     package var generation: ColumnGeneration?
+    /// `true` if only a sequence gives the column's values (GENERATED ALWAYS AS IDENTITY).
+    package var isIdentity: Bool
 
-    package init(storage: ColumnStorage = .plain, generation: ColumnGeneration? = nil) {
+    package init(storage: ColumnStorage = .plain, generation: ColumnGeneration? = nil, isIdentity: Bool = false) {
         self.storage = storage
         self.generation = generation
+        self.isIdentity = isIdentity
     }
 
     package var isGenerated: Bool { generation != nil }
+
+    /// The facts that decide how values are read. An enum's values and an identity are none of them.
+    fileprivate var reading: ColumnFacts {
+        guard case .enumeration(let name, _) = storage else { return ColumnFacts(storage: storage, generation: generation) }
+        return ColumnFacts(storage: .enumeration(name: name, labels: []), generation: generation)
+    }
+}
+
+extension TableMapping {
+    /// Returns `true` if both are the same table, and a column that both have is computed or written in another way.
+    package func isReadDifferently(from other: TableMapping) -> Bool {
+        guard type == other.type, sqlName == other.sqlName else { return false }
+        return zip(columns, facts).contains { column, facts in
+            other.columns.firstIndex(of: column).map { other.facts[$0].reading != facts.reading } ?? false
+        }
+    }
 }
 
 extension ColumnStorage {

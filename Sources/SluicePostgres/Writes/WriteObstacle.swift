@@ -19,6 +19,12 @@ extension TableShape {
                 .writeNotAllowed, "\(name): the database does not let the gateway write the class.",
                 cause: .error(SluiceError(.grantMissing, "The role of the gateway lacks \(lack.rawValue) on \(mapping.displayName).")))
         }
+        if forms[self.key].stored(key) != key {
+            return SluiceError(
+                .writeNotAllowed,
+                "\(name): the table does not keep this value of \(type.name).\(type.properties[self.key].name) as it is, such as trailing blanks.",
+                fix: "Give the object a key that the table keeps.")
+        }
         guard case .update(let values) = write, let index = values.keys.sorted().first(where: { forms[$0].isGenerated }) else { return nil }
         return SluiceError(
             .writeNotAllowed, "\(name): \(type.name).\(type.properties[index].name) is computed by the database and cannot be written.")
