@@ -13,6 +13,8 @@ final class GatewayTables: Sendable {
         var catalog: TableCatalog?
         /// The number of times that a table has changed in the way its values are read.
         var revision = 0
+        /// The tables whose change this gateway has yet to announce in the WAL.
+        var unannounced: [TableMapping] = []
         /// The tables of classes that are not in `public` under the class's name.
         var places: [String: AppConfiguration.Table]
         /// The findings that are already logged.
@@ -142,8 +144,19 @@ final class GatewayTables: Sendable {
 
     /// Replaces the shapes of tables whose columns or rights have changed.
     ///
+    /// A new formula or type changes values of rows that the WAL does not show. So each gateway makes the sessions of the app start again
+    /// once it reads such a table as it is now.
     /// - Throws: `tableUnfit` if a changed table does not fit its class. No shape is replaced then.
     private func refresh(_ catalog: TableCatalog, _ connection: PostgresConnection) async throws {
+        try await replaceShapes(catalog, connection)
+        let changed = state.withLock(\.unannounced)
+        guard !changed.isEmpty else { return }
+        try await Publication.announceGap(connection, tables: changed)
+        state.withLock { $0.unannounced.removeFirst(changed.count) }
+        logger.notice("Tables have changed.", metadata: ["tables": .array(changed.map { .string($0.displayName) })])
+    }
+
+    private func replaceShapes(_ catalog: TableCatalog, _ connection: PostgresConnection) async throws {
         let known = state.withLock(\.shapes)
         let changed = try await catalog.found(connection).tables.filter { known[$0.type].map(\.mapping) != $0 }
         guard !changed.isEmpty else { return }
@@ -155,7 +168,9 @@ final class GatewayTables: Sendable {
                 // Another schema has been prepared meanwhile.
                 guard state.shapes[mapping.type]?.mapping == before else { return }
                 state.shapes[mapping.type] = shape
-                if mapping.isReadDifferently(from: before) { state.revision += 1 }
+                guard mapping.isReadDifferently(from: before) else { return }
+                state.revision += 1
+                state.unannounced.append(mapping)
             }
         }
     }
@@ -186,8 +201,7 @@ final class GatewayTables: Sendable {
     func mappings(of schema: Schema) -> [TableMapping] {
         let (shapes, places) = state.withLock { ($0.shapes, $0.places) }
         return TableCatalog(schema: schema, places: places).tables.map { mapping in
-            guard let known = shapes[mapping.type], known.mapping.columns == mapping.columns else { return mapping }
-            return known.mapping
+            shapes[mapping.type].map { mapping.withFacts(of: $0.mapping) } ?? mapping
         }
     }
 

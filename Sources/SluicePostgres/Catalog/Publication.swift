@@ -40,6 +40,11 @@ package enum Publication {
         zip(tables, try standings(name, tables, session)).filter { !$1.isRight }.map(\.0)
     }
 
+    /// Makes the readers of tables start again, because the WAL does not show the new values of their rows.
+    package static func announceGap(_ connection: PostgresConnection, tables: [TableMapping]) async throws {
+        try await connection.withSession { session in for table in tables { try LogGap.write(table, session) } }
+    }
+
     /// Drops the publication. Does nothing if it does not exist.
     package static func drop(_ connection: PostgresConnection, name: String) async throws {
         try await connection.script("DROP PUBLICATION IF EXISTS \(SQLQuote.identifier(name))")

@@ -41,6 +41,18 @@ package struct TableMapping: Hashable, Sendable {
         facts = type.properties.map { _ in ColumnFacts() }
     }
 
+    /// Returns the mapping with the facts of another one of the same table, whose class may have further properties or lack some.
+    package func withFacts(of known: TableMapping) -> TableMapping {
+        guard sqlName == known.sqlName else { return self }
+        var mapping = self
+        for (index, column) in columns.enumerated() {
+            if let other = known.columns.firstIndex(of: column) { mapping.facts[index] = known.facts[other] }
+        }
+        mapping.privileges = known.privileges
+        mapping.partitionKeys = known.partitionKeys
+        return mapping
+    }
+
     /// `true` if each partition has a unique index on the key, and the table as a whole has none.
     package var hasKeyPerPartition: Bool { !partitionKeys.isEmpty }
 
