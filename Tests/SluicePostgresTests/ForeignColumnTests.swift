@@ -127,6 +127,34 @@ import Testing
         }
     }
 
+    @Test func `reject a text that is no time or duration, and keep what is one in its normal form`() async throws {
+        let type = ObjectType(
+            name: "Shift",
+            properties: [
+                Self.property(1, "_id", .int, isOptional: false), Self.property(2, "start", .string),
+                Property(id: 3, name: "breaks", type: .string, collection: .list),
+            ])
+        let table = #"CREATE TABLE "Shift" (_id bigint PRIMARY KEY, start time, breaks interval[])"#
+        try await Self.with(table, type) { fixture, shape in
+            let rows = PostgresRowStore(pool: fixture.pool, waiting: fixture.pool, log: DurableLog(pool: fixture.pool)) { _ in shape }
+            func insert(_ key: Int64, _ start: String, _ pause: String) async -> SluiceError? {
+                await Self.code {
+                    _ = try await rows.transaction { transaction, _ in
+                        let row = Row([.int(key), .string(start), .list([.string(pause)])])
+                        try transaction.write("Shift", key: .int(key), .insert(row), clocks: .mark(1))
+                    }
+                }
+            }
+            #expect(await insert(1, "08:30", "PT90M") == nil)
+            let start = await insert(2, "8 o'clock", "PT1H")
+            #expect(start?.code == .writeNotAllowed && start?.message.contains("Shift.start cannot be \"8 o'clock\"") == true)
+            let pause = await insert(3, "08:30", "1 hour")
+            #expect(pause?.code == .writeNotAllowed && pause?.message.contains("Shift.breaks cannot be \"1 hour\"") == true)
+            let found = try await fixture.sql(#"SELECT concat_ws(' ', _id, start, breaks) FROM "Shift""#).column(0)
+            #expect(found == ["1 08:30:00 {PT1H30M}"])
+        }
+    }
+
     // MARK: Release from the quarantine
 
     private static func unfit(_ keys: [String]) -> [UnfitRow] {

@@ -185,7 +185,7 @@ package struct CustomDataTable: Sendable {
             END IF;
         END $$;
         CREATE OR REPLACE FUNCTION sluice.custom_data_changed() RETURNS trigger LANGUAGE plpgsql
-            SECURITY DEFINER SET search_path = pg_catalog AS $$
+            SECURITY DEFINER SET search_path = pg_catalog SET intervalstyle = iso_8601 AS $$
         DECLARE
             before jsonb;
             after jsonb;
@@ -203,7 +203,7 @@ package struct CustomDataTable: Sendable {
             UPDATE sluice.user_account SET custom_data = '{}' WHERE custom_data <> '{}' AND provider <> 'api-key';
             RETURN NULL;
         END $$;
-        CREATE OR REPLACE FUNCTION sluice.custom_data_of_new() RETURNS trigger LANGUAGE plpgsql AS $$
+        CREATE OR REPLACE FUNCTION sluice.custom_data_of_new() RETURNS trigger LANGUAGE plpgsql SET intervalstyle = iso_8601 AS $$
         DECLARE
             doc jsonb;
         BEGIN

@@ -107,6 +107,9 @@ struct TableCheck {
         if accepted.contains(column.declared) || accepted.contains(column.base) { return .plain }
         switch (code, column.base) {
         case (.string, "character"): return .character
+        // Another text than a key's can be the same time or duration.
+        case (.string, "time without time zone"): return isKey ? nil : .time
+        case (.string, "interval"): return isKey ? nil : .interval
         case (.string, _): return column.enumeration
         case (.timestamp, "date"): return .date
         case (.timestamp, "timestamp without time zone"): return .localTime
@@ -127,6 +130,7 @@ struct TableCheck {
     private static let withProperties: Set<String> = [
         "boolean", "smallint", "integer", "bigint", "real", "double precision", "numeric", "bytea", "uuid", "date", "jsonb", "json", "text",
         "character varying", "character", "timestamp with time zone", "timestamp without time zone", "sluice.objectid",
+        "time without time zone", "interval",
     ]
 
     func failure(_ message: String, fix: String? = nil) -> PostgresError { PostgresError(.tableUnfit, message, fix: fix) }

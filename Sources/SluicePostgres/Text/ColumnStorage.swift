@@ -14,6 +14,10 @@ package enum ColumnStorage: Hashable, Sendable {
     case date
     /// `timestamp without time zone`: a time in UTC.
     case localTime
+    /// `time without time zone`: a text such as `12:30:00.25`.
+    case time
+    /// `interval`: a text such as `P1DT2H`.
+    case interval
     /// `json`, which PostgreSQL keeps as a text.
     case jsonText
 }
@@ -82,6 +86,8 @@ extension ColumnStorage {
         case .character: .character
         case .date: .date
         case .localTime: .localTime
+        case .time: .time
+        case .interval: .interval
         }
     }
 
@@ -94,6 +100,8 @@ extension ColumnStorage {
         case .enumeration(let name, _): name
         case .date: "date"
         case .localTime: "timestamp without time zone"
+        case .time: "time without time zone"
+        case .interval: "interval"
         case .jsonText: "json"
         }
     }
@@ -104,7 +112,7 @@ extension ColumnStorage {
     func comparedType(isArray: Bool) -> String? {
         switch self {
         case .plain, .date, .localTime: nil
-        case .character, .enumeration: isArray ? "text[]" : "text"
+        case .character, .enumeration, .time, .interval: isArray ? "text[]" : "text"
         case .jsonText: "jsonb"
         }
     }
