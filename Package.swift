@@ -396,7 +396,7 @@ let package = Package(
             "SluicePostgres",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceDevServer", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluicePostgres",
-                "TestSupport", "QueryTestSupport", "PortsTestSupport",
+                "TestSupport", "QueryTestSupport", "PortsTestSupport", .product(name: "Logging", package: "swift-log"),
             ]),
         tests("SluiceDevServer", dependencies: ["SluiceCore", "SluiceDevServer", "SluicePostgres", "TestSupport"]),
         tests(

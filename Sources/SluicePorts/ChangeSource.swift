@@ -7,7 +7,8 @@ package protocol ChangeSource: Sendable {
     /// - Throws: `slotBusy` while another gateway holds the slot.
     func open(_ schema: Schema) async throws -> LSN
     /// Fills `batch` with the next changes. Waits at most `milliseconds`.
-    /// If no change arrives, the batch is empty with `reached` set. `Limits.captureBatchChanges` and `captureBatchBytes` bound a batch.
+    /// If no change arrives, the batch is empty with `reached` set. If the batch is outdated, `open` must follow.
+    /// `Limits.captureBatchChanges` and `captureBatchBytes` bound a batch.
     func next(_ batch: consuming CaptureBatch, milliseconds: Int) async throws -> CaptureBatch
     /// Confirms that everything before `lsn` is durable elsewhere, so that PostgreSQL may discard that WAL.
     func confirm(_ lsn: LSN) async throws
@@ -46,6 +47,8 @@ package struct CaptureBatch: Sendable {
     package var schemas: [String] = []
     /// Changes before this position are missing, because a table was not published or its changes lacked the old rows.
     package var gap: LSN = .zero
+    /// `true` if the tables have changed since the source was opened. The batch is empty, and its changes arrive after the next `open`.
+    package var isOutdated = false
     /// Everything before this position is in the batches up to this one. A keep-alive without changes also sets it.
     package var reached: LSN = .zero
 
@@ -61,6 +64,7 @@ package struct CaptureBatch: Sendable {
         uncomputed.removeAll(keepingCapacity: true)
         schemas.removeAll(keepingCapacity: true)
         gap = .zero
+        isOutdated = false
     }
 }
 

@@ -3,14 +3,14 @@ package import SluiceCore
 /// A row from the WAL whose generated columns, which the WAL lacks, are not computed yet.
 package struct UncomputedRow: Sendable {
     package var row: RowRef
-    /// The index of the class in the schema.
-    package var type: Int32
+    /// The number of the row's relation, by which the change source finds the columns to compute.
+    package var relation: Int
     /// The texts of the columns that the generated ones depend on, in the order of the change source; nil for NULL.
     package var texts: [String?]
 
-    package init(row: RowRef, type: Int32, texts: [String?]) {
+    package init(row: RowRef, relation: Int, texts: [String?]) {
         self.row = row
-        self.type = type
+        self.relation = relation
         self.texts = texts
     }
 }

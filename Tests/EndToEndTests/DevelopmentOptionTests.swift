@@ -271,6 +271,26 @@ import Testing
         #expect(await server.stop() == .exit(0), "\(server.program.said)")
     }
 
+    @Test func `a class whose mapping was wrong is served once the edit is corrected`() async throws {
+        let folder = try DataFolder()
+        let server = try await DevelopmentServer.start(folder, ["--sample", "tasks"])
+        _ = try await server.sql("CREATE TABLE remarks (key text PRIMARY KEY, note text)")
+        let place = "\(folder.path)/tasks-app/data_sources/postgres/public/remarks"
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+        func write(key: String) throws {
+            let schema = """
+                { "title": "Remark", "bsonType": "object", "required": ["_id"], "mapping": { "_id": "\(key)" },
+                  "properties": { "_id": { "bsonType": "string" }, "note": { "bsonType": "string" } } }
+                """
+            try schema.write(toFile: "\(place)/schema.json", atomically: true, encoding: .utf8)
+        }
+        try write(key: "kee")
+        #expect(try await Self.line("refused", of: server).contains("lacks the column “kee”"))
+        try write(key: "key")
+        #expect(try await Self.line("class Remark", of: server).contains("class Remark is new (top_level, 2 properties)"))
+        #expect(await server.stop() == .exit(0), "\(server.program.said)")
+    }
+
     // MARK: --host and --open
 
     @Test func `another address of the machine is bound, printed and served`() async throws {

@@ -22,6 +22,16 @@ import Testing
         try await stage.expectWhole()
     }
 
+    @Test(arguments: 0..<5) func `opens the source again when a table has changed, and leaves nothing out`(reads: Int) async throws {
+        let stage = try await PublishingStage([
+            .rows(20, ["a", "b"]), .rows(30, ["c", "d", "e"]), .deletions(40, ["a"]), .rows(50, ["f"]),
+        ])
+        stage.slot.state.withLock { $0.readsToChange = reads }
+        try await stage.publish()
+        #expect(stage.slot.state.withLock(\.openings) == 2 && stage.paused == 0)
+        try await stage.expectWhole()
+    }
+
     @Test func `says with each promise how late the writes of clients are that the database has`() async throws {
         let stage = try await PublishingStage([.rows(20, ["a"])])
         stage.slot.state.withLock { $0.writeTime = HybridTime(milliseconds: 8) }

@@ -240,6 +240,9 @@ struct PublishingStage: Sendable {
             var writeTime = HybridTime.zero
             /// What a slot that was made anew has left out.
             var gap: ClosedRange<LSN>?
+            var openings = 0
+            /// The reads before a table changes; nil if none does.
+            var readsToChange: Int?
         }
 
         let state: Mutex<State>
@@ -273,6 +276,7 @@ struct PublishingStage: Sendable {
 
         func open(_ schema: Schema) async throws -> LSN {
             state.withLock { state in
+                state.openings += 1
                 state.next = (state.writes.firstIndex { $0.end > state.confirmed } ?? state.writes.count, 0)
                 return state.confirmed
             }
@@ -282,6 +286,9 @@ struct PublishingStage: Sendable {
             var batch = batch
             batch.removeAll()
             let isEmpty = state.withLock { state in
+                state.readsToChange = state.readsToChange.map { $0 - 1 }
+                batch.isOutdated = state.readsToChange == -1
+                if batch.isOutdated { return false }
                 guard state.next.write < state.writes.count else { return true }
                 let write = state.writes[state.next.write]
                 Self.fill(&batch, write, from: state.next.row)

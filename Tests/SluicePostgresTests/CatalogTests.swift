@@ -124,6 +124,15 @@ private func item(_ properties: Property...) -> TableCatalog {
         }
     }
 
+    @Test(arguments: ["time", "interval"]) func `refuses a key whose values have several texts`(type: String) async throws {
+        try await TestPostgres.withConnection { (connection) async throws in
+            try await connection.script("CREATE TABLE \"Item\" (_id \(type) PRIMARY KEY)")
+            let item = ObjectType(name: "Item", properties: [Property(id: 1, name: "_id", type: .string)])
+            let messages = try await TableCatalog(schema: Schema([item])).check(connection).map(\.message)
+            #expect(messages.count == 1 && messages.first?.contains("“_id” of the wrong type: expected text, found \(type)") == true)
+        }
+    }
+
     @Test func `makes a slot once and tells how far it is behind`() async throws {
         try await TestPostgres.withConnection { (connection) async throws in
             let names = ReplicationNames(app: "slot-\(UInt64.random(in: .min ... .max))")

@@ -132,6 +132,21 @@ import Testing
         }
     }
 
+    @Test func `have one value of a member where a column has its name and another one is mapped to it`() async throws {
+        try await Self.with { fixture, follower in
+            // The mapped column is before the unmapped one in the table, or behind it.
+            _ = try await fixture.sql("ALTER TABLE member RENAME COLUMN team TO first")
+            _ = try await fixture.sql("ALTER TABLE member ADD COLUMN team text DEFAULT 'unmapped', ADD COLUMN last text DEFAULT 'blue'")
+            for (column, value) in [("first", "red"), ("last", "blue")] {
+                let place = CustomDataTable.Place(schema: "public", table: "member", userID: "owner", members: [column: "team"])
+                #expect(try await follower.follow(place))
+                let data = try JSON.parse(try await Self.data(fixture, "ann") ?? "")
+                #expect(data["team"]?.string == value, "\(data.text)")
+                #expect(try await follower.columns(place)?.count { $0 == "team" } == 1)
+            }
+        }
+    }
+
     private static let ids = (ann: "0123456789abcdef01234567", red: "aaaaaaaaaaaaaaaaaaaaaaaa", tag: "01234567-89ab-cdef-0123-456789abcdef")
 
     /// Values whose types JSON lacks, of which an SQL session may have other ideas than ours.
@@ -139,19 +154,20 @@ import Testing
         CREATE TABLE typed (
             _id sluice.objectid PRIMARY KEY, teams sluice.objectid[], tag uuid, tags uuid[], since timestamptz, shifts timestamptz[],
             wall timestamp, day date, photo bytea, pay numeric, ratio double precision, weight real, level bigint, open boolean,
-            "any" jsonb, plain text, nothing uuid);
+            "any" jsonb, plain text, nothing uuid, shift interval);
         INSERT INTO sluice.user_account (id, provider) VALUES ('\(ids.ann)', 'anon-user');
         INSERT INTO typed VALUES (
             '\(ids.ann)', '{\(ids.red)}', '\(ids.tag)', '{\(ids.tag)}', '2026-03-01T12:30:00Z', '{"2026-03-01T12:30:00.25Z", "infinity", NULL}',
             '2026-03-01T12:30:00', '2026-03-01', decode(repeat('00ff41', 30), 'hex'), 12.50, 'NaN', '-Infinity', 9007199254740993, true,
-            '{"a": {"$oid": "\(ids.red)"}}', '\(ids.red)', NULL);
+            '{"a": {"$oid": "\(ids.red)"}}', '\(ids.red)', NULL, '26 hours');
         """
 
     /// In a session of another program, with settings of its own.
     private static func script(_ fixture: StoreFixture, _ text: String) async throws {
         let connection = try await PostgresConnection.connect(fixture.conninfo)
         _ = try await connection.script(
-            "SET timezone = 'Asia/Kolkata'; SET bytea_output = 'escape'; SET datestyle = 'SQL, DMY'; SET extra_float_digits = 0; \(text)")
+            "SET timezone = 'Asia/Kolkata'; SET bytea_output = 'escape'; SET datestyle = 'SQL, DMY'; SET extra_float_digits = 0; SET intervalstyle = 'sql_standard'; \(text)"
+        )
         await connection.close()
     }
 
@@ -165,7 +181,7 @@ import Testing
                 "_id": ["$oid": .string(Self.ids.ann)], "any": ["a": ["$oid": .string(Self.ids.red)]],
                 "day": ["$date": "2026-03-01T00:00:00Z"], "level": 9_007_199_254_740_993, "open": true,
                 "pay": ["$numberDecimal": "12.50"], "photo": ["$binary": ["base64": .string(photo), "subType": "00"]],
-                "plain": .string(Self.ids.red), "ratio": ["$numberDouble": "NaN"],
+                "plain": .string(Self.ids.red), "shift": "PT26H", "ratio": ["$numberDouble": "NaN"],
                 "shifts": [["$date": "2026-03-01T12:30:00.250Z"], "infinity", .null], "since": ["$date": "2026-03-01T12:30:00Z"],
                 "tag": ["$uuid": .string(Self.ids.tag)], "tags": [["$uuid": .string(Self.ids.tag)]],
                 "teams": [["$oid": .string(Self.ids.red)]], "wall": ["$date": "2026-03-01T12:30:00Z"],

@@ -195,7 +195,7 @@ struct GatewayBuilder {
             uploads: uploads)
         let source = PostgresCapture(
             conninfo: configuration.postgres, names: outside.names,
-            tables: tables.mappings(of:), bounds: tables.bounds, pool: pool, logger: logger)
+            tables: CapturedTables(tables.mappings(of:), revision: { tables.revision }), bounds: tables.bounds, pool: pool, logger: logger)
         let publisher = Publisher(
             ports: Publisher.Ports(source: source, deletions: PostgresExternalDeletes(pool: pool), log: log), authority: schema,
             layouts: schema, topics: topics, environment: environment, logger: logger, catchUp: schemaWatch.catchUp, report: watch.report)

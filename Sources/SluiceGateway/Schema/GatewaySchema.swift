@@ -59,30 +59,33 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
     /// The tables of the classes by name.
     var sqlTables: [String: SQLTable] { tables.sqlTables }
 
-    func extend(by client: [ObjectType]) async throws -> AppSchema {
+    func extend(by client: [ObjectType]) async throws -> AppSchema { try await extend(by: client, places: [:]) }
+
+    /// Adds the classes that clients added on another gateway in development mode.
+    func extend(as record: AppSchemaRecord) async throws { _ = try await extend(by: record.schema.types, places: record.tables) }
+
+    /// - Parameter places: The tables of new classes, and the columns of new properties. They are used once everything has succeeded.
+    private func extend(by client: [ObjectType], places: [String: AppConfiguration.Table]) async throws -> AppSchema {
         guard current().isDevelopment else { throw missing(client) }
         try SchemaName.check(client, beyond: current().schema)
         return try await growth.run {
             let before = self.current()
             let grown = self.merge(client, into: before.schema)
             guard grown != before.schema.types else { return before }
-            let types = try await self.tables.prepare(grown, create: true)
-            // Before any session uses it: rows that a session waits for must follow the announcement in the WAL.
-            try await self.tables.announce(Schema(types), fields: before.fields)
-            var after = before
-            after.schema = Schema(types)
-            after.version += 1
-            try await self.tell(after)
-            self.state.withLock { [after] in $0.app = after }
+            let after = try await self.tables.restoring {
+                let types = try await self.tables.prepare(grown, adding: places, create: true)
+                // Before any session uses it: rows that a session waits for must follow the announcement in the WAL.
+                try await self.tables.announce(Schema(types), fields: before.fields)
+                var after = before
+                after.schema = Schema(types)
+                after.version += 1
+                try await self.tell(after)
+                self.state.withLock { [after] in $0.app = after }
+                return after
+            }
             _ = try await self.layout(of: after)
             return after
         }
-    }
-
-    /// Adds the classes that clients added on another gateway in development mode.
-    func extend(as record: AppSchemaRecord) async throws {
-        tables.add(record.tables)
-        _ = try await extend(by: record.schema.types)
     }
 
     /// Adds the additions of a schema that was applied elsewhere. Open sessions continue with their schema.
@@ -95,16 +98,18 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
             let comparison = SchemaComparison(from: present, to: record)
             if let refusal = comparison.refusal(version: version - 1) { throw refusal }
             guard !comparison.changes.isEmpty else { return }
-            self.tables.add(record.tables)
-            let types = try await self.tables.prepare(self.merge(record.schema.types, into: before.schema), create: false)
-            var after = before
-            after.schema = Schema(types)
-            after.fields = record.fields
-            after.version += 1
-            try await self.tell(after)
-            // Topics exist before the schema takes effect, so a session never meets a class without one.
-            _ = try await self.layout(of: after)
-            self.state.withLock { $0.app = after }
+            try await self.tables.restoring {
+                let grown = self.merge(record.schema.types, into: before.schema)
+                let types = try await self.tables.prepare(grown, adding: record.tables, create: false)
+                var after = before
+                after.schema = Schema(types)
+                after.fields = record.fields
+                after.version += 1
+                try await self.tell(after)
+                // Topics exist before the schema takes effect, so a session never meets a class without one.
+                _ = try await self.layout(of: after)
+                self.state.withLock { [after] in $0.app = after }
+            }
         }
     }
 

@@ -89,7 +89,7 @@ package final class Publisher: Sendable {
         await source.close()
     }
 
-    /// Publishes until the schema changes.
+    /// Publishes until the schema or a table changes.
     private func publish(_ schema: AppSchema, from start: LSN, pause: inout PublishPause) async throws {
         // `catchUp` may have adopted a newer schema. The caller starts again with it.
         guard !isOutdated(schema) else { return }
@@ -100,6 +100,8 @@ package final class Publisher: Sendable {
         var capture = CaptureBatch()
         while !Task.isCancelled {
             capture = try await source.next(capture, milliseconds: 1_000)
+            // The caller opens the source again, which then reads the tables as they are now.
+            if capture.isOutdated { return }
             if !capture.schemas.isEmpty { try await catchUp(capture.schemas) }
             // Rows decoded with an outdated schema may lack properties, so the caller reads them again.
             // Rows published before the change are in the snapshot that a session with the new schema starts from.

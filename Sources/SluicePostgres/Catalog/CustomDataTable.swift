@@ -14,7 +14,7 @@ package struct CustomDataTable: Sendable {
     package static let bytes = 16 << 10
 
     /// The version of the triggers. Triggers of another version are replaced.
-    private static let form = "3"
+    private static let form = "4"
 
     /// A jsonb column of this name holds custom data beside the other columns, as one document of an export without a schema.
     package static let documentColumn = "custom_data"
@@ -38,6 +38,12 @@ package struct CustomDataTable: Sendable {
 
         /// The quoted name for statements.
         var sqlName: String { "\(SQLQuote.identifier(schema)).\(SQLQuote.identifier(table))" }
+
+        /// Returns the member of a column; nil for a column of a member's name that the mapping gives to another column. Two values of
+        /// one member would leave to chance which of them a rule compares.
+        fileprivate func member(of column: String) -> String? {
+            members[column] ?? (members.values.contains(column) ? nil : column)
+        }
 
         /// `members` as JSON, the same text each time.
         fileprivate var membersText: String {
@@ -107,7 +113,7 @@ package struct CustomDataTable: Sendable {
                 """, [.text(place.sqlName), .text(Self.documentColumn)])
             let names = columns.column(0)
             guard names.contains(place.userID), !columns.column(1).contains("t") else { return nil }
-            return names.map { place.members[$0] ?? $0 }
+            return names.compactMap { place.member(of: $0) }
         }
     }
 
@@ -148,7 +154,7 @@ package struct CustomDataTable: Sendable {
         let foreign = statements.indices.filter { triggers.bool($0, 1) != true }.map { statements[$0] }
         if !foreign.isEmpty {
             throw SluiceError(
-                .grantMissing, "Another table, column or mapping held the custom user data, and the role does not own that table.",
+                .grantMissing, "Another table, column, mapping or release held the custom user data, and the role does not own that table.",
                 fix: "Run as its owner: \(foreign.joined(separator: "; ")).")
         }
         for statement in statements { try session.script(statement) }
@@ -166,7 +172,8 @@ package struct CustomDataTable: Sendable {
                     SELECT coalesce(jsonb_object_agg(coalesce(members ->> attname, attname), sluice.extended_json(doc -> attname, atttypid)), '{}') AS typed,
                         CASE WHEN bool_or(attname = \(document) AND atttypid = 'jsonb'::regtype)
                             AND jsonb_typeof(doc -> \(document)) = 'object' THEN doc -> \(document) END AS document
-                    FROM pg_attribute WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped
+                    FROM pg_attribute WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped AND (
+                        members ? attname OR NOT EXISTS (SELECT FROM jsonb_each_text(members) AS mapped WHERE mapped.value = attname))
                 ) AS of_columns
             ) AS merged
         $$;
@@ -178,7 +185,7 @@ package struct CustomDataTable: Sendable {
             END IF;
         END $$;
         CREATE OR REPLACE FUNCTION sluice.custom_data_changed() RETURNS trigger LANGUAGE plpgsql
-            SECURITY DEFINER SET search_path = pg_catalog AS $$
+            SECURITY DEFINER SET search_path = pg_catalog SET intervalstyle = iso_8601 AS $$
         DECLARE
             before jsonb;
             after jsonb;
@@ -196,7 +203,7 @@ package struct CustomDataTable: Sendable {
             UPDATE sluice.user_account SET custom_data = '{}' WHERE custom_data <> '{}' AND provider <> 'api-key';
             RETURN NULL;
         END $$;
-        CREATE OR REPLACE FUNCTION sluice.custom_data_of_new() RETURNS trigger LANGUAGE plpgsql AS $$
+        CREATE OR REPLACE FUNCTION sluice.custom_data_of_new() RETURNS trigger LANGUAGE plpgsql SET intervalstyle = iso_8601 AS $$
         DECLARE
             doc jsonb;
         BEGIN

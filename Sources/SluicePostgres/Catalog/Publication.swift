@@ -40,6 +40,11 @@ package enum Publication {
         zip(tables, try standings(name, tables, session)).filter { !$1.isRight }.map(\.0)
     }
 
+    /// Makes the readers of tables start again, because the WAL does not show the new values of their rows.
+    package static func announceGap(_ connection: PostgresConnection, tables: [TableMapping]) async throws {
+        try await connection.withSession { session in for table in tables { try LogGap.write(table, session) } }
+    }
+
     /// Drops the publication. Does nothing if it does not exist.
     package static func drop(_ connection: PostgresConnection, name: String) async throws {
         try await connection.script("DROP PUBLICATION IF EXISTS \(SQLQuote.identifier(name))")
@@ -50,11 +55,10 @@ package enum Publication {
     private static func make(_ name: String, _ session: PostgresSession) throws {
         try TableCatalog.lock(session)
         let found = try session.query(Self.options, [.text(name)])
-        let options = "(publish = 'insert, update, delete, truncate', publish_via_partition_root = true)"
         if found.isEmpty {
-            try session.script("CREATE PUBLICATION \(SQLQuote.identifier(name)) WITH \(options)")
+            try session.script("CREATE PUBLICATION \(SQLQuote.identifier(name)) WITH (\(CatalogSQL.publicationOptions))")
         } else if found.bool(0, 0) != true {
-            try session.script("ALTER PUBLICATION \(SQLQuote.identifier(name)) SET \(options)")
+            try session.script("ALTER PUBLICATION \(SQLQuote.identifier(name)) SET (\(CatalogSQL.publicationOptions))")
         }
     }
 
@@ -144,7 +148,7 @@ package enum Publication {
     }
 
     private static let options =
-        "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate AND pubviaroot FROM pg_publication WHERE pubname = $1"
+        "SELECT \(CatalogSQL.hasPublicationOptions) FROM pg_publication WHERE pubname = $1"
 
     /// SQL for the places of the tables with a row filter or a column list. PostgreSQL before 15 has neither, nor the columns for them.
     private static let narrowed = """
@@ -169,9 +173,7 @@ package enum Publication {
     /// - Parameter known: SQL for the recorded parts of a table.
     private static func look(known: String) -> String {
         """
-        SELECT EXISTS (
-                SELECT FROM pg_publication p WHERE p.pubname = $1
-                    AND (p.puballtables OR EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = wanted.oid))),
+        SELECT \(CatalogSQL.isPublished("wanted.oid", in: "$1")),
             there.are_full, there.parts, \(known)
         FROM (SELECT name, number, to_regclass(name)::oid AS oid FROM unnest($2::text[]) WITH ORDINALITY AS u (name, number)) AS wanted
         CROSS JOIN LATERAL (

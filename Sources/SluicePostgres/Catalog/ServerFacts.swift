@@ -105,8 +105,7 @@ extension ServerFacts {
         SELECT current_setting('server_version_num')::int, current_database(), current_setting('server_encoding'),
             (SELECT count(*) FROM pg_replication_slots), (SELECT count(*) FROM pg_stat_replication), current_user,
             r.rolsuper,
-            r.rolsuper OR r.rolreplication OR EXISTS (
-                SELECT FROM pg_roles m WHERE m.rolname = 'rds_replication' AND pg_has_role(current_user, m.oid, 'member')),
+            \(CatalogSQL.mayReplicate("r")),
             COALESCE((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),
             inet_client_addr() IS NULL OR inet_client_addr() <<= '127.0.0.0/8' OR inet_client_addr() = '::1',
             pg_is_in_recovery(),

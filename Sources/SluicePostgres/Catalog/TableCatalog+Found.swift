@@ -19,13 +19,14 @@ extension TableCheck {
         var mapping = mapping
         mapping.facts = type.properties.indices.map { index in
             guard let column = columns[mapping.columns[index]] else { return ColumnFacts() }
-            return ColumnFacts(storage: storage(index, column) ?? .plain, generation: column.generation)
+            return ColumnFacts(
+                storage: storage(index, column) ?? .plain, generation: column.generation, isIdentity: column.isIdentity)
         }
         let rights = TablePrivilege.allCases.map { "has_table_privilege(to_regclass($1), '\($0.rawValue)')" }
         let found = try session.query("SELECT \(rights.joined(separator: ", "))", [.text(mapping.sqlName)])
         mapping.privileges = Set(TablePrivilege.allCases.indices.filter { found.bool(0, $0) == true }.map { TablePrivilege.allCases[$0] })
         if let key = type.primaryKey, mapping.partitions == nil {
-            mapping.hasKeyPerPartition = try keyPlace(mapping.columns[key]) == .eachPartition
+            mapping.partitionKeys = try keyPlace(mapping.columns[key]) == .eachPartition ? partitionKeys(mapping.columns[key]) : []
         }
         return mapping
     }

@@ -207,9 +207,7 @@ package struct TableCatalog: Sendable {
     static func withoutFullIdentity(_ mapping: TableMapping, _ session: PostgresSession) throws -> [String] {
         try session.query(
             """
-            SELECT c.oid::regclass FROM pg_class c
-            WHERE relreplident <> 'f' AND relkind IN ('r', 'p')
-                AND (c.oid = to_regclass($1) OR c.oid IN (SELECT relid FROM pg_partition_tree(to_regclass($1))))
+            SELECT c.oid::regclass FROM pg_class c WHERE \(CatalogSQL.lacksIdentity("to_regclass($1)"))
             """, [.text(mapping.sqlName)]
         ).column(0)
     }

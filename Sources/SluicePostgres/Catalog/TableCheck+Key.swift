@@ -123,6 +123,18 @@ extension TableCheck {
         return try (leaves.int(0, 0) ?? 0) > 0 && partitions(withoutKey: column).isEmpty ? .eachPartition : nil
     }
 
+    /// Returns the unique indexes of the partitions on the column alone.
+    func partitionKeys(_ column: String) throws -> Set<SQLName> {
+        let result = try session.query(
+            """
+            SELECT n.nspname, k.relname FROM pg_partition_tree(to_regclass($1)) p JOIN pg_index i ON i.indrelid = p.relid
+                JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] JOIN pg_class k ON k.oid = i.indexrelid
+                JOIN pg_namespace n ON n.oid = k.relnamespace
+            WHERE p.isleaf AND a.attname = $2 AND \(Self.isKey)
+            """, [.text(mapping.sqlName), .text(column)])
+        return Set((0..<result.count).map { SQLName(schema: result[$0, 0] ?? "", name: result[$0, 1] ?? "") })
+    }
+
     /// Returns the quoted names of the partitions without a unique index on the column alone.
     private func partitions(withoutKey column: String) throws -> [String] {
         try session.query(
@@ -138,8 +150,12 @@ extension TableCheck {
     private static func hasKey(_ relation: String) -> String {
         """
         EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-            WHERE i.indrelid = \(relation) AND a.attname = $2 AND a.attnotnull AND i.indisunique AND i.indisvalid
-                AND i.indnkeyatts = 1 AND i.indpred IS NULL AND i.indexprs IS NULL)
+            WHERE i.indrelid = \(relation) AND a.attname = $2 AND \(isKey))
         """
     }
+
+    /// The condition that the index `i` makes its one column `a` a key.
+    private static let isKey = """
+        a.attnotnull AND i.indisunique AND i.indisvalid AND i.indnkeyatts = 1 AND i.indpred IS NULL AND i.indexprs IS NULL
+        """
 }

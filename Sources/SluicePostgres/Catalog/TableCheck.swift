@@ -19,6 +19,8 @@ struct TableCheck {
         var isArray: Bool
         /// nil for a column that is written.
         var generation: ColumnGeneration?
+        /// `true` if only a sequence gives the column's values.
+        var isIdentity: Bool
         /// The quoted name and the values of an enum, as the column's or its elements' base type; nil for other types.
         var enumeration: ColumnStorage?
     }
@@ -105,6 +107,9 @@ struct TableCheck {
         if accepted.contains(column.declared) || accepted.contains(column.base) { return .plain }
         switch (code, column.base) {
         case (.string, "character"): return .character
+        // Another text than a key's can be the same time or duration.
+        case (.string, "time without time zone"): return isKey ? nil : .time
+        case (.string, "interval"): return isKey ? nil : .interval
         case (.string, _): return column.enumeration
         case (.timestamp, "date"): return .date
         case (.timestamp, "timestamp without time zone"): return .localTime
@@ -125,6 +130,7 @@ struct TableCheck {
     private static let withProperties: Set<String> = [
         "boolean", "smallint", "integer", "bigint", "real", "double precision", "numeric", "bytea", "uuid", "date", "jsonb", "json", "text",
         "character varying", "character", "timestamp with time zone", "timestamp without time zone", "sluice.objectid",
+        "time without time zone", "interval",
     ]
 
     func failure(_ message: String, fix: String? = nil) -> PostgresError { PostgresError(.tableUnfit, message, fix: fix) }
@@ -147,13 +153,15 @@ struct TableCheck {
             columns[result[row, 0] ?? ""] = Column(
                 declared: result[row, 1] ?? "", base: result[row, 2] ?? "", isArray: result.bool(row, 3) ?? false,
                 generation: result[row, 4].map { ColumnGeneration(expression: $0, inputs: inputs ?? []) },
+                isIdentity: result.bool(row, 8) ?? false,
                 enumeration: labels.map { .enumeration(name: result[row, 6] ?? "", labels: $0) })
         }
         return columns
     }
 
-    /// SQL for the columns: name, declared type, base type, array or not, generation, labels of an enum, its quoted name, and the columns
-    /// that a generation names. Domains may be based on domains. The dependencies of a generation changed their form in PostgreSQL 15.
+    /// SQL for the columns: name, declared type, base type, array or not, generation, labels of an enum, its quoted name, the columns that
+    /// a generation names, and identity or not. Domains may be based on domains. The dependencies of a generation changed their form in
+    /// PostgreSQL 15.
     private static let columnsQuery = """
         SELECT a.attname, format_type(a.atttypid, NULL), format_type(root.oid, NULL), e.oid IS NOT NULL,
             CASE WHEN a.attgenerated <> '' THEN pg_get_expr(f.adbin, f.adrelid) END,
@@ -165,7 +173,8 @@ struct TableCheck {
                     FROM pg_depend d JOIN pg_attribute i ON i.attrelid = a.attrelid AND i.attnum = d.refobjsubid
                     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid NOT IN (0, a.attnum)
                         AND (d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
-                            OR d.classid = 'pg_class'::regclass AND d.objid = a.attrelid AND d.objsubid = a.attnum)) END
+                            OR d.classid = 'pg_class'::regclass AND d.objid = a.attrelid AND d.objsubid = a.attnum)) END,
+            a.attidentity = 'a'
         FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
             LEFT JOIN pg_type e ON t.typcategory = 'A' AND e.oid = t.typelem
             LEFT JOIN pg_attrdef f ON f.adrelid = a.attrelid AND f.adnum = a.attnum

@@ -1,5 +1,11 @@
 package import SluiceCore
 
+/// The unquoted name of a relation.
+package struct SQLName: Hashable, Sendable {
+    package let schema: String
+    package let name: String
+}
+
 /// The table of a class, and the column of each property.
 package struct TableMapping: Hashable, Sendable {
     /// The name of the class.
@@ -16,8 +22,8 @@ package struct TableMapping: Hashable, Sendable {
     package internal(set) var facts: [ColumnFacts]
     /// The privileges of the gateway's role.
     package internal(set) var privileges = Set(TablePrivilege.allCases)
-    /// `true` if each partition has a unique index on the key, and the table as a whole has none.
-    package internal(set) var hasKeyPerPartition = false
+    /// The partitions' unique indexes on the key, if each partition has one and the table as a whole has none.
+    package internal(set) var partitionKeys: Set<SQLName> = []
 
     /// Creates a mapping.
     ///
@@ -34,6 +40,21 @@ package struct TableMapping: Hashable, Sendable {
         properties = type.properties.map(\.name)
         facts = type.properties.map { _ in ColumnFacts() }
     }
+
+    /// Returns the mapping with the facts of another one of the same table, whose class may have further properties or lack some.
+    package func withFacts(of known: TableMapping) -> TableMapping {
+        guard sqlName == known.sqlName else { return self }
+        var mapping = self
+        for (index, column) in columns.enumerated() {
+            if let other = known.columns.firstIndex(of: column) { mapping.facts[index] = known.facts[other] }
+        }
+        mapping.privileges = known.privileges
+        mapping.partitionKeys = known.partitionKeys
+        return mapping
+    }
+
+    /// `true` if each partition has a unique index on the key, and the table as a whole has none.
+    package var hasKeyPerPartition: Bool { !partitionKeys.isEmpty }
 
     /// `true` if the role of the gateway may lock rows, before it writes them.
     package var isWritable: Bool { privileges.contains(.update) }

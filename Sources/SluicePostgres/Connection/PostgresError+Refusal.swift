@@ -1,6 +1,12 @@
 package import SluiceCore
 
 extension PostgresError {
+    /// `true` if another transaction has inserted a row of the same key into a partition, whose index is the only one on the key.
+    func isKeyCollision(_ mapping: TableMapping) -> Bool {
+        guard sqlState == "23505", let schema, let constraint else { return false }
+        return mapping.partitionKeys.contains(SQLName(schema: schema, name: constraint))
+    }
+
     /// Returns the rejection of a write: a fixed text for the client, PostgreSQL's message for operators.
     ///
     /// The server's message quotes rows, including fields that the client's role hides. The client's text contains at most the name

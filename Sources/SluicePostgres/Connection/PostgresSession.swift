@@ -32,7 +32,7 @@ package final class PostgresSession {
 
     /// Connects, and applies the settings that this module relies on.
     ///
-    /// They are UTC, ISO dates, hexadecimal bytea, floats that read back the same, and commits that wait for the disk.
+    /// They are UTC, ISO dates and intervals, hexadecimal bytea, floats that read back the same, and commits that wait for the disk.
     package init(_ conninfo: String, replication: Bool = false, within limit: Duration = .seconds(10)) throws {
         (unsafe handle, name) = try unsafe ConnectionOpener.open(conninfo, replication: replication, within: limit)
         canceller = unsafe StatementCanceller(connection: handle)
@@ -41,7 +41,7 @@ package final class PostgresSession {
         unsafe PQsetnonblocking(handle, 1)
         try script(
             """
-            SET TIME ZONE 'UTC'; SET DateStyle = 'ISO, MDY'; SET bytea_output = 'hex'; SET IntervalStyle = 'postgres';
+            SET TIME ZONE 'UTC'; SET DateStyle = 'ISO, MDY'; SET bytea_output = 'hex'; SET IntervalStyle = 'iso_8601';
             SET extra_float_digits = 1; SET client_min_messages = 'warning';
             SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
             """, within: limit)

@@ -13,6 +13,10 @@ struct DatabaseFacts {
         var privileges: Set<TablePrivilege>
         var isOwned: Bool
         var isPublished: Bool
+        /// `true` if policies of row-level security may hide rows from the role. They do not apply to logical decoding.
+        var hidesRows: Bool
+        /// The table and its partitions that the role does not own. Quoted names.
+        var notOwned: [String]
         /// The table, or those of its partitions, whose changes lack their old rows. Quoted names.
         var withoutIdentity: [String]
         /// The sequences that columns of the table take their defaults from.
@@ -31,6 +35,8 @@ struct DatabaseFacts {
     let publication: String
     private(set) var hasRole = false
     private(set) var mayReplicate = false
+    /// `true` if the server is of a managed service, whose role `CatalogSQL.managedReplication` gives the right to replicate.
+    private(set) var isManaged = false
     private(set) var mayConnect = false
     private(set) var mayCreateSchemas = false
     /// `true` if the schema `sluice` exists, and the rights of the role in it.
@@ -40,6 +46,8 @@ struct DatabaseFacts {
     private(set) var countsCompanion = false
     /// The existing schemas of the tables, and `true` for those that the role may use.
     private(set) var usable: [String: Bool] = [:]
+    /// The existing schemas of the tables, and `true` for those that the role may create tables in.
+    private(set) var extendable: [String: Bool] = [:]
     /// The existing tables by quoted name.
     private(set) var tables: [String: Table] = [:]
     /// nil if the publication does not exist.
@@ -55,8 +63,11 @@ struct DatabaseFacts {
         let places = needs.tables.map { Place($0.mapping) } + (needs.customData.map { [Place($0)] } ?? [])
         let schemas = needs.tables.map(\.mapping.schema) + (needs.customData.map { [$0.schema] } ?? [])
         // The functions for privileges fail for a role that does not exist.
-        let found = try session.query("SELECT FROM pg_roles WHERE rolname = $1", [.text(role)])
-        hasRole = !found.isEmpty
+        let roles = try session.query(
+            "SELECT count(*) FILTER (WHERE rolname = $1) > 0, count(*) FILTER (WHERE rolname = $2) > 0 FROM pg_roles",
+            [.text(role), .text(CatalogSQL.managedReplication)])
+        hasRole = roles.bool(0, 0) ?? false
+        isManaged = roles.bool(0, 1) ?? false
         if hasRole { try readRole(session) }
         try readSchemas(session, Set(schemas).sorted())
         for place in Set(places) { tables[place.sqlName] = try table(place, session) }
@@ -66,9 +77,9 @@ struct DatabaseFacts {
     private mutating func readRole(_ session: PostgresSession) throws {
         let result = try session.query(
             """
-            SELECT rolreplication OR rolsuper, has_database_privilege(rolname, current_database(), 'CONNECT'),
+            SELECT \(CatalogSQL.mayReplicate("r")), has_database_privilege(rolname, current_database(), 'CONNECT'),
                 has_database_privilege(rolname, current_database(), 'CREATE')
-            FROM pg_roles WHERE rolname = $1
+            FROM pg_roles AS r WHERE rolname = $1
             """, [.text(role)])
         mayReplicate = result.bool(0, 0) ?? false
         mayConnect = result.bool(0, 1) ?? false
@@ -93,8 +104,13 @@ struct DatabaseFacts {
         for name in names {
             let quoted = SQLQuote.identifier(name)
             guard try session.query("SELECT to_regnamespace($1) IS NOT NULL", [.text(quoted)]).bool(0, 0) == true else { continue }
-            usable[name] =
-                hasRole ? try session.query("SELECT has_schema_privilege($1, $2, 'USAGE')", [.text(role), .text(name)]).bool(0, 0) : false
+            let rights =
+                hasRole
+                ? try session.query(
+                    "SELECT has_schema_privilege($1, $2, 'USAGE'), has_schema_privilege($1, $2, 'CREATE')", [.text(role), .text(name)])
+                : nil
+            usable[name] = rights?.bool(0, 0) ?? false
+            extendable[name] = rights?.bool(0, 1) ?? false
         }
     }
 
@@ -116,7 +132,8 @@ struct DatabaseFacts {
         guard let oid = found[0, 0] else { return nil }
         let result = try session.query(Self.look, [.text(oid), .text(publication)])
         var table = Table(
-            privileges: [], isOwned: false, isPublished: result.bool(0, 0) ?? false,
+            privileges: [], isOwned: false, isPublished: result.bool(0, 0) ?? false, hidesRows: result.bool(0, 3) ?? false,
+            notOwned: try result.json(0, 4).array?.compactMap(\.string) ?? [],
             withoutIdentity: try result.json(0, 1).array?.compactMap(\.string) ?? [], sequences: [])
         let sequences = try result.json(0, 2).array ?? []
         table.sequences = try sequences.map { sequence in
@@ -125,35 +142,54 @@ struct DatabaseFacts {
             return Sequence(name: sequence["name"]?.string ?? "", isUsable: right ?? false)
         }
         guard hasRole else { return table }
-        let rights = TablePrivilege.allCases.map { "has_table_privilege($1, oid, '\($0.rawValue)')" }.joined(separator: ", ")
+        let rights = TablePrivilege.allCases.map { "has_table_privilege($1, c.oid, '\($0.rawValue)')" }.joined(separator: ", ")
         let own = try session.query(
-            "SELECT pg_has_role($1, relowner, 'USAGE'), \(rights) FROM pg_class WHERE oid = $2::oid", [.text(role), .text(oid)])
+            "SELECT \(Self.ofRole), \(rights) FROM pg_class AS c JOIN pg_roles AS r ON r.rolname = $1 WHERE c.oid = $2::oid",
+            [.text(role), .text(oid)])
         table.isOwned = own.bool(0, 0) ?? false
-        table.privileges = Set(TablePrivilege.allCases.indices.filter { own.bool(0, $0 + 1) == true }.map { TablePrivilege.allCases[$0] })
+        table.hidesRows = own.bool(0, 1) ?? false
+        table.notOwned = try own.json(0, 2).array?.compactMap(\.string) ?? []
+        table.privileges = Set(TablePrivilege.allCases.indices.filter { own.bool(0, $0 + 3) == true }.map { TablePrivilege.allCases[$0] })
         return table
+    }
+
+    /// SQL for a table `c` and a role `r`: the ownership, the validity of row-level security, and the parts of other owners.
+    ///
+    /// The owner of a table is exempt from its policies unless they are forced. A superuser and BYPASSRLS always are.
+    private static let ofRole = """
+        pg_has_role(r.oid, c.relowner, 'USAGE'),
+        c.relrowsecurity AND NOT (r.rolsuper OR r.rolbypassrls) AND (c.relforcerowsecurity OR NOT pg_has_role(r.oid, c.relowner, 'USAGE')),
+        \(parts("c.oid", where: "NOT pg_has_role(r.oid, part.relowner, 'USAGE')"))
+        """
+
+    /// Returns SQL for the quoted names of a table and its partitions.
+    private static func parts(_ relation: String, where condition: String = "true") -> String {
+        """
+        (SELECT json_agg(format('%I.%I', n.nspname, part.relname) ORDER BY part.oid) FROM pg_class part
+            JOIN pg_namespace n ON n.oid = part.relnamespace
+            WHERE (part.oid = \(relation) OR part.oid IN (SELECT relid FROM pg_partition_tree(\(relation)::regclass))) AND \(condition))
+        """
     }
 
     private static let useOfSequence = "SELECT has_sequence_privilege($1, $2::oid, 'USAGE')"
 
-    /// SQL for a table: published or not, its parts without REPLICA IDENTITY FULL, and the sequences of its defaults. An identity
-    /// column needs no right on its sequence.
+    /// SQL for a table: published or not, its parts without REPLICA IDENTITY FULL, the sequences of its defaults, row-level security on
+    /// or off, and all of its parts. An identity column needs no right on its sequence.
     private static let look = """
-        SELECT EXISTS (
-                SELECT FROM pg_publication p WHERE p.pubname = $2
-                    AND (p.puballtables OR EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = $1::oid))),
+        SELECT \(CatalogSQL.isPublished("$1::oid", in: "$2")),
             (SELECT json_agg(format('%I.%I', n.nspname, c.relname) ORDER BY c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-                WHERE c.relreplident <> 'f' AND c.relkind IN ('r', 'p')
-                    AND (c.oid = $1::oid OR c.oid IN (SELECT relid FROM pg_partition_tree($1::oid::regclass)))),
+                WHERE \(CatalogSQL.lacksIdentity("$1::oid"))),
             (SELECT json_agg(DISTINCT jsonb_build_object('name', format('%I.%I', n.nspname, s.relname), 'oid', s.oid::text)) FROM pg_attrdef f
                 JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass
                 JOIN pg_class s ON s.oid = d.refobjid AND s.relkind = 'S' JOIN pg_namespace n ON n.oid = s.relnamespace
-                WHERE f.adrelid = $1::oid)
+                WHERE f.adrelid = $1::oid),
+            (SELECT relrowsecurity FROM pg_class WHERE oid = $1::oid), \(parts("$1::oid"))
         """
 
     private func readPublication(_ session: PostgresSession) throws -> Published? {
         let result = try session.query(
             """
-            SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate AND pubviaroot, pubowner FROM pg_publication WHERE pubname = $1
+            SELECT \(CatalogSQL.hasPublicationOptions), pubowner FROM pg_publication WHERE pubname = $1
             """, [.text(publication)])
         guard !result.isEmpty else { return nil }
         let owner = result[0, 1] ?? ""

@@ -9,7 +9,7 @@ package enum DatabaseGrants {
     package static func all(_ needs: DatabaseNeeds, _ connection: PostgresConnection) async throws -> [DatabaseGrant] {
         try await connection.withSession { session in
             let facts = try DatabaseFacts(needs, session)
-            let ownGrants = role(facts) + schemas(needs, facts)
+            let ownGrants = role(needs, facts) + schemas(needs, facts)
             let tables = needs.tables.flatMap { self.tables(of: $0, facts) }
             return ownGrants + tables + publication(needs, facts) + customData(needs, facts)
         }
@@ -32,28 +32,38 @@ package enum DatabaseGrants {
 
     /// Returns the needed tables that do not exist, for people.
     package static func missingTables(_ needs: DatabaseNeeds, _ connection: PostgresConnection) async throws -> [String] {
-        let names = needs.tables.map(\.mapping.sqlName)
-        let missing = try await connection.query(
-            "SELECT name FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NULL", [.text(StoreText.array(names))]
-        ).column(0)
-        return needs.tables.filter { missing.contains($0.mapping.sqlName) }.map(\.mapping.displayName)
+        try await connection.withSession { session in
+            let facts = try DatabaseFacts(needs, session)
+            return needs.tables.filter { facts.tables[$0.mapping.sqlName] == nil }.map(\.mapping.displayName)
+        }
     }
 
     // MARK: The role and its schemas
 
-    private static func role(_ facts: DatabaseFacts) -> [DatabaseGrant] {
+    private static func role(_ needs: DatabaseNeeds, _ facts: DatabaseFacts) -> [DatabaseGrant] {
         let role = facts.quotedRole
+        let (managed, hiding) = (CatalogSQL.managedReplication, hiding(needs, facts))
         return [
             DatabaseGrant(
                 .role, isMet: facts.hasRole, lack: "The role \(facts.role) does not exist",
-                statement: "CREATE ROLE \(role) LOGIN REPLICATION"),
+                statement: "CREATE ROLE \(role) LOGIN \(facts.isManaged ? "IN ROLE \(managed)" : "REPLICATION")"),
             DatabaseGrant(
                 .access, isMet: !facts.hasRole || facts.mayReplicate, lack: "The role may not replicate",
-                statement: "ALTER ROLE \(role) REPLICATION"),
+                statement: facts.isManaged ? "GRANT \(managed) TO \(role)" : "ALTER ROLE \(role) REPLICATION"),
             DatabaseGrant(
                 .access, isMet: facts.mayConnect, lack: "The role may not connect to the database \(facts.database)",
                 statement: "GRANT CONNECT ON DATABASE \(SQLQuote.identifier(facts.database)) TO \(role)"),
+            DatabaseGrant(
+                .access, isMet: hiding.isEmpty, lack: "Row-level security may hide rows of \(hiding.joined(separator: ", ")) from the role",
+                statement: "ALTER ROLE \(role) BYPASSRLS"),
         ]
+    }
+
+    /// Returns the tables whose rows the role may not see all. Their changes reach devices, and bootstraps remove the same rows.
+    private static func hiding(_ needs: DatabaseNeeds, _ facts: DatabaseFacts) -> [String] {
+        let tables = needs.tables.map { (place: $0.mapping.sqlName, name: $0.mapping.displayName) }
+        let custom = needs.customData.map { [(place: $0.sqlName, name: "\($0.schema).\($0.table)")] } ?? []
+        return (tables + custom).filter { facts.tables[$0.place]?.hidesRows == true }.map(\.name)
     }
 
     private static func schemas(_ needs: DatabaseNeeds, _ facts: DatabaseFacts) -> [DatabaseGrant] {
@@ -106,10 +116,7 @@ package enum DatabaseGrants {
             }
         }
         if mapping.partitions != nil {
-            grants.append(
-                DatabaseGrant(
-                    .table, isMet: table.isOwned, lack: "The role does not own \(mapping.displayName), whose partitions the gateway makes",
-                    statement: "ALTER TABLE \(mapping.sqlName) OWNER TO \(facts.quotedRole)"))
+            grants += partitions(of: mapping, table, facts)
         }
         guard need.isPublished else { return grants }
         return grants
@@ -120,26 +127,43 @@ package enum DatabaseGrants {
             }
     }
 
-    // MARK: Publication
+    /// Returns the grants for a table whose partitions the gateway makes and drops.
+    ///
+    /// The new owner of a table must have CREATE on its schema, and an owner's change does not reach the partitions.
+    private static func partitions(of mapping: TableMapping, _ table: DatabaseFacts.Table, _ facts: DatabaseFacts) -> [DatabaseGrant] {
+        let create = DatabaseGrant(
+            .table, isMet: facts.extendable[mapping.schema] ?? true,
+            lack: "The role may not create the partitions of \(mapping.displayName) in the schema \(mapping.schema)",
+            statement: "GRANT CREATE ON SCHEMA \(SQLQuote.identifier(mapping.schema)) TO \(facts.quotedRole)")
+        let names = table.notOwned.isEmpty ? [mapping.sqlName] : table.notOwned
+        return [create]
+            + names.map { name in
+                DatabaseGrant(
+                    .table, isMet: table.notOwned.isEmpty,
+                    lack: "The role does not own \(name), and the gateway makes and drops the partitions of \(mapping.displayName)",
+                    statement: "ALTER TABLE \(name) OWNER TO \(facts.quotedRole)")
+            }
+    }
 
-    private static let options = "publish = 'insert, update, delete, truncate', publish_via_partition_root = true"
+    // MARK: Publication
 
     private static func publication(_ needs: DatabaseNeeds, _ facts: DatabaseFacts) -> [DatabaseGrant] {
         let name = SQLQuote.identifier(facts.publication)
         let published = needs.tables.filter { $0.isPublished && facts.tables[$0.mapping.sqlName] != nil }
         guard let found = facts.published else {
-            let list = published.map(\.mapping.sqlName).joined(separator: ", ")
+            let names = published.map(\.mapping.sqlName).joined(separator: ", ")
+            let list = names.isEmpty ? "" : " FOR TABLE \(names)"
             let ownsAll = published.allSatisfy { facts.tables[$0.mapping.sqlName]?.isOwned == true }
             return [
                 DatabaseGrant(
                     .publication, isMet: ownsAll && facts.mayCreateSchemas, lack: "The publication \(facts.publication) does not exist",
-                    statement: "CREATE PUBLICATION \(name)\(list.isEmpty ? "" : " FOR TABLE \(list)") WITH (\(options))")
+                    statement: "CREATE PUBLICATION \(name)\(list) WITH (\(CatalogSQL.publicationOptions))")
             ]
         }
         let isRight = DatabaseGrant(
             .publication, isMet: found.isRight || found.isOwned,
             lack: "The publication \(facts.publication) does not publish every kind of change",
-            statement: "ALTER PUBLICATION \(name) SET (\(options))")
+            statement: "ALTER PUBLICATION \(name) SET (\(CatalogSQL.publicationOptions))")
         return [isRight]
             + published.map { need in
                 let table = facts.tables[need.mapping.sqlName]

@@ -83,7 +83,7 @@ struct RowHash {
     mutating func add(_ cell: Cell, of row: RowView, _ form: ColumnForm) {
         switch cell.tag {
         case .null where form.property.collection == .none: word(0)
-        case .string where form.code == .character, .timestamp where form.code == .date: add(row.value(of: cell), form)
+        case .string where form.code.changesTexts, .timestamp where form.code == .date: add(row.value(of: cell), form)
         case .bool: tagged(1, cell.bits)
         case .int: tagged(2, cell.bits)
         case .string: unsafe tagged(3, row.bytes(of: cell))

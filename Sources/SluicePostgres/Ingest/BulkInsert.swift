@@ -76,6 +76,7 @@ struct BulkInsert: Sendable {
                 }
             }
             guard range.count > 1 else {
+                if failure.isKeyCollision(shape.mapping), try exists(range, session) { return }
                 // The row may have waited for another transaction's lock. The caller retries it with the next batch.
                 if failure.isOutOfTime { throw failure }
                 outcome.refused.append(
@@ -136,15 +137,29 @@ struct BulkInsert: Sendable {
         }
     }
 
+    /// Returns `true` if the key of a row exists in a partition by now.
+    private func exists(_ range: Range<Int>, _ session: PostgresSession) throws -> Bool {
+        let form = shape.forms[shape.key]
+        let key = rows.buffer.withView(rows.rows[range.lowerBound]) { $0.value(shape.key) } ?? .null
+        let sql = "SELECT EXISTS (SELECT FROM \(shape.table) WHERE \(shape.keyColumn) = $1::\(form.castType))"
+        return try session.query(sql, [form.parameter(key)]).bool(0, 0) ?? false
+    }
+
+    /// SQL that inserts rows and skips existing keys. A table with a unique index on each partition has no conflict target. Without one,
+    /// ON CONFLICT would also skip rows that any other constraint rejects.
     private var sql: String {
         let numbers = shape.written
-        let casts = numbers.map { "u.c\($0)::\(shape.forms[$0].castType)" }
-        let arrays = numbers.indices.map { "$\($0 + 1)::text[]" }
-        let names = numbers.map { "c\($0)" }
+        let casts = numbers.map { "u.c\($0)::\(shape.forms[$0].castType)" }.joined(separator: ", ")
+        let arrays = numbers.indices.map { "$\($0 + 1)::text[]" }.joined(separator: ", ")
+        let names = numbers.map { "c\($0)" }.joined(separator: ", ")
+        let given = "unnest(\(arrays)) WITH ORDINALITY AS u(\(names), number)"
+        let insert = "INSERT INTO \(shape.table) (\(shape.writtenList)) SELECT \(casts) FROM"
+        guard shape.mapping.hasKeyPerPartition else { return "\(insert) \(given) ON CONFLICT (\(shape.identity)) DO NOTHING" }
+        let key = "c\(shape.key)"
         return """
-            INSERT INTO \(shape.table) (\(shape.writtenList)) SELECT \(casts.joined(separator: ", ")) \
-            FROM unnest(\(arrays.joined(separator: ", "))) AS u(\(names.joined(separator: ", "))) \
-            ON CONFLICT \(shape.conflict)DO NOTHING
+            \(insert) (SELECT DISTINCT ON (\(key)) * FROM \(given) ORDER BY \(key), number) AS u WHERE NOT EXISTS (
+                SELECT FROM \(shape.table) AS known WHERE known.\(shape.keyColumn) = u.\(key)::\(shape.forms[shape.key].castType))
+            ORDER BY u.number
             """
     }
 

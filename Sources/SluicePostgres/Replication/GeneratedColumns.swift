@@ -3,18 +3,18 @@ import SluicePorts
 
 /// The generated columns of a table that the WAL lacks, and their computation.
 ///
-/// Before version 18, PostgreSQL does not publish generated columns. Their expressions are immutable and name columns of the same row, so
-/// PostgreSQL computes them from the published columns at any later time with the same result.
-struct GeneratedColumns: Sendable {
+/// PostgreSQL publishes generated columns only from version 18 on, and only if the publication says so. Their expressions are immutable
+/// and name columns of the same row, so PostgreSQL computes them from the published columns at any later time with the same result.
+struct GeneratedColumns: Hashable, Sendable {
     /// The properties of the columns, by index.
     let properties: [Int]
     /// The columns that their expressions name.
     let inputs: [ColumnGeneration.Input]
     private let expressions: [String]
 
-    /// - Parameter published: The columns that the WAL has; nil for those that an older server publishes.
-    init(_ mapping: TableMapping, published: [String]? = nil) {
-        let indices = mapping.facts.indices.filter { mapping.facts[$0].isGenerated && published?.contains(mapping.columns[$0]) != true }
+    /// - Parameter published: The columns that the WAL has.
+    init(_ mapping: TableMapping, published: [String]) {
+        let indices = mapping.facts.indices.filter { mapping.facts[$0].isGenerated && !published.contains(mapping.columns[$0]) }
         properties = indices
         expressions = indices.compactMap { mapping.facts[$0].generation?.expression }
         var inputs: [ColumnGeneration.Input] = []
@@ -55,23 +55,10 @@ struct GeneratedColumns: Sendable {
             """
     }
 
-    /// Computes the columns of rows and writes them into the buffer.
-    ///
-    /// - Parameter forms: The forms of all properties of the class.
-    func fill(_ rows: [UncomputedRow], _ forms: [ColumnForm], into buffer: inout RowBuffer, _ session: PostgresSession) throws {
+    /// Returns the values of the columns, a row for each of `rows`.
+    func values(_ rows: ArraySlice<UncomputedRow>, _ session: PostgresSession) throws -> PostgresResult {
         let numbers: PostgresParameter = .text(StoreText.array(rows.indices.map { String($0) }))
         let texts = inputs.indices.map { input in PostgresParameter.text(StoreText.array(rows.map { $0.texts[input] })) }
-        let result = try session.query(sql, [numbers] + texts)
-        var number = 0
-        var cells: [(row: Int, property: Int, cell: Cell)] = []
-        result.forEach { lent in
-            for (place, property) in properties.enumerated() {
-                // A value that does not fit counts as none, as a property without a column does.
-                let cell = (try? unsafe forms[property].decode(lent.bytes(place), into: &buffer)) ?? Cell.null
-                cells.append((number, property, cell))
-            }
-            number += 1
-        }
-        for (row, property, cell) in cells { buffer.set(rows[row].row, property, cell) }
+        return try session.query(sql, [numbers] + texts)
     }
 }

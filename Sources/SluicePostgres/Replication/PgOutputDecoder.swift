@@ -19,6 +19,7 @@ package struct PgOutputDecoder: Sendable {
     /// Index into `Schema.types`, mapping and forms, by schema and table.
     private let tables: [TableName: (type: Int32, mapping: TableMapping, forms: [ColumnForm])]
     private let bounds: RowBounds
+    private let computed: ComputedRelations
     /// Indices into `relations`, by PostgreSQL's identifier of the relation.
     private var slots: [UInt32: Int] = [:]
     private var relations: [RelationMap] = []
@@ -51,10 +52,15 @@ package struct PgOutputDecoder: Sendable {
 
     /// Creates a decoder. Mappings of classes that the schema lacks, and of classes without a primary key, are ignored.
     ///
-    /// - Parameter bounds: The bounds of rows. A larger row does not fit its class.
-    package init(schema: Schema, tables: [TableMapping], bounds: RowBounds = RowBounds()) {
+    /// - Parameters:
+    ///   - bounds: The bounds of rows. A larger row does not fit its class.
+    ///   - computed: Receives the relations of the rows in `CaptureBatch.uncomputed`.
+    package init(
+        schema: Schema, tables: [TableMapping], bounds: RowBounds = RowBounds(), computed: ComputedRelations = ComputedRelations()
+    ) {
         self.schema = schema
         self.bounds = bounds
+        self.computed = computed
         var byName: [TableName: (type: Int32, mapping: TableMapping, forms: [ColumnForm])] = [:]
         for mapping in tables {
             guard let index = schema.index(of: mapping.type), schema.types[index].primaryKey != nil else { continue }
@@ -191,7 +197,8 @@ package struct PgOutputDecoder: Sendable {
         var map = RelationMap(unmapped: "\(name.schema).\(name.table)")
         if let table = tables[name] {
             let type = schema.types[Int(table.type)]
-            map = RelationMap(table.type, type, table.mapping, forms: table.forms, columns: columns, bound: bounds[type.name])
+            map = RelationMap(
+                table.type, type, table.mapping, forms: table.forms, columns: columns, bound: bounds[type.name], computed: computed)
         }
         // PostgreSQL describes a relation again after the table has changed.
         if let slot = slots[identifier] {
@@ -267,7 +274,7 @@ package struct PgOutputDecoder: Sendable {
     /// Returns the texts that generated columns depend on; nil for a table without any.
     @inline(__always)
     private func texts(_ slot: Int, _ reader: MessageReader, old: [String?]? = nil) throws(MalformedMessage) -> [String?]? {
-        guard !relations[slot].inputs.isEmpty else { return nil }
+        guard relations[slot].computed >= 0 else { return nil }
         return try GeneratedColumns.texts(relations[slot], reader, old: old)
     }
 
@@ -275,7 +282,7 @@ package struct PgOutputDecoder: Sendable {
     @inline(__always)
     private func leave(_ outcome: TupleDecoder.Outcome, _ texts: [String?]?, _ slot: Int, _ batch: inout CaptureBatch) {
         guard let texts, let row = outcome.ref else { return }
-        batch.uncomputed.append(UncomputedRow(row: row, type: relations[slot].type, texts: texts))
+        batch.uncomputed.append(UncomputedRow(row: row, relation: relations[slot].computed, texts: texts))
     }
 
     private func expect(_ kind: Unicode.Scalar, _ found: UInt8) throws(MalformedMessage) {

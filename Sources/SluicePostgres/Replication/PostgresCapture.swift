@@ -7,18 +7,21 @@ import Synchronization
 package final class PostgresCapture: ChangeSource {
     private let conninfo: String
     private let names: ReplicationNames
-    private let tables: @Sendable (Schema) -> [TableMapping]
+    private let tables: CapturedTables
     private let bounds: RowBounds
     private let pool: PostgresPool
     private let logger: Logger
-    private let stream = Mutex<ReplicationStream?>(nil)
-    /// The generated columns of the open stream's tables, with the forms of their rows, by class index.
-    private let generated = Mutex<[Int32: (columns: GeneratedColumns, forms: [ColumnForm])]>([:])
+    private let opened = Mutex<Opened?>(nil)
 
-    /// - Parameter tables: Returns the tables of a schema's classes.
+    private struct Opened: Sendable {
+        let stream: ReplicationStream
+        let computed: ComputedRelations
+        /// The revision of its tables.
+        let revision: Int
+    }
+
     package init(
-        conninfo: String, names: ReplicationNames, tables: @escaping @Sendable (Schema) -> [TableMapping], bounds: RowBounds,
-        pool: PostgresPool, logger: Logger
+        conninfo: String, names: ReplicationNames, tables: CapturedTables, bounds: RowBounds, pool: PostgresPool, logger: Logger
     ) {
         self.conninfo = conninfo
         self.names = names
@@ -34,12 +37,13 @@ package final class PostgresCapture: ChangeSource {
         return try await PostgresError.translating {
             let slot = names.slot
             try await Self.ensureSlot(slot, pool, logger)
-            let tables = tables(schema)
-            let opened = try await ReplicationStream.open(
-                ReplicationConfiguration(
-                    conninfo: conninfo, slot: slot, publications: [names.publication], schema: schema, tables: tables, bounds: bounds))
-            stream.withLock { $0 = opened }
-            generated.withLock { $0 = Self.generated(tables, schema) }
+            // Read before the tables: a change between the two makes the stream outdated.
+            let revision = tables.revision()
+            let mappings = tables.mappings(schema)
+            let configuration = ReplicationConfiguration(
+                conninfo: conninfo, slot: slot, publications: [names.publication], schema: schema, tables: mappings, bounds: bounds)
+            let stream = try await ReplicationStream.open(configuration)
+            opened.withLock { $0 = Opened(stream: stream, computed: configuration.computed, revision: revision) }
             // Read while this stream holds the slot exclusively, and before it confirms anything.
             return try await pool.withConnection { try await ReplicationSlot.state($0, name: slot)?.confirmed } ?? .zero
         }
@@ -54,47 +58,42 @@ package final class PostgresCapture: ChangeSource {
     }
 
     package func next(_ batch: consuming CaptureBatch, milliseconds: Int) async throws -> CaptureBatch {
-        guard let stream = stream.withLock({ $0 }) else {
+        guard let opened = opened.withLock({ $0 }) else {
             throw SluiceError(.postgresUnreachable, "The slot \(names.slot) is not open.")
         }
         var batch = batch
         do {
-            try await stream.next(into: &batch, waitingAtMost: .milliseconds(milliseconds))
-            return batch.uncomputed.isEmpty ? batch : try await complete(batch)
+            try await opened.stream.next(into: &batch, waitingAtMost: .milliseconds(milliseconds))
+            // After the read: the batch may have rows from after the change of a table.
+            guard tables.revision() == opened.revision else {
+                batch.removeAll()
+                batch.reached = .zero
+                batch.isOutdated = true
+                return batch
+            }
+            return batch.uncomputed.isEmpty ? batch : try await complete(batch, opened.computed)
         } catch {
             throw PostgresError.forPort(error)
         }
     }
 
-    private static func generated(
-        _ tables: [TableMapping], _ schema: Schema
-    ) -> [Int32: (columns: GeneratedColumns, forms: [ColumnForm])] {
-        var all: [Int32: (columns: GeneratedColumns, forms: [ColumnForm])] = [:]
-        for mapping in tables {
-            let columns = GeneratedColumns(mapping)
-            guard !columns.properties.isEmpty, let index = schema.index(of: mapping.type) else { continue }
-            all[Int32(index)] = (columns, zip(schema.types[index].properties, mapping.facts).map { ColumnForm($0, in: schema, $1) })
-        }
-        return all
-    }
-
-    /// Computes the generated columns that the WAL lacks.
-    private func complete(_ batch: consuming CaptureBatch) async throws -> CaptureBatch {
-        let rows = Dictionary(grouping: batch.uncomputed, by: \.type)
-        let work = generated.withLock { known in
-            rows.compactMap { type, rows in known[type].map { (columns: $0.columns, forms: $0.forms, rows: rows) } }
-        }
+    /// Computes the generated columns that the WAL lacks. Rows that cannot have them are reported as unfit.
+    private func complete(_ batch: consuming CaptureBatch, _ computed: ComputedRelations) async throws -> CaptureBatch {
         let incomplete = batch
-        var complete = try await pool.withSession { session in
+        return try await pool.withSession { session in
             var batch = incomplete
-            for part in work { try part.columns.fill(part.rows, part.forms, into: &batch.rows, session) }
+            var unfit: [RowRef: WithdrawnRow] = [:]
+            for (number, rows) in Dictionary(grouping: batch.uncomputed, by: \.relation) {
+                guard let relation = computed[number] else { continue }
+                unfit.merge(try relation.complete(rows[...], &batch.rows, session)) { $1 }
+            }
+            batch.uncomputed.removeAll(keepingCapacity: true)
+            batch.withdraw(unfit)
             return batch
         }
-        complete.uncomputed.removeAll(keepingCapacity: true)
-        return complete
     }
 
-    package func confirm(_ lsn: LSN) async throws { stream.withLock { $0 }?.confirm(lsn) }
+    package func confirm(_ lsn: LSN) async throws { opened.withLock { $0 }?.stream.confirm(lsn) }
 
     package func hasSeen(_ witness: HistoryAnchor) async throws -> Bool? {
         switch try await PostgresError.translating({ try await History.find(witness, pool) }) {
@@ -107,10 +106,23 @@ package final class PostgresCapture: ChangeSource {
     package func latestWriteTime() async throws -> HybridTime { try await ClientStore(pool: pool).latestWriteTime() }
 
     package func close() async {
-        let stream = self.stream.withLock { stream in
-            defer { stream = nil }
-            return stream
+        let open = opened.withLock { opened in
+            defer { opened = nil }
+            return opened
         }
-        await stream?.close()
+        await open?.stream.close()
+    }
+}
+
+/// The app's tables as a change source reads them.
+package struct CapturedTables: Sendable {
+    /// Returns the tables of a schema's classes.
+    let mappings: @Sendable (Schema) -> [TableMapping]
+    /// Returns a number that changes if a table is to be read in another way.
+    let revision: @Sendable () -> Int
+
+    package init(_ mappings: @escaping @Sendable (Schema) -> [TableMapping], revision: @escaping @Sendable () -> Int) {
+        self.mappings = mappings
+        self.revision = revision
     }
 }

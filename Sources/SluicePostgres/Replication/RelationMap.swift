@@ -21,6 +21,8 @@ struct RelationMap: Sendable {
     var inputs: [Int] = []
     /// The number of `GeneratedColumns.inputs`.
     var inputCount = 0
+    /// The relation's number in `ComputedRelations`; -1 for a relation without columns to compute.
+    var computed = -1
     /// The bound of the class's rows.
     let bound: SharedRowBound
 
@@ -32,7 +34,10 @@ struct RelationMap: Sendable {
         bound = SharedRowBound()
     }
 
-    init(_ type: Int32, _ object: ObjectType, _ mapping: TableMapping, forms: [ColumnForm], columns: [String], bound: SharedRowBound) {
+    init(
+        _ type: Int32, _ object: ObjectType, _ mapping: TableMapping, forms: [ColumnForm], columns: [String], bound: SharedRowBound,
+        computed: ComputedRelations
+    ) {
         self.type = type
         self.bound = bound
         name = mapping.displayName
@@ -53,5 +58,7 @@ struct RelationMap: Sendable {
         guard !generated.properties.isEmpty else { return }
         inputCount = generated.inputs.count
         inputs = columns.map { column in generated.inputs.firstIndex { $0.column == column } ?? -1 }
+        self.computed = computed.number(
+            ComputedRelation(type: type, keyProperty: keyProperty, forms: forms, columns: generated, bound: bound))
     }
 }

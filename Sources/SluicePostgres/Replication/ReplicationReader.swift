@@ -36,7 +36,8 @@ final class ReplicationReader {
     init(_ configuration: ReplicationConfiguration, _ mailbox: ReplicationMailbox) throws {
         self.configuration = configuration
         self.mailbox = mailbox
-        decoder = PgOutputDecoder(schema: configuration.schema, tables: configuration.tables, bounds: configuration.bounds)
+        decoder = PgOutputDecoder(
+            schema: configuration.schema, tables: configuration.tables, bounds: configuration.bounds, computed: configuration.computed)
         session = try PostgresSession(configuration.conninfo, replication: true)
         let timeout = try session.script("SELECT setting FROM pg_settings WHERE name = 'wal_sender_timeout'").int(0, 0) ?? 0
         // Four status messages in the server's timeout, and at least one every 10 s.

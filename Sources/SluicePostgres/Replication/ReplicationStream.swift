@@ -19,6 +19,8 @@ package struct ReplicationConfiguration: Sendable {
     package var tables: [TableMapping]
     /// The bounds of rows.
     package var bounds: RowBounds
+    /// Receives the relations whose columns the reader of the stream computes.
+    package var computed = ComputedRelations()
     /// The position to start at. If the slot is ahead of it, the slot's own position is used, as by default.
     package var start: LSN = .zero
     /// The bounds of one batch, in changes and bytes.

@@ -91,16 +91,26 @@ package struct QuarantineStore: Sendable {
     ///
     /// A row that fits is written once more, unchanged. Its change passes through the WAL, and devices receive it as they would a
     /// new row. Rows that others have locked remain until the next call. Records of deleted rows, and of classes without a table,
-    /// are removed.
+    /// are removed. A row that PostgreSQL does not let be written remains, with that reason.
     /// - Parameter shape: Returns the table of a class; nil if it has none.
     /// - Returns: The number of records released or removed.
+    /// - Throws: An error that does not concern the row, such as of a lost connection.
     package func release(_ shape: @escaping @Sendable (String) -> TableShape?, limit: Int) async throws -> Int {
         let rows = try await pool.perform { session in
             let result = try session.query("SELECT type, key FROM sluice.quarantine ORDER BY random() LIMIT $1", [.int(limit)])
             return (0..<result.count).map { (type: result[$0, 0] ?? "", key: result[$0, 1] ?? "") }
         }
         var released = 0
-        for row in rows where try await release(row.type, row.key, shape(row.type)) { released += 1 }
+        for row in rows {
+            do {
+                if try await release(row.type, row.key, shape(row.type)) { released += 1 }
+            } catch let failure as SluiceError where !failure.code.isTemporary {
+                try await pool.perform { session in
+                    let reason = "it fits, and PostgreSQL does not let it be written: \(failure.operatorText)"
+                    try Self.note([.text(row.type), .text(row.key)], reason, session)
+                }
+            }
+        }
         return released
     }
 
@@ -119,15 +129,25 @@ package struct QuarantineStore: Sendable {
             }
             if let reason = Self.misfit(found, shape) {
                 // The row may misfit for another reason by now.
-                try session.execute(
-                    "UPDATE sluice.quarantine SET reason = $3 WHERE type = $1 AND key = $2", entry + [.text(StoreText.printable(reason))])
+                try Self.note(entry, reason, session)
                 return false
             }
-            // Not the key, which an identity column does not accept.
-            let column = shape.columns[shape.written.first { $0 != shape.key } ?? shape.key]
+            // An identity column does not accept its own value. The key is the last choice: other tables may refer to it.
+            let candidates = shape.written.filter { !shape.mapping.facts[$0].isIdentity }
+            guard let index = candidates.first(where: { $0 != shape.key }) ?? candidates.first else {
+                try Self.note(entry, "it fits, and no column of it can be written: write the row by SQL", session)
+                return false
+            }
+            let column = shape.columns[index]
             try session.execute("UPDATE \(shape.table) SET \(column) = \(column) WHERE \(shape.keyColumn) = $1", [.text(key)])
             return try Self.forget(entry, session)
         }
+    }
+
+    /// Replaces the reason of a record.
+    private static func note(_ entry: [PostgresParameter], _ reason: String, _ session: PostgresSession) throws {
+        try session.execute(
+            "UPDATE sluice.quarantine SET reason = $3 WHERE type = $1 AND key = $2", entry + [.text(StoreText.printable(reason))])
     }
 
     private static func forget(_ entry: [PostgresParameter], _ session: PostgresSession) throws -> Bool {

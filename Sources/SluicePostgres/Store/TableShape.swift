@@ -13,8 +13,6 @@ package struct TableShape: Sendable {
     package let key: Int
     /// The quoted columns that identify a row: the key, and the time if the table is partitioned by time.
     let identity: String
-    /// The conflict target of an insertion that skips existing keys; empty if each partition has its own unique index.
-    let conflict: String
     /// The bound of the rows.
     let bound: SharedRowBound
 
@@ -33,7 +31,6 @@ package struct TableShape: Sendable {
         self.bound = bound
         table = mapping.sqlName
         identity = mapping.sqlKey(type)
-        conflict = mapping.hasKeyPerPartition ? "" : "(\(identity)) "
         columns = mapping.columns.map(SQLQuote.identifier)
         forms = zip(type.properties, mapping.facts).map { ColumnForm($0, in: schema, $1) }
         compared = zip(forms, columns).map { $0.compared($1) }

@@ -2,7 +2,9 @@ package import SluiceCore
 import SluiceValues
 
 extension ColumnForm {
-    /// Decodes PostgreSQL's text form of a value (`DateStyle ISO`, `TimeZone UTC`, `bytea_output hex`) into a cell.
+    /// Decodes PostgreSQL's text form of a value into a cell.
+    ///
+    /// The settings are `DateStyle ISO`, `IntervalStyle iso_8601`, `TimeZone UTC` and `bytea_output hex`.
     ///
     /// Longer content goes into the buffer's arena. Scalars allocate nothing.
     /// - Parameter bytes: The text; nil for NULL.
@@ -22,7 +24,7 @@ extension ColumnForm {
     static func quick(_ code: Code, _ bytes: UnsafeBufferPointer<UInt8>, into buffer: inout RowBuffer) -> Cell? {
         switch code {
         case .int: return unsafe TextNumbers.integer(bytes).map { Cell(tag: .int, bits: UInt64(bitPattern: $0)) }
-        case .string: return unsafe buffer.stored(.string, bytes)
+        case .string, .time, .interval: return unsafe buffer.stored(.string, bytes)
         case .bool:
             guard bytes.count == 1 else { return nil }
             if unsafe bytes[0] == UInt8(ascii: "t") { return Cell(tag: .bool, bits: 1) }

@@ -17,13 +17,29 @@ extension ColumnForm {
         case .json: return ExtendedJSON.json(value).text
         case .array, .set:
             guard case .list(let elements) = value else { return Self.scalarText(value) }
-            return Self.arrayText(elements)
-        default: return Self.scalarText(value)
+            return Self.arrayText(elements.map(normalized))
+        default: return Self.scalarText(normalized(value))
         }
     }
 
-    /// Returns the value as PostgreSQL returns it after a write: times cut to microseconds, decimals without exponents, sets in
-    /// order.
+    /// Returns a text as the column returns it after a write; nil if the column cannot keep it.
+    func normal(_ text: String) -> String? {
+        switch element {
+        case .character: TextBytes.withoutPadding(text)
+        case .time: TextTime.normal(text)
+        case .interval: TextInterval.normal(text)
+        default: text
+        }
+    }
+
+    /// Returns a scalar with the text that the column returns. PostgreSQL rejects a text that the column cannot keep.
+    private func normalized(_ value: Value) -> Value {
+        guard element.changesTexts, case .string(let text) = value else { return value }
+        return .string(normal(text) ?? text)
+    }
+
+    /// Returns the value as PostgreSQL returns it after a write: times cut to microseconds, decimals without exponents, durations in their
+    /// normal form, sets in order.
     ///
     /// A value must pass through it before it is hashed or compared with rows from the database.
     package func stored(_ value: Value) -> Value {
@@ -38,7 +54,7 @@ extension ColumnForm {
     private func storedElement(_ value: Value) -> Value {
         switch (element, value) {
         case (.date, .timestamp(let time)): .timestamp(Timestamp(microseconds: TextTimestamp.midnight(time.microseconds)))
-        case (.character, .string(let text)): .string(TextBytes.withoutPadding(text))
+        case (_, .string): normalized(value)
         default: Self.storedScalar(value)
         }
     }

@@ -26,7 +26,7 @@ package struct ColumnForm: Sendable {
     enum Code: UInt8, Sendable {
         case bool, int, float, double, decimal, string, binary, timestamp, objectId, uuid
         /// Kinds of existing columns only (`ColumnStorage`).
-        case character, date, localTime
+        case character, date, localTime, time, interval
         case array, set, json
     }
 
@@ -148,10 +148,15 @@ extension ColumnForm.Code {
         case .character: "character"
         case .date: "date"
         case .localTime: "timestamp without time zone"
+        case .time: "time without time zone"
+        case .interval: "interval"
         case .array, .set: "text[]"
         case .json: "jsonb"
         }
     }
+
+    /// `true` if a column may return another text than was written to it.
+    var changesTexts: Bool { self == .character || self == .time || self == .interval }
 
     /// The types of existing columns, besides `typeName`, that hold values of this kind. Narrower integer columns are accepted: a
     /// value that is too large is rejected when it is written.

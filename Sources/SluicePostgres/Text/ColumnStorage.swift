@@ -14,6 +14,10 @@ package enum ColumnStorage: Hashable, Sendable {
     case date
     /// `timestamp without time zone`: a time in UTC.
     case localTime
+    /// `time without time zone`: a text such as `12:30:00.25`.
+    case time
+    /// `interval`: a text such as `P1DT2H`.
+    case interval
     /// `json`, which PostgreSQL keeps as a text.
     case jsonText
 }
@@ -46,13 +50,32 @@ package struct ColumnFacts: Hashable, Sendable {
     package var storage = ColumnStorage.plain
     /// nil for a column that is written.
     package var generation: ColumnGeneration?
+    /// `true` if only a sequence gives the column's values (GENERATED ALWAYS AS IDENTITY).
+    package var isIdentity: Bool
 
-    package init(storage: ColumnStorage = .plain, generation: ColumnGeneration? = nil) {
+    package init(storage: ColumnStorage = .plain, generation: ColumnGeneration? = nil, isIdentity: Bool = false) {
         self.storage = storage
         self.generation = generation
+        self.isIdentity = isIdentity
     }
 
     package var isGenerated: Bool { generation != nil }
+
+    /// The facts that decide how values are read. An enum's values and an identity are none of them.
+    fileprivate var reading: ColumnFacts {
+        guard case .enumeration(let name, _) = storage else { return ColumnFacts(storage: storage, generation: generation) }
+        return ColumnFacts(storage: .enumeration(name: name, labels: []), generation: generation)
+    }
+}
+
+extension TableMapping {
+    /// Returns `true` if both are the same table, and a column that both have is computed or written in another way.
+    package func isReadDifferently(from other: TableMapping) -> Bool {
+        guard type == other.type, sqlName == other.sqlName else { return false }
+        return zip(columns, facts).contains { column, facts in
+            other.columns.firstIndex(of: column).map { other.facts[$0].reading != facts.reading } ?? false
+        }
+    }
 }
 
 extension ColumnStorage {
@@ -63,6 +86,8 @@ extension ColumnStorage {
         case .character: .character
         case .date: .date
         case .localTime: .localTime
+        case .time: .time
+        case .interval: .interval
         }
     }
 
@@ -75,6 +100,8 @@ extension ColumnStorage {
         case .enumeration(let name, _): name
         case .date: "date"
         case .localTime: "timestamp without time zone"
+        case .time: "time without time zone"
+        case .interval: "interval"
         case .jsonText: "json"
         }
     }
@@ -85,7 +112,7 @@ extension ColumnStorage {
     func comparedType(isArray: Bool) -> String? {
         switch self {
         case .plain, .date, .localTime: nil
-        case .character, .enumeration: isArray ? "text[]" : "text"
+        case .character, .enumeration, .time, .interval: isArray ? "text[]" : "text"
         case .jsonText: "jsonb"
         }
     }

@@ -31,8 +31,10 @@ package enum CopyText {
     ///
     /// - Returns: `false`, with nothing appended, for other values.
     private static func append(_ cell: Cell, of row: RowView, _ form: ColumnForm, to bytes: inout [UInt8]) -> Bool {
-        // Arrays and JSON need their text form.
-        guard form.code == form.element, form.code != .json, form.property.collection == .none else { return false }
+        // Arrays and JSON need their text form, and other texts their normal form.
+        guard form.code == form.element, form.property.collection == .none, form.code != .json, !form.code.changesTexts else {
+            return false
+        }
         switch cell.tag {
         case .null: bytes.append(contentsOf: "\\N".utf8)
         case .bool: bytes.append(UInt8(ascii: cell.bits != 0 ? "t" : "f"))

@@ -175,9 +175,10 @@ package struct PostgresRowTransaction: Sendable {
             return Array(results.dropFirst(before.count))
         } catch let failure as PipelineFailure {
             // Only a queued write has an object to blame.
-            guard kinds.indices.contains(failure.statement), case .write(let object, _, let doubt) = kinds[failure.statement],
+            guard kinds.indices.contains(failure.statement), case .write(let object, let isInsert, let doubt) = kinds[failure.statement],
                 let refused = failure.error as? PostgresError, refused.isRefusedWrite || refused.isRefusedColumn
             else { throw failure.error }
+            if isInsert, refused.isKeyCollision(try tables(object.type).mapping) { throw RowCollision() }
             // 22P02: an enum lacks the value.
             let known = refused.sqlState == "22P02" ? doubt : nil
             throw DatabaseRejection(

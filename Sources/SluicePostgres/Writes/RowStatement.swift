@@ -36,6 +36,10 @@ struct RowStatement {
             """
     }
 
+    /// Inserts a row unless its key exists.
+    ///
+    /// A table with a unique index on each partition has no conflict target. Without one, ON CONFLICT would also skip a row that any other
+    /// constraint rejects.
     mutating func insert(_ row: Row) {
         var columns: [String] = []
         var values: [String] = []
@@ -44,10 +48,14 @@ struct RowStatement {
             columns.append(shape.columns[index])
             values.append(bind(value, index))
         }
-        rowSQL = """
-            INSERT INTO \(shape.table) (\(columns.joined(separator: ", "))) VALUES (\(values.joined(separator: ", "))) \
-            ON CONFLICT \(shape.conflict)DO NOTHING
+        let (list, row) = (columns.joined(separator: ", "), values.joined(separator: ", "))
+        rowSQL =
+            shape.mapping.hasKeyPerPartition
+            ? """
+            INSERT INTO \(shape.table) (\(list)) SELECT \(row) \
+            WHERE NOT EXISTS (SELECT FROM \(shape.table) WHERE \(shape.keyColumn) = \(bind(key, shape.key)))
             """
+            : "INSERT INTO \(shape.table) (\(list)) VALUES (\(row)) ON CONFLICT (\(shape.identity)) DO NOTHING"
     }
 
     mutating func update(_ values: [Int: Value]) {

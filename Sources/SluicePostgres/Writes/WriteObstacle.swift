@@ -19,22 +19,45 @@ extension TableShape {
                 .writeNotAllowed, "\(name): the database does not let the gateway write the class.",
                 cause: .error(SluiceError(.grantMissing, "The role of the gateway lacks \(lack.rawValue) on \(mapping.displayName).")))
         }
-        guard case .update(let values) = write, let index = values.keys.sorted().first(where: { forms[$0].isGenerated }) else { return nil }
-        return SluiceError(
-            .writeNotAllowed, "\(name): \(type.name).\(type.properties[index].name) is computed by the database and cannot be written.")
+        if forms[self.key].stored(key) != key {
+            return SluiceError(
+                .writeNotAllowed,
+                "\(name): the table does not keep this value of \(type.name).\(type.properties[self.key].name), for example its trailing blanks.",
+                fix: "Give the object a key that the table keeps.")
+        }
+        if case .update(let values) = write, let index = values.keys.sorted().first(where: { forms[$0].isGenerated }) {
+            return SluiceError(
+                .writeNotAllowed, "\(name): \(type.name).\(type.properties[index].name) is computed by the database and cannot be written.")
+        }
+        return malformed(write, name)
+    }
+
+    /// Returns the reason for the rejection of a text that is no time or duration; nil without one.
+    private func malformed(_ write: StoredWrite, _ name: String) -> SluiceError? {
+        for (index, value) in values(write) where forms[index].element == .time || forms[index].element == .interval {
+            guard let text = Self.texts(value).first(where: { forms[index].normal($0) == nil }) else { continue }
+            let kind = forms[index].element == .time ? "a time such as 12:30:00" : "an ISO 8601 duration such as P1DT2H30M"
+            return SluiceError(
+                .writeNotAllowed,
+                "\(name): \(type.name).\(type.properties[index].name) cannot be \"\(text.prefix(100))\". Its values are each \(kind).")
+        }
+        return nil
+    }
+
+    /// Returns the written values with the indices of their properties.
+    private func values(_ write: StoredWrite) -> [(Int, Value)] {
+        switch write {
+        case .insert(let row): forms.indices.compactMap { index in row[index].map { (index, $0) } }
+        case .update(let values): values.map { ($0.key, $0.value) }
+        case .delete, .nothing: []
+        }
     }
 
     /// Returns the reason for the rejection of a value that an enum did not have when the table was read; nil without one.
     ///
     /// PostgreSQL decides: the value may have been added since.
     func doubt(_ write: StoredWrite, key: Value) -> SluiceError? {
-        let values: [(Int, Value)] =
-            switch write {
-            case .insert(let row): forms.indices.compactMap { index in row[index].map { (index, $0) } }
-            case .update(let values): values.map { ($0.key, $0.value) }
-            case .delete, .nothing: []
-            }
-        for (index, value) in values {
+        for (index, value) in values(write) {
             guard case .enumeration(_, let labels) = forms[index].storage,
                 let other = Self.texts(value).first(where: { !labels.contains($0) })
             else { continue }

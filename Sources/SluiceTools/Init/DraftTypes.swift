@@ -6,12 +6,14 @@ enum DraftTypes {
     private static let scalars: [String: PropertyType] = [
         "boolean": .bool, "smallint": .int, "integer": .int, "bigint": .int, "real": .float, "double precision": .double,
         "numeric": .decimal, "text": .string, "character varying": .string, "character": .string, "uuid": .uuid, "bytea": .binary,
-        "timestamp with time zone": .timestamp, "timestamp without time zone": .timestamp, "date": .timestamp, "jsonb": .mixed,
-        "json": .mixed,
+        "timestamp with time zone": .timestamp, "timestamp without time zone": .timestamp, "date": .timestamp,
+        "time without time zone": .string, "interval": .string, "jsonb": .mixed, "json": .mixed,
     ]
 
     /// The types that a primary key can have.
     private static let keys: [PropertyType] = [.int, .string, .uuid, .objectId]
+    /// The types whose values have several texts, so that a text does not identify a row.
+    private static let noKeys = ["time without time zone", "interval"]
 
     /// Returns the type of a column's values, or of the elements of an array; nil if no property has it.
     static func type(of column: DatabaseSurvey.Column) -> PropertyType? {
@@ -22,7 +24,7 @@ enum DraftTypes {
     /// `true` for a column that devices can give a value and look up by any value of its type.
     static func canBeKey(_ column: DatabaseSurvey.Column) -> Bool {
         !column.isArray && !column.isGenerated && !column.isEnum && !column.isArrayDomain && column.isNotNull
-            && type(of: column).map(keys.contains) == true
+            && !noKeys.contains(column.base) && type(of: column).map(keys.contains) == true
     }
 
     /// Returns the property of a column.

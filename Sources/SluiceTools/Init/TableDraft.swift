@@ -111,7 +111,7 @@ struct TableDraft {
         if relation.hasRowSecurity {
             notes.append(
                 .init(
-                    table: place, text: "Row security is on. The gateway's role needs BYPASSRLS or a policy that shows it every row."))
+                    table: place, text: "Row security is on. The gateway's role needs BYPASSRLS, unless it owns the table."))
         }
     }
 }

@@ -141,13 +141,15 @@ struct ExistingShop: Sendable {
     }
 
     /// Runs the printed grants, as a superuser.
-    func grant() async throws {
-        let text = try await grants().text(all: false)
+    func grant(files: [String: String] = files) async throws {
+        let text = try await grants(files: files).text(all: false)
         try await Self.script(text, deployment.conninfo)
     }
 
     /// Runs a gateway as its own role.
-    func run<R: Sendable>(_ body: @escaping @Sendable (RunningGateway) async throws -> R) async throws -> R {
-        try await RunningGateway.Deployment(conninfo: conninfo).run(Self.files, body)
+    func run<R: Sendable>(
+        files: [String: String] = files, _ body: @escaping @Sendable (RunningGateway) async throws -> R
+    ) async throws -> R {
+        try await RunningGateway.Deployment(conninfo: conninfo).run(files, body)
     }
 }

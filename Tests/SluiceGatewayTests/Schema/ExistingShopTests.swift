@@ -65,6 +65,23 @@ import Testing
         }
     }
 
+    @Test func `is shown with the values of a formula that changes meanwhile`() async throws {
+        try await Self.with { shop, gateway, session in
+            #expect(session.rows["Order"]?[Self.id(1)]?["gross"] == Self.number("12.000"))
+            try await shop.sql(
+                "ALTER TABLE orders DROP COLUMN gross; ALTER TABLE orders ADD COLUMN gross numeric GENERATED ALWAYS AS (net * 3) STORED")
+            #expect(try await session.failure().code == .resync, "no row in the log shows the new values")
+            let next = try await gateway.session(token: try await gateway.anonymousToken())
+            try await next.hello(["Order"])
+            try await next.subscribe(1, [("Order", "ownerId == 'ann'")])
+            #expect(next.rows["Order"]?[Self.id(1)]?["gross"] == Self.number("30.00"))
+            try await shop.sql("UPDATE orders SET net = 11 WHERE order_id = '00000000-0000-0000-0000-000000000001'")
+            try await next.receive { $0.rows["Order"]?[Self.id(1)]?["net"] == Self.number("11.00") }
+            #expect(next.rows["Order"]?[Self.id(1)]?["gross"] == Self.number("33.00"))
+            next.close()
+        }
+    }
+
     @Test func `is written, and what a column cannot hold is undone with the reason`() async throws {
         try await Self.with { shop, gateway, session in
             func create(_ number: UInt64, _ values: [String: Value]) -> ObjectChange {

@@ -142,8 +142,13 @@ import Testing
         Shape(
             name: "a type without a property",
             sql:
-                "CREATE TABLE things (_id bigint PRIMARY KEY, name interval, size bigint NOT NULL); INSERT INTO things VALUES (1, '1 day', 1)",
-            refusal: ["expected text, found interval", "No property holds a value of the type interval"]),
+                "CREATE TABLE things (_id bigint PRIMARY KEY, name timetz, size bigint NOT NULL); INSERT INTO things VALUES (1, '8:30+01', 1)",
+            refusal: ["expected text, found time with time zone", "No property holds a value of the type time with time zone"]),
+        Shape(
+            name: "a duration",
+            sql:
+                "CREATE TABLE things (_id bigint PRIMARY KEY, name interval, size bigint NOT NULL); INSERT INTO things VALUES (1, '1 day', 1)"
+        ),
         Shape(
             name: "a required column of another name",
             sql: "CREATE TABLE things (_id bigserial PRIMARY KEY, name text, sizes bigint NOT NULL); INSERT INTO things (sizes) VALUES (3)",

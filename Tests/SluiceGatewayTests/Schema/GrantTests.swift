@@ -63,6 +63,34 @@ import Testing
         }
     }
 
+    @Test func `let a gateway make the partitions of a table that is partitioned by time`() async throws {
+        let folder = "data_sources/postgres/public/measures"
+        let files = ExistingShop.files.merging([
+            "\(folder)/schema.json": """
+            { "title": "Measure", "bsonType": "object", "required": ["_id", "at"],
+              "properties": { "_id": { "bsonType": "string" }, "at": { "bsonType": "date" } } }
+            """,
+            "\(folder)/ingest.json": #"{ "partition_by": "at", "every": "day", "keep_days": 3 }"#,
+            "sync/config.json": try #require(ExistingShop.files["sync/config.json"]).replacing(
+                #""type": "flexible","#, with: #""type": "flexible", "asymmetric_tables": ["Measure"],"#),
+        ]) { $1 }
+        try await ExistingShop.with { shop in
+            try await shop.sql(
+                """
+                CREATE TABLE measures (_id text COLLATE "C" NOT NULL, at timestamptz NOT NULL, PRIMARY KEY (_id, at)) PARTITION BY RANGE (at);
+                CREATE TABLE measures_default PARTITION OF measures DEFAULT
+                """)
+            try await shop.grant(files: files)
+            let missing = try await shop.grants(files: files).missing
+            #expect(missing.isEmpty, "\(missing)")
+            try await shop.run(files: files) { gateway in
+                let made = "SELECT count(*) FROM pg_class WHERE relname ~ '^measures_2' AND relkind = 'r'"
+                let isMade = try await gateway.eventually(made, is: 3)
+                #expect(isMade, "the current day and two ahead have a partition")
+            }
+        }
+    }
+
     @Test func `are nothing for a superuser, and everything for a role that does not exist`() async throws {
         try await ExistingShop.with { shop in
             let app = try AppDirectory.read(files: ExistingShop.files)

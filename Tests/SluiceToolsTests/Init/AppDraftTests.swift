@@ -51,6 +51,8 @@ struct AppDraftTests {
         let item = try #require(draft.record.schema["Item"])
         #expect(item["price"]?.type == .decimal && item["o"]?.type == .objectId && item["status"]?.type == .string)
         #expect(item["tags"]?.collection == .list && item["tags"]?.type == .string && item["tags"]?.isOptional == false)
+        let times = Self.draft(table("items", [id, Column("start", "time without time zone"), Column("span", "interval")]))
+        #expect(times.record.schema["Item"]?.properties.dropFirst().map(\.type) == [.string, .string])
     }
 
     @Test func `a column without a property is left out with its type, and named again if it prevents inserts`() throws {
@@ -59,11 +61,11 @@ struct AppDraftTests {
         var net = Column("net", "net", base: "numeric")
         net.isArrayDomain = true
         let draft = Self.draft(
-            table("items", [id, Column("address", "inet", isNotNull: true), Column("span", "interval"), matrix, net]))
+            table("items", [id, Column("address", "inet", isNotNull: true), Column("span", "time with time zone"), matrix, net]))
         #expect(draft.omissions.map(\.column) == ["address", "span", "matrix", "net"])
         #expect(
             draft.omissions.map(\.reason) == [
-                "No property has the type inet.", "No property has the type interval.", "It is an array of 2 dimensions.",
+                "No property has the type inet.", "No property has the type time with time zone.", "It is an array of 2 dimensions.",
                 "Its type net is a domain over an array.",
             ])
         #expect(draft.notes.map(\.text).filter { $0.contains("NOT NULL") }.count == 1)
@@ -113,6 +115,8 @@ struct AppDraftTests {
         let money = Self.draft(table("logs", [Column("amount", "numeric(10,2)", base: "numeric", isNotNull: true), Column("_id", "text")]))
         #expect(money.omissions.first?.reason.contains("is of type numeric(10,2)") == true)
         #expect(money.omissions.first?.statement?.contains("ADD COLUMN _id2 uuid") == true)
+        let times = Self.draft(table("logs", [Column("at", "time without time zone", isNotNull: true)]))
+        #expect(times.omissions.first?.reason.contains("is of type time without time zone") == true)
     }
 
     @Test func `a key that only its sequence fills is noted with the statement that opens it`() {
