@@ -99,10 +99,7 @@ struct PartitionPlan {
             denied.append("\(operation): \(export.place.file) has no permission for it.")
             return false
         }
-        let export = export
-        var expression = PartitionExpression(
-            field: export.key, functions: FunctionMeaning(sources: functions, customData: export.customDataPlace),
-            isList: { export.isList($0) })
+        var expression = PartitionExpression(export, functions: functions)
         do throws(FunctionProblem) { return try expression.filter(permission) } catch {
             denied.append(
                 "\(operation): \(permission.text): \(error.reason). Write its filter into data_sources/\(export.source)/default_rule.json.")
