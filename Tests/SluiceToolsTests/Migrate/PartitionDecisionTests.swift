@@ -264,4 +264,28 @@ struct PartitionDecisionTests {
         let tool = try QueryTool(schema: schema, type: "Task", arguments: [])
         return try !tool.run(query, over: rows.graph(tool.schema)).isEmpty
     }
+
+    /// The default role applies to classes without the partition key, too, and to those that get a schema later.
+    @Test(arguments: ["true", #"{ "%%user.custom_data.isAdmin": true }"#, #"{ "%or": [{ "%%user.type": "normal" }, false] }"#])
+    func `a class without the partition key has no objects for any user`(permission: String) async throws {
+        for (read, write) in [(permission, permission), (permission, "false"), ("false", permission)] {
+            let files = PartitionMigrationTests.export(read, write).merging([
+                "data_sources/m/app/people/schema.json": Self.person,
+                "data_sources/m/app/logs/schema.json": Self.task.replacing(#""Task""#, with: #""Log""#).replacing("realm_id", with: "text"),
+            ]) { $1 }
+            try await ExportCheckTests.with(files) { root in
+                let migration = try PartitionMigration(at: root)
+                #expect(migration.denied.isEmpty && migration.notes.contains { $0.hasPrefix("No client has had objects of Log") })
+                try migration.write(to: nil)
+                let app = try await ExportCheck.configuration(at: root, appID: nil)
+                let plan = try await Self.configured(app) { chain in
+                    let user = UserContext(id: Self.id, customData: ["isAdmin": true])
+                    return try await chain.openSession(user: user, types: ["Task", "Log"]) ?? SessionPlan(types: [:])
+                }
+                #expect(plan["Task"].read != "FALSEPREDICATE", "\(read) \(write)")
+                #expect(plan["Log"].read == "FALSEPREDICATE" && plan["Log"].write == "FALSEPREDICATE", "\(read) \(write): \(plan["Log"])")
+                #expect(!plan["Log"].insert && !plan["Log"].delete)
+            }
+        }
+    }
 }
