@@ -56,7 +56,7 @@ struct MigrateInfer: AsyncParsableCommand {
                     tolerance: exceptions / 100, overwrites: overwrite))
             print(json ? proposal.json.text : proposal.text)
             guard !proposal.isEmpty, yes || !json else { return }
-            try requireYes(yes, "Write these files into \(app)?")
+            guard try StandardInput.agrees(yes, "Write these files into \(app)?") else { throw ExitCode(1) }
             try proposal.write()
             StandardError.write("sluice: written to \(app); now run: sluice migrate check \(app)\n")
         }
