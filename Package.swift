@@ -542,8 +542,8 @@ let package = Package(
         tests(
             "SluiceTools",
             dependencies: [
-                "SluiceValues", "SluiceCore", "SluiceCompression", "SluicePostgres", "SluiceKafka", "SluiceNet", "SluiceGateway",
-                "SluiceTools", "TestSupport", .product(name: "Logging", package: "swift-log"),
+                "SluiceValues", "SluiceCore", "SluiceCompression", "SluicePorts", "SluicePostgres", "SluiceKafka", "SluiceNet",
+                "SluicePluginHost", "SluiceGateway", "SluiceTools", "TestSupport", .product(name: "Logging", package: "swift-log"),
             ]),
         tests(
             "EndToEnd",

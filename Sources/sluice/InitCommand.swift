@@ -54,22 +54,11 @@ struct InitCommand: AsyncParsableCommand {
             guard !report.plan.new.isEmpty else {
                 return StandardError.write("sluice: no file is \(report.plan.withheld.isEmpty ? "missing" : "written")\n")
             }
-            guard try isAccepted(report.plan.new.count) else { return }
+            guard yes || !json else { return }
+            guard try StandardInput.agrees(yes, "Write \(report.plan.new.count) files to \(directory)?") else { throw ExitCode(1) }
             try report.plan.write()
             if !json { print("\n\(report.next)") }
             StandardError.write("sluice: \(report.plan.new.count) files are written\n")
-        }
-    }
-
-    /// Asks on a terminal.
-    private func isAccepted(_ count: Int) throws -> Bool {
-        if yes { return true }
-        if json { return false }
-        switch StandardInput.confirms("Write \(count) files to \(directory)?") {
-        case true?: return true
-        case false?: throw ExitCode(1)
-        case nil:
-            throw SluiceError(.configMissing, "The files were not written: nobody can be asked here.", fix: "Pass --yes.")
         }
     }
 }

@@ -37,7 +37,7 @@ struct MigrateData: AsyncParsableCommand {
             throw ValidationError("--jobs is 1 to \(DataMigration.mostJobs), not \(jobs).")
         }
         guard !sources.isEmpty || !collection.isEmpty else { throw ValidationError("Name a source, or a file with --collection.") }
-        _ = try named()
+        _ = try CollectionOption.pairs(collection, "--collection")
     }
 
     func run() async throws {
@@ -45,7 +45,9 @@ struct MigrateData: AsyncParsableCommand {
             let configuration = try await app.configuration()
             let migration = try DataMigration(
                 app: configuration, postgres: try app.conninfo(),
-                options: .init(sources: sources, named: try named(), jobs: jobs, quarantine: quarantine, isSilent: json))
+                options: .init(
+                    sources: sources, named: try CollectionOption.pairs(collection, "--collection").map { ($0.collection, $0.value) },
+                    jobs: jobs, quarantine: quarantine, isSilent: json))
             for note in migration.notes { StandardError.write("sluice: \(note)\n") }
             let outcomes = try await migration.run()
             if json {
@@ -55,14 +57,6 @@ struct MigrateData: AsyncParsableCommand {
             }
             // EX_DATAERR of sysexits.h.
             if !outcomes.allSatisfy(\.isWhole) { throw ExitCode(65) }
-        }
-    }
-
-    private func named() throws -> [(collection: String, path: String)] {
-        try collection.map { text in
-            let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
-            guard parts.count == 2, parts[0].contains(".") else { throw ValidationError("--collection is db.coll=FILE, not '\(text)'.") }
-            return (parts[0], parts[1])
         }
     }
 }

@@ -43,7 +43,7 @@ struct MigrateInfer: AsyncParsableCommand {
     func validate() throws {
         guard (0...50).contains(exceptions) else { throw ValidationError("--exceptions is 0 to 50, not \(exceptions).") }
         guard !sources.isEmpty || !collection.isEmpty else { throw ValidationError("Name a source, or a file with --collection.") }
-        _ = try (Self.pairs(collection, "--collection"), Self.pairs(classes, "--class"))
+        _ = try (CollectionOption.pairs(collection, "--collection"), CollectionOption.pairs(classes, "--class"))
     }
 
     func run() async throws {
@@ -51,22 +51,14 @@ struct MigrateInfer: AsyncParsableCommand {
             let proposal = try SchemaProposal(
                 at: app,
                 options: .init(
-                    sources: sources, named: try Self.pairs(collection, "--collection").map { ($0, $1) },
-                    classes: try Self.pairs(classes, "--class").map { ($0, $1) }, database: database, tolerance: exceptions / 100,
-                    overwrites: overwrite))
+                    sources: sources, named: try CollectionOption.pairs(collection, "--collection").map { ($0.collection, $0.value) },
+                    classes: try CollectionOption.pairs(classes, "--class").map { ($0.collection, $0.value) }, database: database,
+                    tolerance: exceptions / 100, overwrites: overwrite))
             print(json ? proposal.json.text : proposal.text)
             guard !proposal.isEmpty, yes || !json else { return }
-            try requireYes(yes, "Write these files into \(app)?")
+            guard try StandardInput.agrees(yes, "Write these files into \(app)?") else { throw ExitCode(1) }
             try proposal.write()
             StandardError.write("sluice: written to \(app); now run: sluice migrate check \(app)\n")
-        }
-    }
-
-    private static func pairs(_ texts: [String], _ option: String) throws -> [(String, String)] {
-        try texts.map { text in
-            let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
-            guard parts.count == 2, parts[0].contains(".") else { throw ValidationError("\(option) is db.coll=…, not '\(text)'.") }
-            return (parts[0], parts[1])
         }
     }
 }

@@ -31,24 +31,13 @@ struct MigratePartitions: AsyncParsableCommand {
         try await reporting {
             let migration = try PartitionMigration(at: directory)
             print(json ? migration.json.text : migration.text)
-            guard yes || !json else { return }
-            try requireYes(yes, "Write these changes to \(out ?? directory)?")
-            try migration.write(to: out)
-            StandardError.write("sluice: written to \(out ?? directory); now run: sluice migrate check \(out ?? directory)\n")
+            if yes || !json {
+                guard try StandardInput.agrees(yes, "Write these changes to \(out ?? directory)?") else { throw ExitCode(1) }
+                try migration.write(to: out)
+                StandardError.write("sluice: written to \(out ?? directory); now run: sluice migrate check \(out ?? directory)\n")
+            }
             // EX_DATAERR of sysexits.h.
             if !migration.denied.isEmpty { throw ExitCode(65) }
         }
-    }
-}
-
-/// Asks a question on a terminal, unless the answer was given as an option.
-///
-/// - Throws: `ExitCode(1)` for no; `configMissing` without a terminal.
-func requireYes(_ isGiven: Bool, _ question: String) throws {
-    if isGiven { return }
-    switch StandardInput.confirms(question) {
-    case true?: return
-    case false?: throw ExitCode(1)
-    case nil: throw SluiceError(.configMissing, "Nothing was written: nobody can be asked here.", fix: "Read the proposal, and pass --yes.")
     }
 }

@@ -34,24 +34,13 @@ struct MigrateSchema: AsyncParsableCommand {
             let plan = try await migration.plan()
             if !json { print(plan.text) }
             if let refusal = plan.difference.refusal(isBreakingAccepted: false) { throw refusal }
-            guard !plan.isEmpty, try isAccepted() else {
+            guard !plan.isEmpty, yes || !json else {
                 if json { print(plan.json.text) }
                 return
             }
+            guard try StandardInput.agrees(yes, "Run these statements?") else { throw ExitCode(1) }
             let done = try await migration.apply()
             if json { print(done.json.text) } else { StandardError.write("sluice: the tables are made\n") }
-        }
-    }
-
-    /// Asks on a terminal.
-    private func isAccepted() throws -> Bool {
-        if yes { return true }
-        if json { return false }
-        switch StandardInput.confirms("Run these statements?") {
-        case true?: return true
-        case false?: throw ExitCode(1)
-        case nil:
-            throw SluiceError(.configMissing, "The statements were not run: nobody can be asked here.", fix: "Read them, and pass --yes.")
         }
     }
 }

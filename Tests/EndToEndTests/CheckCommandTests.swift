@@ -167,7 +167,7 @@ import Testing
             let refused = try Program("sluice", ["check", "--fix"] + options, input: "yes\n")
             #expect(await refused.end() == .exit(78), "\(refused.said)")
             #expect(refused.said.contains(#"ALTER TABLE "public"."planes" REPLICA IDENTITY FULL"#), "\(refused.said)")
-            #expect(refused.said.contains("chmod 600 \(token)") && refused.said.contains("Pass --yes."), "\(refused.said)")
+            #expect(refused.said.contains("chmod 600 \(token)") && refused.said.contains("pass --yes"), "\(refused.said)")
             #expect(try await connection.query(identity)[0, 0] == "d")
             let fixed = try Program("sluice", ["check", "--fix", "--yes", "--json"] + options)
             let lines = try #require(await fixed.remainingLines())

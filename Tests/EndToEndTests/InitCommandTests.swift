@@ -7,18 +7,6 @@ import TestSupport
 import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(10))) struct `sluice init` {
-    private struct Ran {
-        var code: Program.Ending
-        var out: String
-        var err: String
-    }
-
-    private static func run(_ words: [String]) async throws -> Ran {
-        let program = try Program("sluice", words)
-        let lines = await program.remainingLines(within: 180) ?? []
-        return Ran(code: await program.end(), out: lines.joined(separator: "\n"), err: program.said)
-    }
-
     /// Runs the body with a fresh database that has the SQL's tables, and a folder.
     private static func with(_ sql: String, _ body: (_ conninfo: String, _ folder: String) async throws -> Void) async throws {
         let base = try #require(ProcessInfo.processInfo.environment["SLUICE_TEST_POSTGRES"])
@@ -48,8 +36,8 @@ import Testing
         try await Self.with(TableShop.tables) { conninfo, folder in
             let app = folder + "/shop"
             let words = ["init", app, "--postgres", conninfo]
-            let unasked = try await Self.run(words)
-            #expect(unasked.code == .exit(78) && unasked.err.contains("Pass --yes"), "\(unasked)")
+            let unasked = try await Program.sluice(words)
+            #expect(unasked.code == .exit(78) && unasked.err.contains("pass --yes"), "\(unasked)")
             #expect(!FileManager.default.fileExists(atPath: app))
             for line in [
                 "  Order: table public.orders, key order_no, 6 properties; links customer_id → Customer",
@@ -59,20 +47,20 @@ import Testing
                 "  public.unpaid: It is a view, whose changes PostgreSQL does not log. Synchronise the tables that it reads.",
                 "  new   data_sources/postgres/public/orders/relationships.json",
             ] { #expect(unasked.out.split(separator: "\n").contains(line[...]), "\(line)\n\(unasked.out)") }
-            let written = try await Self.run(words + ["--yes"])
+            let written = try await Program.sluice(words + ["--yes"])
             #expect(written.code == .exit(0) && written.err == "sluice: 8 files are written\n", "\(written)")
             #expect(written.out.contains("Every user is denied until you open a role"))
             let sync = app + "/sync/config.json"
             let own = try String(contentsOfFile: sync, encoding: .utf8).replacing(#""enabled""#, with: #""disabled""#)
             try own.write(toFile: sync, atomically: true, encoding: .utf8)
             try FileManager.default.removeItem(atPath: app + "/auth/providers.json")
-            let again = try await Self.run(words + ["--yes"])
+            let again = try await Program.sluice(words + ["--yes"])
             #expect(again.code == .exit(0) && again.err == "sluice: 1 files are written\n", "\(again)")
             #expect(
                 again.out.contains("  kept  sync/config.json, which differs")
                     && again.out.contains(#"          -     "state": "disabled","#), "\(again.out)")
             #expect(try String(contentsOfFile: sync, encoding: .utf8) == own)
-            let json = try JSON.parse(try await Self.run(words + ["--json"]).out)
+            let json = try JSON.parse(try await Program.sluice(words + ["--json"]).out)
             #expect(json["classes"]?.array?.compactMap { $0["class"]?.string } == ["Customer", "Order"])
             #expect(json["left_out"]?.array?.count == 2 && json["files"]?["same"]?.array?.count == 7)
         }
@@ -81,12 +69,12 @@ import Testing
     @Test func `refuses a database without a table that fits, and names what it cannot find`() async throws {
         try await Self.with("CREATE VIEW v AS SELECT 1 AS id; CREATE TABLE t (a int)") { conninfo, folder in
             let words = ["init", folder + "/app", "--postgres", conninfo, "--yes"]
-            let empty = try await Self.run(words)
+            let empty = try await Program.sluice(words)
             #expect(empty.code == .exit(78) && empty.err.contains("No table can be synchronised."), "\(empty)")
             #expect(empty.out.contains("public.t: It has no primary key.") && !FileManager.default.fileExists(atPath: folder + "/app"))
-            let unknown = try await Self.run(words + ["--schema", "pubic"])
+            let unknown = try await Program.sluice(words + ["--schema", "pubic"])
             #expect(unknown.code == .exit(78) && unknown.err.contains("Did you mean 'public'?"), "\(unknown)")
-            let bad = try await Self.run(words + ["--app-id", "my app"])
+            let bad = try await Program.sluice(words + ["--app-id", "my app"])
             #expect(bad.code == .exit(78) && bad.err.contains("The app id 'my app' is not a name."), "\(bad)")
         }
     }
@@ -113,9 +101,9 @@ import Testing
     @Test func `makes a directory that fits the tables, and that serve finds no fault with`() async throws {
         try await Self.with(Self.many) { conninfo, folder in
             let app = folder + "/many"
-            let written = try await Self.run(["init", app, "--postgres", conninfo, "--yes"])
+            let written = try await Program.sluice(["init", app, "--postgres", conninfo, "--yes"])
             #expect(written.code == .exit(0), "\(written)")
-            let json = try JSON.parse(try await Self.run(["init", app, "--postgres", conninfo, "--json"]).out)
+            let json = try JSON.parse(try await Program.sluice(["init", app, "--postgres", conninfo, "--json"]).out)
             let names = json["classes"]?.array?.compactMap { $0["class"]?.string }
             #expect(names == ["OrderLine", "BillingDeptEverything", "Everything", "Composite", "Hashed"], "\(names ?? [])")
             let omitted = json["left_out"]?.array?.map { "\($0["table"]?.string ?? "") \($0["column"]?.string ?? "")" }
@@ -123,13 +111,13 @@ import Testing
                 omitted == [
                     "public.numbered ", "public.Everything s", "public.Everything t", "public.Everything u",
                 ], "\(omitted ?? [])")
-            let diff = try await Self.run(["schema", "diff", "--app", app, "--postgres", conninfo, "--json"])
+            let diff = try await Program.sluice(["schema", "diff", "--app", app, "--postgres", conninfo, "--json"])
             let found = try JSON.parse(diff.out)
             #expect(diff.code == .exit(0) && found["unfit"] == [] && found["rules"] == .null, "\(diff)")
             // Only the replica identity is missing.
             let statements = found["statements"]?.array?.compactMap(\.string) ?? []
             #expect(statements.count == 6 && statements.allSatisfy { $0.hasSuffix("REPLICA IDENTITY FULL") }, "\(statements)")
-            let check = try await Self.run(["migrate", "check", app])
+            let check = try await Program.sluice(["migrate", "check", app])
             #expect(check.code == .exit(0) && check.out.hasPrefix("App many runs as it is."), "\(check)")
         }
     }
@@ -137,11 +125,11 @@ import Testing
     @Test(arguments: seeds(4)) func `makes directories of random tables that fit them`(seed: UInt64) async throws {
         try await Self.with(RandomTables(seed: seed).sql) { conninfo, folder in
             let app = folder + "/random"
-            let written = try await Self.run(["init", app, "--postgres", conninfo, "--yes", "--json"])
+            let written = try await Program.sluice(["init", app, "--postgres", conninfo, "--yes", "--json"])
             // A draw may have no table that fits.
             if written.code == .exit(78), written.err.contains("No table can be synchronised.") { return }
             #expect(written.code == .exit(0), "seed \(seed): \(written)")
-            let diff = try await Self.run(["schema", "diff", "--app", app, "--postgres", conninfo, "--json"])
+            let diff = try await Program.sluice(["schema", "diff", "--app", app, "--postgres", conninfo, "--json"])
             let found = try JSON.parse(diff.out)
             #expect(diff.code == .exit(0) && found["unfit"] == [] && found["rules"] == .null, "seed \(seed): \(diff)")
             let statements = found["statements"]?.array?.compactMap(\.string) ?? []
@@ -276,13 +264,13 @@ import Testing
         let tables = "CREATE ROLE \(owner); GRANT CREATE ON SCHEMA public TO \(owner); SET ROLE \(owner);"
         try await Self.with(tables + TableShop.tables) { conninfo, folder in
             let app = folder + "/shop"
-            let written = try await Self.run(["init", app, "--postgres", conninfo, "--yes"])
+            let written = try await Program.sluice(["init", app, "--postgres", conninfo, "--yes"])
             #expect(written.code == .exit(0), "\(written)")
             // The grants follow what the roles permit. The first role denies, and is put back.
             let rule = app + "/data_sources/postgres/default_rule.json"
             let denial = try String(contentsOfFile: rule, encoding: .utf8)
             try Self.opening(written.out).write(toFile: rule, atomically: true, encoding: .utf8)
-            let grants = try await Self.run(["schema", "grants", "--app", app, "--postgres", conninfo, "--role", role])
+            let grants = try await Program.sluice(["schema", "grants", "--app", app, "--postgres", conninfo, "--role", role])
             #expect(grants.code == .exit(0), "\(grants)")
             try denial.write(toFile: rule, atomically: true, encoding: .utf8)
             let connection = try await PostgresConnection.connect(conninfo)

@@ -7,18 +7,6 @@ import TestSupport
 import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(10))) struct `sluice migrate` {
-    private struct Ran {
-        var code: Program.Ending
-        var out: String
-        var err: String
-    }
-
-    private static func run(_ words: [String]) async throws -> Ran {
-        let program = try Program("sluice", words)
-        let lines = await program.remainingLines(within: 180) ?? []
-        return Ran(code: await program.end(), out: lines.joined(separator: "\n"), err: program.said)
-    }
-
     /// Runs the body with a fresh database, an app directory and a folder.
     private static func withApp(_ body: (_ conninfo: String, _ app: String, _ folder: String) async throws -> Void) async throws {
         let base = try #require(ProcessInfo.processInfo.environment["SLUICE_TEST_POSTGRES"])
@@ -36,7 +24,7 @@ import Testing
     }
 
     private static func makeTables(_ app: String, _ conninfo: String) async throws {
-        let made = try await run(["migrate", "schema", app, "--postgres", conninfo, "--yes"])
+        let made = try await Program.sluice(["migrate", "schema", app, "--postgres", conninfo, "--yes"])
         try #require(made.code == .exit(0), "\(made)")
     }
 
@@ -44,7 +32,7 @@ import Testing
 
     @Test func `schema shows the SQL, asks, and makes tables, indexes and comments once`() async throws {
         try await Self.withApp { conninfo, app, _ in
-            let unasked = try await Self.run(["migrate", "schema", app, "--postgres", conninfo])
+            let unasked = try await Program.sluice(["migrate", "schema", app, "--postgres", conninfo])
             #expect(unasked.code == .exit(78) && unasked.err.contains("pass --yes"), "\(unasked)")
             #expect(
                 unasked.out.contains(#"CREATE TABLE "shop"."things""#) && unasked.out.contains(#"CREATE SCHEMA IF NOT EXISTS "people""#))
@@ -62,7 +50,7 @@ import Testing
             #expect(
                 found[0, 0] == "Objects of class Thing." && found[0, 1] == "Link to Owner or null." && found.int(0, 2) == 4,
                 "\(found[0, 1] ?? "")")
-            let again = try await Self.run(["migrate", "schema", app, "--postgres", conninfo])
+            let again = try await Program.sluice(["migrate", "schema", app, "--postgres", conninfo])
             #expect(again.code == .exit(0) && again.out.hasSuffix("-- Nothing changes."), "\(again)")
             #expect(try await connection.query("SELECT count(*) FROM pg_index WHERE indrelid = 'shop.things'::regclass").int(0, 0) == 2)
             // The table of custom user data alone is missing.
@@ -142,7 +130,7 @@ import Testing
             try await Self.makeTables(app, conninfo)
             let words = try Self.write(form, collections, folder)
             let options = ["--app", app, "--postgres", conninfo, "--quarantine", folder + "/bad"]
-            let ran = try await Self.run(["migrate", "data"] + words + options)
+            let ran = try await Program.sluice(["migrate", "data"] + words + options)
             #expect(ran.code == .exit(0), "seed \(seed): \(ran)")
             #expect(ran.out.contains("shop.things (class Thing)") && ran.out.contains("300 rows, 0 in quarantine; read back and equal"))
             // Standard error is no terminal here.
@@ -158,24 +146,24 @@ import Testing
                 try await connection.script("DROP TABLE public.expected")
             }
             // A second run has nothing to do.
-            let again = try await Self.run(["migrate", "data"] + words + options + ["--json"])
+            let again = try await Program.sluice(["migrate", "data"] + words + options + ["--json"])
             let json = try JSON.parse(again.out)
             #expect(again.code == .exit(0) && json.array?.compactMap { $0["rows"]?.int } == [20, 10, 300], "\(again)")
             #expect(try await connection.query("SELECT count(*) FROM shop.things").int(0, 0) == 300)
             // Without the progress, the rows that are there already with equal values are no fault.
             try await connection.script("DELETE FROM sluice.import_progress")
-            let same = try await Self.run(["migrate", "data"] + words + options)
+            let same = try await Program.sluice(["migrate", "data"] + words + options)
             #expect(same.code == .exit(0) && same.out.contains("300 documents, 0 rows, 300 there already, 0 in quarantine"), "\(same)")
             #expect(same.out.contains("10 documents, 0 rows, 10 there already, 0 in quarantine"), "\(same)")
             try await connection.script("DELETE FROM sluice.import_progress; TRUNCATE shop.things")
-            let filled = try await Self.run(["migrate", "data"] + words + options)
+            let filled = try await Program.sluice(["migrate", "data"] + words + options)
             #expect(filled.code == .exit(0) && filled.out.contains("300 documents, 300 rows, 0 in quarantine"), "\(filled)")
             // Whoever empties a table is told how its rows come again.
             try await connection.script("TRUNCATE shop.things")
-            let gone = try await Self.run(["migrate", "data"] + words + options)
+            let gone = try await Program.sluice(["migrate", "data"] + words + options)
             #expect(gone.code == .exit(0) && gone.out.contains("the table is empty now"), "\(gone)")
             try await connection.script("DELETE FROM sluice.import_progress WHERE type = 'Thing'")
-            let anew = try await Self.run(["migrate", "data"] + words + options)
+            let anew = try await Program.sluice(["migrate", "data"] + words + options)
             #expect(anew.code == .exit(0) && anew.out.contains("300 rows, 0 in quarantine; read back and equal"), "\(anew)")
             await connection.close()
         }
@@ -196,7 +184,7 @@ import Testing
             let words = [
                 "migrate", "data", "\(folder)/shop/things.bson", "--app", app, "--postgres", conninfo, "--quarantine", folder + "/bad",
             ]
-            let ran = try await Self.run(words)
+            let ran = try await Program.sluice(words)
             #expect(ran.code == .exit(65), "\(ran)")
             #expect(ran.out.contains("200 documents, 196 rows, 4 in quarantine"), "\(ran.out)")
             #expect(ran.out.contains("not in the schema, left out: __v (1 documents)"), "\(ran.out)")
@@ -213,7 +201,7 @@ import Testing
                 #expect(line["document"]?["_id"] == line["_id"])
             }
             // Again: the outcome is the same, and so is the file.
-            let again = try await Self.run(words)
+            let again = try await Program.sluice(words)
             #expect(again.code == .exit(65) && again.out.contains("196 rows, 4 in quarantine; imported before"), "\(again)")
             let after = try String(contentsOfFile: "\(folder)/bad/\(name)", encoding: .utf8).split(separator: "\n").count
             #expect(after == 4)
@@ -255,7 +243,7 @@ import Testing
                 if try await Self.imported(connection) > Int64(count) * 2 / 3 { break }
             }
             #expect(kills > 1)
-            let ran = try await Self.run(words)
+            let ran = try await Program.sluice(words)
             #expect(ran.code == .exit(65), "\(ran)")
             #expect(
                 ran.out.contains("\(count) documents, \(count - count / 1_000) rows, \(count / 1_000) in quarantine; read back and equal"),
@@ -283,7 +271,7 @@ import Testing
             let bytes = MigratedApp.owners(50).map { BSONWriter.document($0) }.joined()
             let words = ["--app", app, "--postgres", conninfo, "--quarantine", folder + "/bad"]
             try MigratedApp.put(Array(bytes.dropLast(3)), folder + "/people/owners.bson")
-            let cut = try await Self.run(["migrate", "data", folder + "/people"] + words)
+            let cut = try await Program.sluice(["migrate", "data", folder + "/people"] + words)
             #expect(cut.code == .exit(1) && cut.err.contains("ends inside of the document"), "\(cut)")
             let connection = try await PostgresConnection.connect(conninfo)
             try await connection.script(
@@ -292,7 +280,7 @@ import Testing
                 CREATE TRIGGER changed BEFORE INSERT ON people.owners FOR EACH ROW EXECUTE FUNCTION changed()
                 """)
             try MigratedApp.put(Array(bytes), folder + "/people/owners.bson")
-            let changed = try await Self.run(["migrate", "data", folder + "/people"] + words)
+            let changed = try await Program.sluice(["migrate", "data", folder + "/people"] + words)
             #expect(changed.code == .exit(1) && changed.err.contains("the table has 50 rows"), "\(changed)")
             await connection.close()
         }
@@ -303,13 +291,13 @@ import Testing
             try MigratedApp.put([], folder + "/dump/shop/nothing.bson")
             try MigratedApp.put([], folder + "/things.bson")
             let words = ["--app", app, "--postgres", conninfo]
-            let none = try await Self.run(["migrate", "data", folder + "/dump"] + words)
+            let none = try await Program.sluice(["migrate", "data", folder + "/dump"] + words)
             #expect(
                 none.code == .exit(78) && none.err.contains("people.owners, shop.readings, shop.things")
                     && none.err.contains("shop.nothing"), "\(none)")
-            let wrong = try await Self.run(["migrate", "data", "--collection", "shop.thing=\(folder)/things.bson"] + words)
+            let wrong = try await Program.sluice(["migrate", "data", "--collection", "shop.thing=\(folder)/things.bson"] + words)
             #expect(wrong.code == .exit(78) && wrong.err.contains("No class has the collection shop.thing"), "\(wrong)")
-            let missing = try await Self.run(["migrate", "data", folder + "/none.bson"] + words)
+            let missing = try await Program.sluice(["migrate", "data", folder + "/none.bson"] + words)
             #expect(missing.code == .exit(78) && missing.err.contains("cannot be read"), "\(missing)")
         }
     }

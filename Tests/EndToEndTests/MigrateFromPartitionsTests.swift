@@ -7,22 +7,12 @@ import Testing
 
 /// The commands that correct an export and move its users, with their exit codes.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct `sluice migrate partitions, infer and users` {
-    private struct Ran {
-        var code: Program.Ending
-        var out: String
-        var err: String
-    }
-
     private let folder: DataFolder
     private var app: String { folder.path + "/app" }
 
     init() throws { folder = try DataFolder() }
 
-    private func run(_ words: [String]) async throws -> Ran {
-        let program = try Program("sluice", ["migrate"] + words)
-        let lines = try #require(await program.remainingLines(within: 180))
-        return Ran(code: await program.end(), out: lines.joined(separator: "\n"), err: program.said)
-    }
+    private func run(_ words: [String]) async throws -> Program.Ran { try await Program.sluice(["migrate"] + words) }
 
     private func put(_ text: String, _ path: String) throws { try MigratedApp.put(Array(text.utf8), "\(folder.path)/\(path)") }
 
@@ -70,10 +60,24 @@ import Testing
     @Test func `a permission that no role expresses denies, and the command ends with 65`() async throws {
         try writeExport(read: #"{ "%%true": { "%function": { "name": "canRead", "arguments": ["%%partition"] } } }"#)
         try put("exports = async (p) => { const r = await fetch(p); return r.ok }", "app/functions/canRead.js")
+        let before = try text("app/sync/config.json")
+        let shown = try await run(["partitions", app, "--json"])
+        let json = try JSON.parse(shown.out)
+        #expect(shown.code == .exit(65) && json["denied"]?.array?.count == 1, "\(shown)")
+        #expect(try text("app/sync/config.json") == before)
         let ran = try await run(["partitions", app, "--yes"])
         #expect(ran.code == .exit(65) && ran.out.contains("function canRead: "), "\(ran)")
         let rule = try JSON.parse(try text("app/data_sources/m/default_rule.json"))
         #expect(rule["roles"]?.array?.first?["document_filters"] == ["read": false, "write": ["part": "%%user.id"]])
+    }
+
+    @Test func `an option with half of a collection is refused by each command`() async throws {
+        for command in ["infer", "data"] {
+            for name in ["todo.", ".tasks", "todo"] {
+                let ran = try await run([command, "--app", app, "--collection", "\(name)=\(folder.path)/tasks.json"])
+                #expect(ran.code == .exit(64) && ran.err.contains("--collection is db.coll="), "\(ran)")
+            }
+        }
     }
 
     @Test func `users become accounts, and nothing secret is printed`() async throws {
@@ -96,7 +100,7 @@ import Testing
             "users", folder.path + "/users.json", "--app", app, "--postgres", "\(base) dbname=\(name)", "--credentials",
             folder.path + "/credentials",
         ]
-        let outcome: Result<(Ran, Ran), any Error>
+        let outcome: Result<(Program.Ran, Program.Ran), any Error>
         do { outcome = .success((try await run(words), try await run(words + ["--json"]))) } catch { outcome = .failure(error) }
         try await admin.execute("DROP DATABASE \(name) WITH (FORCE)", within: .seconds(60))
         await admin.close()

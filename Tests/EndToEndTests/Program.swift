@@ -88,6 +88,20 @@ final class Program: Sendable {
         return status & 0x7F == 0 ? .exit(status >> 8 & 0xFF) : .signal(status & 0x7F)
     }
 
+    /// The output of a program that has ended.
+    struct Ran {
+        var code: Ending
+        var out: String
+        var err: String
+    }
+
+    /// Runs `sluice` to its end.
+    static func sluice(_ words: [String]) async throws -> Ran {
+        let program = try Program("sluice", words)
+        let lines = await program.remainingLines(within: 180) ?? []
+        return Ran(code: await program.end(), out: lines.joined(separator: "\n"), err: program.said)
+    }
+
     private static func spawn(_ command: [String], _ environment: [String], stdin: String, stdout: Int32, stderr: String) -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)

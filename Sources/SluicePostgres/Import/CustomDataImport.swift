@@ -2,24 +2,23 @@ import SluiceCore
 
 /// Inserts rows of custom user data for users who have none.
 package struct CustomDataImport {
-    private let table: String
-    private let name: String
+    private let place: CustomDataTable.Place
     private let session: PostgresSession
 
-    /// - Parameter field: The column with the user's id.
-    package init(schema: String, table: String, userID field: String, _ session: PostgresSession) {
-        self.table = "\(SQLQuote.identifier(schema)).\(SQLQuote.identifier(table))"
-        name = field
+    package init(_ place: CustomDataTable.Place, _ session: PostgresSession) {
+        self.place = place
         self.session = session
     }
 
-    private var field: String { SQLQuote.identifier(name) }
+    private var table: String { place.sqlName }
+    /// The column with the user's id.
+    private var field: String { SQLQuote.identifier(place.userID) }
 
     /// Returns `true` if table and column exist.
     package func exists() throws -> Bool {
         try !session.query(
             "SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = $2 AND NOT attisdropped",
-            [.text(table), .text(name)]
+            [.text(table), .text(place.userID)]
         ).isEmpty
     }
 

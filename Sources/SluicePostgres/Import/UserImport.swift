@@ -13,6 +13,8 @@ package struct UserImport {
         case existing
         /// Another account has the e-mail address.
         case emailTaken(by: String)
+        /// PostgreSQL does not take a value, for this reason.
+        case refused(String)
     }
 
     /// The state of an account's password.
@@ -30,10 +32,22 @@ package struct UserImport {
 
     package init(_ session: PostgresSession) { self.session = session }
 
-    /// Inserts an account.
+    /// Inserts an account within the session's transaction.
     ///
     /// - Parameter created: The time of its creation, in seconds since 1970; nil for now.
     package func insert(_ account: UserAccount, created: Int64?) throws -> Outcome {
+        try session.script("SAVEPOINT account")
+        do {
+            let outcome = try add(account, created)
+            try session.script("RELEASE SAVEPOINT account")
+            return outcome
+        } catch let failure as PostgresError where failure.isLasting && failure.isRefusedWrite {
+            try session.script("ROLLBACK TO SAVEPOINT account; RELEASE SAVEPOINT account")
+            return .refused(failure.message)
+        }
+    }
+
+    private func add(_ account: UserAccount, _ created: Int64?) throws -> Outcome {
         let count = try session.execute(
             """
             INSERT INTO sluice.user_account (id, email, provider, identities, data, custom_data, disabled, created_at)

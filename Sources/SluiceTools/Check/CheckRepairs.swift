@@ -14,10 +14,7 @@ package struct CheckRepairs: Sendable {
     /// - Throws: `configMissing` if standard input is no terminal.
     package static func confirm(_ findings: [CheckFinding]) throws(SluiceError) -> Bool {
         for finding in findings { StandardError.write("  \(TerminalText.shown(finding.repair?.text ?? ""))\n") }
-        guard let isConfirmed = StandardInput.confirms("Make these changes?") else {
-            throw SluiceError(.configMissing, "No change was made: standard input is no terminal to ask on.", fix: "Pass --yes.")
-        }
-        return isConfirmed
+        return try StandardInput.agrees(false, "Make these changes?")
     }
 
     /// Makes the changes, one after another.

@@ -41,7 +41,9 @@ enum DumpFolder {
         let parts = path.split(separator: "/").map(String.init)
         guard let file = parts.last, let name = collectionName(file) else { return nil }
         if name.hasPrefix("system.") || name == "oplog" || name == "prelude" { return nil }
-        return Entry(path: path, database: parts.count > 1 ? unescaped(parts[parts.count - 2]) : nil, collection: fullName(name, path))
+        // `.` and `..` lead to a folder and are not its name.
+        let folder = parts.dropLast().last.flatMap { [".", ".."].contains($0) ? nil : $0 }
+        return Entry(path: path, database: folder.map(unescaped), collection: fullName(name, path))
     }
 
     private static func collectionName(_ file: String) -> String? {

@@ -47,8 +47,7 @@ struct ImportPlan: Sendable {
     // MARK: Files
 
     private static func pass(_ path: String, named collection: String, _ app: ImportApp) throws(SluiceError) -> Pass {
-        let parts = collection.split(separator: ".", maxSplits: 1).map(String.init)
-        guard parts.count == 2, let type = app.type(database: parts[0], collection: parts[1]) else {
+        guard let name = CollectionName(collection), let type = app.type(database: name.database, collection: name.collection) else {
             throw SluiceError(
                 .configInvalid, "No class has the collection \(collection).",
                 fix: "--collection takes db.coll=FILE; the app's collections are \(app.collections.joined(separator: ", ")).")

@@ -166,6 +166,62 @@ import Testing
         }
     }
 
+    /// A key of a person has no name of its own in an export, and names are unique for a user.
+    @Test func `keep all their API keys`() async throws {
+        try await Self.with { move in
+            let keys = [80, 81].map { number -> JSON in ["id": .string(Self.id(number)), "provider_type": "api-key"] }
+            let person: JSON = ["_id": .string(Self.id(8)), "type": "normal", "data": ["name": "Ada"], "identities": .array(keys)]
+            let report = try await move.run([person])
+            #expect(report.isWhole && report.json["keys"] == 2, "\(report.text)")
+            #expect(try move.lines.map { $0["name"]?.string } == [80, 81].map { "key-\(Self.id($0))" })
+        }
+    }
+
+    @Test func `with a value that PostgreSQL does not take are left out alone`() async throws {
+        try await Self.with { move in
+            let report = try await move.run([
+                Self.user(1, "anon-user", data: ["name": "a\u{0}b"]), Self.user(2),
+                Self.user(3, members: [.init("creation_date", ["$numberLong": .string("\(Int64.min)")])]),
+                Self.user(4, members: [.init("creation_date", .int(.max))]),
+            ])
+            #expect(report.created == 3, "\(report.text)")
+            let reasons = report.json["leftOut"]?.array?.compactMap { $0["reason"]?.string } ?? []
+            #expect(reasons.count == 1 && reasons[0].hasPrefix("PostgreSQL does not take a value: "), "\(reasons)")
+            // A time of creation beyond PostgreSQL's is none.
+            let recent = "SELECT count(*) FROM sluice.user_account WHERE created_at > now() - interval '1 hour'"
+            #expect(try await move.query(recent).int(0, 0) == 3)
+        }
+    }
+
+    private static let people = [
+        "auth/custom_user_data.json":
+            #"{ "enabled": true, "database_name": "public", "collection_name": "people", "user_id_field": "_id" }"#,
+        ShopApp.table("people", "schema"): """
+        { "title": "Person", "bsonType": "object", "required": ["_id"], "mapping": { "_id": "user_ref" },
+          "properties": { "_id": { "bsonType": "string" }, "store": { "bsonType": "string" } } }
+        """,
+    ]
+
+    @Test func `find their rows by the column that the user's id is mapped to, and get none without an account`() async throws {
+        try await Self.with { move in
+            try await move.script(
+                "CREATE TABLE people (user_ref text PRIMARY KEY, store text); INSERT INTO people VALUES ('\(Self.id(1))', 'west')")
+            func user(_ number: Int, _ email: String) -> JSON {
+                let data: [JSON.Member] = [.init("custom_data", ["_id": .string(Self.id(number)), "store": "north"])]
+                return .object(
+                    (Self.user(number, members: data).members ?? []).map {
+                        $0.key == "data" ? .init("data", ["email": .string(email)]) : $0
+                    })
+            }
+            let report = try await move.run(
+                [user(1, "a@example.com"), user(2, "b@example.com"), user(3, "A@example.com")], files: Self.people)
+            #expect(
+                report.created == 2 && report.json["customDataRows"] == 1 && report.json["leftOut"]?.array?.count == 1, "\(report.text)")
+            let rows = try await move.query("SELECT user_ref, store FROM people ORDER BY user_ref")
+            #expect(rows.column(0) == [1, 2].map(Self.id) && rows.column(1) == ["west", "north"])
+        }
+    }
+
     @Test func `write their custom data into the app's table, if it has no row of theirs`() async throws {
         try await Self.with { move in
             let files = [

@@ -157,4 +157,41 @@ struct SchemaProposalTests {
             #expect(all.files.keys.contains("data_sources/m/db/items/schema.json"))
         }
     }
+
+    @Test func `a path through dots names no database`() async throws {
+        try await Self.with(dump: ["tasks.json": Self.lines([["_id": 1]])]) { app, dump in
+            try FileManager.default.createDirectory(atPath: "\(dump)/x", withIntermediateDirectories: true)
+            for source in ["\(dump)/./tasks.json", "\(dump)/x/../tasks.json"] {
+                let error = #expect(throws: SluiceError.self) { try SchemaProposal(at: app, options: .init(sources: [source])) }
+                #expect(error?.message.contains("it does not name its collection") == true, "\(String(describing: error))")
+                let named = try SchemaProposal(at: app, options: .init(sources: [source], database: "todo"))
+                #expect(named.files.keys.contains("data_sources/m/todo/tasks/schema.json"))
+            }
+        }
+    }
+
+    /// Collections are folders of the app directory, and a source may have any name.
+    @Test func `a collection that no folder can be named after is left out`() async throws {
+        let document = BSONWriter.document(["_id": .string("a")])
+        let archive = ArchiveWriter.archive([
+            .init("db", "../../../out", [document]), .init("..", "out", [document]), .init("db", "in", [document]),
+        ])
+        let dump = [
+            "dump/db/logs%2F2020.json": Self.lines([["_id": 1]]), "dump/db/%2E%2E.json": Self.lines([["_id": 1]]),
+            "dump/%2E%2E/out.json": Self.lines([["_id": 1]]), "dump/db/items.json": Self.lines([["_id": 1]]),
+            "dump/db/long.bson": document, "dump/db/long.metadata.json": Array(#"{ "collectionName": "../../../out" }"#.utf8),
+            "all": archive,
+        ]
+        try await Self.with(dump: dump) { app, dump in
+            let proposal = try SchemaProposal(at: app, options: .init(sources: [dump + "/dump", dump + "/all"]))
+            let schemas = proposal.files.keys.filter { $0.hasSuffix("/schema.json") }.sorted()
+            #expect(schemas == ["data_sources/m/db/in/schema.json", "data_sources/m/db/items/schema.json"])
+            #expect(proposal.notes.filter { $0.hasSuffix("is left out: a folder cannot have its name.") }.count == 6, "\(proposal.notes)")
+            for name in ["todo.", ".tasks", "todo"] {
+                let options = SchemaProposal.Options(sources: [], named: [(name, dump + "/dump/db/items.json")])
+                let error = #expect(throws: SluiceError.self) { try SchemaProposal(at: app, options: options) }
+                #expect(error?.code == .configInvalid)
+            }
+        }
+    }
 }

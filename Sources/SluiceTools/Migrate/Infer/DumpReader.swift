@@ -20,8 +20,10 @@ struct DumpReader {
     ///   - database: The database of files that are not in a folder of one; nil if it is unknown.
     init(sources: [String], named: [(collection: String, path: String)], database: String?) throws(SluiceError) {
         for (collection, path) in named {
-            let words = collection.split(separator: ".", maxSplits: 1).map(String.init)
-            parts.append(Part(file: try ImportFile(path), names: [CollectionName(database: words[0], collection: words[1])]))
+            guard let name = CollectionName(collection) else {
+                throw SluiceError(.configInvalid, "'\(collection)' is no collection.", fix: "--collection takes db.coll=FILE.")
+            }
+            add(try ImportFile(path), [name])
         }
         for source in sources { try add(source, database) }
         guard !collections.isEmpty else {
@@ -46,14 +48,21 @@ struct DumpReader {
             !["view", "timeseries"].contains($0.kind) && !$0.name.hasPrefix("system.")
                 && !["admin", "config", "local", ""].contains($0.database)
         }
-        parts.append(Part(file: file, names: names.map { CollectionName(database: $0.database, collection: $0.name) }))
+        add(file, names.map { CollectionName(database: $0.database, collection: $0.name) })
     }
 
     private mutating func add(_ file: ImportFile, _ entry: DumpFolder.Entry?, _ database: String?) {
         guard let entry, let database = database ?? entry.database else {
             return notes.append("\(file.path) is left out: it does not name its collection. Pass --collection db.coll=\(file.path).")
         }
-        parts.append(Part(file: file, names: [CollectionName(database: database, collection: entry.collection)]))
+        add(file, [CollectionName(database: database, collection: entry.collection)])
+    }
+
+    /// Adds the collections of a file. Each becomes a folder of the app directory.
+    private mutating func add(_ file: ImportFile, _ names: [CollectionName]) {
+        notes += names.filter { !$0.isPath }.map { "\($0) of \(file.path) is left out: a folder cannot have its name." }
+        let names = names.filter(\.isPath)
+        if !names.isEmpty { parts.append(Part(file: file, names: names)) }
     }
 
     /// Reads all documents. A malformed one is passed over: `migrate data` puts it into quarantine.

@@ -2,12 +2,26 @@ import SluiceCore
 import SluiceValues
 
 /// A collection of a dump.
-struct CollectionName: Hashable, Comparable, Sendable, CustomStringConvertible {
+package struct CollectionName: Hashable, Comparable, Sendable, CustomStringConvertible {
     var database: String
     var collection: String
 
-    var description: String { "\(database).\(collection)" }
-    static func < (left: Self, right: Self) -> Bool { (left.database, left.collection) < (right.database, right.collection) }
+    package var description: String { "\(database).\(collection)" }
+    package static func < (left: Self, right: Self) -> Bool { (left.database, left.collection) < (right.database, right.collection) }
+}
+
+extension CollectionName {
+    /// Reads `db.coll`.
+    ///
+    /// - Returns: nil if a part is missing.
+    package init?(_ text: String) {
+        let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        guard parts.count == 2, !parts.contains("") else { return nil }
+        self.init(database: parts[0], collection: parts[1])
+    }
+
+    /// `true` if both names can be those of folders in an app directory.
+    var isPath: Bool { [database, collection].allSatisfy { !$0.contains("/") && !["", ".", ".."].contains($0) } }
 }
 
 /// The schema that is proposed for a collection, with its evidence.

@@ -17,6 +17,13 @@ struct FunctionProblem: Error {
 
 /// Splits the source of a function into tokens. Regular expressions are no tokens.
 struct FunctionLexer {
+    /// A token, and whether a line break stands before it.
+    struct Item: Hashable {
+        var token: FunctionToken
+        var startsLine: Bool
+    }
+
+    private static let lineEnds: Set<Character> = ["\n", "\r", "\r\n", "\u{2028}", "\u{2029}"]
     private static let marks = [
         "===", "!==", "...", "?.", "=>", "==", "!=", "&&", "||", "??", ">=", "<=", "{", "}", "(", ")", "[", "]", ";", ",", ".", ":", "?",
         "=", "!", "+", "-", "<", ">",
@@ -24,20 +31,24 @@ struct FunctionLexer {
 
     private let text: [Character]
     private var place = 0
+    /// `true` if a line has ended since the last token.
+    private var startsLine = false
 
     private init(_ source: String) { text = Array(source) }
 
-    static func tokens(of source: String) throws(FunctionProblem) -> [FunctionToken] {
+    static func items(of source: String) throws(FunctionProblem) -> [Item] {
         var lexer = FunctionLexer(source)
-        var tokens: [FunctionToken] = []
-        while let token = try lexer.next() { tokens.append(token) }
-        return tokens
+        var items: [Item] = []
+        while let token = try lexer.next() { items.append(Item(token: token, startsLine: lexer.startsLine)) }
+        return items
     }
 
     private func starts(with mark: [Character]) -> Bool { text[place...].starts(with: mark) }
 
     private mutating func next() throws(FunctionProblem) -> FunctionToken? {
+        let start = place
         skipBlanks()
+        startsLine = text[start..<min(place, text.count)].contains { Self.lineEnds.contains($0) }
         guard place < text.count else { return nil }
         let first = text[place]
         if first == "\"" || first == "'" { return .string(try quoted(first)) }
@@ -58,7 +69,7 @@ struct FunctionLexer {
             if text[place].isWhitespace {
                 place += 1
             } else if starts(with: ["/", "/"]) {
-                while place < text.count, !text[place].isNewline { place += 1 }
+                while place < text.count, !Self.lineEnds.contains(text[place]) { place += 1 }
             } else if starts(with: ["/", "*"]) {
                 place += 2
                 while place < text.count, !starts(with: ["*", "/"]) { place += 1 }

@@ -3,27 +3,42 @@ struct FunctionParser {
     /// The deepest nesting. Sources beyond it are not understood.
     private static let mostDepth = 64
 
-    private let tokens: [FunctionToken]
+    private let items: [FunctionLexer.Item]
     private var place = 0
     private var depth = 0
+    /// The names that the block declares for itself.
+    private var declared: [String] = []
 
-    private init(_ tokens: [FunctionToken]) { self.tokens = tokens }
+    private init(_ source: String) throws(FunctionProblem) { items = try FunctionLexer.items(of: source) }
 
-    /// Returns the function that a source exports.
+    /// Returns the function that a source exports, with nothing behind it.
     static func function(in source: String) throws(FunctionProblem) -> FunctionBody {
-        var parser = FunctionParser(try FunctionLexer.tokens(of: source))
-        guard let start = parser.tokens.firstIndex(of: .name("exports")) else { throw FunctionProblem("it exports no function") }
-        parser.place = start + 1
-        try parser.expect("=")
-        guard case .lambda(let parameters, let statements) = try parser.expression() else {
+        var parser = try FunctionParser(source)
+        guard let start = parser.items.firstIndex(where: { $0.token == .name("exports") }) else {
             throw FunctionProblem("it exports no function")
         }
-        return FunctionBody(parameters: parameters, statements: statements)
+        parser.place = start + 1
+        try parser.expect("=")
+        guard case .lambda(let body) = try parser.expression() else { throw FunctionProblem("it exports no function") }
+        _ = parser.skip(";")
+        try parser.expectEnd()
+        return body
+    }
+
+    /// Returns an expression that is a source of its own, as in a template.
+    private static func expression(in source: String) throws(FunctionProblem) -> FunctionExpression {
+        var parser = try FunctionParser(source)
+        let expression = try parser.expression()
+        try parser.expectEnd()
+        return expression
     }
 
     // MARK: Tokens
 
-    private var current: FunctionToken? { place < tokens.count ? tokens[place] : nil }
+    private var current: FunctionToken? { place < items.count ? items[place].token : nil }
+
+    /// `true` if the next token is the first one of its line.
+    private var isAtLine: Bool { place < items.count && items[place].startsLine }
 
     private func isAt(_ mark: String) -> Bool { current == .mark(mark) }
 
@@ -38,6 +53,10 @@ struct FunctionParser {
 
     private mutating func expect(_ mark: String) throws(FunctionProblem) {
         guard skip(mark) else { throw FunctionProblem("'\(mark)' was expected before \(found)") }
+    }
+
+    private func expectEnd() throws(FunctionProblem) {
+        guard current == nil else { throw FunctionProblem("its end was expected before \(found)") }
     }
 
     private var found: String {
@@ -60,11 +79,15 @@ struct FunctionParser {
 
     private mutating func block() throws(FunctionProblem) -> [FunctionStatement] {
         guard skip("{") else { return try statement() }
+        let outer = declared
+        declared = []
         var statements: [FunctionStatement] = []
         while !skip("}") {
             guard current != nil else { throw FunctionProblem("a block does not end") }
             statements += try statement()
         }
+        if !declared.isEmpty { statements.append(.forget(declared)) }
+        declared = outer
         return statements
     }
 
@@ -78,10 +101,10 @@ struct FunctionParser {
         switch word {
         case "const", "let", "var":
             place += 1
-            return try declarations()
+            return try declarations(areOfBlock: word != "var")
         case "return":
             place += 1
-            if skip(";") || isAt("}") { return [.result(nil)] }
+            if isAtLine || skip(";") || isAt("}") || current == nil { return [.result(nil)] }
             return [.result(try ended(try expression()))]
         case "if":
             place += 1
@@ -94,7 +117,7 @@ struct FunctionParser {
         case "break", "throw":
             place += 1
             if word == "throw" { _ = try expression() }
-            _ = skip(";")
+            try end()
             return [word == "throw" ? .fail : .leave]
         case "try":
             place += 1
@@ -113,8 +136,21 @@ struct FunctionParser {
     }
 
     private mutating func ended(_ expression: FunctionExpression) throws(FunctionProblem) -> FunctionExpression {
-        _ = skip(";")
+        try end()
         return expression
+    }
+
+    /// Reads the end of a statement: a semicolon, or a line break where JavaScript inserts one.
+    private mutating func end() throws(FunctionProblem) {
+        if skip(";") || isAt("}") || current == nil { return }
+        let isContinued =
+            switch current {
+            case .name(let word): ["in", "instanceof"].contains(word)
+            case .mark(let mark): mark != "{" && mark != "!"
+            case .template: true
+            default: false
+            }
+        guard isAtLine, !isContinued else { throw FunctionProblem("';' was expected before \(found)") }
     }
 
     private mutating func parenthesized() throws(FunctionProblem) -> FunctionExpression {
@@ -124,13 +160,14 @@ struct FunctionParser {
         return condition
     }
 
-    private mutating func declarations() throws(FunctionProblem) -> [FunctionStatement] {
+    private mutating func declarations(areOfBlock: Bool) throws(FunctionProblem) -> [FunctionStatement] {
         var statements: [FunctionStatement] = []
         repeat {
             let pattern = try pattern()
+            if areOfBlock { declared += pattern.names }
             statements.append(.declare(pattern, skip("=") ? try expression() : nil))
         } while skip(",")
-        _ = skip(";")
+        try end()
         return statements
     }
 
@@ -144,10 +181,10 @@ struct FunctionParser {
             return .elements(names)
         }
         guard skip("{") else { return .name(try name()) }
-        var members: [(member: String, name: String)] = []
+        var members: [FunctionPattern.Member] = []
         while !skip("}") {
             let member = try name()
-            members.append((member, skip(":") ? try name() : member))
+            members.append(.init(member: member, name: skip(":") ? try name() : member))
             _ = skip(",")
         }
         return .members(members)
@@ -175,7 +212,7 @@ struct FunctionParser {
         return .choose(subject, cases)
     }
 
-    /// Reads `try`, whose parts for errors are passed over: a function that fails denies.
+    /// Reads `try`. A failure in it denies, so its other parts may do nothing else.
     private mutating func attempt() throws(FunctionProblem) -> [FunctionStatement] {
         let body = try block()
         if skip(word: "catch") {
@@ -183,9 +220,11 @@ struct FunctionParser {
                 _ = try name()
                 try expect(")")
             }
-            _ = try block()
+            guard try block().allSatisfy(\.denies) else { throw FunctionProblem("'catch' does more than deny") }
         }
-        if skip(word: "finally") { _ = try block() }
+        if skip(word: "finally") {
+            guard try block().allSatisfy({ $0.logged != nil }) else { throw FunctionProblem("'finally' is not understood") }
+        }
         return body
     }
 
@@ -218,17 +257,18 @@ struct FunctionParser {
     private mutating func unary() throws(FunctionProblem) -> FunctionExpression {
         if skip("!") { return .not(try unary()) }
         if skip("-") { return .negative(try unary()) }
-        if skip(word: "await") || skip(word: "new") { return try unary() }
+        if skip(word: "await") { return .await(try unary()) }
+        if skip(word: "new") { return .construct(try unary()) }
         return try postfix()
     }
 
     private mutating func postfix() throws(FunctionProblem) -> FunctionExpression {
         var value = try primary()
         while true {
-            if skip(".") {
-                value = .member(value, try name())
-            } else if skip("?.") {
-                value = .member(value, try name())
+            if isAt(".") || isAt("?.") {
+                let isOptional = skip("?.")
+                if !isOptional { place += 1 }
+                value = .member(value, try name(), isOptional: isOptional)
             } else if skip("[") {
                 value = .element(value, try expression())
                 try expect("]")
@@ -273,10 +313,7 @@ struct FunctionParser {
         case .number(let number): return .number(number)
         case .template(let texts, let sources):
             var parts: [FunctionExpression] = []
-            for source in sources {
-                var parser = FunctionParser(try FunctionLexer.tokens(of: source))
-                parts.append(try parser.expression())
-            }
+            for source in sources { parts.append(try Self.expression(in: source)) }
             return .template(texts, parts)
         case .mark(let mark): throw FunctionProblem("'\(mark)' is not understood")
         }
@@ -301,11 +338,11 @@ struct FunctionParser {
     /// Reads `function (x) { … }`, `(x) => …` or `x => …`; nil if something else is next.
     private mutating func lambda() throws(FunctionProblem) -> FunctionExpression? {
         let start = place
-        _ = skip(word: "async")
+        let isAsync = skip(word: "async")
         if skip(word: "function") {
             if case .name? = current { place += 1 }
             guard let parameters = try parameters() else { throw FunctionProblem("its parameters are not understood") }
-            return .lambda(parameters, try block())
+            return .lambda(FunctionBody(parameters: parameters, statements: try block(), isAsync: isAsync))
         }
         var parameters: [String]?
         if case .name(let name)? = current {
@@ -318,7 +355,8 @@ struct FunctionParser {
             place = start
             return nil
         }
-        return .lambda(parameters, isAt("{") ? try block() : [.result(try expression())])
+        let statements = isAt("{") ? try block() : [.result(try expression())]
+        return .lambda(FunctionBody(parameters: parameters, statements: statements, isAsync: isAsync))
     }
 
     private mutating func parameters() throws(FunctionProblem) -> [String]? {

@@ -73,6 +73,15 @@ struct PartitionExport {
         return nil
     }
 
+    /// The value of the partition key that is no true value in JavaScript; nil if its type has none.
+    var emptyPartition: JSON? {
+        switch settings["partition"]?["type"]?.string {
+        case "string", nil: ""
+        case "int", "long": 0
+        default: nil
+        }
+    }
+
     /// The permission of an operation, `read` or `write`; nil if there is none.
     func permission(_ name: String) -> JSON? {
         (settings["partition"]?["permissions"] ?? settings["permissions"])?[name].flatMap { $0 == .null ? nil : $0 }
@@ -96,17 +105,18 @@ struct PartitionExport {
         return CustomDataPlace(database: database, collection: collection, userID: field)
     }
 
-    /// Returns `true` if a member of custom data is a list, by the schema of their collection; nil if it does not say.
-    func isList(_ path: [String]) -> Bool? {
+    /// Returns the type of a member of custom data by the schema of their collection, which is `array` also inside of a list; nil if it
+    /// does not say.
+    func type(_ path: [String]) -> String? {
         guard let place = customDataPlace, var schema = schema(place.database, place.collection) else { return nil }
-        for (index, name) in path.enumerated() {
-            guard let inner = schema["properties"]?[name] else { return nil }
-            let type = inner["bsonType"]?.string ?? inner["type"]?.string
-            if type == "array" { return true }
-            if index < path.count - 1, type != "object" { return nil }
+        var type: String? = "object"
+        for name in path {
+            guard type == "object", let inner = schema["properties"]?[name] else { return nil }
+            type = inner["bsonType"]?.string ?? inner["type"]?.string
+            if type == "array" { return type }
             schema = inner
         }
-        return schema["bsonType"]?.string == "mixed" ? nil : false
+        return type == "mixed" ? nil : type
     }
 
     private func schema(_ database: String, _ collection: String) -> JSON? {

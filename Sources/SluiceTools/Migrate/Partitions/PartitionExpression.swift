@@ -4,11 +4,16 @@ import SluiceValues
 struct PartitionExpression {
     private static let partition = "%%partition"
 
-    /// The partition key.
-    let field: String
-    var functions: FunctionMeaning
-    /// Returns `true` if a member of custom data is a list, and nil if the export does not say.
-    let isList: (_ path: [String]) -> Bool?
+    private let field: String
+    private let export: PartitionExport
+    private var functions: FunctionMeaning
+
+    /// - Parameter functions: The sources of the app's functions by name.
+    init(_ export: PartitionExport, functions: [String: String]) {
+        field = export.key
+        self.export = export
+        self.functions = FunctionMeaning(sources: functions, customData: export.customDataPlace, type: export.type)
+    }
 
     /// - Throws: `FunctionProblem` if no role can express it.
     mutating func filter(_ permission: JSON, isNegated: Bool = false) throws(FunctionProblem) -> JSON {
@@ -33,7 +38,7 @@ struct PartitionExpression {
         case "$and", "%and", "$or", "%or": return try combination(key.hasSuffix("and"), try filters(value, isNegated))
         case "$nor", "%nor": return Self.negated(try combination(false, try filters(value, !isNegated)))
         case "$not", "%not": return Self.negated(try filter(value, isNegated: !isNegated))
-        case "%function": return try function(value)
+        case "%function": return try function(value, isNegated)
         case "%%true": return try constant(value, isNegated)
         case "%%false": return Self.negated(try constant(value, !isNegated))
         case Self.partition: return try comparison(value)
@@ -69,7 +74,11 @@ struct PartitionExpression {
         return others.isEmpty ? neutral : others.count == 1 ? others[0] : [isAll ? "$and" : "$or": .array(others)]
     }
 
-    private static func negated(_ filter: JSON) -> JSON { filter.bool.map { .bool(!$0) } ?? ["$not": filter] }
+    private static func negated(_ filter: JSON) -> JSON {
+        if let value = filter.bool { return .bool(!value) }
+        if let inner = filter["$not"], filter.members?.count == 1 { return inner }
+        return ["$not": filter]
+    }
 
     /// Returns `true` if a name is a key or a text in the value.
     private static func mentions(_ value: JSON, _ name: String) -> Bool {
@@ -85,8 +94,8 @@ struct PartitionExpression {
 
     /// Reads a comparison of the partition value with something of the user.
     private mutating func comparison(_ value: JSON) throws(FunctionProblem) -> JSON {
-        if let call = value["%function"] { return try function(call) }
-        guard !Self.mentions(value, "%function"), !Self.mentions(value, Self.partition) else {
+        guard !Self.mentions(value, "%function") else { throw FunctionProblem("the partition is compared with the result of a function") }
+        guard !Self.mentions(value, Self.partition) else {
             throw FunctionProblem("the partition is compared with \(value.text)")
         }
         return .object([.init(field, Self.withDollar(value))])
@@ -128,7 +137,7 @@ struct PartitionExpression {
     private func list(_ name: String, _ isNegated: Bool) throws(FunctionProblem) -> Bool? {
         let path = name.split(separator: ".").map(String.init)
         guard path.count > 2, path[0] == "%%user", path[1] == "custom_data" else { return false }
-        let known = isList(Array(path.dropFirst(2)))
+        let known = export.type(Array(path.dropFirst(2))).map { $0 == "array" }
         guard known != nil || !isNegated else {
             throw FunctionProblem("'\(name)' is negated, and the export does not say whether it is a list")
         }
@@ -144,11 +153,14 @@ struct PartitionExpression {
 
     // MARK: Functions
 
-    private mutating func function(_ call: JSON) throws(FunctionProblem) -> JSON {
+    /// Reads a call of a function. One that fails permits nothing, and its negation neither.
+    private mutating func function(_ call: JSON, _ isNegated: Bool) throws(FunctionProblem) -> JSON {
         guard let name = call["name"]?.string else { throw FunctionProblem("%function has no name") }
         do throws(FunctionProblem) {
-            let condition = try functions.condition(of: name, (call["arguments"]?.array ?? []).map(Self.argument))
-            return try PartitionFilter(field: field).json(condition)
+            let outcome = try functions.outcome(of: name, (call["arguments"]?.array ?? []).map(Self.argument))
+            let filter = try PartitionFilter(field: field, emptyPartition: export.emptyPartition, compare: functions.compare)
+                .json(isNegated ? outcome.refuses : outcome.permits)
+            return isNegated ? Self.negated(filter) : filter
         } catch {
             throw FunctionProblem("function \(name): \(error.reason)")
         }

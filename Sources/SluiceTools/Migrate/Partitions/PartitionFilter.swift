@@ -4,14 +4,17 @@ import SluiceValues
 struct PartitionFilter {
     /// The most alternatives of a filter.
     private static let mostClauses = 64
+    /// The most alternatives before the needless ones are left out.
+    private static let mostPairs = 512
+    private static var tooMany: FunctionProblem { FunctionProblem("it has too many alternatives") }
 
     /// The partition key.
     let field: String
+    /// The partition value that is no true value; nil if its type has none.
+    let emptyPartition: JSON?
+    let compare: FunctionComparison
 
-    private struct Literal: Hashable {
-        var atom: FunctionCondition
-        var isNegated: Bool
-    }
+    typealias Literal = ClauseFacts.Literal
 
     /// - Throws: `FunctionProblem` if no role can compare in this way.
     func json(_ condition: FunctionCondition) throws(FunctionProblem) -> JSON {
@@ -37,21 +40,34 @@ struct PartitionFilter {
             var all: [[Literal]] = []
             for part in parts { all += try clauses(part, isNegated: isNegated) }
             return try bounded(all)
-        case .equal, .contains, .truth: return [[Literal(atom: condition, isNegated: isNegated)]]
+        case .equal, .contains, .truth, .exists: return [[Literal(atom: condition, isNegated: isNegated)]]
         }
     }
 
+    /// Returns the alternatives without those that contradict themselves, and those that another one includes.
     private func product(_ parts: [FunctionCondition], _ isNegated: Bool) throws(FunctionProblem) -> [[Literal]] {
         var all: [[Literal]] = [[]]
         for part in parts {
             let others = try clauses(part, isNegated: isNegated)
-            all = try bounded(all.flatMap { left in others.map { left + $0 } })
+            // The comparison of all pairs below grows with the square.
+            guard all.count * others.count <= Self.mostPairs else { throw Self.tooMany }
+            all = try bounded(Self.simplified(all.flatMap { left in others.map { left + $0 } }))
         }
         return all
     }
 
+    private static func simplified(_ clauses: [[Literal]]) -> [[Literal]] {
+        let sets = clauses.map { Set($0) }
+        let kept = sets.indices.filter { index in
+            let set = sets[index]
+            guard !set.contains(where: { set.contains(Literal(atom: $0.atom, isNegated: !$0.isNegated)) }) else { return false }
+            return !sets.indices.contains { $0 != index && sets[$0].isSubset(of: set) && (sets[$0] != set || $0 < index) }
+        }
+        return kept.map { clauses[$0] }
+    }
+
     private func bounded(_ clauses: [[Literal]]) throws(FunctionProblem) -> [[Literal]] {
-        guard clauses.count <= Self.mostClauses else { throw FunctionProblem("it has too many alternatives") }
+        guard clauses.count <= Self.mostClauses else { throw Self.tooMany }
         return clauses
     }
 
@@ -61,28 +77,12 @@ struct PartitionFilter {
     private func json(_ clause: [Literal]) throws(FunctionProblem) -> JSON? {
         guard let whole = try withoutPieces(clause) else { return nil }
         var filters: [JSON] = []
-        for literal in whole where !isImplied(literal, by: whole) {
-            let filter = try json(literal)
+        for literal in whole where !ClauseFacts(whole).imply(literal) {
+            let filter = try json(ClauseFacts(whole).simplified(literal))
             if filter == false { return nil }
             if filter != true, !filters.contains(filter) { filters.append(filter) }
         }
         return Self.all(filters)
-    }
-
-    /// Returns `true` if a value of the user is not empty because another comparison with it holds.
-    private func isImplied(_ literal: Literal, by clause: [Literal]) -> Bool {
-        guard !literal.isNegated, case .truth(let value) = literal.atom else { return false }
-        return clause.contains { other in
-            guard !other.isNegated else { return false }
-            switch other.atom {
-            case .contains(value, _), .contains(.list, value): return true
-            case .contains(.joined(let parts), _): return parts.contains(value)
-            case .equal(value, let right): return right != .absent && right != .string("")
-            case .equal(let left, value): return left != .absent && left != .string("")
-            case .equal(.partition, .joined(let parts)): return parts.contains(value)
-            default: return false
-            }
-        }
     }
 
     /// Joins filters that hold together.
@@ -97,22 +97,16 @@ struct PartitionFilter {
         guard let separator = clause.lazy.compactMap({ PieceTerms.separator($0.atom) }).first else { return clause }
         let pieces = PieceTerms(
             separator: separator, equal: Self.equal(to: .partition, clause), head: Self.equal(to: .piece(separator, 0), clause))
+        // Without the second piece, any partition that begins in this way would be permitted.
+        guard pieces.areKnown || clause.contains(where: { !$0.isNegated && pieces.isOfSecond($0.atom) }) else { throw PieceTerms.partial }
         var whole: [Literal] = []
         for literal in clause {
-            let atom = try pieces.whole(literal.atom)
-            switch atom {
+            switch try pieces.whole(literal.atom) {
             case .constant(let value): if value == literal.isNegated { return nil }
-            default: whole.append(Literal(atom: atom, isNegated: literal.isNegated))
+            case .not(let atom): whole.append(Literal(atom: atom, isNegated: !literal.isNegated))
+            case let atom: whole.append(Literal(atom: atom, isNegated: literal.isNegated))
             }
         }
-        // Without a comparison of the whole value, any partition that begins in this way would be permitted.
-        let isFixed = whole.contains { literal in
-            switch literal.atom {
-            case .equal(.partition, _), .equal(_, .partition), .contains(_, .partition): !literal.isNegated
-            default: false
-            }
-        }
-        guard isFixed else { throw PieceTerms.partial }
         return whole
     }
 
@@ -128,25 +122,41 @@ struct PartitionFilter {
 
     // MARK: Literals
 
+    /// Returns a filter that holds only if the literal does.
     private func json(_ literal: Literal) throws(FunctionProblem) -> JSON {
+        let isNegated = literal.isNegated
         switch literal.atom {
-        case .equal(.partition, .absent), .equal(.absent, .partition): return .bool(literal.isNegated)
-        case .truth(.partition): return .bool(!literal.isNegated)
-        case .equal(.partition, let other), .equal(let other, .partition):
-            return test(field, try operand(other), literal.isNegated)
-        case .equal(.user(let path), .absent), .equal(.absent, .user(let path)):
-            return .object([.init(try name(path), ["$exists": .bool(literal.isNegated)])])
-        case .equal(.user(let path), let other), .equal(let other, .user(let path)):
-            return test(try name(path), try operand(other), literal.isNegated)
-        case .contains(let list, .partition): return .object([.init(field, [literal.isNegated ? "$nin" : "$in": try self.list(list)])])
-        case .contains(.user(let path), let other): return test(try name(path), try operand(other), literal.isNegated)
-        case .contains(let list, .user(let path)):
-            return .object([.init(try name(path), [literal.isNegated ? "$nin" : "$in": try self.list(list)])])
+        case .exists(.partition): return .object([.init(field, ["$exists": .bool(!isNegated)])])
+        case .truth(.partition):
+            let tests = [JSON.Member("$exists", true)] + (emptyPartition.map { [JSON.Member("$ne", $0)] } ?? [])
+            let filter = JSON.object([.init(field, .object(tests))])
+            return isNegated ? ["$not": filter] : filter
+        case .equal(.partition, let other), .equal(let other, .partition): return test(field, try operand(other), isNegated)
+        case .contains(let list, .partition): return .object([.init(field, [isNegated ? "$nin" : "$in": try self.list(list)])])
+        case .exists(.document(let userID)):
+            return .object([.init(try name(["custom_data", userID]), ["$exists": .bool(!isNegated)])])
+        case .exists(.user(let path)): return .object([.init(try name(path), ["$exists": .bool(!isNegated)])])
         case .truth(.user(let path)):
-            guard !literal.isNegated else { throw FunctionProblem("it asks whether '\(try name(path))' is empty") }
-            return .object([.init(try name(path), true)])
+            guard compare.type(of: path) == "bool" else { throw FunctionProblem("it asks whether '\(try name(path))' is empty") }
+            return test(try name(path), true, isNegated)
+        case .equal(.user(let path), let other), .equal(let other, .user(let path)):
+            return test(try single(path), try operand(other), isNegated)
+        case .contains(let list, .user(let path)) where list.isList:
+            return .object([.init(try single(path), [isNegated ? "$nin" : "$in": try self.list(list)])])
+        case .contains(.user(let path), let other):
+            // In a text, `includes` finds parts, and a role compares the whole.
+            guard compare.type(of: path).map({ $0 == "array" }) ?? !isNegated else {
+                throw FunctionProblem("'\(try name(path))' is not known to be a list")
+            }
+            return test(try name(path), try operand(other), isNegated)
         default: throw FunctionProblem("a comparison of it is none of the partition or the user")
         }
+    }
+
+    /// Returns the name of a value of the user that is no list. A role compares the elements of a list, and JavaScript the list itself.
+    private func single(_ path: [String]) throws(FunctionProblem) -> String {
+        guard compare.type(of: path) != "array" else { throw FunctionProblem("'\(try name(path))' is a list, which equals no value") }
+        return try name(path)
     }
 
     private func test(_ name: String, _ operand: JSON, _ isNegated: Bool) -> JSON {
@@ -170,10 +180,14 @@ struct PartitionFilter {
         case .user(let path): return .string(try name(path))
         case .joined(let parts):
             var operands: [JSON] = []
-            for part in parts { operands.append(try operand(part)) }
+            for part in parts {
+                guard part.isPartOfText else { throw FunctionProblem("it compares with a text that no role can join") }
+                operands.append(try operand(part))
+            }
             return ["%concat": .array(operands)]
-        case .unknown(let what): throw FunctionProblem("it uses \(what)")
-        default: throw FunctionProblem("it compares with a value that no role has")
+        default:
+            if let problem = term.problem { throw problem }
+            throw FunctionProblem("it compares with a value that no role has")
         }
     }
 

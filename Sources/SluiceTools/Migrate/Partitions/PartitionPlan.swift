@@ -72,7 +72,7 @@ struct PartitionPlan {
     // MARK: Roles
 
     private mutating func makeRules() {
-        let filters = JSON.object(["read", "write"].map { JSON.Member($0, filter($0)) })
+        let filters = JSON.object(namingKey(["read", "write"].map { JSON.Member($0, filter($0)) }))
         let role: JSON = [
             "name": "partition", "apply_when": [:], "document_filters": filters, "read": true, "write": true, "insert": true,
             "delete": true, "search": true,
@@ -84,6 +84,29 @@ struct PartitionPlan {
             notes.append(
                 "\(path): its roles never applied to partition-based sync, and would now replace those of the permissions. They are removed."
             )
+        }
+    }
+
+    /// Returns the filters so that one of them names the partition key. A role denies for classes that lack a field of its filters, and
+    /// those without the key had no objects.
+    private func namingKey(_ filters: [JSON.Member]) -> [JSON.Member] {
+        guard !filters.contains(where: { names($0.value) }), let index = filters.firstIndex(where: { $0.value != false }) else {
+            return filters
+        }
+        let any: JSON = [
+            "$or": [.object([.init(export.key, ["$exists": true])]), .object([.init(export.key, ["$exists": false])])]
+        ]
+        var filters = filters
+        filters[index].value = filters[index].value == true ? any : ["$and": [filters[index].value, any]]
+        return filters
+    }
+
+    /// Returns `true` if a filter has a condition on the partition key.
+    private func names(_ filter: JSON) -> Bool {
+        switch filter {
+        case .array(let parts): parts.contains { names($0) }
+        case .object(let members): members.contains { $0.key == export.key || $0.key.hasPrefix("$") && names($0.value) }
+        default: false
         }
     }
 
@@ -99,10 +122,7 @@ struct PartitionPlan {
             denied.append("\(operation): \(export.place.file) has no permission for it.")
             return false
         }
-        let export = export
-        var expression = PartitionExpression(
-            field: export.key, functions: FunctionMeaning(sources: functions, customData: export.customDataPlace),
-            isList: { export.isList($0) })
+        var expression = PartitionExpression(export, functions: functions)
         do throws(FunctionProblem) { return try expression.filter(permission) } catch {
             denied.append(
                 "\(operation): \(permission.text): \(error.reason). Write its filter into data_sources/\(export.source)/default_rule.json.")

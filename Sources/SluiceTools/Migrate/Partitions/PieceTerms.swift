@@ -28,7 +28,7 @@ struct PieceTerms {
     static func separator(_ atom: FunctionCondition) -> String? {
         switch atom {
         case .equal(let left, let right), .contains(let left, let right): separator(left) ?? separator(right)
-        case .truth(let term): separator(term)
+        case .truth(let term), .exists(let term): separator(term)
         default: nil
         }
     }
@@ -37,6 +37,17 @@ struct PieceTerms {
         switch term {
         case .piece(let separator, _), .pieceCount(let separator), .pieces(let separator): separator
         default: nil
+        }
+    }
+
+    /// `true` if the alternative tells the whole value.
+    var areKnown: Bool { pieces != nil }
+
+    /// Returns `true` for a comparison that tells the second piece.
+    func isOfSecond(_ atom: FunctionCondition) -> Bool {
+        switch atom {
+        case .equal(.piece(separator, 1), _), .equal(_, .piece(separator, 1)), .contains(_, .piece(separator, 1)): true
+        default: false
         }
     }
 
@@ -49,16 +60,22 @@ struct PieceTerms {
         guard let head else { throw Self.partial }
         switch atom {
         case .equal(.piece(separator, 0), let other), .equal(let other, .piece(separator, 0)):
-            if other == head { return .constant(true) }
+            if other == head { return .constant(!hasSeparator(other)) }
             guard case .string = head, case .string = other else { throw Self.partial }
             return .constant(false)
-        case .equal(.piece(separator, 1), let other), .equal(let other, .piece(separator, 1)): return .equal(.partition, joined(other))
+        case .equal(.piece(separator, 1), let other), .equal(let other, .piece(separator, 1)):
+            return hasSeparator(other) ? .constant(false) : .equal(.partition, joined(other))
+        case .contains(.list(let elements), .piece(separator, 1)):
+            return .contains(joined(.list(elements.filter { !hasSeparator($0) })), .partition)
         case .contains(let list, .piece(separator, 1)): return .contains(joined(list), .partition)
         // The joined value has two pieces.
         case .equal(.pieceCount(separator), .number(let count)), .equal(.number(let count), .pieceCount(separator)):
             return .constant(count == 2)
-        case .truth(.piece(separator, let index)): return .constant(index < 2)
-        case .truth(.pieces(separator)), .truth(.pieceCount(separator)): return .constant(true)
+        case .exists(.piece(separator, let index)): return .constant(index < 2)
+        case .truth(.piece(separator, 0)): return Self.settled(.truth(head))
+        case .truth(.piece(separator, 1)): return .not(.equal(.partition, joined(.string(""))))
+        case .truth(.piece(separator, _)): return .constant(false)
+        case .truth(.pieceCount(separator)): return .constant(true)
         default: throw Self.partial
         }
     }
@@ -66,9 +83,12 @@ struct PieceTerms {
     /// Returns a value behind the first piece and the separator.
     private func joined(_ term: FunctionTerm) -> FunctionTerm {
         if case .list(let elements) = term { return .list(elements.map(joined)) }
-        guard case .string(let text)? = head else { return .joined([head ?? .absent, .string(separator), term]) }
-        if case .string(let other) = term { return .string(text + separator + other) }
-        return .joined([.string(text + separator), term])
+        return .concatenation([head ?? .absent, .string(separator), term])
+    }
+
+    /// Returns `true` for a text that is no piece.
+    private func hasSeparator(_ term: FunctionTerm) -> Bool {
+        if case .string(let text) = term { text.contains(separator) } else { false }
     }
 
     // MARK: Known pieces
@@ -78,7 +98,6 @@ struct PieceTerms {
             switch term {
             case .piece(separator, let index): pieces.indices.contains(index) ? pieces[index] : .absent
             case .pieceCount(separator): .number(Double(pieces.count))
-            case .pieces(separator): .list(pieces)
             default: term
             }
         }
@@ -86,6 +105,7 @@ struct PieceTerms {
         case .equal(let left, let right): return .equal(term(left), term(right))
         case .contains(let list, let item): return .contains(term(list), term(item))
         case .truth(let value): return .truth(term(value))
+        case .exists(let value): return .exists(term(value))
         default: return atom
         }
     }
@@ -96,10 +116,8 @@ struct PieceTerms {
         case .equal(let left, let right) where isFixed(left) && isFixed(right): return .constant(left == right)
         case .contains(.list(let elements), let item) where isFixed(item) && elements.allSatisfy(isFixed):
             return .constant(elements.contains(item))
-        case .truth(.string(let text)): return .constant(!text.isEmpty)
-        case .truth(.number(let number)): return .constant(number != 0)
-        case .truth(.absent): return .constant(false)
-        case .truth(.list), .truth(.user(["id"])): return .constant(true)
+        case .truth(let value) where isFixed(value) || value == .user(["id"]): return .constant(value.isSurelyTrue)
+        case .exists(let value) where isFixed(value) || value == .user(["id"]): return .constant(value != .absent)
         default: return atom
         }
     }

@@ -1,5 +1,4 @@
 import SluiceCore
-import SluiceGateway
 import SluicePorts
 import SluicePostgres
 import SluiceValues
@@ -12,17 +11,16 @@ struct CustomDataRows {
     private let app: ImportApp
 
     /// - Throws: `tableUnfit` if the table or its column does not exist.
-    init(_ custom: AppConfiguration.CustomUserData, _ app: ImportApp, _ session: PostgresSession) throws {
+    init(_ place: CustomDataTable.Place, _ app: ImportApp, _ session: PostgresSession) throws {
         self.app = app
-        let table = custom.table
-        rows = CustomDataImport(schema: table.schema, table: table.name, userID: custom.userIDField, session)
+        rows = CustomDataImport(place, session)
         guard try rows.exists() else {
             throw SluiceError(
                 .tableUnfit,
-                "The table \(table.schema).\(table.name) of custom user data has no column \(custom.userIDField), or is missing.",
+                "The table \(place.schema).\(place.table) of custom user data has no column \(place.userID), or is missing.",
                 fix: "Run `sluice migrate schema`, which creates both, and `sluice migrate data`.")
         }
-        if let type = app.type(database: table.schema, collection: table.name) {
+        if let type = app.type(database: place.schema, collection: place.table) {
             let shape = try app.shape(of: type)
             typed = (DocumentRowReader(shape.type, in: app.schema, classes: app.classesByCollection), RowImport(shape))
         } else {

@@ -49,9 +49,13 @@ struct ExportedUser: Sendable {
         let custom = json["custom_data"].flatMap { $0.members?.isEmpty == false ? $0 : nil }
         return .user(
             ExportedUser(
-                account: account, created: json["creation_date"].flatMap(seconds), customData: custom,
+                account: account, created: json["creation_date"].flatMap(seconds).flatMap { times.contains($0) ? $0 : nil },
+                customData: custom,
                 keys: keys(of: id, isServer: isServer, json, identities), providers: providers))
     }
+
+    /// The times that PostgreSQL can hold, in seconds since 1970: from 4714-11-24 BC to the end of the year 294276.
+    private static let times = Int64(-210_866_803_200)..<9_224_318_016_000
 
     private static func text(_ json: JSON?) -> String? { json?.string ?? json?["$oid"]?.string }
 
@@ -74,7 +78,9 @@ struct ExportedUser: Sendable {
     private static func keys(of user: String, isServer: Bool, _ json: JSON, _ identities: [JSON]) -> [APIKey] {
         identities.filter { $0["provider_type"]?.string == "api-key" }.compactMap { identity in
             guard let id = text(identity["id"]), ObjectIdentifierBytes(hex: id) != nil else { return nil }
-            return APIKey(id: id, user: user, name: keyName(json["data"]?["name"]?.string, id), isDisabled: false, isServer: isServer)
+            // The name of a user of another type is that of a person.
+            let name = isServer ? json["data"]?["name"]?.string : nil
+            return APIKey(id: id, user: user, name: keyName(name, id), isDisabled: false, isServer: isServer)
         }
     }
 
@@ -97,5 +103,5 @@ struct ExportedUser: Sendable {
     }
 
     /// A number of seconds has eleven digits until the year 5138.
-    private static func seconds(_ number: Int64) -> Int64 { abs(number) > 99_999_999_999 ? number / 1_000 : number }
+    private static func seconds(_ number: Int64) -> Int64 { number.magnitude > 99_999_999_999 ? number / 1_000 : number }
 }

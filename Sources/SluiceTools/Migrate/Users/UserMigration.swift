@@ -92,11 +92,12 @@ private final class UserChunks {
         self.options = options
         self.now = now
         self.session = session
-        rows = try app.users.customData.map { try CustomDataRows($0, ImportApp(app), session) }
+        let place = app.customDataPlace
+        rows = try place.map { try CustomDataRows($0, ImportApp(app), session) }
         file = try CredentialFile(path: options.credentials)
         credentials = UserCredentials(file, app: app, options, now: now, session)
         report.credentials = options.credentials
-        report.customTable = app.users.customData.map { "\($0.table.schema).\($0.table.name)" }
+        report.customTable = place.map { "\($0.schema).\($0.table)" }
     }
 
     func read(_ source: ImportFile) throws {
@@ -134,15 +135,19 @@ private final class UserChunks {
             report.read += 1
         }
         try session.inTransaction {
-            try rows?.write(users, &report, session)
-            for user in users { try write(user, &report) }
+            var accepted: [ExportedUser] = []
+            for user in users where try write(user, &report) { accepted.append(user) }
+            try rows?.write(accepted, &report, session)
             // Before the commit: a hash without its secret would be of no use.
             try file.flush()
         }
         self.report = report
     }
 
-    private func write(_ user: ExportedUser, _ report: inout UserMigrationReport) throws {
+    /// Makes the account and the credentials of a user.
+    ///
+    /// - Returns: `false` if the user has no account.
+    private func write(_ user: ExportedUser, _ report: inout UserMigrationReport) throws -> Bool {
         var account = user.account
         // The table decides, and its triggers copy the row.
         if rows == nil || account.provider == "api-key", let data = user.customData {
@@ -153,7 +158,12 @@ private final class UserChunks {
             }
         }
         switch try UserImport(session).insert(account, created: user.created) {
-        case .emailTaken: return report.leaveOut(account.id, "another account has the e-mail address")
+        case .emailTaken:
+            report.leaveOut(account.id, "another account has the e-mail address")
+            return false
+        case .refused(let reason):
+            report.leaveOut(account.id, "PostgreSQL does not take a value: \(reason)")
+            return false
         case .existing: report.existing += 1
         case .created:
             report.created += 1
@@ -164,5 +174,6 @@ private final class UserChunks {
             report.stranded[user.providers[0], default: 0] += 1
         }
         try credentials.make(for: user, &report)
+        return true
     }
 }
