@@ -141,15 +141,15 @@ import Testing
 
     /// Requires that a gateway would start with the directory.
     private static func requireFit(_ app: String, _ conninfo: String) async throws {
-        let check = try await run(["migrate", "check", app])
+        let check = try await Program.sluice(["migrate", "check", app])
         #expect(check.code == .exit(0), "\(check)")
-        let diff = try await run(["schema", "diff", "--app", app, "--postgres", conninfo, "--json"])
+        let diff = try await Program.sluice(["schema", "diff", "--app", app, "--postgres", conninfo, "--json"])
         let unfit = try JSON.parse(diff.out)["unfit"]
         #expect(diff.code == .exit(0) && unfit == [], "\(diff)")
     }
 
     private static func classes(_ app: String, _ conninfo: String) async throws -> [String] {
-        let json = try JSON.parse(try await run(["init", app, "--postgres", conninfo, "--json"]).out)
+        let json = try JSON.parse(try await Program.sluice(["init", app, "--postgres", conninfo, "--json"]).out)
         return json["classes"]?.array?.map { entry in
             let words = ["schema", "table", "class"].map { entry[$0]?.string ?? "" }
             return "\(words[0]).\(words[1]) \(words[2])"
@@ -164,19 +164,19 @@ import Testing
         try await Self.with(tables) { conninfo, folder in
             let app = folder + "/shop"
             let words = ["init", app, "--postgres", conninfo, "--yes"]
-            let first = try await Self.run(words)
+            let first = try await Program.sluice(words)
             #expect(first.code == .exit(0) && first.out.contains("public.customers: It has no primary key."), "\(first)")
             let connection = try await PostgresConnection.connect(conninfo)
             try await connection.script("ALTER TABLE customers ADD PRIMARY KEY (id)")
             await connection.close()
-            let second = try await Self.run(words)
+            let second = try await Program.sluice(words)
             let orders = "data_sources/postgres/public/orders"
             #expect(second.code == .exit(0) && second.err == "sluice: 1 files are written\n", "\(second)")
             #expect(second.out.contains("  kept  \(orders)/schema.json") && second.out.contains("  left  \(orders)/relationships.json"))
             try await Self.requireFit(app, conninfo)
             // With the schema as the command would write it, the links fit.
             try FileManager.default.removeItem(atPath: "\(app)/\(orders)/schema.json")
-            let third = try await Self.run(words)
+            let third = try await Program.sluice(words)
             #expect(third.code == .exit(0) && third.err == "sluice: 2 files are written\n", "\(third)")
             try await Self.requireFit(app, conninfo)
         }
@@ -189,12 +189,12 @@ import Testing
         try await Self.with(tables) { conninfo, folder in
             let app = folder + "/shop"
             let words = ["init", app, "--postgres", conninfo, "--yes"]
-            #expect(try await Self.run(words).code == .exit(0))
+            #expect(try await Program.sluice(words).code == .exit(0))
             #expect(try await Self.classes(app, conninfo) == ["archive.orders Order"])
             let connection = try await PostgresConnection.connect(conninfo)
             try await connection.script("ALTER TABLE orders ADD PRIMARY KEY (id)")
             await connection.close()
-            let second = try await Self.run(words)
+            let second = try await Program.sluice(words)
             #expect(second.code == .exit(0), "\(second)")
             #expect(try await Self.classes(app, conninfo) == ["archive.orders Order", "public.orders Order2"])
             try await Self.requireFit(app, conninfo)
@@ -205,11 +205,11 @@ import Testing
         try await Self.with(TableShop.tables) { conninfo, folder in
             let app = folder + "/shop"
             let words = ["init", app, "--postgres", conninfo, "--yes"]
-            #expect(try await Self.run(words + ["--table", "customers"]).code == .exit(0))
+            #expect(try await Program.sluice(words + ["--table", "customers"]).code == .exit(0))
             let path = app + "/data_sources/postgres/public/customers/schema.json"
             let own = try String(contentsOfFile: path, encoding: .utf8).replacing(#""uuid""#, with: #""string""#)
             try own.write(toFile: path, atomically: true, encoding: .utf8)
-            let second = try await Self.run(words)
+            let second = try await Program.sluice(words)
             #expect(second.code == .exit(78) && second.err.contains("but the '_id' of Customer is of type string"), "\(second)")
             #expect(!FileManager.default.fileExists(atPath: app + "/data_sources/postgres/public/orders"))
         }
@@ -221,7 +221,7 @@ import Testing
             CREATE FOREIGN TABLE lines (line text) SERVER files OPTIONS (filename '/dev/null');
             """
         try await Self.with(tables) { conninfo, folder in
-            let ran = try await Self.run(["init", folder + "/app", "--postgres", conninfo, "--json"])
+            let ran = try await Program.sluice(["init", folder + "/app", "--postgres", conninfo, "--json"])
             let left = try JSON.parse(ran.out)["left_out"]?.array ?? []
             #expect(left.map { $0["table"]?.string } == ["public.lines"], "\(ran)")
             #expect(left.first?["reason"]?.string == "It is a foreign table, whose changes another server has.")
@@ -246,7 +246,7 @@ import Testing
             let link = try FaultyLink { [port] }
             defer { link.end() }
             let start = ContinuousClock.now
-            let ran = try await Self.run(
+            let ran = try await Program.sluice(
                 ["init", folder + "/app", "--postgres", "\(conninfo) host=127.0.0.1 port=\(link.port)", "--yes", "--json"])
             let taken = ContinuousClock.now - start
             #expect(ran.code == .exit(0) && taken < .seconds(60), "\(taken): \(ran.err)")
