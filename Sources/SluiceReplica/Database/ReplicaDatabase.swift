@@ -37,6 +37,8 @@ final class ReplicaDatabase: @unchecked Sendable {
     var meta = ReplicaMeta()
     /// The changes of the open transaction.
     var news = CommitNews()
+    /// `true` while SQLite overwrites deleted content.
+    private var isErasing = false
     /// Grows with each transaction that begins and each catching up with other processes. A value derived from the file stays valid from
     /// one transaction to the next only if it grew by one.
     private(set) var generation: UInt64 = 0
@@ -98,12 +100,31 @@ final class ReplicaDatabase: @unchecked Sendable {
         store.blocks = [:]
     }
 
+    /// Overwrites the content that the transaction deletes from here on, since the user may no longer see it.
+    ///
+    /// SQLite would leave it in the file until another row takes its place.
+    func erase() throws(SluiceError) {
+        if isErasing { return }
+        try connection.execute("PRAGMA secure_delete = ON")
+        isErasing = true
+    }
+
+    /// - Parameter isCommitted: `true` to remove the earlier content from the log as well, unless a reader still needs it. The next start
+    ///   removes it then.
+    private func endErasing(isCommitted: Bool) {
+        guard isErasing else { return }
+        isErasing = false
+        try? connection.execute("PRAGMA secure_delete = OFF")
+        if isCommitted { connection.truncateLog() }
+    }
+
     func commit() throws(SluiceError) {
         // Other connections must never see rows without their links.
         try store.updateLinks()
         try saveMeta()
         let next = try recordCommit()
         try connection.execute("COMMIT")
+        endErasing(isCommitted: true)
         version = next
         news.version = next
         news.isOwn = true
@@ -114,6 +135,7 @@ final class ReplicaDatabase: @unchecked Sendable {
     func rollback() {
         // A failed statement may have ended the transaction already. The caller reports its own error.
         try? connection.execute("ROLLBACK")
+        endErasing(isCommitted: false)
         meta = metaBefore
         news = CommitNews()
     }

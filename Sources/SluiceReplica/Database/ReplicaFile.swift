@@ -46,6 +46,9 @@ package enum ReplicaFile {
         return stat(path, &status) == 0 ? UInt64(status.st_ino) : nil
     }
 
+    /// Lets only the user of this process read and write a file. Does nothing to a file of another user.
+    package static func protect(_ path: String) { _ = chmod(path, 0o600) }
+
     /// Removes the files of a replica that no connection has open, except connections of this process that are closing.
     /// - Returns: `true` if the database existed and was removed.
     @discardableResult
@@ -81,6 +84,7 @@ extension Replica {
             statement.bind(0, target)
             try statement.run()
         }
+        ReplicaFile.protect(target)
         guard isSynced else { return }
         let copy = try Replica(path: target, schema: schema)
         try copy.commitNow { parts throws(SluiceError) in try parts.server.reset.begin(nil) }

@@ -15,6 +15,9 @@ package final class Connection {
     /// verifies them to change them again. SQLite's default of 2 MiB is too small for the indexes of a large transaction.
     private static let writerCache = 16_384
 
+    /// The longest wait for another process, in milliseconds.
+    private static let patience: Int32 = 10_000
+
     private init(handle: OpaquePointer) { self.handle = handle }
 
     enum Mode {
@@ -31,6 +34,8 @@ package final class Connection {
         case .writer(let isTemporary):
             let connection = try open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
             sluice_vfs_prepare(connection.handle)
+            // Before SQLite creates the files beside it, which get the same permissions.
+            ReplicaFile.protect(path)
             try connection.execute("PRAGMA journal_mode = WAL")
             try connection.execute("PRAGMA synchronous = \(isTemporary ? "OFF" : "NORMAL"); PRAGMA secure_delete = OFF")
             try connection.execute("PRAGMA cache_size = -\(writerCache)")
@@ -72,8 +77,15 @@ package final class Connection {
                 cause: .sqlite(code: extended, text: message))
         }
         sqlite3_extended_result_codes(handle, 1)
-        sqlite3_busy_timeout(handle, 10_000)
+        sqlite3_busy_timeout(handle, patience)
         return Connection(handle: handle)
+    }
+
+    /// Moves the log into the database and empties it. Does nothing while another connection reads or writes.
+    func truncateLog() {
+        sqlite3_busy_timeout(handle, 0)
+        try? execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        sqlite3_busy_timeout(handle, Connection.patience)
     }
 
     deinit {

@@ -140,6 +140,8 @@ package final class ServerState: @unchecked Sendable {  // Sendable because: it 
     private static let pendingKeys = "(SELECT key FROM _sluice_server WHERE type = ?1)"
 
     private func removeUnstaged(_ layout: TableLayout, _ reason: LeavingReason) throws(SluiceError) {
+        // Permissions may be the reason for some rows.
+        try database.erase()
         let statement = try connection.statement(
             """
             DELETE FROM \(layout.table) WHERE \(layout.keyColumn) NOT IN (SELECT \(layout.keyColumn) FROM \(layout.staging))
@@ -248,6 +250,7 @@ package final class ServerState: @unchecked Sendable {  // Sendable because: it 
     }
 
     private func remove(_ layout: TableLayout, _ key: Value, _ reason: LeftObject.Reason) throws(SluiceError) {
+        if reason == .lostPermission { try database.erase() }
         guard try database.store.delete(type: layout.index, key: key) else { return }
         database.note(layout.index, key)
         database.noteLeft(layout, key, reason)
