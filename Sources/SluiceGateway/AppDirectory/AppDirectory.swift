@@ -46,6 +46,7 @@ package enum AppDirectory {
         for (path, text) in files {
             switch AppFiles.place(of: path) {
             case .foreign: continue
+            case .read where AppFiles.isForeign(path, text): continue
             case .unserved: read[path] = text
             case .misspelt(let name, let near):
                 list.add(.configUnknownKey, file: path, "'\(name)' is not a known key.", fix: "Did you mean '\(near)'?")
@@ -90,7 +91,10 @@ package enum AppDirectory {
             // A hosted site may have any number of files of any kind. One of them suffices for the note.
             case .unserved: if unserved.insert(path.prefix { $0 != "/" }).inserted { files[path] = "" }
             case .misspelt: files[path] = ""
-            case .read: if let text = text(of: root + "/" + path, named: path, list) { files[path] = text }
+            case .read:
+                // The file of another program may be anything.
+                let list = path == AppFiles.oldMain ? ProblemList() : list
+                if let text = text(of: root + "/" + path, named: path, list), !AppFiles.isForeign(path, text) { files[path] = text }
             }
             if files.count > fileCount {
                 list.add(.configInvalid, file: root, "There are more than \(fileCount) files here.")

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceValues
 
 /// The places of an app directory: which files App Services defines, and which of them the gateway reads.
 ///
@@ -6,6 +7,8 @@ import SluiceCore
 package enum AppFiles {
     /// The files that may name the app, by preference.
     package static let main = ["realm_config.json", "root_config.json", "app.json", "stitch.json"]
+    /// The file that named the app in the exports of 2020. Other programs have files of this name too: only one with a `config_version` counts.
+    package static let oldMain = "config.json"
     /// The App Services CLI's record of the app that a repository belongs to.
     static let meta = ".mdb/meta.json"
     static let root = main + ["secrets.json", PluginListReader.file]
@@ -32,7 +35,7 @@ package enum AppFiles {
         if parts.contains(where: { $0.hasPrefix(".") || $0 == "node_modules" }) || parts.first == "plugins" { return .foreign }
         if parts.count > 1, unserved.contains(parts[0]) { return .unserved }
         guard path.hasSuffix(".json") else { return .foreign }
-        if parts.count == 1 { return known(parts[0], root) }
+        if parts.count == 1 { return parts[0] == oldMain ? .read : known(parts[0], root) }
         guard folders.contains(parts[0]) else { return known(parts[0], folders) }
         let name = parts[parts.count - 1]
         switch (parts[0], parts.count) {
@@ -45,6 +48,11 @@ package enum AppFiles {
         case ("values", 2), ("environments", 2), ("auth_providers", 2): return .read
         default: return .foreign
         }
+    }
+
+    /// Returns `true` for the file `oldMain` of another program.
+    static func isForeign(_ path: String, _ text: String) -> Bool {
+        path == oldMain && (try? JSON.parse(Array(text.utf8)))?["config_version"]?.int == nil
     }
 
     private static func known(_ name: String, _ names: [String]) -> Place {

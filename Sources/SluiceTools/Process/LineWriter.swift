@@ -50,7 +50,12 @@ package struct LineWriter {
 
 /// Writes text for people.
 package enum StandardError {
-    package static func write(_ text: String) { text.withCString { _ = Glibc.write(2, $0, strlen($0)) } }
+    /// Writes a text behind what the process has printed so far.
+    package static func write(_ text: String) {
+        // A pipe or a file receives printed text only once the buffer is full.
+        fflush(stdout)
+        text.withCString { _ = Glibc.write(2, $0, strlen($0)) }
+    }
 }
 
 /// Writes single lines of JSON, such as the ready line.

@@ -141,6 +141,22 @@ struct LegacyExportTests {
 
     // MARK: Older layouts
 
+    /// The file of 2020 has the settings of custom user data too.
+    @Test func `config json names the app of an export of 2020, and is passed over as the file of another program`() throws {
+        let old = #"{ "app_id": "old-abc", "config_version": 20200603, "name": "old", "location": "AU" }"#
+        var files = AppFixture.files
+        let named = try AppDirectory.read(files: files).appID
+        for text in [#"{ "app_id": "other" }"#, "{ broken", "", "[]", old] {
+            files["config.json"] = text
+            #expect(try AppDirectory.read(files: files).appID == named, "realm_config.json counts first")
+        }
+        files["realm_config.json"] = nil
+        #expect(try AppDirectory.read(files: files).appID == "old-abc")
+        files["config.json"] = #"{ "app_id": "other" }"#
+        let error = #expect(throws: AppDirectoryError.self) { try AppDirectory.read(files: files) }
+        #expect(error?.problems.first?.file == "realm_config.json")
+    }
+
     @Test func `services and auth_providers are read as data sources and providers`() throws {
         let collection = """
             { "database": "shop", "collection": "items",
