@@ -57,10 +57,10 @@ package enum Limits {
     package static let subscriptionChanges = 300
     /// Queries of a subscription set. Beyond: query error `query-too-large`.
     package static let setQueries = 10_000
-    /// The values that are kept of a rejected write, in bytes, and of all rejected writes of a user: KiB at once, and the same again each
-    /// minute. Beyond: they are left out.
+    /// The values that are kept of a rejected write, in bytes, and of all rejected writes of a user, at once and again each minute. Beyond:
+    /// they are left out.
     package static let refusedValueBytes = 64 << 10
-    package static let refusedUserKiB = 1_024
+    package static let refusedUserBytes = 1 << 20
     /// Paths of included links of one subscription and of a set, and the links of one path. Each link costs a read of the database whenever
     /// its objects change. Beyond: query error `query-too-large`.
     package static let includePaths = 100

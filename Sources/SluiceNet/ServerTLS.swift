@@ -1,6 +1,6 @@
 import NIOCore
 import NIOSSL
-import SluiceCore
+package import SluiceCore
 import Synchronization
 
 /// The PEM files of a TLS server.
@@ -51,6 +51,11 @@ package struct TLSFiles: Hashable, Sendable {
                 cause: ErrorCause(error))
         }
     }
+
+    /// Reads the files and returns the time at which a certificate of the chain expires first, in seconds since 1970.
+    ///
+    /// - Throws: `configInvalid` naming the file at fault.
+    package func certificateEnd() throws(SluiceError) -> Int64 { try read().end }
 
     private func certificates(_ path: String, _ what: String) throws(SluiceError) -> [NIOSSLCertificate] {
         do {

@@ -73,7 +73,7 @@ extension GatewayOptions {
         part("--admin-token-file") { checked.admin = try admin.configuration() }
         part("--plugin-key") { checked.plugins = try plugins.specs() }
         part("--trace-collector") { _ = try collector(environment) }
-        for (option, file) in [("--kafka-config", kafkaFile), ("--admin-token-file", tokenFile)] {
+        for (option, file) in [("--kafka-config", kafkaFile), ("--admin-token-file", tokenFile), ("--tls-key", network.tlsKey)] {
             if let file, !file.isEmpty { checked.secretFiles.append((option, file)) }
         }
         return checked

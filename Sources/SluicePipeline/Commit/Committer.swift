@@ -123,18 +123,18 @@ package struct Committer: Sendable {
         }
         // Without plugins the decision needs no suspension, so the transaction never waits for another process.
         guard work.types.contains(where: work.check.asksPlugin) else {
-            return .atOnce { try planned($0).map { decision(of: $0, work) } ?? WriteDecision(isOld: true) }
+            return .atOnce { try planned($0).map { try decision(of: $0, work) } ?? WriteDecision(isOld: true) }
         }
         return .waiting { basis in
             guard var plan = try planned(basis) else { return WriteDecision(isOld: true) }
             try await plan.ask(self.rules, work.check, user: work.writer.user, known: work.verdicts)
-            return decision(of: plan, work)
+            return try decision(of: plan, work)
         }
     }
 
-    private func decision(of plan: CommitPlan, _ work: Work) -> WriteDecision {
+    private func decision(of plan: CommitPlan, _ work: Work) throws -> WriteDecision {
         var decision = plan.decision
-        decision.rejected = refused.bounded(decision.rejected, of: work.writer.user.id)
+        decision.rejected = try refused.bounded(decision.rejected, of: work.writer.user.id)
         return decision
     }
 

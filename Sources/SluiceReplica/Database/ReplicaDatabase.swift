@@ -102,7 +102,7 @@ final class ReplicaDatabase: @unchecked Sendable {
 
     /// Overwrites the content that the transaction deletes from here on, since the user may no longer see it.
     ///
-    /// SQLite would leave it in the file until another row takes its place.
+    /// SQLite would leave freed pages in the file until other rows take them. It always overwrites what it frees inside of a page.
     func erase() throws(SluiceError) {
         if isErasing { return }
         try connection.execute("PRAGMA secure_delete = ON")
@@ -114,7 +114,7 @@ final class ReplicaDatabase: @unchecked Sendable {
     private func endErasing(isCommitted: Bool) {
         guard isErasing else { return }
         isErasing = false
-        try? connection.execute("PRAGMA secure_delete = OFF")
+        try? connection.execute("PRAGMA secure_delete = FAST")
         if isCommitted { connection.truncateLog() }
     }
 

@@ -37,7 +37,7 @@ package final class Connection {
             // Before SQLite creates the files beside it, which get the same permissions.
             ReplicaFile.protect(path)
             try connection.execute("PRAGMA journal_mode = WAL")
-            try connection.execute("PRAGMA synchronous = \(isTemporary ? "OFF" : "NORMAL"); PRAGMA secure_delete = OFF")
+            try connection.execute("PRAGMA synchronous = \(isTemporary ? "OFF" : "NORMAL"); PRAGMA secure_delete = FAST")
             try connection.execute("PRAGMA cache_size = -\(writerCache)")
             return connection
         case .reader:

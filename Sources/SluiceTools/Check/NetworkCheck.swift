@@ -25,6 +25,7 @@ struct NetworkCheck: Sendable {
         report.add(
             NetworkFindings(
                 ports: await [client, admin], app: app, adminToken: adminToken, certificate: await certificate,
+                ownCertificate: ownCertificate,
                 now: environment.wallMilliseconds() / 1_000
             ).findings)
         return report
@@ -50,8 +51,11 @@ struct NetworkCheck: Sendable {
         }
     }
 
-    /// Returns the app of the gateway that answers on the port; nil for another program.
+    /// Returns the app of the gateway that answers on the port; nil for another program. A client port with TLS is not asked, but the admin
+    /// port of the same gateway.
     private func gateway(_ host: String, _ port: Int) async -> String? {
+        let network = options.network
+        let (host, port) = network.tls == nil ? (host, port) : (network.adminHost, network.adminPort)
         let address = ["0.0.0.0", "::"].contains(host) ? "127.0.0.1" : host
         let client = GatewayClient(url: "http://\(address.contains(":") ? "[\(address)]" : address):\(port)", patience: 5)
         return try? await client.app()
@@ -62,7 +66,14 @@ struct NetworkCheck: Sendable {
         let url = origin.url
         guard origin.isSecure else { return .plain(url: url) }
         do throws(SluiceError) {
-            return .valid(url: url, until: try await TLSProbe.certificateEnd(of: origin))
-        } catch { return .refused(url: url, error) }
+            return .valid(place: url, until: try await TLSProbe.certificateEnd(of: origin))
+        } catch { return .refused(place: url, error) }
+    }
+
+    private var ownCertificate: NetworkFindings.Certificate {
+        guard let files = options.network.tls else { return .none }
+        do throws(SluiceError) {
+            return .valid(place: files.certificateChain, until: try files.certificateEnd())
+        } catch { return .refused(place: files.certificateChain, error) }
     }
 }

@@ -28,15 +28,14 @@ package struct NetworkFindings: Sendable {
         }
     }
 
-    /// The certificate of the public address.
+    /// The certificate of an address or in a file.
     package enum Certificate: Hashable, Sendable {
-        /// There is no public address.
         case none
         /// The public address has no TLS.
         case plain(url: String)
         /// The end of its validity, in seconds since 1970.
-        case valid(url: String, until: Int64)
-        case refused(url: String, SluiceError)
+        case valid(place: String, until: Int64)
+        case refused(place: String, SluiceError)
     }
 
     package var ports: [Port]
@@ -44,7 +43,10 @@ package struct NetworkFindings: Sendable {
     package var app: String?
     /// The error of an admin port without a token; nil if it needs none.
     package var adminToken: SluiceError?
+    /// The certificate of the public address.
     package var certificate: Certificate
+    /// The certificate of the client port.
+    package var ownCertificate: Certificate
     /// The time, in seconds since 1970.
     package var now: Int64
 
@@ -52,19 +54,21 @@ package struct NetworkFindings: Sendable {
     static let renewal: Int64 = 14
 
     package init(
-        ports: [Port], app: String? = nil, adminToken: SluiceError? = nil, certificate: Certificate = .none, now: Int64
+        ports: [Port], app: String? = nil, adminToken: SluiceError? = nil, certificate: Certificate = .none,
+        ownCertificate: Certificate = .none, now: Int64
     ) {
         self.ports = ports
         self.app = app
         self.adminToken = adminToken
         self.certificate = certificate
+        self.ownCertificate = ownCertificate
         self.now = now
     }
 
     package var findings: [CheckFinding] {
         (clashes.isEmpty ? ports.compactMap(finding) : clashes)
             + (adminToken.map { [CheckFinding(.error, .network, "--admin-host", $0, commands: ["sluice admin-token --add-to FILE"])] } ?? [])
-            + certificateFindings
+            + findings(certificate, "--public-url", refusal: .warning) + findings(ownCertificate, "--tls-certificate", refusal: .error)
     }
 
     /// The ports that one gateway cannot have at the same time, whether they are free or not.
@@ -90,24 +94,24 @@ package struct NetworkFindings: Sendable {
             fix: "Stop it, or choose another \(port.option).", commands: commands)
     }
 
-    private var certificateFindings: [CheckFinding] {
+    private func findings(_ certificate: Certificate, _ option: String, refusal: CheckFinding.Severity) -> [CheckFinding] {
         switch certificate {
         case .none: return []
         case .plain(let url):
             return [
                 CheckFinding(
-                    .warning, .network, "--public-url",
+                    .warning, .network, option,
                     "The public address \(url) has no TLS: tokens and data cross the network in clear text.",
-                    fix: "Put a proxy with TLS in front of the gateway, and name its https address.")
+                    fix:
+                        "Serve TLS with --tls-certificate and --tls-key, or by a proxy in front of the gateway, and name the https address."
+                )
             ]
-        case .refused(let url, let error):
-            return [CheckFinding(.warning, .network, "--public-url \(url)", error)]
-        case .valid(let url, let end):
+        case .refused(let place, let error): return [CheckFinding(refusal, .network, "\(option) \(place)", error)]
+        case .valid(let place, let end):
             let days = (end - now) / 86_400
             guard days < Self.renewal else { return [] }
             return [
-                CheckFinding(
-                    .warning, .network, "--public-url", "The certificate of \(url) expires in \(days) days.", fix: "Renew it.")
+                CheckFinding(.warning, .network, option, "The certificate of \(place) expires in \(days) days.", fix: "Renew it.")
             ]
         }
     }

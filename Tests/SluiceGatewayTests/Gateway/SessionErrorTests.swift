@@ -177,11 +177,14 @@ import Testing
                 let socket = try await Self.socket(gateway, token: try await gateway.anonymousToken())
                 let schema = try ShopApp.configuration().schema
                 for number in UInt64(1)...450 {
-                    // No subscription is open: each is undone, and its values come back.
-                    let values: [String: Value] = ["store": .string("x"), "title": .string(String(repeating: "x", count: 60_000))]
-                    let change = ObjectChange(object: ObjectKey(type: "Order", key: .string("\(number)")), kind: .create, values: values)
+                    // No subscription is open: each is undone, and its key comes back, in the reason too.
+                    let changes = (0..<40).map { index in
+                        let key = "\(number) \(index) " + String(repeating: "x", count: 900)
+                        return ObjectChange(
+                            object: ObjectKey(type: "Order", key: .string(key)), kind: .create, values: ["store": .string("x")])
+                    }
                     let changeset = Changeset(
-                        number: number, time: HybridTime(milliseconds: Int64(number)), base: .zero, changes: [change])
+                        number: number, time: HybridTime(milliseconds: Int64(number)), base: .zero, changes: changes)
                     let message = try PBChangeset(changeset, schema: schema)
                     try await socket.send(.upload(.with { $0.changesets = [message] }))
                 }

@@ -126,12 +126,14 @@ import Testing
 
     private static let types = [
         "sluice_connections gauge",
+        "sluice_certificate_end_timestamp_seconds gauge",
         "sluice_sessions gauge",
         "sluice_sessions_started_total counter",
         "sluice_sessions_ended_total counter",
         "sluice_egress_bytes_total counter",
         "sluice_outbox_bytes gauge",
         "sluice_compensating_writes_total counter",
+        "sluice_compensating_writes_left_out_bytes_total counter",
         "sluice_bootstraps_total counter",
         "sluice_bootstrap_rows_total counter",
         "sluice_subscriptions gauge",

@@ -1,8 +1,10 @@
 import Foundation
 import SluiceCore
 import SluiceGateway
+import SluiceNet
 import SluiceTools
 import SluiceValues
+import TestSupport
 import Testing
 
 /// The judgement of ports, certificates and files by `sluice check`, and its report.
@@ -71,14 +73,37 @@ struct PlaceFindingsTests {
 
     @Test(
         arguments: [
-            (.none, []), (.plain(url: "http://a"), [.warning]), (.valid(url: "https://a", until: 14 * 86_400), []),
-            (.valid(url: "https://a", until: 14 * 86_400 - 1), [.warning]),
-            (.refused(url: "https://a", SluiceError(.connectionFailed, "no")), [.warning]),
+            (.none, []), (.plain(url: "http://a"), [.warning]), (.valid(place: "https://a", until: 14 * 86_400), []),
+            (.valid(place: "https://a", until: 14 * 86_400 - 1), [.warning]),
+            (.refused(place: "https://a", SluiceError(.connectionFailed, "no")), [.warning]),
         ] as [(NetworkFindings.Certificate, [CheckFinding.Severity])])
     func `a public address needs a certificate that stays valid`(
         certificate: NetworkFindings.Certificate, severities: [CheckFinding.Severity]
     ) {
         #expect(NetworkFindings(ports: [], certificate: certificate, now: 0).findings.map(\.severity) == severities)
+    }
+
+    /// A gateway with files that cannot be used does not start.
+    @Test func `the certificate of the client port is read, and its key is for its owner`() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("sluice-check-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let (chain, key) = (folder.appendingPathComponent("chain.pem").path, folder.appendingPathComponent("key.pem").path)
+        try Data(TestCertificate.certificate.utf8).write(to: URL(fileURLWithPath: chain))
+        try Data(TestCertificate.strangerKey.utf8).write(to: URL(fileURLWithPath: key))
+        var options = GatewayCheck.Options(directory: folder.path)
+        options.network = .init(port: 0, adminPort: 0, tls: TLSFiles(certificateChain: chain, privateKey: key))
+        options.secretFiles = [("--tls-key", key)]
+        func found() async -> [String] {
+            let findings = await GatewayCheck(options).run().findings.filter { [.network, .files].contains($0.area) }
+            return findings.map { "\($0.severity) \($0.subject)" }.sorted()
+        }
+        #expect(await found() == ["error --tls-certificate \(chain)", "warning \(key)"])
+        try Data(TestCertificate.key.utf8).write(to: URL(fileURLWithPath: key))
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: key)
+        #expect(await found() == [])
+        let soon = NetworkFindings(ports: [], ownCertificate: .valid(place: chain, until: 13 * 86_400), now: 0).findings
+        #expect(soon.map(\.severity) == [.warning] && soon.first?.message.contains("13 days") == true)
     }
 
     @Test func `a file with secrets is for its owner, and --fix makes it so`() async throws {
