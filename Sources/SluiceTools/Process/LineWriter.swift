@@ -53,7 +53,7 @@ package enum StandardError {
     /// Writes a text behind what the process has printed so far.
     package static func write(_ text: String) {
         // A pipe or a file receives printed text only once the buffer is full.
-        fflush(stdout)
+        fflush(nil)
         text.withCString { _ = Glibc.write(2, $0, strlen($0)) }
     }
 }

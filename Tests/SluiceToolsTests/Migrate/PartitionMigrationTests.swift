@@ -230,6 +230,8 @@ struct PartitionMigrationTests {
             "another document of app.people"
         ),
         ("exports = (p) => other(p)", "a call is not understood"), ("const x = 1", "it exports no function"),
+        ("const can = (p) => true; exports = can", "it exports 'can', and only a function that stands behind 'exports =' is read"),
+        ("exports = (p) => p === 'a'; const help = 1", "its source has more behind the exported function, from 'const' on"),
         (
             "exports = (p) => { if (!context.user.custom_data.banned) return p === 'a' }",
             "asks whether '%%user.custom_data.banned' is empty"

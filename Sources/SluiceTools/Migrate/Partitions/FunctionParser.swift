@@ -19,9 +19,15 @@ struct FunctionParser {
         }
         parser.place = start + 1
         try parser.expect("=")
-        guard case .lambda(let body) = try parser.expression() else { throw FunctionProblem("it exports no function") }
+        let exported = try parser.expression()
+        if case .name(let name) = exported {
+            throw FunctionProblem("it exports '\(name)', and only a function that stands behind 'exports =' is read")
+        }
+        guard case .lambda(let body) = exported else { throw FunctionProblem("it exports no function") }
         _ = parser.skip(";")
-        try parser.expectEnd()
+        guard parser.current == nil else {
+            throw FunctionProblem("its source has more behind the exported function, from \(parser.found) on")
+        }
         return body
     }
 
