@@ -36,7 +36,8 @@ package final class RawSocket: Sendable {
     /// A whole message in one frame, masked with zeros.
     package func send(_ kind: PBClientMessage.OneOf_Kind) async throws {
         let bytes = try WireProtocol.encode(PBClientMessage(kind))
-        try await send([0x82, 0xFE, UInt8(bytes.count >> 8), UInt8(bytes.count & 0xFF), 0, 0, 0, 0] + bytes)
+        let length = (0..<8).map { UInt8(truncatingIfNeeded: UInt64(bytes.count) >> (56 - 8 * $0)) }
+        try await send([0x82] + (bytes.count > 0xFFFF ? [0xFF] + length : [0xFE] + length.suffix(2)) + [0, 0, 0, 0] + bytes)
     }
 
     /// The next binary message; nil when the gateway says goodbye instead.

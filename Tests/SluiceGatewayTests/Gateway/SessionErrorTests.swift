@@ -175,18 +175,18 @@ import Testing
         try await RunningGateway.with { gateway in
             try await gateway.besideHealthySession {
                 let socket = try await Self.socket(gateway, token: try await gateway.anonymousToken())
-                let schema = try ShopApp.configuration().schema
-                for number in UInt64(1)...450 {
-                    // No subscription is open: each is undone, and its key comes back, in the reason too.
-                    let changes = (0..<40).map { index in
-                        let key = "\(number) \(index) " + String(repeating: "x", count: 900)
-                        return ObjectChange(
-                            object: ObjectKey(type: "Order", key: .string(key)), kind: .create, values: ["store": .string("x")])
+                for number in UInt64(1)...UInt64(Limits.subscriptionChanges) {
+                    // The answer names the class that does not exist.
+                    let query = PBQuery.with {
+                        $0.type = "Order\(number)" + String(repeating: "x", count: 120_000)
+                        $0.text = "TRUEPREDICATE"
                     }
-                    let changeset = Changeset(
-                        number: number, time: HybridTime(milliseconds: Int64(number)), base: .zero, changes: changes)
-                    let message = try PBChangeset(changeset, schema: schema)
-                    try await socket.send(.upload(.with { $0.changesets = [message] }))
+                    try await socket.send(
+                        .subscribe(
+                            .with {
+                                $0.version = number
+                                $0.queries = [query]
+                            }))
                 }
                 #expect(try await eventually(every: .milliseconds(200)) { try await Self.isDropped(gateway) })
                 withExtendedLifetime(socket) {}
