@@ -8,7 +8,9 @@ package enum AppFiles {
     /// The files that may name the app, by preference.
     package static let main = ["realm_config.json", "root_config.json", "app.json", "stitch.json"]
     /// The file that named the app in the exports of 2020. Other programs have files of this name too, so it needs a `config_version`.
-    package static let oldMain = "config.json"
+    static let oldMain = "config.json"
+    /// `main` and `oldMain`.
+    package static let anyMain = main + [oldMain]
     /// The App Services CLI's record of the app that a repository belongs to.
     static let meta = ".mdb/meta.json"
     static let root = main + ["secrets.json", PluginListReader.file]

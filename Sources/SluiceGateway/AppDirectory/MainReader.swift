@@ -17,7 +17,6 @@ struct MainReader {
         var refreshTokenLifetime = MainReader.lifetime
     }
 
-    private static let files = AppFiles.main + [AppFiles.oldMain]
     /// 60 days, in seconds.
     private static let lifetime = 60 * 86_400
     private static let keys = [
@@ -26,9 +25,9 @@ struct MainReader {
     ]
 
     func read() -> Main {
-        guard let node = Self.files.lazy.compactMap({ trees[$0] }).first else {
+        guard let node = AppFiles.anyMain.lazy.compactMap({ trees[$0] }).first else {
             // A file that is not JSON already has its problem.
-            if !Self.files.contains(where: paths.contains) {
+            if !AppFiles.anyMain.contains(where: paths.contains) {
                 list.add(
                     .configMissing, file: AppFiles.main[0], "The file that names the app is missing.",
                     fix: "Add it with at least {\"app_id\": \"…\"}, or name the directory that has it.")
@@ -49,7 +48,7 @@ struct MainReader {
             list.add(.configInvalid, file: "--app-id", "The app id '\(appID)' is not a name.", fix: Self.fix)
             return nil
         }
-        for file in Self.files {
+        for file in AppFiles.anyMain {
             guard let found = trees[file]?.child("app_id"), found.json != .null else { continue }
             guard let id = found.string else { return nil }
             if Self.isID(id) { return id }

@@ -50,9 +50,11 @@ struct CertificateWatch: Sendable {
     }
 }
 
-/// Decides when the end of a certificate is logged: from 14 days before it, once a day. Pure.
-struct CertificateAlarm: Sendable {
-    private static let early: Int64 = 14 * 86_400
+/// Decides when the end of a certificate is logged: from `days` before it, once a day. Pure.
+package struct CertificateAlarm: Sendable {
+    /// The days before the end of a certificate from which on there is a warning, here and in `sluice check`.
+    package static let days: Int64 = 14
+    private static let early = days * 86_400
     private static let pause: Int64 = 86_400
 
     /// The end, in seconds since 1970; nil while it is not known.

@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceGateway
 
 /// The judgement of ports, the public address and its certificate: facts in, findings out.
 package struct NetworkFindings: Sendable {
@@ -49,9 +50,6 @@ package struct NetworkFindings: Sendable {
     package var ownCertificate: Certificate
     /// The time, in seconds since 1970.
     package var now: Int64
-
-    /// The days before the end of a certificate from which on there is a warning.
-    static let renewal: Int64 = 14
 
     package init(
         ports: [Port], app: String? = nil, adminToken: SluiceError? = nil, certificate: Certificate = .none,
@@ -109,7 +107,7 @@ package struct NetworkFindings: Sendable {
         case .refused(let place, let error): return [CheckFinding(refusal, .network, "\(option) \(place)", error)]
         case .valid(let place, let end):
             let days = (end - now) / 86_400
-            guard days < Self.renewal else { return [] }
+            guard days < CertificateAlarm.days else { return [] }
             return [
                 CheckFinding(.warning, .network, option, "The certificate of \(place) expires in \(days) days.", fix: "Renew it.")
             ]

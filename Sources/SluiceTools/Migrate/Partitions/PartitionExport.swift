@@ -92,7 +92,7 @@ struct PartitionExport {
     /// The settings of custom user data, and `true` if they stand in the main file, as in older exports.
     var customData: (json: JSON, isOld: Bool)? {
         if let json = trees["auth/custom_user_data.json"], json["collection_name"]?.string != nil { return (json, false) }
-        for file in AppFiles.main + [AppFiles.oldMain] {
+        for file in AppFiles.anyMain {
             if let json = trees[file]?["custom_user_data_config"], json["collection_name"]?.string?.isEmpty == false { return (json, true) }
         }
         return nil
