@@ -46,7 +46,7 @@ struct RealmTyping {
     func type(of object: ObjectKey) throws(SluiceError) -> ObjectType {
         guard let type = schema[object.type] else {
             let hint = Suggestion.question(for: object.type, in: schema.types.map(\.name))
-            throw SluiceError(.unknownType, "The app has no class '\(Self.excerpt(object.type))'.\(hint)")
+            throw SluiceError(.unknownType, "The app has no class '\(object.type.excerpt)'.\(hint)")
         }
         guard type.kind != .embedded, let key = type.primaryKey else {
             throw SluiceError(.unknownType, "The objects of class '\(type.name)' are embedded and have no keys of their own.")
@@ -64,15 +64,13 @@ struct RealmTyping {
     func property(_ name: String, of type: ObjectType) throws(SluiceError) -> Property {
         guard let index = type.index(of: name) else {
             let hint = Suggestion.question(for: name, in: type.properties.map(\.name))
-            throw SluiceError(.unknownProperty, "\(type.name) has no property '\(Self.excerpt(name))'.\(hint)")
+            throw SluiceError(.unknownProperty, "\(type.name) has no property '\(name.excerpt)'.\(hint)")
         }
         guard index != type.primaryKey else {
             throw SluiceError(.badChangeset, "A change of \(type.name) writes the primary key '\(name)', which is fixed.")
         }
         return type.properties[index]
     }
-
-    static func excerpt(_ name: String) -> String { String(name.unicodeScalars.prefix(64)) }
 
     // MARK: Places
 
@@ -110,7 +108,7 @@ struct RealmTyping {
     }
 
     private static func text(_ value: Value) -> String {
-        if case .link(let type, _) = value { "a link to '\(excerpt(type))'" } else { "a value of type \(value.typeName)" }
+        if case .link(let type, _) = value { "a link to '\(type.excerpt)'" } else { "a value of type \(value.typeName)" }
     }
 
     private func isKey(_ key: Value, of name: String) -> Bool {
@@ -135,7 +133,7 @@ extension RealmStep {
     fileprivate var text: String {
         switch self {
         case .index(let index): "to element \(index)"
-        case .key(let key): "to key '\(RealmTyping.excerpt(key))'"
+        case .key(let key): "to key '\(key.excerpt)'"
         }
     }
 }

@@ -32,7 +32,7 @@ package struct RealmQueryBody: Hashable, Sendable {
         var texts: [Text] = []
         for member in members {
             guard case .string(let text) = member.value else {
-                throw SluiceError(.badSyntax, "The query of class '\(excerpt(member.key))' is no text.")
+                throw SluiceError(.badSyntax, "The query of class '\(member.key.excerpt)' is no text.")
             }
             texts.append(Text(member.key, text))
         }
@@ -49,7 +49,7 @@ package struct RealmQueryBody: Hashable, Sendable {
         for text in texts {
             guard let type = schema[text.type] else {
                 let hint = Suggestion.question(for: text.type, in: schema.types.map(\.name))
-                throw SluiceError(.querySubscribedTypeUnknown, "the app has no class '\(Self.excerpt(text.type))'.\(hint)")
+                throw SluiceError(.querySubscribedTypeUnknown, "the app has no class '\(text.type.excerpt)'.\(hint)")
             }
             predicates.append(try Subscription.check(type: type, query: try text.query(), in: schema, fields: fields))
         }
@@ -62,8 +62,6 @@ package struct RealmQueryBody: Hashable, Sendable {
         let opening = "Invalid query: "
         return sentence.hasPrefix(opening) ? sentence : opening + sentence
     }
-
-    fileprivate static func excerpt(_ name: String) -> String { String(name.unicodeScalars.prefix(64)) }
 }
 
 extension RealmQueryBody.Text {
@@ -74,7 +72,7 @@ extension RealmQueryBody.Text {
     package func query() throws(SluiceError) -> Query {
         do throws(SluiceError) { return try Query.parse(text) } catch {
             guard let suffix = QuerySuffixSearch.first(in: text) else { throw error }
-            let table = "unsupported query for table \"\(RealmQueryBody.excerpt(type))\""
+            let table = "unsupported query for table \"\(type.excerpt)\""
             throw SluiceError(suffix.code, "Invalid query: \(table): \(suffix.word) is not allowed in a subscription")
         }
     }

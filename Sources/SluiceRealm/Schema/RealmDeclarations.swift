@@ -50,13 +50,13 @@ package struct RealmDeclarations {
             return classes.append(Class(table: table))
         }
         guard classes[number].table != table else { return }
-        throw SluiceError(.invalidSchemaChange, "The client declares class '\(excerpt(table.name))' in two ways.")
+        throw SluiceError(.invalidSchemaChange, "The client declares class '\(table.name.excerpt)' in two ways.")
     }
 
     private mutating func add(_ column: RealmColumn) throws(SluiceError) {
         if numbers[RealmText(column.table)] == nil {
             guard let type = known[column.table] else {
-                throw SluiceError(.invalidSchemaChange, "The client declares a property of the unknown class '\(excerpt(column.table))'.")
+                throw SluiceError(.invalidSchemaChange, "The client declares a property of the unknown class '\(column.table.excerpt)'.")
             }
             try add(type.realmTable)
         }
@@ -65,7 +65,7 @@ package struct RealmDeclarations {
         if let same = classes[number].numbers[name] {
             guard classes[number].columns[same] != column else { return }
             throw SluiceError(
-                .invalidSchemaChange, "The client declares property '\(excerpt(column.table)).\(excerpt(column.name))' in two ways.")
+                .invalidSchemaChange, "The client declares property '\(column.table.excerpt).\(column.name.excerpt)' in two ways.")
         }
         guard properties < Limits.helloProperties else {
             throw SluiceError(.limitsExceeded, "The client declares more than \(Limits.helloProperties) properties.")
@@ -74,8 +74,6 @@ package struct RealmDeclarations {
         classes[number].numbers[name] = classes[number].columns.count
         classes[number].columns.append(column)
     }
-
-    private func excerpt(_ name: String) -> String { RealmTyping.excerpt(name) }
 
     // MARK: Types
 
@@ -98,7 +96,7 @@ package struct RealmDeclarations {
             guard let kind = numbers[RealmText(target)].map({ classes[$0].table.kind }) ?? known[target]?.kind else {
                 throw SluiceError(
                     .invalidSchemaChange,
-                    "Property '\(excerpt(column.table)).\(excerpt(column.name))' links to the unknown class '\(excerpt(target))'.")
+                    "Property '\(column.table.excerpt).\(column.name.excerpt)' links to the unknown class '\(target.excerpt)'.")
             }
             if kind == .embedded { type = .embedded(target) }
             isOptional = column.collection == .none

@@ -16,10 +16,10 @@ package struct RealmSchemaCheck {
         case .addColumn(let column): try check(column)
         case .eraseTable(let name):
             throw SluiceError(
-                .invalidSchemaChange, "A client cannot delete class '\(Self.excerpt(name))'.", fix: "Delete it in the app's schema.")
+                .invalidSchemaChange, "A client cannot delete class '\(name.excerpt)'.", fix: "Delete it in the app's schema.")
         case .eraseColumn(let table, let name):
             throw SluiceError(
-                .invalidSchemaChange, "A client cannot delete property '\(Self.excerpt(table)).\(Self.excerpt(name))'.",
+                .invalidSchemaChange, "A client cannot delete property '\(table.excerpt).\(name.excerpt)'.",
                 fix: "Delete it in the app's schema.")
         default: break
         }
@@ -42,14 +42,14 @@ package struct RealmSchemaCheck {
     private func type(_ name: String) throws(SluiceError) -> ObjectType {
         guard let type = schema[name] else {
             let hint = Suggestion.question(for: name, in: schema.types.map(\.name))
-            throw SluiceError(.invalidSchemaChange, "The app has no class '\(Self.excerpt(name))'.\(hint)", fix: Self.declare)
+            throw SluiceError(.invalidSchemaChange, "The app has no class '\(name.excerpt)'.\(hint)", fix: Self.declare)
         }
         return type
     }
 
     private static func text(_ key: RealmTable.Key?) -> String {
         guard let key else { return "none" }
-        return "'\(excerpt(key.name))' of type \(key.type.name)\(key.isNullable ? " or null" : "")"
+        return "'\(key.name.excerpt)' of type \(key.type.name)\(key.isNullable ? " or null" : "")"
     }
 
     // MARK: Properties
@@ -60,7 +60,7 @@ package struct RealmSchemaCheck {
             let hint = Suggestion.question(for: column.name, in: type.properties.map(\.name))
             throw SluiceError(
                 .invalidSchemaChange,
-                "Class '\(type.name)' has no property '\(Self.excerpt(column.name))', which is \(Self.text(column)) on the client.\(hint)",
+                "Class '\(type.name)' has no property '\(column.name.excerpt)', which is \(Self.text(column)) on the client.\(hint)",
                 fix: Self.declare)
         }
         let known = type.realmColumn(index)
@@ -88,7 +88,4 @@ package struct RealmSchemaCheck {
     }
 
     private static let declare = "Declare it in the app's schema, or remove it from the client's model."
-
-    /// The first characters of a client's name.
-    private static func excerpt(_ name: String) -> String { String(name.unicodeScalars.prefix(64)) }
 }
