@@ -67,7 +67,7 @@ package struct LoginStore: Sendable {
             try await end(id)
             throw SluiceError(
                 .invalidSession, "The refresh token was replaced by a newer one, which has been used. The login has ended.",
-                fix: "Log in again. If the app uses each token once, somebody else has a copy of its tokens.")
+                fix: "Log in again. If the app uses each token once, another program has a copy of its tokens.")
         }
     }
 
