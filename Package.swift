@@ -181,9 +181,10 @@ let package = Package(
         .target(
             name: "SluiceNet",
             dependencies: [
-                "SluiceValues", "SluiceCore",
+                "SluiceValues", "SluiceCore", "SluicePorts",
                 nio("NIOCore"), nio("NIOPosix"), nio("NIOTLS"), nio("NIOHTTP1"), nio("NIOWebSocket"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                gatewayLibrary("AsyncHTTPClient", of: "async-http-client"),
                 gatewayLibrary("NIOHTTPTypesHTTP1", of: "swift-nio-extras"),
                 gatewayLibrary("HTTPTypes", of: "swift-http-types"),
                 gatewayLibrary("Hummingbird", of: "hummingbird"),
@@ -221,6 +222,16 @@ let package = Package(
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: common + server
+        ),
+        // Providers and the tokens of other issuers, functions and events.
+        .target(
+            name: "SluiceIdentity",
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluicePorts",
+                gatewayLibrary("JWTKit", of: "jwt-kit"), gatewayLibrary("Crypto", of: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: common + server
@@ -267,7 +278,8 @@ let package = Package(
             name: "SluiceGateway",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceWire", "SluicePorts",
-                "SluicePipeline", "SluiceRealm", "SluiceRealmBridge", "SluicePostgres", "SluiceKafka", "SluiceEmbeddedLog",
+                "SluicePipeline", "SluiceRealm", "SluiceRealmBridge", "SluiceIdentity", "SluicePostgres", "SluiceKafka",
+                "SluiceEmbeddedLog",
                 "SluicePluginHost", "SluiceNet", "SluiceCompression", "SluiceTracing",
                 gatewayLibrary("Hummingbird", of: "hummingbird"),
                 gatewayLibrary("HTTPTypes", of: "swift-http-types"),

@@ -7,19 +7,23 @@ extension ErrorCode {
         switch self {
         case .badRequest, .badSyntax, .badJSON, .badCompression, .badMessageOrder, .unknownMessage, .wrongProtocolVersion,
             .badChangeset, .ingestMalformed, .wrongValueType, .unknownProperty, .invalidName, .invalidEmail, .configInvalid,
-            .configUnknownKey, .configMissing:
+            .configUnknownKey, .configMissing, .userAlreadyConfirmed, .functionFailed:
             .badRequest
-        case .invalidPassword, .tokenExpired, .badAuthentication, .invalidSession, .userDisabled, .adminUnauthorized: .unauthorized
-        case .permissionDenied, .writeNotAllowed, .ingestRejected, .pluginRefused, .crossSiteRequest, .adminForbidden: .forbidden
-        case .userNotFound, .apiKeyNotFound, .unknownType, .ingestUnknownType, .providerDisabled: .notFound
-        case .nameInUse, .userMismatch, .idempotencyKeyInUse: .conflict
+        case .invalidPassword, .tokenExpired, .badAuthentication, .invalidSession, .userDisabled, .adminUnauthorized, .userNotConfirmed,
+            .loginTokenRejected:
+            .unauthorized
+        case .permissionDenied, .writeNotAllowed, .ingestRejected, .pluginRefused, .crossSiteRequest, .adminForbidden, .functionRefused:
+            .forbidden
+        case .userNotFound, .apiKeyNotFound, .unknownType, .ingestUnknownType, .providerDisabled, .functionNotFound: .notFound
+        case .nameInUse, .userMismatch, .idempotencyKeyInUse, .identityInUse: .conflict
         case .bodyTooLarge, .limitsExceeded, .ingestTooLarge, .logRecordTooLarge, .helloTooLarge: .contentTooLarge
         case .requestTimeout, .helloTimeout: .requestTimeout
         case .unsupportedEncoding: .unsupportedMediaType
         case .tooManyRequests, .tooManyConnections, .logFull: .tooManyRequests
-        case .shuttingDown, .sessionDisabled, .postgresUnreachable, .logUnreachable, .pluginUnavailable, .logDelivery:
+        case .shuttingDown, .sessionDisabled, .postgresUnreachable, .logUnreachable, .pluginUnavailable, .logDelivery,
+            .functionUnavailable, .outboundFailed, .outboundAddressRefused, .mailFailed:
             .serviceUnavailable
-        case .timeout, .pluginTimeout: .gatewayTimeout
+        case .timeout, .pluginTimeout, .functionTimeout, .outboundTimeout: .gatewayTimeout
         default: .internalServerError
         }
     }
@@ -30,20 +34,24 @@ extension ErrorCode {
     package var appServicesName: String {
         switch self {
         case .invalidPassword: "InvalidPassword"
-        case .badAuthentication, .tokenExpired: "AuthError"
+        case .badAuthentication, .tokenExpired, .userNotConfirmed, .loginTokenRejected: "AuthError"
         case .invalidSession: "InvalidSession"
         case .userNotFound: "UserNotFound"
         case .userDisabled: "UserDisabled"
-        case .nameInUse: "AccountNameInUse"
+        case .nameInUse, .identityInUse: "AccountNameInUse"
+        case .userAlreadyConfirmed: "UserAlreadyConfirmed"
+        case .functionNotFound: "FunctionNotFound"
+        case .functionRefused: "NoMatchingRuleFound"
+        case .functionFailed, .functionUnavailable: "FunctionExecutionError"
         case .providerDisabled: "AuthProviderNotFound"
         case .apiKeyNotFound: "APIKeyNotFound"
         case .crossSiteRequest: "DomainNotAllowed"
         case .badRequest, .badJSON, .invalidEmail, .bodyTooLarge, .limitsExceeded, .requestTimeout: "BadRequest"
         case .tooManyRequests, .tooManyConnections: "TooManyRequests"
         case .permissionDenied: "Restricted"
-        case .internalError, .postgresStatement: "InternalServerError"
+        case .internalError, .postgresStatement, .outboundFailed, .outboundAddressRefused, .mailFailed: "InternalServerError"
         case .shuttingDown, .postgresUnreachable: "MaintenanceInProgress"
-        case .timeout: "ExecutionTimeLimitExceeded"
+        case .timeout, .functionTimeout, .outboundTimeout: "ExecutionTimeLimitExceeded"
         default: name
         }
     }

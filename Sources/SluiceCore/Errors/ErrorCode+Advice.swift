@@ -170,6 +170,38 @@ extension ErrorCode {
                 "The e-mail address is not valid for a user.",
                 "Use 1 to 320 bytes without spaces, control characters or invisible characters."
             )
+        case .userNotConfirmed:
+            (
+                "The user registered, and the e-mail address is not confirmed yet.",
+                "Open the link in the confirmation mail, or request another with resendConfirmationEmail."
+            )
+        case .userAlreadyConfirmed: ("The user of this e-mail address is confirmed.", "Log in.")
+        case .loginTokenRejected:
+            (
+                "A login token of another issuer is not valid for this app.",
+                "Get a new token from the issuer. The gateway's log has the reason."
+            )
+        case .identityInUse:
+            ("An identity belongs to another user.", "Log in with these credentials, or delete the other user first.")
+        case .functionNotFound: ("The app has no function of this name.", "Correct the name, or add it to functions/config.json.")
+        case .functionRefused: ("The user may not call the function.", "Check can_evaluate and private of the function.")
+        case .functionFailed: ("A function of the app reported an error.", "Read its message. The service behind it has the details.")
+        case .functionUnavailable:
+            (
+                "The service behind a function does not answer.",
+                "Start it, or correct its URL in sluice.json. The gateway's log has the reason."
+            )
+        case .functionTimeout: ("A function did not answer in time.", "Make it faster, or raise its timeout_ms in sluice.json.")
+        case .outboundFailed:
+            ("A request of the gateway to another service failed.", "Check the URL and the service. The gateway's log has the reason.")
+        case .outboundTimeout: ("Another service did not answer in time.", "Check the service and the network. The gateway retries.")
+        case .outboundAddressRefused:
+            (
+                "Another service has a loopback, private or link-local address, or its URL is not allowed.",
+                "Correct the URL, or set \"allow_private_addresses\" to true beside it in sluice.json."
+            )
+        case .mailFailed:
+            ("A mail could not be sent.", "Check \"mail\" in sluice.json and the mail server. The gateway's log has the reason.")
         case .pluginMissing: ("A plugin's file is missing or cannot be loaded.", "Check the path and its dependencies with ldd.")
         case .pluginABIMismatch:
             ("A plugin was built for another version of sluice_plugin.h.", "Upgrade the side that the message names.")

@@ -39,18 +39,19 @@ extension ErrorCode {
         switch self {
         case .helloTimeout, .tooManyConnections, .slowClient, .resync, .shuttingDown, .tooManyRequests, .pluginCrashed, .pluginTimeout,
             .pluginBadAnswer, .pluginUnavailable, .pluginFailed, .postgresUnreachable, .slotBusy, .logUnreachable, .logGap, .logDelivery,
-            .logFull, .connectionFailed, .timeout:
+            .logFull, .connectionFailed, .timeout, .functionUnavailable, .functionTimeout, .outboundFailed, .outboundTimeout, .mailFailed:
             .wait
         case .internalError, .sessionDisabled, .pluginMissing, .pluginABIMismatch, .pluginUnlisted, .pluginAltered, .pluginUnfit,
             .postgresStatement, .postgresSetting, .slotLost, .tableUnfit, .logTopic, .logReplicas, .logNotAuthorized, .portInUse,
             .breakingSchemaChange, .logAhead, .adminTokenMissing, .columnRefusesInserts, .foreignKeyCircle, .grantMissing,
-            .replicaCorrupt, .replicaVersion, .deviceFull, .tlsHandshakeFailed:
+            .replicaCorrupt, .replicaVersion, .deviceFull, .tlsHandshakeFailed, .outboundAddressRefused:
             .repair
         case .writeNotAllowed, .compensatingWrite, .badRequest, .invalidPassword, .crossSiteRequest, .userNotFound, .requestTimeout,
             .nameInUse, .bodyTooLarge, .unsupportedEncoding, .badJSON, .badCompression, .providerDisabled, .idempotencyKeyInUse,
             .apiKeyNotFound, .adminUnauthorized, .adminForbidden, .invalidEmail, .pluginRefused, .logRecordTooLarge, .ingestRejected,
             .ingestMalformed, .ingestUnknownType, .ingestTooLarge, .configUnknownKey, .configInvalid, .configMissing,
-            .noSubscriptionForWrite, .writeTooLarge:
+            .noSubscriptionForWrite, .writeTooLarge, .userNotConfirmed, .userAlreadyConfirmed, .loginTokenRejected, .identityInUse,
+            .functionNotFound, .functionRefused, .functionFailed:
             .changeInput
         case .querySyntax, .queryUnknownProperty, .queryTypeMismatch, .queryArgument, .queryShape, .queryNotQueryable, .queryUnsupported,
             .queryIndexedFieldMissing, .queryAsymmetric, .queryTooLarge, .querySubscribedTypeUnknown, .queryAggregate, .queryCount,

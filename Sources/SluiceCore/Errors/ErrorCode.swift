@@ -89,6 +89,21 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case adminUnauthorized = 446
     case adminForbidden = 447
     case invalidEmail = 448
+    case userNotConfirmed = 450
+    case userAlreadyConfirmed = 451
+    case loginTokenRejected = 452
+    case identityInUse = 453
+    case functionNotFound = 454
+    case functionRefused = 455
+    case functionFailed = 456
+    case functionUnavailable = 457
+    case functionTimeout = 458
+
+    // Requests of the gateway to other services
+    case outboundFailed = 470
+    case outboundTimeout = 471
+    case outboundAddressRefused = 472
+    case mailFailed = 473
 
     // Plugins
     case pluginMissing = 500

@@ -102,6 +102,7 @@ package struct AppConfiguration: Sendable {
     package var sync: Sync
     /// The values of `values/*.json` and of the environment, by name.
     package var values: [String: JSON] = [:]
+    package var secrets = AppSecrets()
     /// The value of `%%environment.tag`.
     package var environmentTag: String
     /// The plugins in the order of the chain.

@@ -13,7 +13,7 @@ package enum AppFiles {
     package static let anyMain = main + [oldMain]
     /// The App Services CLI's record of the app that a repository belongs to.
     static let meta = ".mdb/meta.json"
-    static let root = main + ["secrets.json", PluginListReader.file]
+    static let root = main + [AppSecrets.file, PluginListReader.file, OperatorFile.name]
     /// The folders of features that Sluice does not run. They are accepted and noted, but not read.
     static let unserved: Set<String> = [
         "functions", "triggers", "http_endpoints", "graphql", "hosting", "log_forwarders", "https_endpoints",

@@ -36,6 +36,8 @@ struct AppReader {
         let users = users(main)
         let values = values(environment: main.environment)
         let plugins = trees[PluginListReader.file].map(PluginListReader(list: list).read) ?? []
+        let operatorFile = OperatorFile(trees[OperatorFile.name])
+        let secrets = SecretReader(list: list).read(operatorFile[.secrets], texts: trees[AppSecrets.file]?.json)
         let texts = pluginFiles(settings, sourceName, collections, result)
         noteRoles(texts, plugins, settings)
         guard settings.isFlexible, isSchemaWhole else { return nil }
@@ -46,6 +48,7 @@ struct AppReader {
         configuration.queryableFields = queryable
         configuration.values = values
         configuration.plugins = plugins
+        configuration.secrets = secrets
         configuration.notes = list.notes.sorted { ($0.file, $0.line, $0.column) < ($1.file, $1.line, $1.column) }
         return configuration
     }
@@ -80,7 +83,7 @@ struct AppReader {
     /// Returns the secret that a value names; nil with a note if there is none.
     private func secret(_ node: ConfigNode, of value: String) -> JSON? {
         guard let name = node.string else { return nil }
-        if let secret = trees["secrets.json"]?.json[name] { return secret }
+        if let secret = trees[AppSecrets.file]?.json[name] { return secret }
         let isUsed = files.values.contains { $0.contains("%%values.\(value)") }
         node.note(
             isUsed ? .missing : .unused, "secrets.json has no secret '\(name)': roles that use its value deny.",

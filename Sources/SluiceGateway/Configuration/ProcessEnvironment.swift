@@ -26,9 +26,17 @@ package struct ProcessEnvironment: Sendable {
         guard value == nil else {
             throw SluiceError(.configInvalid, "Both \(name) and \(name)_FILE are set.", fix: "Unset one of them.")
         }
+        return try Self.text(ofSecretFile: path, named: "\(name)_FILE")
+    }
+
+    /// Returns the content of a file with a secret, without the line end at its end.
+    ///
+    /// - Parameter name: The setting that names the file.
+    /// - Throws: `configInvalid` if the file cannot be read.
+    static func text(ofSecretFile path: String, named name: String) throws(SluiceError) -> String {
         guard let data = FileManager.default.contents(atPath: path), let text = String(data: data, encoding: .utf8) else {
             throw SluiceError(
-                .configInvalid, "The file \(path), which \(name)_FILE names, cannot be read as a text.",
+                .configInvalid, "The file \(path), which \(name) names, cannot be read as a text.",
                 fix: "Correct the path, or let this user read the file.")
         }
         // A line end is one character, with a carriage return or without.

@@ -36,11 +36,12 @@ package enum AppDescription {
     }
 
     /// Returns the directory without the files that plugins must not see.
-    /// These are the login settings with the providers' secrets, the other plugins' configurations, and the app's secrets.
+    /// These are the login settings with the providers' secrets, the operator's settings, the other plugins' configurations, and the app's
+    /// secrets.
     private static func directory(_ directory: JSON, withSecrets: Bool) -> JSON {
         .object(
             (directory.members ?? []).filter { file in
-                !file.key.hasPrefix("auth/") && file.key != "plugins.json" && (withSecrets || file.key != secrets)
+                !file.key.hasPrefix("auth/") && !["plugins.json", "sluice.json"].contains(file.key) && (withSecrets || file.key != secrets)
             })
     }
 
