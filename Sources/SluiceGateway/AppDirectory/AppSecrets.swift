@@ -1,4 +1,4 @@
-import SluiceCore
+package import SluiceCore
 import SluiceValues
 
 /// The secrets of an app by name: texts of `secrets.json`, and the environment variables and files that `sluice.json` names.
