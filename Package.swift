@@ -374,6 +374,10 @@ let package = Package(
             name: "TracingTestSupport", dependencies: [nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1")], path: "Tests/TracingTestSupport",
             swiftSettings: common),
         .target(
+            name: "NetTestSupport",
+            dependencies: [nio("NIOCore"), nio("NIOPosix"), .product(name: "NIOSSL", package: "swift-nio-ssl")],
+            path: "Tests/NetTestSupport", swiftSettings: common),
+        .target(
             name: "ReplicaTestSupport", dependencies: ["SluiceCore", "SluiceReplica"], path: "Tests/ReplicaTestSupport",
             swiftSettings: common),
         .target(
@@ -463,11 +467,12 @@ let package = Package(
         tests(
             "SluiceNet",
             dependencies: [
-                "SluiceValues", "SluiceCore", "SluiceNet", nio("NIOCore"), nio("NIOPosix"),
+                "SluiceValues", "SluiceCore", "SluicePorts", "SluiceNet", nio("NIOCore"), nio("NIOPosix"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 gatewayLibrary("Hummingbird", of: "hummingbird"), gatewayLibrary("HTTPTypes", of: "swift-http-types"),
                 gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"),
                 .product(name: "Logging", package: "swift-log"),
-                "TestSupport",
+                "TestSupport", "NetTestSupport",
             ]),
         tests(
             "SluicePipeline",

@@ -25,7 +25,7 @@ package struct TLSFiles: Hashable, Sendable {
     /// of one.
     /// - Throws: `configInvalid` naming the file at fault.
     func read() throws(SluiceError) -> (context: NIOSSLContext, end: Int64) {
-        let chain = try certificates(certificateChain, "certificate chain")
+        let chain = try Self.certificates(certificateChain, "certificate chain")
         let key: NIOSSLPrivateKey
         do { key = try NIOSSLPrivateKey(file: privateKey, format: .pem) } catch {
             throw SluiceError(
@@ -39,7 +39,7 @@ package struct TLSFiles: Hashable, Sendable {
         // Closing waits this long for the peer's close_notify, in addition to every other deadline.
         configuration.shutdownTimeout = .seconds(1)
         if let clientAuthorities {
-            configuration.trustRoots = .certificates(try certificates(clientAuthorities, "file of client authorities"))
+            configuration.trustRoots = .certificates(try Self.certificates(clientAuthorities, "file of client authorities"))
             // The name in a client's certificate is not its address.
             configuration.certificateVerification = .noHostnameVerification
         }
@@ -57,7 +57,10 @@ package struct TLSFiles: Hashable, Sendable {
     /// - Throws: `configInvalid` naming the file at fault.
     package func certificateEnd() throws(SluiceError) -> Int64 { try read().end }
 
-    private func certificates(_ path: String, _ what: String) throws(SluiceError) -> [NIOSSLCertificate] {
+    /// Reads the certificates of a PEM file.
+    ///
+    /// - Throws: `configInvalid` naming the file.
+    static func certificates(_ path: String, _ what: String) throws(SluiceError) -> [NIOSSLCertificate] {
         do {
             let certificates = try NIOSSLCertificate.fromPEMFile(path)
             if !certificates.isEmpty { return certificates }
