@@ -254,7 +254,7 @@ let package = Package(
         .target(
             name: "SluiceSync",
             dependencies: [
-                "SluiceCore", "SluiceReplica", "SluiceWire",
+                "SluiceValues", "SluiceCore", "SluiceReplica", "SluiceWire",
                 nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -349,7 +349,7 @@ let package = Package(
             name: "AirportOpsScene",
             dependencies: [
                 "AirportOpsModels", "RealmSwift", "SluiceCore", "SluicePostgres", "SluiceKafka", "SluiceRealm", "RealmTestClient",
-                .product(name: "Logging", package: "swift-log"),
+                gatewayLibrary("JWTKit", of: "jwt-kit"), .product(name: "Logging", package: "swift-log"),
             ],
             path: "Examples/AirportOps/Scene",
             swiftSettings: example
@@ -380,6 +380,14 @@ let package = Package(
         .target(
             name: "ReplicaTestSupport", dependencies: ["SluiceCore", "SluiceReplica"], path: "Tests/ReplicaTestSupport",
             swiftSettings: common),
+        .target(
+            name: "IdentityTestSupport",
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluicePorts", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
+                gatewayLibrary("Crypto", of: "swift-crypto"),
+                gatewayLibrary("CryptoExtras", of: "swift-crypto"),
+            ],
+            path: "Tests/IdentityTestSupport", swiftSettings: common),
         .target(
             name: "RealmTestSupport", dependencies: ["SluiceValues", "SluiceCore", "SluicePorts", "SluiceRealm"],
             path: "Tests/RealmTestSupport", swiftSettings: common),
@@ -482,6 +490,12 @@ let package = Package(
                 "TestSupport",
             ]),
         tests(
+            "SluiceIdentity",
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluicePorts", "SluiceIdentity", "TestSupport", "IdentityTestSupport",
+                .product(name: "Logging", package: "swift-log"),
+            ]),
+        tests(
             "SluiceRealm",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts", "SluiceRealm", "TestSupport", "PortsTestSupport",
@@ -530,8 +544,8 @@ let package = Package(
             "SluiceGateway",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceWire", "SluicePorts", "SluiceCompression", "SluicePostgres", "SluiceKafka",
-                "SluiceEmbeddedLog", "SluicePluginHost", "SluiceNet", "SluiceDevServer", "SluicePipeline", "SluiceRealm", "SluiceGateway",
-                "SluiceTools",
+                "SluiceEmbeddedLog", "SluicePluginHost", "SluiceNet", "SluiceDevServer", "SluicePipeline", "SluiceRealm", "SluiceIdentity",
+                "SluiceGateway", "SluiceTools", "IdentityTestSupport",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 gatewayLibrary("Hummingbird", of: "hummingbird"), gatewayLibrary("HTTPTypes", of: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"), nio("NIOCore"), gatewayLibrary("Crypto", of: "swift-crypto"),
@@ -544,6 +558,7 @@ let package = Package(
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceWire", "SluicePorts", "SluicePostgres", "SluiceKafka", "SluiceNet", "SluiceDevServer",
                 "SluicePipeline", "SluiceRealm", "SluiceReplica", "SluiceSync", "SluiceGateway", "SluiceSDK", "SluiceTools",
+                "IdentityTestSupport",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"), .product(name: "Logging", package: "swift-log"),
                 nio("NIOCore"), nio("NIOPosix"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 "TestSupport", "RealmTestSupport", "RealmTestClient", "GatewayTestSupport", "register-client",
