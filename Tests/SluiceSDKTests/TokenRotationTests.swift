@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceSync
 import SluiceValues
 import Synchronization
 import Testing
@@ -23,7 +24,7 @@ import Testing
             if request.line.hasPrefix("DELETE") { return .init(status: 204, body: "") }
             if request.line.hasPrefix("POST /api/client/v2.0/auth/session?rotate=true ") {
                 let sent = request.headers["authorization"]?.dropFirst("Bearer ".count)
-                let claims = sent.flatMap { UserSession.claims(of: String($0)) }
+                let claims = sent.flatMap { AccessTokenClaims.read(String($0)) }
                 let next = Int(claims?["generation"]?.int ?? -1) + 1
                 return .init(status: 201, body: #"{"access_token":"h.e30.renewed","refresh_token":"\#(Self.token(next))"}"#)
             }
@@ -40,7 +41,7 @@ import Testing
     private func sent(_ server: CannedServer) -> [Int64?] {
         server.requests.filter { $0.line.contains("auth/session") }.map { request in
             let token = request.headers["authorization"]?.dropFirst("Bearer ".count)
-            return token.flatMap { UserSession.claims(of: String($0)) }?["generation"]?.int
+            return token.flatMap { AccessTokenClaims.read(String($0)) }?["generation"]?.int
         }
     }
 

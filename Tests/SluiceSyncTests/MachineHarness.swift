@@ -7,6 +7,8 @@ import SluiceWire
 struct MachineHarness {
     var machine: SyncStateMachine
     var now: UInt64 = 10_000
+    /// The random number of each input.
+    var random: UInt64 = 0
     var actions: [SyncAction] = []
 
     init(reset: ResetMode = .recover, timing: SyncTiming = SyncTiming()) {
@@ -17,7 +19,7 @@ struct MachineHarness {
     @discardableResult
     mutating func feed(_ input: SyncInput, after milliseconds: UInt64 = 0) -> [SyncAction] {
         now += milliseconds
-        actions = machine.handle(input, now: now, random: 0)
+        actions = machine.handle(input, now: now, random: random)
         return actions
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceSync
 import SluiceValues
 
 /// A user's record on this device.
@@ -51,7 +52,7 @@ struct UserSession: Hashable, Sendable {
     /// Stores an access token, and the identities and profile from its claims if it has any.
     mutating func take(accessToken token: String) {
         accessToken = token
-        guard let claims = UserSession.claims(of: token) else { return }
+        guard let claims = AccessTokenClaims.read(token) else { return }
         if let given = UserIdentity.list(claims["identities"]), !given.isEmpty { identities = given }
         if let given = claims["data"], given.members?.isEmpty == false { profile = given }
     }
@@ -72,19 +73,10 @@ struct UserSession: Hashable, Sendable {
         var generation: Int64
 
         init?(_ token: String) {
-            guard let claims = UserSession.claims(of: token), let login = claims["sid"]?.string else { return nil }
+            guard let claims = AccessTokenClaims.read(token), let login = claims["sid"]?.string else { return nil }
             self.login = login
             generation = claims["generation"]?.int ?? 0
         }
-    }
-
-    /// Decodes the claims of a token without checking its signature, which is the server's task; nil if it is malformed.
-    static func claims(of token: String) -> JSON? {
-        let parts = token.split(separator: ".")
-        guard parts.count == 3 else { return nil }
-        var text = parts[1].replacing("-", with: "+").replacing("_", with: "/")
-        while !text.count.isMultiple(of: 4) { text += "=" }
-        return Base64.decode(text).flatMap { try? JSON.parse($0) }
     }
 }
 

@@ -94,6 +94,9 @@ public final class SyncSession: Sendable {
         }
     }
 
+    /// Takes an access token that was requested for another reason, so that an open session goes on with it.
+    func take(accessToken token: String) { engine.refreshed(token: token) }
+
     /// Ends the session and all waits. Called when the file closes.
     func close() {
         replica.removeObserver(observer)

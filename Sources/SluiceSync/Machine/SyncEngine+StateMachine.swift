@@ -39,6 +39,7 @@ package struct SyncStateMachine: Sendable {
     var session: SyncSession?
     /// The access token of the next `Hello`. `nil` if there is none, or the gateway rejected it.
     var token: String?
+    private var renewal = TokenRenewal()
     private var tokenRefusals = 0
     private var waits: [UInt64: Wait] = [:]
     /// The client-side error that the next session reports to the gateway.
@@ -68,7 +69,7 @@ package struct SyncStateMachine: Sendable {
         case .open:
             guard let session else { break }
             let next = min(session.lastPing + timing.ping, session.lastReceived + timing.silence)
-            earliest = min(earliest ?? next, next)
+            earliest = [earliest, next, renewal.due].compactMap(\.self).min()
         }
         return earliest
     }
@@ -147,6 +148,7 @@ extension SyncStateMachine {
         case .waiting, .refreshing, .connecting, .loading, .greeting, .open: return
         }
         self.token = token ?? self.token
+        renewal.arrived(self.token, now: now, random: random)
         tokenRefusals = 0
         backoff.reset()
         attempt()
@@ -292,14 +294,17 @@ extension SyncStateMachine {
 
 extension SyncStateMachine {
     private mutating func refreshed(_ token: String) {
+        // Another session of the user may have requested the same one.
+        let isNew = token != self.token
         self.token = token
+        renewal.arrived(token, now: now, random: random)
         switch phase {
         case .refreshing: attempt()
-        case .open:
+        case .open where isNew:
             var message = PBRefreshToken()
             message.accessToken = token
             send(.refreshToken(message))
-        case .idle, .waiting, .connecting, .loading, .greeting, .ended: break
+        case .idle, .waiting, .connecting, .loading, .greeting, .open, .ended: break
         }
     }
 
@@ -349,6 +354,7 @@ extension SyncStateMachine {
             self.session?.lastPing = now
             actions.append(.ping(connection))
         }
+        if phase == .open, renewal.takesTurn(now: now) { actions.append(.refreshToken) }
     }
 
     private mutating func wait(_ id: UInt64, _ kind: SyncWait, _ deadline: UInt64?) {
