@@ -73,7 +73,9 @@ extension GatewayOptions {
         part("--admin-token-file") { checked.admin = try admin.configuration() }
         part("--plugin-key") { checked.plugins = try plugins.specs() }
         part("--trace-collector") { _ = try collector(environment) }
-        for (option, file) in [("--kafka-config", kafkaFile), ("--admin-token-file", tokenFile), ("--tls-key", network.tlsKey)] {
+        part(KeyEncryption.variable) { _ = try KeyEncryption.sealers(environment) }
+        let keyFiles = [KeyEncryption.variable, KeyEncryption.previous].map { ("\($0)_FILE", environment["\($0)_FILE"]) }
+        for (option, file) in keyFiles + [("--kafka-config", kafkaFile), ("--admin-token-file", tokenFile), ("--tls-key", network.tlsKey)] {
             if let file, !file.isEmpty { checked.secretFiles.append((option, file)) }
         }
         return checked

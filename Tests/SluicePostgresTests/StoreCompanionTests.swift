@@ -44,14 +44,22 @@ import Testing
             try await connection.script(Self.versionOne)
             try await connection.script(
                 """
-                INSERT INTO sluice.user_account (id, provider) VALUES ('ann', 'anon-user');
+                INSERT INTO sluice.user_account (id, provider, identities) VALUES
+                    ('ann', 'anon-user', '[{"id": "ann", "provider_type": "anon-user"}]'),
+                    ('bob', 'custom-token', '[{"id": "b-1", "provider_type": "custom-token"}, {"id": "b-2"}]'),
+                    ('eve', 'custom-token', '[{"id": "b-1", "provider_type": "custom-token"}]');
                 INSERT INTO sluice.refresh_token (hash, user_id, expires_at, revoked) VALUES
                     (sha256('an old token'), 'ann', '2090-01-01', false), (sha256('other'), 'ann', '2090-01-01', true);
                 """)
             try await CompanionSchema.create(connection)
             #expect(try await connection.query(shape).column(0) == fresh)
+            let identities = try await connection.query("SELECT provider || ' ' || id || ' ' || user_id FROM sluice.identity ORDER BY 1")
+                .column(0)
+            // Two users with one identity cannot both log in by it.
+            #expect(
+                identities.count == 2 && identities.first == "anon-user ann ann" && identities.last?.hasPrefix("custom-token b-1 ") == true)
             #expect(try await connection.query("SELECT id FROM sluice.login").column(0) == ["e8a63ff171201e35b4df2ced1df2ce36"])
-            try await connection.script("UPDATE sluice.user_account SET disabled = true")
+            try await connection.script("UPDATE sluice.user_account SET disabled = true WHERE id = 'ann'")
             let kinds = try await connection.query("SELECT kind FROM sluice.user_change ORDER BY number").column(0)
             #expect(kinds == ["disabled", "logged out"])
             await connection.close()
@@ -60,6 +68,12 @@ import Testing
 
     /// Turns the schema into that of the last release with version 1.
     private static let versionOne = """
+        ALTER TABLE sluice.signing_key DROP CONSTRAINT signing_key_pkey, DROP COLUMN id, DROP COLUMN sealed, ADD PRIMARY KEY (name);
+        DROP TABLE sluice.identity;
+        DROP TRIGGER identities ON sluice.user_account;
+        DROP FUNCTION sluice.identities_changed;
+        ALTER TABLE sluice.user_account DROP COLUMN unclaimed;
+        CREATE INDEX user_account_identities ON sluice.user_account USING gin (identities jsonb_path_ops);
         DROP TABLE sluice.login;
         DROP TRIGGER updated ON sluice.api_key;
         DROP FUNCTION sluice.keys_updated, sluice.logins_deleted;
@@ -231,8 +245,8 @@ import Testing
             #expect(try await store.find(id: "u1") == user)
             #expect(try await store.find(email: "Ann@example.org") == user)
             #expect(try await store.find(email: "ann@example.org") == nil)
-            #expect(try await store.find(identity: "ext", provider: "local-userpass") == user)
-            #expect(try await store.find(identity: "ext", provider: "anon-user") == nil)
+            #expect(try await store.find(identity: .init(provider: "local-userpass", id: "ext")) == user)
+            #expect(try await store.find(identity: .init(provider: "anon-user", id: "ext")) == nil)
             #expect(try await store.list().map(\.id) == ["u1"])
         }
     }
@@ -313,6 +327,70 @@ import Testing
             }
             #expect(keys.count == 1)
             #expect(try await tokens.signingKey("jwt", proposed: [99]) == keys.first)
+        }
+    }
+
+    /// A cipher with a key of one byte. It refuses another context, as the real one does.
+    private struct TestSealer: Sealer {
+        let key: UInt8
+
+        private func tag(_ context: [UInt8]) -> UInt8 { context.reduce(key) { $0 &* 31 &+ $1 } }
+
+        func seal(_ content: [UInt8], context: [UInt8]) -> [UInt8] { [tag(context)] + content.map { $0 ^ key } }
+
+        func open(_ sealed: [UInt8], context: [UInt8]) -> [UInt8]? {
+            sealed.first == tag(context) ? sealed.dropFirst().map { $0 ^ key } : nil
+        }
+    }
+
+    @Test func `signing keys are encrypted with a sealer, also those that were not`() async throws {
+        try await StoreFixture.with { fixture in
+            func store(_ keys: UInt8...) -> SigningKeyStore {
+                SigningKeyStore(pool: fixture.pool, sealers: keys.map { TestSealer(key: $0) })
+            }
+            func stored() async throws -> [String?] {
+                try await fixture.sql("SELECT encode(key, 'escape') FROM sluice.signing_key ORDER BY created_at").column(0)
+            }
+            func code(_ store: SigningKeyStore) async -> ErrorCode? {
+                do { _ = try await store.keys("jwt") } catch { return (error as? SluiceError)?.code }
+                return nil
+            }
+            let secret = Array("secret".utf8)
+            #expect(try await store().signingKey("jwt", proposed: secret) == secret)
+            #expect(try await stored() == ["secret"])
+            #expect(try await store(7).signingKey("jwt", proposed: [1]) == secret)
+            #expect(try await stored() != ["secret"])
+            #expect(await code(store()) == .configMissing)
+            #expect(await code(store(8)) == .configInvalid)
+            // A change of the secret: the key is encrypted anew.
+            #expect(try await store(8, 7).signingKey("jwt", proposed: [1]) == secret)
+            #expect(await code(store(8)) == nil)
+            #expect(await code(store(7)) == .configInvalid)
+            try await store(8).add("jwt", id: "k2", key: Array("other".utf8))
+            #expect(try await store(8).keys("jwt").map(\.key) == [secret, Array("other".utf8)])
+            // The ciphertext of one row is of no use in another.
+            _ = try await fixture.sql(
+                "UPDATE sluice.signing_key SET key = (SELECT key FROM sluice.signing_key WHERE id = 'k2') WHERE id = ''")
+            #expect(await code(store(8)) == .configInvalid)
+        }
+    }
+
+    @Test func `the newest signing key signs, and only older ones are removed`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = SigningKeyStore(pool: fixture.pool)
+            _ = try await store.signingKey("jwt", proposed: [0])
+            for id in ["b", "a"] { try await store.add("jwt", id: id, key: Array(id.utf8)) }
+            try await store.add("other", id: "c", key: [3])
+            #expect(try await store.keys("jwt").map(\.id) == ["", "b", "a"])
+            #expect(try await store.signingKey("jwt")?.id == "a")
+            #expect(try await store.signingKey("jwt", proposed: [9]) == Array("a".utf8))
+            #expect(try await !store.remove("jwt", id: "a"))
+            #expect(try await !store.remove("jwt", id: "none"))
+            #expect(try await store.remove("jwt", id: ""))
+            #expect(try await store.keys("jwt").map(\.id) == ["b", "a"])
+            // A start of a gateway does not bring the first key back.
+            _ = try await store.signingKey("jwt", proposed: [0])
+            #expect(try await store.keys("jwt").map(\.id) == ["b", "a"])
         }
     }
 

@@ -247,14 +247,10 @@ import Testing
         await expectRefusal("confirmed when they register") { try await auth.retryCustomConfirmation("a@b.c") }
         await expectRefusal("operator") { try await auth.sendResetPasswordEmail("a@b.c") }
         await expectRefusal("operator") { try await auth.callResetPasswordFunction(email: "a@b.c", password: "p", args: [1]) }
-        await expectRefusal("Log in with these") { _ = try await user.linkUser(credentials: .anonymous) }
         await expectRefusal("service of the app's own") { _ = try await user.functions.sum(1, 2) }
         let push = app.pushClient(serviceName: "gcm")
         await expectRefusal("service of the app's own") { try await push.registerDevice(token: "t", user: user) }
         await expectRefusal("service of the app's own") { try await push.deregisterDevice(user: user) }
-        for way: Credentials in [.facebook(accessToken: "t"), .google(serverAuthCode: "c"), .googleId(token: "t"), .apple(idToken: "t")] {
-            await expectRefusal("emailPassword") { _ = try await app.login(credentials: way) }
-        }
         #expect(server.requests.count == 1)
     }
 
@@ -288,7 +284,6 @@ import Testing
             { auth.callResetPasswordFunction(email: "a@b.c", password: "p", args: [], $0) },
             { app.pushClient(serviceName: "gcm").registerDevice(token: "t", user: user, completion: $0) },
             { app.pushClient(serviceName: "gcm").deregisterDevice(user: user, completion: $0) },
-            { done in user.linkUser(credentials: .anonymous) { if case .failure(let error) = $0 { done(error) } else { done(nil) } } },
             { done in user.functions.sum([1]) { (_: AnyBSON?, error: (any Error)?) in done(error) } },
             { done in
                 user.functions.sum([1]) { (result: Result<AnyBSON, any Error>) in

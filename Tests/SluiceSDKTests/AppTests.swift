@@ -114,15 +114,23 @@ import Testing
         let app = app(server)
         let ways: [Credentials] = [
             .jwt(token: "t"), .function(payload: ["name": "x", "age": 3]), .userAPIKey("k"), .serverAPIKey("s"), .anonymous,
+            .facebook(accessToken: "f"), .google(serverAuthCode: "c"), .googleId(token: "g"), .apple(idToken: "a"),
         ]
         for way in ways {
             let error = await #expect(throws: AppError.self) { try await app.login(credentials: way) }
             #expect(error?.code == .authProviderNotFound && error?.httpStatusCode == 401)
         }
         let provider = server.requests.map { String($0.line.split(separator: "/")[8]) }
-        #expect(provider == ["custom-token", "custom-function", "api-key", "api-key", "anon-user"])
+        #expect(
+            provider == ["custom-token", "custom-function", "api-key", "api-key", "anon-user"]
+                + ["facebook", "google", "google", "apple"].map { "oauth2-\($0)" })
         for (request, fields) in zip(
-            server.requests, [[#""token":"t""#], [#""name":"x""#, #""age":"#], [#""key":"k""#], [#""key":"s""#], []])
+            server.requests,
+            [
+                [#""token":"t""#], [#""name":"x""#, #""age":"#], [#""key":"k""#], [#""key":"s""#], [], [#""accessToken":"f""#],
+                [#""authCode":"c""#], [#""id_token":"g""#],
+                [#""id_token":"a""#],
+            ])
         {
             for field in fields { #expect(request.body.contains(field), "\(request.body)") }
         }

@@ -34,6 +34,8 @@ package struct AppConfiguration: Sendable {
         package var isEnabled: Bool
         /// The `config` of the file, unchanged.
         package var config: JSON
+        /// The keys and conditions of its tokens; nil if its users bring none.
+        package var issuer: IssuerSettings?
 
         package init(type: String, isEnabled: Bool, config: JSON = .object([])) {
             self.type = type

@@ -33,11 +33,11 @@ struct AppReader {
         let queryable = isSchemaWhole ? sync.queryable(settings, in: result) : QueryableFields()
         noteUnserved()
         noteClasses(result, settings)
-        let users = users(main)
-        let values = values(environment: main.environment)
-        let plugins = trees[PluginListReader.file].map(PluginListReader(list: list).read) ?? []
         let operatorFile = OperatorFile(trees[OperatorFile.name])
         let secrets = SecretReader(list: list).read(operatorFile[.secrets], texts: trees[AppSecrets.file]?.json)
+        let users = users(main, operatorFile, secrets)
+        let values = values(environment: main.environment)
+        let plugins = trees[PluginListReader.file].map(PluginListReader(list: list).read) ?? []
         let texts = pluginFiles(settings, sourceName, collections, result)
         noteRoles(texts, plugins, settings)
         guard settings.isFlexible, isSchemaWhole else { return nil }
@@ -53,13 +53,13 @@ struct AppReader {
         return configuration
     }
 
-    private func users(_ main: MainReader.Main) -> AppConfiguration.Users {
-        let auth = AuthReader(list: list)
+    private func users(_ main: MainReader.Main, _ operatorFile: OperatorFile, _ secrets: AppSecrets) -> AppConfiguration.Users {
+        let auth = AuthReader(list: list, secrets: secrets)
         if trees["auth/providers.json"] == nil {
             list.note(.missing, file: "auth/providers.json", "auth/providers.json is missing: logins are disabled.")
         }
         return AppConfiguration.Users(
-            providers: trees["auth/providers.json"].map(auth.providers) ?? [],
+            providers: trees["auth/providers.json"].map { auth.providers($0, additions: operatorFile[.providers]) } ?? [],
             customData: trees["auth/custom_user_data.json"].flatMap(auth.customUserData),
             refreshTokenLifetime: main.refreshTokenLifetime)
     }

@@ -4,13 +4,17 @@ import SluiceValues
 /// Reads the files under `auth/`.
 struct AuthReader {
     let list: ProblemList
+    let secrets: AppSecrets
 
-    private static let supported = ["anon-user", "local-userpass", "api-key"]
-    private static let known =
-        supported + ["custom-token", "custom-function", "oauth2-google", "oauth2-facebook", "oauth2-apple"]
+    private static let supported = [
+        "anon-user", "local-userpass", "api-key", "custom-token", "oauth2-google", "oauth2-facebook", "oauth2-apple",
+    ]
+    private static let known = supported + ["custom-function"]
 
-    func providers(_ node: ConfigNode) -> [AppConfiguration.AuthProvider] {
+    /// - Parameter additions: The section `providers` of `sluice.json`.
+    func providers(_ node: ConfigNode, additions: ConfigNode?) -> [AppConfiguration.AuthProvider] {
         var providers: [AppConfiguration.AuthProvider] = []
+        let additions = additions?.members(allowing: Self.known) ?? [:]
         for (name, provider) in node.members {
             let members = provider.members(allowing: [
                 "id", "name", "type", "disabled", "config", "secret_config", "metadata_fields", "redirect_uris", "domain_restrictions",
@@ -31,8 +35,14 @@ struct AuthReader {
                     .unused, "The provider \(type) is not supported: it is treated as disabled.",
                     fix: "Enable one of \(Self.supported.joined(separator: ", ")).")
             }
-            providers.append(
-                .init(type: type, isEnabled: isEnabled && Self.supported.contains(type), config: members["config"]?.json ?? .object([])))
+            var read = AppConfiguration.AuthProvider(
+                type: type, isEnabled: isEnabled && Self.supported.contains(type), config: members["config"]?.json ?? .object([]))
+            if isEnabled, IssuerReader.types.contains(type) {
+                let entry = IssuerReader.Entry(type: type, node: provider, members: members, additions: additions[type])
+                read.issuer = IssuerReader(entry, secrets: secrets).read()
+                read.isEnabled = read.issuer != nil
+            }
+            providers.append(read)
         }
         if !providers.contains(where: \.isEnabled) {
             node.note(

@@ -26,19 +26,23 @@ package struct AccessTokens: Sendable {
     static let maximumBytes = 64 << 10
 
     private let appID: String
-    private let keys: JWTKeyCollection
+    private let keys: SigningKeys
     private let environment: any Environment
 
-    /// - Parameter key: The app's signing key, which all its gateways share.
-    /// - Throws: `configInvalid` if the key has fewer than 32 bytes.
-    package init(appID: String, key: [UInt8], environment: any Environment = SystemEnvironment()) async throws(SluiceError) {
-        guard key.count >= 32 else {
-            throw SluiceError(.configInvalid, "The signing key has \(key.count) bytes.", fix: "Use 32 random bytes or more.")
-        }
+    /// - Parameter keys: The app's signing keys, which all its gateways share.
+    package init(appID: String, keys: SigningKeys, environment: any Environment = SystemEnvironment()) {
         self.appID = appID
         self.environment = environment
-        keys = await JWTKeyCollection().add(
-            hmac: HMACKey(key: SymmetricKey(data: key)), digestAlgorithm: .sha256, parser: DefaultJWTParser(jsonDecoder: ClaimsDecoder()))
+        self.keys = keys
+    }
+
+    /// - Parameters:
+    ///   - key: The only signing key.
+    ///   - id: Its id.
+    /// - Throws: `configInvalid` if the key has fewer than 32 bytes.
+    package init(appID: String, key: [UInt8], id: String = "", environment: any Environment = SystemEnvironment()) async throws {
+        let keys = try await SigningKeys(environment: environment) { [.init(id: id, bytes: key)] }
+        self.init(appID: appID, keys: keys, environment: environment)
     }
 
     /// Verifies signature, app, kind and time of an access token. It costs one HMAC and no lookup: only the directory knows logins that
@@ -131,7 +135,10 @@ package struct AccessTokens: Sendable {
         }
         let claims: Claims
         do {
-            claims = try await keys.verify(text, as: Claims.self)
+            claims = try await keys.verify(text)
+        } catch let error as SluiceError where error.code != .badAuthentication {
+            // The keys could not be read, which says nothing about the token.
+            throw error
         } catch {
             // The reason is withheld: it would only help to forge tokens.
             throw SluiceError(.badAuthentication, "The token does not belong to the app \(appID).")

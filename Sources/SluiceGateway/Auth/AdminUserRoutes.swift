@@ -14,6 +14,7 @@ import SluiceValues
 /// - `PUT users/<id>/custom_data`: Replaces the custom data. Open sessions evaluate their rules again.
 /// - `PUT users/<id>/disable`, `/enable`: Disables or enables a user. A disabled user cannot log in or refresh a token.
 /// - `PUT users/<id>/logout`: Ends all logins and their sessions.
+/// - `DELETE users/<id>/identities/<provider>?id=<external id>`: Removes an identity and ends all logins. The last one stays.
 /// - `DELETE users/<id>`: Deletes the account, but not its objects.
 package struct AdminUserRoutes: Sendable {
     private let users: UserService
@@ -32,6 +33,13 @@ package struct AdminUserRoutes: Sendable {
         routes.put("users/:id/disable") { _, context in try await change(context) { try await users.setDisabled(true, of: $0) } }
         routes.put("users/:id/enable") { _, context in try await change(context) { try await users.setDisabled(false, of: $0) } }
         routes.put("users/:id/logout") { _, context in try await change(context) { try await users.logOut(user: $0) } }
+        routes.delete("users/:id/identities/:provider") { request, context in
+            guard let external = request.uri.queryParameters["id"] else {
+                throw SluiceError(.badRequest, "The parameter 'id' is missing.", fix: "Give the user's id at the provider.")
+            }
+            let identity = UserIdentityKey(provider: try context.parameters.require("provider"), id: String(external))
+            return try await change(context) { try await users.unlink(identity, from: $0) }
+        }
         routes.delete("users/:id") { _, context in try await change(context) { try await users.delete($0) } }
     }
 

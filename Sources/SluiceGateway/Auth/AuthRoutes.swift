@@ -2,6 +2,7 @@ package import Hummingbird
 import HTTPTypes
 import NIOCore
 import SluiceCore
+import SluiceIdentity
 package import SluiceNet
 import SluicePorts
 import SluiceValues
@@ -26,14 +27,21 @@ package struct AuthRoutes: Sendable {
 
     /// The largest request body, in bytes. A larger one gets 413.
     static let bodyBytes = 64 << 10
+    /// The largest body of a login: one with the longest token.
+    static let loginBytes = SignedToken.maximumBytes + 16 << 10
 
     private let users: UserService
     private let keys: APIKeys
     private let resets: PasswordResets
+    private let identities: IdentityLogins
     private let settings: Settings
     private let metrics: Metrics
 
-    package init(users: UserService, keys: APIKeys, resets: PasswordResets, settings: Settings, metrics: Metrics = Metrics()) {
+    package init(
+        users: UserService, keys: APIKeys, resets: PasswordResets, identities: IdentityLogins, settings: Settings,
+        metrics: Metrics = Metrics()
+    ) {
+        self.identities = identities
         self.metrics = metrics
         self.users = users
         self.keys = keys
@@ -90,13 +98,14 @@ package struct AuthRoutes: Sendable {
         }
     }
 
-    private static let providers: Set = ["anon-user", "local-userpass", APIKeys.provider]
+    private static let providers: Set = [
+        "anon-user", "local-userpass", APIKeys.provider, "custom-token", "oauth2-apple", "oauth2-google", "oauth2-facebook",
+    ]
 
     private func logIn(by provider: String, _ request: Request, _ context: some RemoteAddressRequestContext) async throws -> Response {
         try users.require(provider: provider)
-        // As a plain login it would answer with the tokens of another user.
-        if request.uri.queryParameters["link"] == "true" { throw NotOfferedRoutes.error(.linking) }
-        let body = try await request.json(upTo: Self.bodyBytes)
+        let body = try await request.json(upTo: Self.loginBytes)
+        if request.uri.queryParameters["link"] == "true" { return try await link(by: provider, body, request, context) }
         let login = try await limited {
             switch provider {
             case "anon-user": return try await users.loginAnonymously(from: address(request, context))
@@ -104,11 +113,35 @@ package struct AuthRoutes: Sendable {
                 return try await users.login(
                     email: try text("username", in: body), password: try text("password", in: body), from: address(request, context))
             case APIKeys.provider: return try await keys.logIn(try text("key", in: body), from: address(request, context))
-            default: throw SluiceError(.providerDisabled, "Logging in by '\(provider)' is not supported.")
+            default: return try await identities.logIn(by: provider, body, from: address(request, context))
             }
         }
         return JSONResponse([
             "access_token": .string(login.accessToken), "refresh_token": .string(login.refreshToken), "user_id": .string(login.userID),
+            "device_id": .string(device(body)),
+        ]).response
+    }
+
+    /// Adds an identity to the user of the access token. The answer has a new access token of the same login.
+    private func link(
+        by provider: String, _ body: JSON, _ request: Request, _ context: some RemoteAddressRequestContext
+    ) async throws -> Response {
+        let (account, login) = try await users.session(accessToken: try Self.bearer(request))
+        let linked = try await limited {
+            switch provider {
+            case "local-userpass":
+                return try await users.link(
+                    email: try text("username", in: body), password: try text("password", in: body), to: account,
+                    from: address(request, context))
+            case _ where identities.has(provider):
+                return try await identities.link(by: provider, body, to: account, from: address(request, context))
+            default:
+                throw SluiceError(
+                    .badRequest, "An identity of '\(provider)' cannot be linked.", fix: "Link an e-mail or a login token of a provider.")
+            }
+        }
+        return JSONResponse([
+            "access_token": .string(try await users.tokens.access(for: linked, login: login)), "user_id": .string(linked.id),
             "device_id": .string(device(body)),
         ]).response
     }

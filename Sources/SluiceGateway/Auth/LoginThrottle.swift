@@ -35,6 +35,7 @@ final class LoginThrottle: Sendable {
         /// Wrong secrets that are too long to be guessed, by address.
         var secrets: [TooManyAttempts.Limit: AttemptBuckets] = [
             .keys: AttemptBuckets(Limits.apiKeyFailures), .resets: AttemptBuckets(Limits.apiKeyFailures),
+            .tokens: AttemptBuckets(Limits.apiKeyFailures),
         ]
         /// Attempts that count regardless of their result, by address.
         var counted: [TooManyAttempts.Limit: AttemptBuckets] = [
@@ -119,7 +120,7 @@ final class LoginThrottle: Sendable {
     /// Counts an anonymous login, which creates an account.
     func countAnonymous(from address: String) throws(TooManyAttempts) { try count(.anonymous, address) }
 
-    /// Checks that an address may try a secret: an API key, or a token that sets a password. Counts nothing.
+    /// Checks that an address may try a secret: an API key, a login token, or a token that sets a password. Counts nothing.
     func requireAttempt(_ limit: TooManyAttempts.Limit, from address: String) throws(TooManyAttempts) {
         let network = ClientNetwork(address)
         guard !exempts(network) else { return }
@@ -161,6 +162,7 @@ package struct TooManyAttempts: SluiceErrorConvertible, Hashable, Sendable {
         case anonymous = "anonymous-logins"
         case keys = "api-keys"
         case resets = "password-resets"
+        case tokens = "login-tokens"
         case atOnce = "at-once"
     }
 
@@ -182,6 +184,7 @@ package struct TooManyAttempts: SluiceErrorConvertible, Hashable, Sendable {
             case .anonymous: "anonymous logins from this address"
             case .keys: "wrong API keys from this address"
             case .resets: "wrong links to set a password from this address"
+            case .tokens: "rejected login tokens from this address"
             case .atOnce: "logins at once from this address"
             }
         return SluiceError(.tooManyRequests, "Too many \(subject).", fix: "Try again in \(seconds) seconds.")

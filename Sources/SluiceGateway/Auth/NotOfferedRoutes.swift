@@ -9,7 +9,7 @@ import SluiceNet
 struct NotOfferedRoutes: Sendable {
     /// A function of App Services that the gateway does not have.
     enum Function: Sendable {
-        case confirmation, passwordReset, linking, functions, push
+        case confirmation, passwordReset, functions, push
     }
 
     /// The paths below a provider's own, all with POST.
@@ -47,7 +47,6 @@ struct NotOfferedRoutes: Sendable {
             switch function {
             case .confirmation: ("Confirming an e-mail address", "Leave it out: users are confirmed when they register.")
             case .passwordReset: ("Sending a link to reset a password", "Ask the operator to delete the account, and register again.")
-            case .linking: ("Linking another identity to a user", "Log in with these credentials: that is a user of their own.")
             case .functions: ("Calling functions", "Do this work in the app, or in a server of your own.")
             case .push: ("Registering for push notifications", "Send notifications from a server of your own.")
             }

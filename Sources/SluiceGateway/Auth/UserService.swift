@@ -1,5 +1,6 @@
 import Crypto
 package import SluiceCore
+import SluiceIdentity
 package import SluicePorts
 package import SluiceValues
 
@@ -83,6 +84,12 @@ package struct UserService: Sendable {
     /// - Throws: `invalidPassword` for a wrong password and for an unknown e-mail, in the same time. Also `invalidEmail`, `userDisabled`,
     ///   `TooManyAttempts`, and `tooManyRequests` if too many passwords wait for verification.
     package func login(email: String, password: String, from address: String) async throws -> Tokens {
+        let (account, hash) = try await verify(email: email, password: password, from: address)
+        return try await login(account, .password(hash: hash))
+    }
+
+    /// Returns the account of an e-mail and a password, with the hash of the password.
+    private func verify(email: String, password: String, from address: String) async throws -> (account: UserAccount, hash: String) {
         try require(provider: "local-userpass")
         // No account has a longer name. The limits count it under the empty name and store nothing of it.
         let isPossible = email.utf8.count <= Limits.emailBytes
@@ -100,7 +107,7 @@ package struct UserService: Sendable {
         // The password was correct, so the attempt is no guess, even if the user is disabled.
         outcome = .succeeded
         guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
-        return try await login(account, .password(hash: hash))
+        return (account, hash)
     }
 
     private static var wrongPassword: SluiceError { SluiceError(.invalidPassword, "invalid username/password") }
@@ -164,9 +171,12 @@ package struct UserService: Sendable {
     /// Returns the current account of an access token.
     ///
     /// - Throws: `badAuthentication`, `tokenExpired`, `userDisabled`, `invalidSession`.
-    package func account(accessToken: String) async throws -> UserAccount {
+    package func account(accessToken: String) async throws -> UserAccount { try await session(accessToken: accessToken).account }
+
+    /// Returns the current account of an access token, and the id of its login.
+    func session(accessToken: String) async throws -> (account: UserAccount, login: String) {
         let verified = try await tokens.verify(accessToken)
-        return try await directory.account(id: verified.user.id, login: verified.login)
+        return (try await directory.account(id: verified.user.id, login: verified.login), verified.login)
     }
 
     /// Returns an account that exists and is enabled.
@@ -178,6 +188,59 @@ package struct UserService: Sendable {
         return account
     }
 
+    // MARK: Identities
+
+    /// Creates the account of a user whom a provider has identified.
+    ///
+    /// - Throws: `identityInUse` if there is one.
+    func create(_ identity: ProvenIdentity) async throws -> UserAccount {
+        var account = UserAccount(id: newID(), provider: identity.provider, identities: [identity.key.json], data: identity.data)
+        try await directory.create(account)
+        // The database has set them if a table of the app has a row for the user.
+        account.customData = try await directory.find(id: account.id)?.customData ?? account.customData
+        return account
+    }
+
+    /// Updates the metadata of an account from a provider. Members of other providers stay.
+    func update(_ account: UserAccount, _ data: JSON) async throws -> UserAccount {
+        var updated = account
+        let names = Set((data.members ?? []).map(\.key))
+        updated.data = .object((account.data.members ?? []).filter { !names.contains($0.key) } + (data.members ?? []))
+        if updated.data.isSame(as: account.data) { return account }
+        try await directory.setData(id: account.id, updated.data)
+        await changed(account.id, .customData)
+        return updated
+    }
+
+    /// Adds an identity to an account. Its sessions evaluate their rules again.
+    ///
+    /// - Returns: The account with the identity.
+    func link(_ link: IdentityLink, to id: String) async throws -> UserAccount {
+        try await directory.link(link, to: id)
+        await changed(id, .customData)
+        return try Self.usable(try await directory.find(id: id), id)
+    }
+
+    /// Adds an e-mail and its password to an account. A registration comes first.
+    ///
+    /// - Throws: As `login`; `identityInUse` if a user has logged in with them before.
+    func link(email: String, password: String, to account: UserAccount, from address: String) async throws -> UserAccount {
+        let (owner, hash) = try await verify(email: email, password: password, from: address)
+        guard let email = owner.email else { throw Self.wrongPassword }
+        return try await link(
+            IdentityLink(
+                UserIdentityKey(provider: "local-userpass", id: email), data: ["email": .string(email)],
+                password: .init(email: email, hash: hash)), to: account.id)
+    }
+
+    /// Removes an identity from an account, and ends its logins.
+    ///
+    /// - Throws: `badRequest` if the account does not have it, or has no other one; `userNotFound`.
+    package func unlink(_ identity: UserIdentityKey, from id: String) async throws {
+        try await directory.unlink(identity, from: id)
+        await changed(id, .loggedOut)
+    }
+
     // MARK: Registering
 
     /// Registers a user with e-mail and password.
@@ -187,15 +250,17 @@ package struct UserService: Sendable {
     package func register(email: String, password: String, from address: String) async throws -> UserAccount {
         try require(provider: "local-userpass")
         try throttle.countRegistration(from: address)
-        return try await create(email: email, password: password, line: ClientNetwork(address).name)
+        return try await create(email: email, password: password, line: ClientNetwork(address).name, isUnclaimed: true)
     }
 
     /// Creates an account.
     ///
-    /// - Parameter line: The queue line for the password hash. Operators share one.
+    /// - Parameters:
+    ///   - line: The queue line for the password hash. Operators share one.
+    ///   - isUnclaimed: `true` if the user registers, and may then link the e-mail to another account of theirs.
     /// - Throws: `invalidEmail`, `badRequest`, `nameInUse`, `tooManyRequests`.
     package func create(
-        email: String, password: String, customData: JSON = .object([]), line: String = ""
+        email: String, password: String, customData: JSON = .object([]), line: String = "", isUnclaimed: Bool = false
     ) async throws -> UserAccount {
         let email = try EmailAddress(email).text
         try Self.check(password: password)
@@ -205,6 +270,7 @@ package struct UserService: Sendable {
         var account = Self.account(provider: "local-userpass", email: email, id: newID())
         account.passwordHash = try await passwords.hash(password, of: line)
         account.customData = customData
+        account.isUnclaimed = isUnclaimed
         try await directory.create(account)
         return account
     }

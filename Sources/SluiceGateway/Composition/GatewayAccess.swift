@@ -1,6 +1,7 @@
 package import Logging
 package import SluiceCore
-import SluicePorts
+import SluiceIdentity
+package import SluicePorts
 package import SluicePostgres
 
 /// The authentication of a gateway: accounts, tokens, API keys, and the watch for changed users.
@@ -10,7 +11,11 @@ package struct GatewayAccess: Sendable {
     let keys: APIKeys
     /// The tokens that set a new password.
     let resets: PasswordResets
+    /// The users of other issuers.
+    let identities: IdentityLogins
     let authenticator: AccountAuthenticator
+    let signingKeys: SigningKeys
+    let keyStore: SigningKeyStore
     /// The changes of users since the gateway opened.
     let watch: UserWatch
     /// Seals the client view records and resume offers that clients store for the app's gateways.
@@ -18,13 +23,17 @@ package struct GatewayAccess: Sendable {
     /// The salt of the server's history in Realm's protocol. It belongs to the database.
     let realmSalt: UInt64
 
+    /// - Parameter http: The way to other services; nil for a process that serves no logins.
     package static func open(
         pool: PostgresPool, app: AppConfiguration, isDevelopment: Bool, passwordCost: PasswordHasher.Cost,
-        environment: any Environment, logger: Logger
+        http: (any OutboundHTTP)?, environment: any Environment, logger: Logger
     ) async throws -> GatewayAccess {
-        let store = SigningKeyStore(pool: pool)
-        let tokens = try await AccessTokens(
-            appID: app.appID, key: try await store.signingKey(AccessTokens.keyName, proposed: newKey()), environment: environment)
+        let store = SigningKeyStore(pool: pool, sealers: try KeyEncryption.sealers())
+        _ = try await store.signingKey(AccessTokens.keyName, proposed: newKey())
+        let signingKeys = try await SigningKeys(environment: environment) {
+            try await store.keys(AccessTokens.keyName).map { .init(id: $0.id, bytes: $0.key) }
+        }
+        let tokens = AccessTokens(appID: app.appID, keys: signingKeys, environment: environment)
         let sealer = KeySealer(key: try await store.signingKey("held", proposed: newKey()))
         let salt = try await store.signingKey("realm", proposed: newKey()).prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         try await PostgresError.translating { try await followCustomData(app, pool, logger) }
@@ -37,10 +46,15 @@ package struct GatewayAccess: Sendable {
                 providers: providers, refreshTokenLifetime: Int64(app.users.refreshTokenLifetime), exemptsLoopback: isDevelopment),
             passwords: PasswordHasher(cost: passwordCost), environment: environment,
             changed: { _, _ in await watch.look() })
+        let tokenLogins = try await http.map {
+            TokenLoginBuilder(secrets: app.secrets, variables: ProcessEnvironment(), http: $0, environment: environment, logger: logger)
+        }?.build(app.users.providers)
         return GatewayAccess(
             users: users, keys: APIKeys(directory: APIKeyStore(pool: pool), users: users),
             resets: PasswordResets(directory: PasswordResetStore(pool: pool), users: users),
-            authenticator: AccountAuthenticator(tokens: tokens, directory: directory), watch: watch, sealer: sealer,
+            identities: IdentityLogins(users: users, tokens: tokenLogins ?? TokenLogins(), logger: logger),
+            authenticator: AccountAuthenticator(tokens: tokens, directory: directory), signingKeys: signingKeys, keyStore: store,
+            watch: watch, sealer: sealer,
             // Positive, in 63 bits.
             realmSalt: salt >> 1 | 1)
     }

@@ -22,7 +22,10 @@ extension GatewayBuilder {
     }
 
     /// The periodic checks of PostgreSQL and the log.
-    func watchServices(_ model: Model, _ publishing: Publishing, _ quarantine: QuarantineKeeper) -> [any Service] {
+    func watchServices(
+        _ model: Model, _ publishing: Publishing, _ quarantine: QuarantineKeeper, _ access: GatewayAccess
+    ) -> [any Service] {
+        let keys = SigningKeyWatch(keys: access.signingKeys, environment: environment, logger: logger)
         let slot = SlotWatch(pool: pool, slot: outside.names.slot, logger: logger)
         let tables = TableWatch(tables: model.tables, environment: environment, logger: logger)
         let partitions = PartitionKeeper(store: TimePartitionStore(pool: pool), environment: environment, logger: logger)
@@ -33,6 +36,7 @@ extension GatewayBuilder {
             BackgroundService("quarantine") { try await quarantine.run() },
             BackgroundService("tables") { try await tables.run() },
             BackgroundService("partitions") { try await partitions.run() },
+            BackgroundService("signing keys") { try await keys.run() },
         ]
     }
 

@@ -72,7 +72,7 @@ struct GatewayBuilder {
         let rules = try await startRules(model)
         let access = try await GatewayAccess.open(
             pool: pool, app: app, isDevelopment: configuration.isDevelopment, passwordCost: configuration.passwordCost,
-            environment: environment, logger: logger)
+            http: outside.http, environment: environment, logger: logger)
         outside.metrics.show(outside.generations.missing)
         let quarantine = QuarantineKeeper(
             store: QuarantineStore(pool: pool), tables: model.tables, metrics: outside.metrics, logger: logger)
@@ -87,7 +87,7 @@ struct GatewayBuilder {
             idempotency: IdempotencyKeys(store: IngestRequestStore(pool: pool), environment: environment, logger: logger),
             audit: AuditLog(pool: pool))
         let services =
-            pipelineServices(delivery, publishing, sessions) + watchServices(model, publishing, quarantine)
+            pipelineServices(delivery, publishing, sessions) + watchServices(model, publishing, quarantine, access)
             + cleaningServices(stores, publishing, letters) + kafkaServices(model, rules, ingest, letters)
         return GatewayParts(
             outside,

@@ -1,6 +1,7 @@
 import Logging
 import SluiceCore
 import SluiceKafka
+import SluiceNet
 import SluicePluginHost
 import SluicePostgres
 
@@ -14,6 +15,8 @@ struct GatewayOutside: Sendable {
     let plugins: RulePlugins
     let services: PluginServices
     let telemetry: Telemetry
+    /// The way to key sets, login providers and webhooks.
+    let http: OutboundClient
 
     var metrics: Metrics { telemetry.metrics }
 
@@ -42,7 +45,7 @@ struct GatewayOutside: Sendable {
             }
             return GatewayOutside(
                 pools: pools, names: names, kafka: kafka, generations: generations, plugins: plugins, services: services,
-                telemetry: telemetry)
+                telemetry: telemetry, http: try OutboundClient())
         } catch {
             await kafka?.close()
             await pools.close()

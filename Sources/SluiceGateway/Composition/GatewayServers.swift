@@ -92,7 +92,7 @@ struct GatewayServers: Sendable {
         router.add(middleware: RequestLimitMiddleware(limiter: requests, onRefusal: onRefusal))
         if let site { router.add(middleware: DevelopmentGuard(site: site)) }
         AuthRoutes(
-            users: parts.access.users, keys: parts.access.keys, resets: parts.access.resets,
+            users: parts.access.users, keys: parts.access.keys, resets: parts.access.resets, identities: parts.access.identities,
             settings: .init(
                 appID: configuration.app.appID, publicOrigin: configuration.network.publicOrigin, isSecure: configuration.network.tls != nil
             ),

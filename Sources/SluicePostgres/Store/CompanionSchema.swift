@@ -3,7 +3,7 @@ import SluiceCore
 /// The schema `sluice`, which holds the gateway's own data. It contains no app table.
 package enum CompanionSchema {
     /// The version of the schema that this release creates and needs.
-    package static let version = 2
+    package static let version = 3
 
     /// Creates the schema, or upgrades an earlier version. Gateways that start at once wait for each other, up to 60 s.
     ///
@@ -48,14 +48,25 @@ package enum CompanionSchema {
         ALTER TABLE sluice.user_change ADD COLUMN login text COLLATE "C";
         DROP FUNCTION sluice.note_user_changes(text[], text[]);
         \(userChangeFunctions)
+        """,
+        // 2 to 3: identities have a table, in which each has one user. Signing keys rotate, and may be encrypted.
         """
+        ALTER TABLE sluice.signing_key ADD COLUMN id text COLLATE "C" NOT NULL DEFAULT '',
+            ADD COLUMN sealed boolean NOT NULL DEFAULT false, DROP CONSTRAINT signing_key_pkey, ADD PRIMARY KEY (name, id);
+        DROP INDEX sluice.user_account_identities;
+        ALTER TABLE sluice.user_account ADD COLUMN unclaimed boolean NOT NULL DEFAULT false;
+        \(identity)
+        INSERT INTO sluice.identity (provider, id, user_id)
+            SELECT i->>'provider_type', i->>'id', u.id FROM sluice.user_account u, jsonb_array_elements(identities) i
+            WHERE i->>'provider_type' IS NOT NULL AND i->>'id' IS NOT NULL ON CONFLICT DO NOTHING;
+        """,
     ]
 
     /// The advisory lock of the creation: the letters "sluice" as a number. `lock + 1` serializes user changes.
     static let lock: Int64 = 0x736C_7569_6365
 
     private static let tables = [
-        core, users, passwordReset, ingest, appSchema, userChange, timePartitions, ingestRequest, login, userChangeFunctions,
+        core, users, identity, passwordReset, ingest, appSchema, userChange, timePartitions, ingestRequest, login, userChangeFunctions,
         deadLetterTurn,
         publishedTable, ingestAnswer, adminAudit, realmFile,
     ].joined()
@@ -112,16 +123,46 @@ package enum CompanionSchema {
 
         """
 
+    /// Accounts.
+    ///
+    /// - `signing_key.sealed`: the key is encrypted by the gateway's own secret.
+    /// - `unclaimed`: the user has registered and never logged in. Another user may take over the e-mail address and the password by
+    ///   linking them.
     private static let users = """
         CREATE TABLE sluice.user_account (
             id text COLLATE "C" PRIMARY KEY, email text COLLATE "C" UNIQUE, password_hash text, provider text NOT NULL,
             identities jsonb NOT NULL DEFAULT '[]', data jsonb NOT NULL DEFAULT '{}', custom_data jsonb NOT NULL DEFAULT '{}',
-            disabled boolean NOT NULL DEFAULT false, created_at timestamptz NOT NULL DEFAULT now()
+            disabled boolean NOT NULL DEFAULT false, created_at timestamptz NOT NULL DEFAULT now(),
+            unclaimed boolean NOT NULL DEFAULT false
         );
-        CREATE INDEX user_account_identities ON sluice.user_account USING gin (identities jsonb_path_ops);
         CREATE TABLE sluice.signing_key (
-            name text PRIMARY KEY, key bytea NOT NULL, created_at timestamptz NOT NULL DEFAULT now()
+            name text NOT NULL, key bytea NOT NULL, created_at timestamptz NOT NULL DEFAULT now(),
+            id text COLLATE "C" NOT NULL DEFAULT '', sealed boolean NOT NULL DEFAULT false,
+            PRIMARY KEY (name, id)
         );
+
+        """
+
+    /// The user of each identity. A trigger keeps it equal to `user_account.identities`, for every writer of that column.
+    private static let identity = """
+        CREATE TABLE sluice.identity (
+            provider text COLLATE "C" NOT NULL, id text COLLATE "C" NOT NULL,
+            user_id text COLLATE "C" NOT NULL REFERENCES sluice.user_account ON DELETE CASCADE,
+            PRIMARY KEY (provider, id)
+        );
+        CREATE INDEX identity_user ON sluice.identity (user_id);
+        CREATE FUNCTION sluice.identities_changed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF TG_OP = 'UPDATE' THEN
+                IF NEW.identities = OLD.identities THEN RETURN NULL; END IF;
+                DELETE FROM sluice.identity WHERE user_id = NEW.id;
+            END IF;
+            INSERT INTO sluice.identity (provider, id, user_id)
+                SELECT DISTINCT i->>'provider_type', i->>'id', NEW.id FROM jsonb_array_elements(NEW.identities) i
+                WHERE i->>'provider_type' IS NOT NULL AND i->>'id' IS NOT NULL;
+            RETURN NULL;
+        END $$;
+        CREATE TRIGGER identities AFTER INSERT OR UPDATE OF identities ON sluice.user_account
+            FOR EACH ROW EXECUTE FUNCTION sluice.identities_changed();
 
         """
 

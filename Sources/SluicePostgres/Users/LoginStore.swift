@@ -14,29 +14,41 @@ package struct LoginStore: Sendable {
     ///
     /// - Returns: `false` if the proof does not hold any more, or the account is disabled or deleted.
     package func add(_ login: Login, _ proof: Login.Proof) async throws -> Bool {
-        let (hash, key): (String?, String?) =
-            switch proof {
-            case .password(let hash): (hash, nil)
-            case .apiKey(let id): (nil, id)
-            case .none: (nil, nil)
-            }
-        let values: [PostgresParameter] = [.text(login.id), .text(login.user), .optional(key), .int(login.expires), .optional(hash)]
+        var (hash, key, identity): (String?, String?, UserIdentityKey?)
+        switch proof {
+        case .password(let proven): hash = proven
+        case .apiKey(let id): key = id
+        case .identity(let proven): identity = proven
+        case .none: break
+        }
+        let (apiKey, owned) = (key, identity)
+        let values: [PostgresParameter] = [.text(login.id), .text(login.user), .optional(apiKey), .int(login.expires), .optional(hash)]
         return try await pool.transact { session in
             // The locks let a change of the password or the key wait, and end this login. A change before them is seen here.
-            if let key {
+            if let owned {
+                let owner = try session.query(
+                    "SELECT FROM sluice.identity WHERE provider = $1 AND id = $2 AND user_id = $3 FOR SHARE",
+                    [.text(owned.provider), .text(owned.id), .text(login.user)], cached: true)
+                if owner.isEmpty { return false }
+            }
+            if let apiKey {
                 let isEnabled = try session.query(
-                    "SELECT FROM sluice.api_key WHERE id = $1 AND NOT disabled FOR SHARE", [.text(key)], cached: true)
+                    "SELECT FROM sluice.api_key WHERE id = $1 AND NOT disabled FOR SHARE", [.text(apiKey)], cached: true)
                 if isEnabled.isEmpty { return false }
             }
-            let added = try session.execute(
+            let added = try session.query(
                 """
                 WITH owner AS (
-                    SELECT id FROM sluice.user_account WHERE id = $2 AND NOT disabled AND ($5::text IS NULL OR password_hash = $5) FOR SHARE
+                    SELECT id, unclaimed FROM sluice.user_account
+                    WHERE id = $2 AND NOT disabled AND ($5::text IS NULL OR password_hash = $5) FOR SHARE
                 )
                 INSERT INTO sluice.login (id, user_id, api_key, expires_at)
-                SELECT $1, id, $3, to_timestamp($4::bigint / 1000.0) FROM owner
+                SELECT $1, id, $3, to_timestamp($4::bigint / 1000.0) FROM owner RETURNING (SELECT unclaimed FROM owner)
                 """, values, cached: true)
-            return added == 1
+            if added.bool(0, 0) == true {
+                try session.execute("UPDATE sluice.user_account SET unclaimed = false WHERE id = $1", [.text(login.user)], cached: true)
+            }
+            return added.count == 1
         }
     }
 

@@ -15,9 +15,13 @@ package struct PostgresUsers: UserDirectory {
     package func create(_ account: UserAccount) async throws { try await users.create(account) }
     package func find(id: String) async throws -> UserAccount? { try await users.find(id: id) }
     package func find(email: String) async throws -> UserAccount? { try await users.find(email: email) }
+    package func find(identity: UserIdentityKey) async throws -> UserAccount? { try await users.find(identity: identity) }
     package func list(after id: String, limit: Int) async throws -> [UserAccount] { try await users.list(after: id, limit: limit) }
 
     package func setCustomData(id: String, _ data: JSON) async throws { try await users.setCustomData(id: id, data) }
+    package func setData(id: String, _ data: JSON) async throws { try await users.setData(id: id, data) }
+    package func link(_ link: IdentityLink, to id: String) async throws { try await users.link(link, to: id) }
+    package func unlink(_ identity: UserIdentityKey, from id: String) async throws { try await users.unlink(identity, from: id) }
     package func setDisabled(id: String, _ isDisabled: Bool) async throws { try await users.setDisabled(id: id, isDisabled) }
     package func delete(id: String) async throws { try await users.delete(id: id) }
 

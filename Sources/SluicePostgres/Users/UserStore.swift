@@ -5,21 +5,24 @@ package import SluiceValues
 /// The store of user accounts (`sluice.user_account`).
 package struct UserStore: Sendable {
     private let pool: PostgresPool
-    private static let columns = "id, email, password_hash, provider, identities, data, custom_data, disabled"
+    private static let columns = "id, email, password_hash, provider, identities, data, custom_data, disabled, unclaimed"
 
     package init(pool: PostgresPool) { self.pool = pool }
 
     /// Creates an account.
     ///
-    /// - Throws: `nameInUse` if the e-mail address or the id is taken.
+    /// - Throws: `nameInUse` if the e-mail address or the id is taken; `identityInUse`.
     package func create(_ user: UserAccount) async throws {
         try await pool.change(.user(user.id)) { session in
-            let created = try session.execute(
-                "INSERT INTO sluice.user_account (\(Self.columns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
-                [
-                    .text(user.id), .optional(user.email), .optional(user.passwordHash), .text(user.provider),
-                    .text(user.identities.text), .text(user.data.text), .text(user.customData.text), .bool(user.isDisabled),
-                ])
+            let created = try Self.requiringOwner {
+                try session.execute(
+                    "INSERT INTO sluice.user_account (\(Self.columns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
+                    [
+                        .text(user.id), .optional(user.email), .optional(user.passwordHash), .text(user.provider),
+                        .text(user.identities.text), .text(user.data.text), .text(user.customData.text), .bool(user.isDisabled),
+                        .bool(user.isUnclaimed),
+                    ], cached: true)
+            }
             if created == 0 { throw SluiceError(.nameInUse, "The name \(user.email ?? user.id) is in use.") }
         }
     }
@@ -27,10 +30,17 @@ package struct UserStore: Sendable {
     package func find(id: String) async throws -> UserAccount? { try await find("id = $1", [.text(id)]) }
     package func find(email: String) async throws -> UserAccount? { try await find("email = $1", [.text(email)]) }
 
-    /// Returns the user with an identity of a provider, or nil.
-    package func find(identity: String, provider: String) async throws -> UserAccount? {
-        let pattern: JSON = [["id": .string(identity), "provider_type": .string(provider)]]
-        return try await find("identities @> $1", [.text(pattern.text)])
+    /// Returns the user with an identity, or nil.
+    package func find(identity: UserIdentityKey) async throws -> UserAccount? {
+        try await find(
+            "id = (SELECT user_id FROM sluice.identity WHERE provider = $1 AND id = $2)", [.text(identity.provider), .text(identity.id)])
+    }
+
+    /// Converts the failure of the primary key of identities.
+    private static func requiringOwner<R>(_ body: () throws -> R) throws -> R {
+        do { return try body() } catch let error as PostgresError where error.sqlState == "23505" && error.constraint == "identity_pkey" {
+            throw SluiceError(.identityInUse, "The identity belongs to another user.")
+        }
     }
 
     /// Returns the user of a login, with `false` if the login has ended.
@@ -41,7 +51,7 @@ package struct UserStore: Sendable {
                 SELECT \(Self.columns), EXISTS (SELECT FROM sluice.login l WHERE l.id = $2 AND l.user_id = u.id)
                 FROM sluice.user_account u WHERE id = $1
                 """, [.text(id), .text(login)]))
-        return result.isEmpty ? nil : (try Self.record(result, 0), result.bool(0, 8) ?? false)
+        return result.isEmpty ? nil : (try Self.record(result, 0), result.bool(0, 9) ?? false)
     }
 
     private func find(_ condition: String, _ parameters: [PostgresParameter]) async throws -> UserAccount? {
@@ -64,6 +74,9 @@ package struct UserStore: Sendable {
     /// - Throws: `userNotFound`, as all changes below.
     package func setCustomData(id: String, _ data: JSON) async throws { try await set("custom_data", .text(data.text), of: id) }
 
+    /// Replaces the metadata of the providers.
+    package func setData(id: String, _ data: JSON) async throws { try await set("data", .text(data.text), of: id) }
+
     /// Disables or enables an account. Disabling ends the user's logins; enabling does not restore them.
     package func setDisabled(id: String, _ isDisabled: Bool) async throws { try await set("disabled", .bool(isDisabled), of: id) }
 
@@ -85,10 +98,92 @@ package struct UserStore: Sendable {
         if count == 0 { throw SluiceError(.userNotFound, "User \(id) does not exist.") }
     }
 
+    // MARK: Identities
+
+    /// Adds an identity to an account. Does nothing if the account has it.
+    ///
+    /// - Throws: `identityInUse`, `invalidPassword`, `userNotFound`.
+    package func link(_ link: IdentityLink, to id: String) async throws {
+        try await pool.change(.user(id), inTransaction: true) { session in
+            let own = try session.query("SELECT email FROM sluice.user_account WHERE id = $1 FOR UPDATE", [.text(id)])
+            try Self.found(own.count, id)
+            if let password = link.password {
+                if own[0, 0] == password.email { return }
+                guard own[0, 0] == nil else {
+                    throw SluiceError(.identityInUse, "The user has another e-mail address.", fix: "Log in with it.")
+                }
+                try Self.removeUnclaimed(password, session)
+            } else {
+                let owner = try session.query(
+                    "SELECT user_id FROM sluice.identity WHERE provider = $1 AND id = $2",
+                    [.text(link.identity.provider), .text(link.identity.id)])[0, 0]
+                if owner == id { return }
+            }
+            try Self.add(link, to: id, session)
+        }
+    }
+
+    /// Deletes the unclaimed account of an e-mail.
+    private static func removeUnclaimed(_ password: IdentityLink.Password, _ session: PostgresSession) throws {
+        let owner = try session.query(
+            "SELECT id, unclaimed, password_hash FROM sluice.user_account WHERE email = $1 FOR UPDATE", [.text(password.email)])
+        guard let other = owner[0, 0], owner.bool(0, 1) == true else {
+            throw SluiceError(.identityInUse, "The e-mail address belongs to another user.")
+        }
+        guard owner[0, 2] == password.hash else {
+            throw SluiceError(.invalidPassword, "The password changed while the identity was linked.")
+        }
+        try session.execute("DELETE FROM sluice.user_account WHERE id = $1", [.text(other)])
+    }
+
+    private static func add(_ link: IdentityLink, to id: String, _ session: PostgresSession) throws {
+        try requiringOwner {
+            _ = try session.execute(
+                """
+                UPDATE sluice.user_account SET identities = identities || $2::jsonb, data = data || $3::jsonb,
+                    email = coalesce($4, email), password_hash = coalesce($5, password_hash),
+                    provider = CASE provider WHEN 'anon-user' THEN $6 ELSE provider END
+                WHERE id = $1
+                """,
+                [
+                    .text(id), .text(JSON.array([link.identity.json]).text), .text(link.data.text), .optional(link.password?.email),
+                    .optional(link.password?.hash), .text(link.identity.provider),
+                ])
+        }
+    }
+
+    /// Removes an identity from an account, and ends the account's logins.
+    ///
+    /// - Throws: `badRequest` if the account does not have it, or has no other one; `userNotFound`.
+    package func unlink(_ identity: UserIdentityKey, from id: String) async throws {
+        try await pool.change(.user(id), inTransaction: true) { session in
+            let account = try session.query("SELECT \(Self.columns) FROM sluice.user_account WHERE id = $1 FOR UPDATE", [.text(id)])
+            try Self.found(account.count, id)
+            let identities = try account.json(0, 4).array ?? []
+            let others = identities.filter { $0["provider_type"]?.string != identity.provider || $0["id"]?.string != identity.id }
+            guard others.count < identities.count else {
+                throw SluiceError(.badRequest, "User \(id) has no such identity of \(identity.provider).")
+            }
+            guard let first = others.first?["provider_type"]?.string else {
+                throw SluiceError(
+                    .badRequest, "The identity is the only one of user \(id), who could not log in without it.", fix: "Delete the account.")
+            }
+            try session.execute(
+                """
+                UPDATE sluice.user_account SET identities = $2, provider = $3,
+                    email = CASE WHEN $4 THEN NULL ELSE email END, password_hash = CASE WHEN $4 THEN NULL ELSE password_hash END
+                WHERE id = $1
+                """, [.text(id), .text(JSON.array(others).text), .text(first), .bool(identity.provider == "local-userpass")])
+            try session.execute("DELETE FROM sluice.login WHERE user_id = $1", [.text(id)])
+        }
+    }
+
     private static func record(_ result: PostgresResult, _ row: Int) throws -> UserAccount {
-        UserAccount(
+        var account = UserAccount(
             id: result[row, 0] ?? "", email: result[row, 1], passwordHash: result[row, 2], provider: result[row, 3] ?? "",
             identities: try result.json(row, 4), data: try result.json(row, 5), customData: try result.json(row, 6),
             isDisabled: result.bool(row, 7) ?? false)
+        account.isUnclaimed = result.bool(row, 8) ?? false
+        return account
     }
 }

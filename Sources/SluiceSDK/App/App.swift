@@ -128,13 +128,10 @@ public final class App: Hashable, Sendable {
     /// A login as `.anonymous` reuses an anonymous user who is still logged in, without a request.
     /// - Throws: `AppError`.
     public func login(credentials: Credentials) async throws -> User {
-        if let error = credentials.refusal { throw error }
         if case .anonymous = credentials, let user = allUsers.values.first(where: { $0.isAnonymous && $0.isLoggedIn }) {
             return self.switch(to: user)
         }
-        let device: JSON = ["platform": "swift", "sdkVersion": .string(SDKVersion.text), "appId": .string(appId)]
-        let body = JSON.object(credentials.members + [.init("options", ["device": device])])
-        let answer = try await http.send(.post, "\(path)/auth/providers/\(credentials.provider)/login", body: body)
+        let answer = try await http.send(.post, "\(path)/auth/providers/\(credentials.provider)/login", body: loginBody(credentials))
         guard let session = UserSession(answer, credentials) else {
             throw AppError(.httpRequestFailed, "The server's answer to the login lacks a token or the user's id.")
         }
@@ -146,6 +143,12 @@ public final class App: Hashable, Sendable {
         credentials: Credentials, _ completion: @Sendable @escaping (Result<User, any Error>) -> Void
     ) {
         call(completion) { try await self.login(credentials: credentials) }
+    }
+
+    /// Returns the body of a login.
+    func loginBody(_ credentials: Credentials) -> JSON {
+        let device: JSON = ["platform": "swift", "sdkVersion": .string(SDKVersion.text), "appId": .string(appId)]
+        return .object(credentials.members + [.init("options", ["device": device])])
     }
 
     private func loggedIn(_ session: UserSession) -> User {

@@ -3,9 +3,13 @@ import SluiceValues
 
 /// A user's proof of identity for `App.login(credentials:)`.
 public enum Credentials: Sendable {
+    /// An access token of Facebook, or the ID token of a limited login.
     case facebook(accessToken: String)
+    /// A server auth code of Google. The gateway exchanges it once, so a code that was used is rejected.
     case google(serverAuthCode: String)
+    /// An ID token of Google.
     case googleId(token: String)
+    /// An identity token of Apple.
     case apple(idToken: String)
     case emailPassword(email: String, password: String)
     /// A token of another service that the app trusts.
@@ -33,22 +37,16 @@ public enum Credentials: Sendable {
     /// The e-mail address for the user's profile; nil for other providers.
     var email: String? { if case .emailPassword(let email, _) = self { email } else { nil } }
 
-    /// The error if the SDK offers no such login; nil if the server decides.
-    var refusal: AppError? {
-        switch self {
-        case .facebook, .google, .googleId, .apple:
-            .notOffered("Logging in by \(provider)", "Log in with Credentials.emailPassword, .anonymous or .userAPIKey.")
-        case .emailPassword, .jwt, .function, .userAPIKey, .serverAPIKey, .anonymous: nil
-        }
-    }
-
     var members: [JSON.Member] {
         switch self {
         case .emailPassword(let email, let password): [.init("username", .string(email)), .init("password", .string(password))]
         case .jwt(let token): [.init("token", .string(token))]
         case .function(let payload): payload.map { JSON.Member($0.key, ($0.value ?? .null).json) }
         case .userAPIKey(let key), .serverAPIKey(let key): [.init("key", .string(key))]
-        case .anonymous, .facebook, .google, .googleId, .apple: []
+        case .googleId(let token), .apple(let token): [.init("id_token", .string(token))]
+        case .google(let code): [.init("authCode", .string(code))]
+        case .facebook(let token): [.init("accessToken", .string(token))]
+        case .anonymous: []
         }
     }
 }

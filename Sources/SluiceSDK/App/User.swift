@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceSync
 import SluiceValues
 import Synchronization
 
@@ -35,7 +36,7 @@ public final class User: Hashable, Sendable {
 
     /// The user's custom data at the time when the server issued the access token; empty without a token.
     public var customData: Document {
-        let data = accessToken.flatMap { UserSession.claims(of: $0)?["user_data"] }
+        let data = accessToken.flatMap { AccessTokenClaims.read($0)?["user_data"] }
         return data.flatMap { AnyBSON($0).documentValue } ?? [:]
     }
 
@@ -64,8 +65,22 @@ public final class User: Hashable, Sendable {
         }
         // The server accepts the old token until the next one is used. A token that is not on the disk must not be.
         if !app.save() { stored.withLock { session in if session.refreshToken == next { session.refreshToken = refreshToken } } }
+        for session in allSessions { session.take(accessToken: token) }
         changes.notify(self)
         return token
+    }
+
+    /// Takes the access token of a link. An anonymous user has the linked provider from then on.
+    func take(accessToken token: String, linkedBy provider: String) {
+        stored.withLock { session in
+            // A logout during the request wins.
+            guard session.refreshToken != nil else { return }
+            session.take(accessToken: token)
+            if session.provider == "anon-user" { session.provider = provider }
+        }
+        app.save()
+        for session in allSessions { session.take(accessToken: token) }
+        changes.notify(self)
     }
 
     /// Renews the access token for the sync engine, with errors mapped to `SluiceError`. A status of 401 is an invalid session.

@@ -53,7 +53,8 @@ package struct TokenTool: Sendable {
     }
 
     private func token(_ subject: Subject, _ lifetime: Int64, _ claims: JSON, _ pool: PostgresPool) async throws -> String {
-        guard let key = try await SigningKeyStore(pool: pool).signingKey(AccessTokens.keyName) else {
+        let store = SigningKeyStore(pool: pool, sealers: try KeyEncryption.sealers())
+        guard let key = try await store.signingKey(AccessTokens.keyName) else {
             throw SluiceError(
                 .configMissing, "The database has no signing key: no gateway has run with it.", fix: "Start `sluice serve` with it once.")
         }
@@ -61,7 +62,7 @@ package struct TokenTool: Sendable {
         var account = try await account(subject, directory)
         account.customData = try Self.merged(account.customData, claims)
         let issued = account
-        let tokens = try await AccessTokens(appID: appID, key: key, environment: environment)
+        let tokens = try await AccessTokens(appID: appID, key: key.key, id: key.id, environment: environment)
         let role = try await pool.withConnection { try await $0.query("SELECT current_user")[0, 0] } ?? ""
         let author = AuditAuthor(actor: "database role \(role)", address: "", action: "sluice token")
         return try await AuditAuthor.$current.withValue(author) {

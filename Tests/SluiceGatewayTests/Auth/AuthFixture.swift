@@ -5,6 +5,7 @@ import Logging
 import NIOCore
 import SluiceCore
 import SluiceGateway
+import SluiceIdentity
 import SluiceNet
 import SluicePorts
 import SluiceValues
@@ -52,6 +53,10 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory, PasswordResetDirect
         try state.withLock { state in
             let isTaken = state.accounts.values.contains { $0.id == account.id || ($0.email != nil && $0.email == account.email) }
             if isTaken { throw SluiceError(.nameInUse, "The name \(account.email ?? account.id) is in use.") }
+            let identities = account.identities.array ?? []
+            if state.accounts.values.contains(where: { other in identities.contains { other.identities.array?.contains($0) == true } }) {
+                throw SluiceError(.identityInUse, "The identity belongs to another user.")
+            }
             state.accounts[account.id] = account
         }
     }
@@ -64,6 +69,43 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory, PasswordResetDirect
     func find(email: String) async throws -> UserAccount? {
         try requireService()
         return state.withLock { $0.accounts.values.first { $0.email == email } }
+    }
+
+    func find(identity: UserIdentityKey) async throws -> UserAccount? {
+        try requireService()
+        return state.withLock { $0.accounts.values.first { $0.identities.array?.contains(identity.json) == true } }
+    }
+
+    func setData(id: String, _ data: JSON) async throws { try change(id) { $0.data = data } }
+
+    func link(_ link: IdentityLink, to id: String) async throws {
+        let owner =
+            if let password = link.password { try await find(email: password.email) } else { try await find(identity: link.identity) }
+        if owner?.id == id { return }
+        if link.password != nil, try await find(id: id)?.email != nil {
+            throw SluiceError(.identityInUse, "The user has another e-mail address.")
+        }
+        if let owner {
+            guard owner.isUnclaimed, link.password != nil else {
+                throw SluiceError(.identityInUse, "The identity belongs to another user.")
+            }
+            try await delete(id: owner.id)
+        }
+        try change(id) { account in
+            account.identities = .array((account.identities.array ?? []) + [link.identity.json])
+            account.data = .object((account.data.members ?? []) + (link.data.members ?? []))
+            account.email = link.password?.email ?? account.email
+            account.passwordHash = link.password?.hash ?? account.passwordHash
+            if account.provider == "anon-user" { account.provider = link.identity.provider }
+        }
+    }
+
+    func unlink(_ identity: UserIdentityKey, from id: String) async throws {
+        let identities = try await find(id: id)?.identities.array ?? []
+        let others = identities.filter { $0 != identity.json }
+        guard !others.isEmpty, others.count < identities.count else { throw SluiceError(.badRequest, "The identity cannot be removed.") }
+        try change(id) { $0.identities = .array(others) }
+        try await endLogins(of: id)
     }
 
     func list(after id: String, limit: Int) async throws -> [UserAccount] {
@@ -116,8 +158,10 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory, PasswordResetDirect
             case .apiKey(let id):
                 if !state.keys.contains(where: { $0.key.id == id && !$0.key.isDisabled }) { return false }
                 open.key = id
+            case .identity(let identity): if account.identities.array?.contains(identity.json) != true { return false }
             case .none: break
             }
+            state.accounts[login.user]?.isUnclaimed = false
             state.logins[login.id] = open
             return true
         }
@@ -215,8 +259,11 @@ struct AuthFixture {
     let metrics = Metrics()
 
     init(
-        providers: Set<String> = ["anon-user", "local-userpass", "api-key"], publicURL: String? = nil, exemptsLoopback: Bool = false
+        providers: Set<String> = ["anon-user", "local-userpass", "api-key"], issuers: [String: TokenLogins.Provider] = [:],
+        publicURL: String? = nil, exemptsLoopback: Bool = false
     ) async throws {
+        let tokenLogins = TokenLogins(issuers)
+        let providers = providers.union(issuers.keys)
         let tokens = try await AccessTokens(appID: "shop", key: Self.key, environment: environment)
         users = UserService(
             directory: directory, tokens: tokens, settings: .init(providers: providers, exemptsLoopback: exemptsLoopback),
@@ -227,6 +274,7 @@ struct AuthFixture {
         let keys = APIKeys(directory: directory, users: users)
         AuthRoutes(
             users: users, keys: keys, resets: PasswordResets(directory: directory, users: users),
+            identities: IdentityLogins(users: users, tokens: tokenLogins, logger: Logger(label: "auth")),
             settings: .init(appID: "shop", publicOrigin: try publicURL.map { try ServerOrigin(url: $0) }),
             metrics: metrics
         ).add(to: router)

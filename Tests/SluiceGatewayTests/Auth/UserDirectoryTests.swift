@@ -2,6 +2,7 @@ import GatewayTestSupport
 import SluiceCore
 import SluicePorts
 import SluicePostgres
+import SluiceValues
 import TestSupport
 import Testing
 
@@ -176,6 +177,94 @@ import Testing
             async let (first, second) = (take("a3", 1), take("a3", 1))
             #expect(await first == nil)
             #expect(await second == nil)
+        }
+    }
+
+    // MARK: Identities
+
+    private static let ada = UserIdentityKey(provider: "custom-token", id: "ada")
+
+    /// An account with one identity.
+    private static func account(_ id: String, _ identity: UserIdentityKey) -> UserAccount {
+        UserAccount(id: id, provider: identity.provider, identities: [identity.json])
+    }
+
+    @Test(arguments: Kind.allCases) func `gives an identity to one account`(kind: Kind) async throws {
+        try await Self.with(kind) { directory in
+            #expect(try await directory.users.find(identity: Self.ada) == nil)
+            let outcomes = await withTaskGroup(of: ErrorCode?.self) { group in
+                for number in 0..<4 {
+                    group.addTask {
+                        await directory.code { try await directory.users.create(Self.account("u\(number)", Self.ada)) }
+                    }
+                }
+                return await group.reduce(into: [ErrorCode?]()) { $0.append($1) }
+            }
+            #expect(outcomes.count { $0 == nil } == 1 && outcomes.count { $0 == .identityInUse } == 3, "\(outcomes)")
+            let owner = try #require(try await directory.users.find(identity: Self.ada))
+            #expect(try await directory.users.find(identity: .init(provider: "oauth2-apple", id: "ada")) == nil)
+            try await directory.users.delete(id: owner.id)
+            #expect(try await directory.users.find(identity: Self.ada) == nil)
+            try await directory.users.create(Self.account("again", Self.ada))
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func `adds an identity to an account, once`(kind: Kind) async throws {
+        try await Self.with(kind) { directory in
+            let users = directory.users
+            let anonymous = UserIdentityKey(provider: "anon-user", id: "an")
+            try await users.create(Self.account("an", anonymous))
+            for _ in 0..<2 { try await users.link(IdentityLink(Self.ada, data: ["name": "Ada"]), to: "an") }
+            let linked = try #require(try await users.find(identity: Self.ada))
+            #expect(linked.id == "an" && linked.provider == "custom-token" && linked.data == ["name": "Ada"])
+            #expect(linked.identities == [anonymous.json, Self.ada.json])
+            #expect(await directory.code { try await users.link(IdentityLink(Self.ada, data: [:]), to: "bob") } == .identityInUse)
+            #expect(try await users.find(id: "bob")?.identities == .array([]))
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func `moves an unclaimed e-mail to another account, and no other one`(kind: Kind) async throws {
+        try await Self.with(kind) { directory in
+            let users = directory.users
+            func link(_ email: String, hash: String = "h") -> IdentityLink {
+                IdentityLink(.init(provider: "local-userpass", id: email), data: [:], password: .init(email: email, hash: hash))
+            }
+            var registered = Self.account("new", .init(provider: "local-userpass", id: "eve@example.com"))
+            (registered.email, registered.passwordHash, registered.isUnclaimed) = ("eve@example.com", "h", true)
+            try await users.create(registered)
+            try await users.create(Self.account("an", .init(provider: "anon-user", id: "an")))
+            #expect(
+                await directory.code { try await users.link(link("eve@example.com"), to: "bob") } == .identityInUse, "bob has an e-mail")
+            try await users.link(link("eve@example.com"), to: "an")
+            #expect(try await users.find(email: "eve@example.com")?.id == "an")
+            #expect(try await users.find(id: "an")?.passwordHash == "h")
+            #expect(try await users.find(id: "new") == nil)
+
+            try await users.create(Self.account("an2", .init(provider: "anon-user", id: "an2")))
+            #expect(await directory.code { try await users.link(link("ann@example.com", hash: "old"), to: "an2") } == .identityInUse)
+            (registered.id, registered.email) = ("new2", "kim@example.com")
+            registered.identities = [["id": "kim@example.com", "provider_type": "local-userpass"]]
+            try await users.create(registered)
+            #expect(try await directory.add("l", of: "new2", .password(hash: "h")))
+            #expect(
+                await directory.code { try await users.link(link("kim@example.com"), to: "an2") } == .identityInUse, "kim has logged in")
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func `removes an identity with the logins, and keeps the last one`(kind: Kind) async throws {
+        try await Self.with(kind) { directory in
+            let users = directory.users
+            let anonymous = UserIdentityKey(provider: "anon-user", id: "an")
+            try await users.create(Self.account("an", anonymous))
+            try await users.link(IdentityLink(Self.ada, data: [:]), to: "an")
+            #expect(try await directory.add("l", of: "an", .identity(Self.ada)))
+            try await users.unlink(Self.ada, from: "an")
+            #expect(try await directory.open(["l"], of: "an") == [])
+            #expect(try await users.find(identity: Self.ada) == nil)
+            #expect(try await !directory.add("l2", of: "an", .identity(Self.ada)), "the identity is not hers any more")
+            #expect(await directory.code { try await users.unlink(Self.ada, from: "an") } == .badRequest)
+            #expect(await directory.code { try await users.unlink(anonymous, from: "an") } == .badRequest)
+            #expect(try await users.find(identity: anonymous)?.id == "an")
         }
     }
 

@@ -1,0 +1,70 @@
+package import Logging
+import SluiceCore
+package import SluiceIdentity
+package import SluicePorts
+package import SluiceValues
+
+/// Logs in users whom a provider identifies, and adds identities to accounts.
+///
+/// An identity belongs to one account for ever: the first login makes the account, and later ones find it.
+package struct IdentityLogins: Sendable {
+    private let users: UserService
+    private let tokens: TokenLogins
+    private let logger: Logger
+
+    package init(users: UserService, tokens: TokenLogins, logger: Logger) {
+        self.users = users
+        self.tokens = tokens
+        self.logger = logger
+    }
+
+    /// `true` for a provider whose users log in here.
+    package func has(_ provider: String) -> Bool { tokens.has(provider) }
+
+    /// Logs in by the body of a login.
+    ///
+    /// - Throws: The errors of `TokenLogins.identity`; `userDisabled`; `TooManyAttempts` after too many rejected tokens.
+    package func logIn(by provider: String, _ body: JSON, from address: String) async throws -> UserService.Tokens {
+        let identity = try await identity(by: provider, body, from: address)
+        let account = try await account(of: identity)
+        guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
+        return try await users.login(account, .identity(identity.key))
+    }
+
+    /// Adds the identity of a login's body to an account.
+    ///
+    /// - Returns: The account with the identity.
+    /// - Throws: As `logIn`; `identityInUse` if another account has it.
+    package func link(by provider: String, _ body: JSON, to account: UserAccount, from address: String) async throws -> UserAccount {
+        let identity = try await identity(by: provider, body, from: address)
+        return try await users.link(IdentityLink(identity.key, data: identity.data), to: account.id)
+    }
+
+    private func identity(by provider: String, _ body: JSON, from address: String) async throws -> ProvenIdentity {
+        try users.throttle.requireAttempt(.tokens, from: address)
+        do throws(SluiceError) {
+            return try await tokens.identity(by: provider, body)
+        } catch {
+            guard error.code == .loginTokenRejected else { throw error }
+            users.throttle.failed(.tokens, from: address)
+            // A stranger can send any number of tokens, so this is no warning. The reason is for operators alone.
+            logger.info("A login token is not accepted.", metadata: ["provider": "\(provider)", "reason": "\(error.value ?? "")"])
+            throw SluiceError(.loginTokenRejected, error.message, fix: error.fix)
+        }
+    }
+
+    private func account(of identity: ProvenIdentity) async throws -> UserAccount {
+        // The second round is for another login of the same new user, which was faster.
+        for _ in 0..<2 {
+            if let found = try await users.directory.find(identity: identity.key) { return try await users.update(found, identity.data) }
+            do {
+                return try await users.create(identity)
+            } catch let error as SluiceError where error.code == .identityInUse { continue }
+        }
+        throw SluiceError(.internalError, "The account of an identity of \(identity.provider) could not be found or made.")
+    }
+}
+
+extension ProvenIdentity {
+    var key: UserIdentityKey { UserIdentityKey(provider: provider, id: id) }
+}

@@ -1,0 +1,111 @@
+import Crypto
+import JWTKit
+package import SluiceCore
+import SluiceValues
+import Synchronization
+
+/// The keys of an app's tokens. The newest one signs, and all of them verify, so that a rotation logs no user out.
+///
+/// A token names its key as `kid`. The first key has an empty id, and its tokens name none.
+package final class SigningKeys: Sendable {
+    package struct Key: Hashable, Sendable {
+        package var id: String
+        package var bytes: [UInt8]
+
+        package init(id: String, bytes: [UInt8]) {
+            self.id = id
+            self.bytes = bytes
+        }
+    }
+
+    /// Returns the keys, the oldest first.
+    package typealias Source = @Sendable () async throws -> [Key]
+
+    private struct State: Sendable {
+        var keys: JWTKeyCollection
+        var ids: Set<String>
+        /// The id of the key that signs.
+        var newest: String
+    }
+
+    /// The shortest key, in bytes.
+    static let keyBytes = 32
+    /// The time between two readings for tokens with an unknown key, in nanoseconds. A stranger can name any.
+    static let pause: UInt64 = 5_000_000_000
+
+    private let source: Source
+    private let environment: any Environment
+    private let state: Mutex<State>
+    private let read: Mutex<UInt64>
+
+    /// - Throws: `configInvalid` without a key, and for a key of fewer than `keyBytes`; the errors of the source.
+    package init(environment: any Environment, _ source: @escaping Source) async throws {
+        self.source = source
+        self.environment = environment
+        state = Mutex(try await Self.state(try await source()))
+        read = Mutex(environment.monotonicNanoseconds())
+    }
+
+    private static func state(_ keys: [Key]) async throws(SluiceError) -> State {
+        guard let newest = keys.last else { throw SluiceError(.configInvalid, "The app has no signing key.") }
+        let collection = JWTKeyCollection()
+        let parser = DefaultJWTParser(jsonDecoder: ClaimsDecoder())
+        for key in keys {
+            guard key.bytes.count >= keyBytes else {
+                throw SluiceError(
+                    .configInvalid, "The signing key has \(key.bytes.count) bytes.", fix: "Use \(keyBytes) random bytes or more.")
+            }
+            await collection.add(
+                hmac: HMACKey(key: SymmetricKey(data: key.bytes)), digestAlgorithm: .sha256,
+                kid: key.id.isEmpty ? nil : JWKIdentifier(string: key.id), parser: parser)
+        }
+        return State(keys: collection, ids: Set(keys.map(\.id)), newest: newest.id)
+    }
+
+    /// Reads the keys again, as another gateway may have rotated them.
+    package func reload() async throws {
+        let fresh = try await Self.state(try await source())
+        read.withLock { $0 = environment.monotonicNanoseconds() }
+        state.withLock { $0 = fresh }
+    }
+
+    // MARK: Tokens
+
+    func sign(_ claims: Claims) async throws -> String {
+        let (keys, newest) = state.withLock { ($0.keys, $0.newest) }
+        return try await keys.sign(claims, kid: newest.isEmpty ? nil : JWKIdentifier(string: newest))
+    }
+
+    /// Verifies the signature of a token. One with an unknown key waits for a reading of the keys, at most one in five seconds.
+    func verify(_ text: String) async throws -> Claims {
+        let (keys, ids) = state.withLock { ($0.keys, $0.ids) }
+        // The collection would take another key for a token that names an unknown one, or none.
+        let id = Self.keyID(of: text)
+        if ids.contains(id) { return try await keys.verify(text, as: Claims.self) }
+        let now = environment.monotonicNanoseconds()
+        let isDue = read.withLock { read in
+            guard now - read >= Self.pause else { return false }
+            read = now
+            return true
+        }
+        if isDue { try await reload() }
+        let (renewed, known) = state.withLock { ($0.keys, $0.ids) }
+        guard known.contains(id) else { throw SluiceError(.badAuthentication, "The token names an unknown key.") }
+        return try await renewed.verify(text, as: Claims.self)
+    }
+
+    /// Returns the key id of a token; empty for none, and for a text that is no token.
+    private static func keyID(of text: String) -> String {
+        // The header of a token without `kid`, as all of the first key have.
+        guard let header = text.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1).first, header.count > plainHeaderBytes else {
+            return ""
+        }
+        var base = String(decoding: header, as: UTF8.self).replacing("-", with: "+").replacing("_", with: "/")
+        while !base.count.isMultiple(of: 4) { base += "=" }
+        let json = Base64.decode(base).flatMap { try? JSON.parse($0) }
+        return json?["kid"]?.string ?? ""
+    }
+
+    /// The length of `{"alg":"HS256","typ":"JWT"}` in base64url.
+    private static let plainHeaderBytes = 36
+}
