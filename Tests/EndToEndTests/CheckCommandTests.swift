@@ -97,6 +97,46 @@ import Testing
         withExtendedLifetime(folder) {}
     }
 
+    @Test func `names the secrets and key sets of login providers that a gateway would lack`() async throws {
+        try await Self.withDatabase { conninfo in
+            let folder = try DataFolder()
+            defer { withExtendedLifetime(folder) {} }
+            let app = try folder.app().path
+            let providers = """
+                {
+                    "custom-token": {
+                        "name": "custom-token", "type": "custom-token", "disabled": false,
+                        "config": { "audience": "airport", "useJWKURI": true, "jwkURI": "https://issuer.example/keys" }
+                    },
+                    "oauth2-google": {
+                        "name": "oauth2-google", "type": "oauth2-google", "disabled": false, "config": { "clientId": "airport" },
+                        "secret_config": { "clientSecret": "google" }
+                    }
+                }
+                """
+            // No program listens there.
+            let keys = "http://127.0.0.1:1/keys"
+            let additions = """
+                {
+                    "secrets": { "google": { "environment": "SLUICE_TEST_ABSENT" } },
+                    "providers": {
+                        "custom-token": { "jwks_url": "\(keys)", "allow_private_addresses": true },
+                        "oauth2-google": { "jwks_url": "\(keys)", "allow_private_addresses": true }
+                    }
+                }
+                """
+            try providers.write(toFile: "\(app)/auth/providers.json", atomically: true, encoding: .utf8)
+            try additions.write(toFile: "\(app)/sluice.json", atomically: true, encoding: .utf8)
+            let outcome = try await Self.check(app, ["--postgres", conninfo])
+            func logins(_ severity: String) -> [String?] {
+                outcome.findings(severity).filter { $0["area"]?.string == "logins" }.map { $0["subject"]?.string }
+            }
+            #expect(outcome.code == .exit(78) && logins("error") == ["oauth2-google"], "\(outcome)")
+            #expect(outcome.messages("error").contains { $0.contains("SLUICE_TEST_ABSENT is not set") }, "\(outcome)")
+            #expect(logins("warning") == ["custom-token"], "\(outcome)")
+        }
+    }
+
     @Test func `runs beside a gateway, whose slot and port are notes`() async throws {
         let kafka = try #require(ProcessInfo.processInfo.environment["SLUICE_TEST_KAFKA"], "Run `make test`, which starts a broker.")
         try await Self.withDatabase { conninfo in

@@ -15,7 +15,7 @@ package struct CheckFinding: Hashable, Sendable {
 
     /// A group of findings that are looked at together.
     package enum Area: String, Hashable, Sendable, CaseIterable {
-        case options, app, plugins, postgres, tables, kafka, network, files
+        case options, app, plugins, logins, postgres, tables, kafka, network, files
 
         /// The name for people.
         package var name: String {
@@ -23,6 +23,7 @@ package struct CheckFinding: Hashable, Sendable {
             case .options: "options"
             case .app: "app directory"
             case .plugins: "plugins"
+            case .logins: "login providers"
             case .postgres: "PostgreSQL"
             case .tables: "tables"
             case .kafka: "Kafka"

@@ -44,10 +44,11 @@ package struct GatewayCheck: Sendable {
         let app = await look(atDirectory: &report)
         // At once, so that the longest wait is that of one system.
         async let plugins = plugins(app)
+        async let logins = logins(app)
         async let database = DatabaseCheck(options, app, environment: environment).run()
         async let log = LogCheck(options, app).run()
         async let network = NetworkCheck(options, app: app?.appID ?? options.appID, environment: environment).run()
-        for part in await [plugins, database, log, network] {
+        for part in await [plugins, logins, database, log, network] {
             report.add(part.findings)
             for group in part.skipped { report.skip(group.area, group.reason) }
         }
@@ -96,6 +97,23 @@ package struct GatewayCheck: Sendable {
             }
         } catch {
             report.add([CheckFinding(.error, .plugins, "sluice-plugin-host", error)])
+        }
+        return report
+    }
+
+    private func logins(_ app: AppConfiguration?) async -> CheckReport {
+        var report = CheckReport()
+        guard let app else {
+            report.skip(.logins, "the app directory cannot be read.")
+            return report
+        }
+        do throws(SluiceError) {
+            report.add(
+                try await ProviderInspection.findings(of: app).map {
+                    CheckFinding($0.preventsStart ? .error : .warning, .logins, $0.provider, $0.error)
+                })
+        } catch {
+            report.add([CheckFinding(.error, .logins, "auth/providers.json", error)])
         }
         return report
     }
