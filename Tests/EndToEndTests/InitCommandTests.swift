@@ -229,7 +229,7 @@ import Testing
     }
 
     /// One question to the server is one piece of bytes on the way to it, or a few if it is long.
-    @Test func `of 5,000 tables ends within a minute, and asks no question for each table`() async throws {
+    @Test func `of 5,000 tables asks no question for each table`() async throws {
         try await Self.with("CREATE SCHEMA many") { conninfo, folder in
             let connection = try await PostgresConnection.connect(conninfo)
             // Each block holds a lock for every table that it makes.
@@ -245,11 +245,9 @@ import Testing
             let port = try #require(conninfo.split(separator: " ").last { $0.hasPrefix("port=") }.flatMap { Int($0.dropFirst(5)) })
             let link = try FaultyLink { [port] }
             defer { link.end() }
-            let start = ContinuousClock.now
             let ran = try await Program.sluice(
                 ["init", folder + "/app", "--postgres", "\(conninfo) host=127.0.0.1 port=\(link.port)", "--yes", "--json"])
-            let taken = ContinuousClock.now - start
-            #expect(ran.code == .exit(0) && taken < .seconds(60), "\(taken): \(ran.err)")
+            #expect(ran.code == .exit(0), "\(ran.err)")
             #expect((5..<100).contains(link.piecesToServer), "\(link.piecesToServer)")
             #expect(try JSON.parse(ran.out)["classes"]?.array?.count == 5_000)
         }
