@@ -32,7 +32,7 @@ import Testing
             Issue.record("\(error) after \(log.steps); the gateways said: \(gateways.suffix(4_000))")
             return
         }
-        #expect(Set(log.steps).isSuperset(of: ["a1", "a2", "a3", "b", "c", "d", "e", "f", "g", "end"]))
+        #expect(Set(log.steps).isSuperset(of: ["a1", "a2", "a3", "b", "c", "d", "j", "e", "f", "r", "g", "end"]))
         #expect(scene.figures.snapshotRows + scene.figures.capturedRows == 336_776)
         #expect(scene.figures.observations == 540)
         try? FileManager.default.removeItem(at: workspace)

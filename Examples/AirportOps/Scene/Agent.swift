@@ -9,6 +9,8 @@ final class Agent {
     let origin: String
     private let email: String
     private let password = "gate-agents-2013"
+    /// The airport's own identity provider; nil for an agent who logs in by e-mail.
+    private let identityProvider: IdentityProvider?
     private let appID: String
     private let folder: String
     private(set) var realm: Realm?
@@ -22,8 +24,9 @@ final class Agent {
     let refused = Box<[(key: String, reason: String)]>([])
     private static let refusedByUser = Box<[String: Box<[(key: String, reason: String)]>]>([:])
 
-    init(_ name: String, origin: String, appID: String, folder: String) {
+    init(_ name: String, origin: String, appID: String, folder: String, identityProvider: IdentityProvider? = nil) {
         self.name = name
+        self.identityProvider = identityProvider
         self.origin = origin
         email = "\(name.lowercased())@airport.example"
         self.folder = folder
@@ -32,8 +35,18 @@ final class Agent {
 
     var credentials: (email: String, password: String) { (email, password) }
 
-    func register(_ admin: AdminClient) async throws {
+    /// Makes the agent's account, with the origin as custom data. The first login by a token makes the account of its user.
+    func register(_ admin: AdminClient, _ url: String) async throws {
+        guard identityProvider == nil else {
+            let user = try await logIn(App(id: appID, configuration: AppConfiguration(baseURL: url)))
+            return try await admin.setCustomData(["origin": origin], of: user.id)
+        }
         try await admin.createUser(email: email, password: password, customData: ["origin": origin])
+    }
+
+    private func logIn(_ app: App) async throws -> User {
+        guard let identityProvider else { return try await app.login(credentials: .emailPassword(email: email, password: password)) }
+        return try await app.login(credentials: .jwt(token: try await identityProvider.token(for: email)))
     }
 
     /// Logs in, opens the replica with one subscription, and waits until it is complete.
@@ -45,7 +58,7 @@ final class Agent {
             guard let user = session?.parentUser()?.id, let writes = (error as? SyncError)?.compensatingWriteInfo else { return }
             byUser.value[user]?.update { $0 += writes.map { ("\($0.objectType) \($0.primaryKey)", $0.reason) } }
         }
-        let user = try await app.login(credentials: .emailPassword(email: email, password: password))
+        let user = try await logIn(app)
         self.user = user
         byUser.update { [refused] in $0[user.id] = refused }
         var configuration = user.flexibleSyncConfiguration(initialSubscriptions: { subscriptions in
@@ -97,9 +110,14 @@ struct AdminClient {
     let url: String
 
     func createUser(email: String, password: String, customData: [String: String]) async throws {
-        let body: [String: Any] = ["email": email, "password": password, "custom_data": customData]
-        let (status, text) = try await HTTP.post(
-            "\(url)/admin/v1/users", JSONSerialization.data(withJSONObject: body), type: "application/json")
+        try await send("POST", "users", ["email": email, "password": password, "custom_data": customData])
+    }
+
+    func setCustomData(_ data: [String: String], of user: String) async throws { try await send("PUT", "users/\(user)/custom_data", data) }
+
+    private func send(_ method: String, _ path: String, _ body: [String: Any]) async throws {
+        let (status, text) = try await HTTP.send(
+            method, "\(url)/admin/v1/\(path)", JSONSerialization.data(withJSONObject: body), type: "application/json")
         guard (200..<300).contains(status) else { throw SceneFailure("The admin API answered \(status): \(text)") }
     }
 }

@@ -6,9 +6,15 @@ import Foundation
 /// Plain HTTP requests.
 enum HTTP {
     static func post(_ url: String, _ body: Data, type: String, token: String? = nil) async throws -> (status: Int, body: String) {
+        try await send("POST", url, body, type: type, token: token)
+    }
+
+    static func send(
+        _ method: String, _ url: String, _ body: Data, type: String, token: String? = nil
+    ) async throws -> (status: Int, body: String) {
         guard let address = URL(string: url) else { throw SceneFailure("\(url) is no address.") }
         var request = URLRequest(url: address)
-        request.httpMethod = "POST"
+        request.httpMethod = method
         request.httpBody = body
         request.timeoutInterval = 30
         request.setValue(type, forHTTPHeaderField: "Content-Type")

@@ -41,7 +41,9 @@ public final class AirportScene {
         sql = try await PostgresConnection.connect(setup.postgres)
         a = Agent("Ada", origin: "JFK", appID: setup.appID, folder: setup.workspace)
         b = Agent("Bob", origin: "LGA", appID: setup.appID, folder: setup.workspace)
-        c = Agent("Cleo", origin: "JFK", appID: setup.appID, folder: setup.workspace)
+        c = Agent(
+            "Cleo", origin: "JFK", appID: setup.appID, folder: setup.workspace,
+            identityProvider: IdentityProvider(key: setup.identityKey))
     }
 
     /// Runs every step in order, then verifies the end state.
@@ -89,7 +91,7 @@ public final class AirportScene {
     private func startGateway() async throws {
         gateways.append(try await Gateway.start(setup))
         let admin = AdminClient(url: gateway.adminURL)
-        for agent in [a, b, c] { try await agent.register(admin) }
+        for agent in [a, b, c] { try await agent.register(admin, gateway.url) }
         reporter.step("a2", "a gateway serves \(gateway.url)")
     }
 
@@ -133,6 +135,10 @@ public final class AirportScene {
     private func editOffline() async throws {
         let flightsC = try await c.open(gateway.url, query: Self.late("JFK"))
         try await eventually("Cleo's replica is filled") { flightsC.count > 0 }
+        guard let identity = c.user?.identities.first, identity.providerType == "custom-token" else {
+            throw SceneFailure("Cleo did not log in by a token.")
+        }
+        reporter.step("j", "Cleo logged in by a token of the airport's own identity provider, as \(identity.identifier)")
         guard let realm = a.realm, let session = realm.syncSession else { throw SceneFailure("Ada has no session.") }
         session.suspend()
         let flights = Array(realm.objects(Flight.self).where(Self.late("JFK")).prefix(2))

@@ -14,6 +14,8 @@ public struct SceneSetup: Sendable {
     public let app: String
     /// The app's ID. It names the topics, which belong to one database, so another scene on the same broker needs another ID.
     public let appID: String
+    /// The secret that the gateway and the airport's own identity provider share.
+    let identityKey: String
     public var data: FlightData
     /// The folder of the agents' replicas and the gateways' logs.
     public var workspace: String
@@ -33,6 +35,9 @@ public struct SceneSetup: Sendable {
         let text = try String(contentsOfFile: main, encoding: .utf8)
         guard text.contains("\"airport-ops\"") else { throw SceneFailure("\(app)/realm_config.json does not name the app airport-ops.") }
         try text.replacingOccurrences(of: "\"airport-ops\"", with: "\"\(appID)\"").write(toFile: main, atomically: true, encoding: .utf8)
+        identityKey = UUID().uuidString + UUID().uuidString
+        try JSONSerialization.data(withJSONObject: ["identity-provider": identityKey])
+            .write(to: URL(fileURLWithPath: "\(self.app)/secrets.json"))
         self.data = data
         self.workspace = workspace
     }
