@@ -107,7 +107,7 @@ let package = Package(
             "SluicePluginHost", ["SluiceValues", "SluiceCore", "SluicePorts", "CSluicePlugin", "CSluiceSandbox"] + log, settings: adapter),
         shared(
             "SluiceNet",
-            ["SluiceValues", "SluiceCore"] + log
+            ["SluiceValues", "SluiceCore", "SluicePorts"] + log + of("async-http-client", "AsyncHTTPClient")
                 + of("swift-nio", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSocket", "NIOFoundationCompat")
                 + of("swift-nio-ssl", "NIOSSL") + of("swift-nio-extras", "NIOHTTPTypesHTTP1") + of("swift-http-types", "HTTPTypes")
                 + of("hummingbird", "Hummingbird", "HummingbirdCore") + of("swift-service-lifecycle", "ServiceLifecycle")),
@@ -121,6 +121,9 @@ let package = Package(
             ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts"] + log
                 + of("swift-protobuf", "SwiftProtobuf") + of("swift-collections", "DequeModule")),
         shared(
+            "SluiceIdentity",
+            ["SluiceValues", "SluiceCore", "SluicePorts"] + log + of("jwt-kit", "JWTKit") + of("swift-crypto", "Crypto")),
+        shared(
             "SluiceRealm",
             ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluicePorts"] + log + of("swift-collections", "DequeModule")),
         shared(
@@ -131,15 +134,15 @@ let package = Package(
         shared("SluiceReplica", ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "CSQLite", "CSluiceVFS"]),
         shared(
             "SluiceSync",
-            ["SluiceCore", "SluiceReplica", "SluiceWire"] + log
+            ["SluiceValues", "SluiceCore", "SluiceReplica", "SluiceWire"] + log
                 + of("swift-nio", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSocket") + of("swift-nio-ssl", "NIOSSL")
                 + of("swift-collections", "DequeModule")),
         shared(
             "SluiceGateway",
             [
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
-                "SluiceCompression", "SluicePipeline", "SluiceRealm", "SluiceRealmBridge", "SluicePostgres", "SluiceKafka",
-                "SluiceEmbeddedLog", "SluicePluginHost", "SluiceNet", "SluiceTracing",
+                "SluiceCompression", "SluicePipeline", "SluiceRealm", "SluiceRealmBridge", "SluiceIdentity", "SluicePostgres",
+                "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost", "SluiceNet", "SluiceTracing",
             ] + log
                 + of("hummingbird", "Hummingbird") + of("swift-http-types", "HTTPTypes") + of("swift-nio", "NIOCore")
                 + of("swift-service-lifecycle", "ServiceLifecycle") + of("jwt-kit", "JWTKit")
@@ -179,12 +182,12 @@ let package = Package(
             name: "SluiceBench",
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceGateway", "SluiceMatch", "SluiceQuery", "SluicePorts", "SluicePostgres",
-                "SluicePluginHost", "SluiceRealm",
+                "SluicePluginHost", "SluiceRealm", "SluiceIdentity",
                 "SluiceWire", "SluiceReplica", "SluiceSync", "RealmSwift", "CSQLite",
             ]
                 + log
                 + of("swift-argument-parser", "ArgumentParser")
-                + of("swift-protobuf", "SwiftProtobuf"),
+                + of("swift-protobuf", "SwiftProtobuf") + of("jwt-kit", "JWTKit"),
             swiftSettings: common
         ),
     ],

@@ -25,7 +25,8 @@ struct Bench: AsyncParsableCommand {
     var confirm = false
 
     enum Kind: String, CaseIterable, ExpressibleByArgument {
-        case latency, upload, publish, bootstrap, apply, fanout, rules, ingest, memory, sessions, realm, query, match, objects, plugins
+        case latency, upload, publish, bootstrap, apply, fanout, rules, ingest, memory, sessions, realm, logins, query, match, objects,
+            plugins
 
         var needsServers: Bool { ![.query, .match, .objects, .apply, .plugins].contains(self) }
     }
@@ -71,6 +72,7 @@ struct Bench: AsyncParsableCommand {
         case .sessions: try await SessionsBenchmark(setup: setup).run(&report)
         case .memory: try await MemoryBenchmark(setup: setup).run(&report)
         case .realm: try await RealmBenchmark(setup: setup).run(&report)
+        case .logins: try await LoginBenchmark(setup: setup).run(&report)
         case .query, .match, .objects, .apply, .plugins: try await measureAlone(kind, &report)
         }
     }
@@ -84,7 +86,7 @@ struct Bench: AsyncParsableCommand {
         case .objects: try ObjectStoreBenchmark(rounds: rounds, scale: scale).run(&report)
         case .apply: try await ApplyBenchmark(rounds: rounds, scale: scale).run(&report)
         case .plugins: try await PluginBenchmark(rounds: rounds, scale: scale).run(&report)
-        case .latency, .upload, .publish, .bootstrap, .fanout, .rules, .ingest, .memory, .sessions, .realm: break
+        case .latency, .upload, .publish, .bootstrap, .fanout, .rules, .ingest, .memory, .sessions, .realm, .logins: break
         }
     }
 }

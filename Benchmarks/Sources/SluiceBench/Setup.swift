@@ -79,9 +79,11 @@ struct Setup {
     /// - Parameters:
     ///   - kafka: `true` for Kafka, `false` for the embedded log.
     ///   - folder: The app directory. Default: `app`.
+    ///   - environment: Additional environment variables.
     ///   - rules: The text of the rules of `items`, which replaces those of the directory.
     func gateway(
-        _ name: String, _ conninfo: String, kafka: Bool, app folder: String = "app", rules: String? = nil
+        _ name: String, _ conninfo: String, kafka: Bool, app folder: String = "app", rules: String? = nil,
+        environment: [String: String] = [:]
     ) async throws -> RunningGateway {
         let app = try appDirectory(name, from: folder)
         if let rules {
@@ -91,7 +93,7 @@ struct Setup {
         // All clients connect from this machine.
         arguments += ["--connections-per-address", "12000"]
         if kafka { arguments += ["--kafka", self.kafka] }
-        return try await RunningGateway.ready(Child(program("sluice"), arguments, log: log(name)))
+        return try await RunningGateway.ready(Child(program("sluice"), arguments, log: log(name), environment: environment))
     }
 
     /// Starts `sluice dev` with its own PostgreSQL and no configuration.

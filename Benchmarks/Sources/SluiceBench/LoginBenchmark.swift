@@ -1,0 +1,140 @@
+import Foundation
+import JWTKit
+import SluiceIdentity
+import SluicePostgres
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Measures logins by a token of another issuer (ES256) over HTTP, beside requests to `/health` of the same gateway. Also measures the
+/// verification alone, beside jwt-kit's own.
+@MainActor
+struct LoginBenchmark {
+    let setup: Setup
+
+    /// The number of requests at a time.
+    private static let width = 16
+    private static let users = 500
+
+    func run(_ report: inout Report) async throws {
+        let issuer = Issuer()
+        try await verify(issuer, &report)
+        let name = "bench_logins"
+        let (conninfo, sql) = try await setup.database(name)
+        let gateway = try await setup.gateway(
+            name, conninfo, kafka: false, app: "login-app", environment: ["SLUICE_BENCH_ISSUER": issuer.pem])
+        var bodies: [Data] = []
+        for user in 0..<Self.users {
+            let token = try await issuer.token("user-\(user)")
+            bodies.append(Data(#"{"token": "\#(token)"}"#.utf8))
+        }
+        let logins = try request(gateway, "/api/client/v2.0/app/\(gateway.appID)/auth/providers/custom-token/login", bodies)
+        // The first login of each user makes the account.
+        _ = try await measure(logins, Self.users, gateway)
+        let health = try request(gateway, "/health", [])
+        let count = setup.scaled(4_000)
+        var samples: [(login: Double, cpu: Double, healthCPU: Double)] = []
+        for _ in 0..<setup.rounds {
+            let (rate, cpu) = try await measure(logins, count, gateway)
+            samples.append((rate, cpu, try await measure(health, count, gateway).cpu))
+        }
+        let (rate, cpu, bare) = (samples.map(\.login).median, samples.map(\.cpu).median, samples.map(\.healthCPU).median)
+        report.add(
+            "CPU of a login by JWT over HTTP, with its row in PostgreSQL", ours: "\(cpu.text()) µs",
+            reference: "a request to /health \(bare.text()) µs",
+            ratio: "\((cpu / bare).text(1)) ×", target: "≤ 200 µs beyond the request")
+        report.add(
+            "logins by JWT, \(Self.width) at a time", ours: "\(rate.short)/s", reference: "–",
+            ratio: "\((rate / 1_000 * 100).text()) % of the target",
+            target: "1,000/s on two cores")
+        gateway.child.stop()
+        await sql.close()
+    }
+
+    /// Measures the verification of one token by the policy of an app.
+    private func verify(_ issuer: Issuer, _ report: inout Report) async throws {
+        let text = try await issuer.token("user-1")
+        let keys = IssuerKeySet([try await IssuerKey(pem: issuer.pem, .es256)])
+        let verifier = TokenVerifier(
+            provider: "custom-token",
+            policy: TokenPolicy(algorithms: [.es256], audience: .any(["bench"]), fields: [.init(claim: "email", name: "email")]))
+        let reference = await JWTKeyCollection().add(ecdsa: try ES256PublicKey(pem: issuer.pem))
+        let now = Int64(Date().timeIntervalSince1970 * 1_000)
+        let repeats = setup.scaled(2_000)
+        var (ours, theirs): ([Double], [Double]) = ([], [])
+        for _ in 0..<setup.rounds {
+            var begin = seconds()
+            for _ in 0..<repeats { _ = try verifier.verify(try SignedToken(text), with: keys, now: now) }
+            ours.append((seconds() - begin) * 1e6 / Double(repeats))
+            begin = seconds()
+            for _ in 0..<repeats { _ = try await reference.verify(text, as: Issuer.Claims.self) }
+            theirs.append((seconds() - begin) * 1e6 / Double(repeats))
+        }
+        report.add(
+            "verification of a token by ES256", ours: "\(ours.median.text(1)) µs", reference: "jwt-kit \(theirs.median.text(1)) µs",
+            ratio: "\((ours.median / theirs.median).text(2)) ×", target: "≤ 1.1 ×")
+    }
+
+    // MARK: Requests
+
+    private func request(_ gateway: RunningGateway, _ path: String, _ bodies: [Data]) throws -> [URLRequest] {
+        guard let url = URL(string: gateway.url + path) else { throw BenchFailure("\(path) is no path.") }
+        guard !bodies.isEmpty else { return [URLRequest(url: url)] }
+        return bodies.map { body in
+            var request = URLRequest(url: url)
+            request.httpMethod = "POST"
+            request.httpBody = body
+            request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+            return request
+        }
+    }
+
+    /// Sends requests in turn, some at a time.
+    ///
+    /// - Returns: The requests in a second, and the gateway's CPU for one in microseconds.
+    private func measure(_ requests: [URLRequest], _ count: Int, _ gateway: RunningGateway) async throws -> (rate: Double, cpu: Double) {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.httpMaximumConnectionsPerHost = Self.width
+        let session = URLSession(configuration: configuration)
+        defer { session.invalidateAndCancel() }
+        let (cpu, begin) = (gateway.child.cpuSeconds, seconds())
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<count {
+                if number >= Self.width { try await group.next() }
+                let request = requests[number % requests.count]
+                group.addTask {
+                    let (_, response) = try await session.data(for: request)
+                    let status = (response as? HTTPURLResponse)?.statusCode ?? 0
+                    guard status == 200 else { throw BenchFailure("A request was answered with \(status).") }
+                }
+            }
+            try await group.waitForAll()
+        }
+        return (Double(count) / (seconds() - begin), (gateway.child.cpuSeconds - cpu) * 1e6 / Double(count))
+    }
+
+    /// An issuer of tokens with one key.
+    private struct Issuer {
+        struct Claims: JWTPayload {
+            var sub: SubjectClaim
+            var aud: AudienceClaim
+            var exp: ExpirationClaim
+            var email: String
+
+            func verify(using algorithm: some JWTAlgorithm) throws { try exp.verifyNotExpired() }
+        }
+
+        private let key = ES256PrivateKey()
+
+        var pem: String { key.publicKey.pemRepresentation }
+
+        func token(_ user: String) async throws -> String {
+            let keys = await JWTKeyCollection().add(ecdsa: key)
+            return try await keys.sign(
+                Claims(
+                    sub: SubjectClaim(value: user), aud: AudienceClaim(value: "bench"), exp: ExpirationClaim(value: .now + 86_400),
+                    email: "\(user)@example.com"))
+        }
+    }
+}
