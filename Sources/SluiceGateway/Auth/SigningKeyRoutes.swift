@@ -10,7 +10,8 @@ import SluiceValues
 ///
 /// - `GET keys`: Returns `[{"id", "created", "signs"}]`, the oldest first. `created` is in milliseconds since 1970.
 /// - `POST keys`: Adds a key, which signs all tokens from then on. Tokens of the other keys stay valid. Returns 201.
-/// - `DELETE keys/<id>`: Removes an older key. Its tokens are not valid any more, on all gateways within a minute. The first key is `first`.
+/// - `DELETE keys/<id>`: Removes an older key. Its tokens are not valid any more, on all gateways within half a minute. The first key is
+///   `first`.
 package struct SigningKeyRoutes: Sendable {
     /// The name of the first key, whose id is empty.
     private static let first = "first"

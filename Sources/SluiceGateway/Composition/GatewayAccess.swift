@@ -14,28 +14,17 @@ package struct GatewayAccess: Sendable {
     /// The users of other issuers.
     let identities: IdentityLogins
     let authenticator: AccountAuthenticator
-    let signingKeys: SigningKeys
-    let keyStore: SigningKeyStore
+    let appKeys: AppKeys
     /// The changes of users since the gateway opened.
     let watch: UserWatch
-    /// Seals the client view records and resume offers that clients store for the app's gateways.
-    let sealer: KeySealer
-    /// The salt of the server's history in Realm's protocol. It belongs to the database.
-    let realmSalt: UInt64
 
     /// - Parameter http: The way to other services; nil for a process that serves no logins.
     package static func open(
         pool: PostgresPool, app: AppConfiguration, isDevelopment: Bool, passwordCost: PasswordHasher.Cost,
         http: (any OutboundHTTP)?, environment: any Environment, logger: Logger
     ) async throws -> GatewayAccess {
-        let store = SigningKeyStore(pool: pool, sealers: try KeyEncryption.sealers())
-        _ = try await store.signingKey(AccessTokens.keyName, proposed: newKey())
-        let signingKeys = try await SigningKeys(environment: environment) {
-            try await store.keys(AccessTokens.keyName).map { .init(id: $0.id, bytes: $0.key) }
-        }
-        let tokens = AccessTokens(appID: app.appID, keys: signingKeys, environment: environment)
-        let sealer = KeySealer(key: try await store.signingKey("held", proposed: newKey()))
-        let salt = try await store.signingKey("realm", proposed: newKey()).prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        let appKeys = try await AppKeys.open(pool, environment: environment)
+        let tokens = AccessTokens(appID: app.appID, keys: appKeys.signing, environment: environment)
         try await PostgresError.translating { try await followCustomData(app, pool, logger) }
         let directory = PostgresUsers(pool: pool)
         let watch = try await UserWatch(UserChangeStore(pool: pool), environment: environment, logger: logger)
@@ -53,10 +42,7 @@ package struct GatewayAccess: Sendable {
             users: users, keys: APIKeys(directory: APIKeyStore(pool: pool), users: users),
             resets: PasswordResets(directory: PasswordResetStore(pool: pool), users: users),
             identities: IdentityLogins(users: users, tokens: tokenLogins ?? TokenLogins(), logger: logger),
-            authenticator: AccountAuthenticator(tokens: tokens, directory: directory), signingKeys: signingKeys, keyStore: store,
-            watch: watch, sealer: sealer,
-            // Positive, in 63 bits.
-            realmSalt: salt >> 1 | 1)
+            authenticator: AccountAuthenticator(tokens: tokens, directory: directory), appKeys: appKeys, watch: watch)
     }
 
     /// Takes custom data from the app's collection if it names one, and from the admin API otherwise.
@@ -70,11 +56,6 @@ package struct GatewayAccess: Sendable {
                 "table": "\(place.schema).\(place.table)", "column": "\(place.userID)", "file": "auth/custom_user_data.json",
                 "fix": "Run `sluice schema apply`, which creates it, and restart.",
             ])
-    }
-
-    private static func newKey() -> [UInt8] {
-        var generator = SystemRandomNumberGenerator()
-        return (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
     }
 }
 

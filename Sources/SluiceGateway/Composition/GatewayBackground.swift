@@ -25,7 +25,7 @@ extension GatewayBuilder {
     func watchServices(
         _ model: Model, _ publishing: Publishing, _ quarantine: QuarantineKeeper, _ access: GatewayAccess
     ) -> [any Service] {
-        let keys = SigningKeyWatch(keys: access.signingKeys, environment: environment, logger: logger)
+        let keys = SigningKeyWatch(keys: access.appKeys.signing, environment: environment, logger: logger)
         let slot = SlotWatch(pool: pool, slot: outside.names.slot, logger: logger)
         let tables = TableWatch(tables: model.tables, environment: environment, logger: logger)
         let partitions = PartitionKeeper(store: TimePartitionStore(pool: pool), environment: environment, logger: logger)

@@ -161,7 +161,7 @@ struct GatewayBuilder {
         let leftOut = outside.metrics.number(.refusedBytesLeftOut)
         return SessionServices(
             access: SessionServices.Access(
-                authenticator: access.authenticator, authority: schema, rules: rules, sealer: access.sealer),
+                authenticator: access.authenticator, authority: schema, rules: rules, sealer: access.appKeys.sealer),
             storage: SessionServices.Storage(
                 clients: PostgresClientRegistry(pool: pool),
                 snapshots: PostgresSnapshots(pool: pool, streams: outside.pools.streams, tables: model.shapes, unfit: quarantine.met),

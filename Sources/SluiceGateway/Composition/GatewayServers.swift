@@ -29,7 +29,7 @@ struct GatewayServers: Sendable {
             services: parts.sessionServices, watch: parts.watch, isEnabled: configuration.app.sync.isEnabled)
         self.sessions = sessions
         let realm = RealmSessionService(
-            .init(appID: configuration.app.appID, isEnabled: configuration.app.sync.isEnabled, salt: parts.access.realmSalt),
+            .init(appID: configuration.app.appID, isEnabled: configuration.app.sync.isEnabled, salt: parts.access.appKeys.realmSalt),
             clients: PostgresRealmClients(pool: parts.pools.main), sessions: parts.sessionServices,
             watch: RealmWatch(metrics: parts.metrics), egress: parts.watch.egress)
         self.realm = realm

@@ -3,8 +3,8 @@ package import SluiceValues
 
 /// The time at which an open session requests its next access token: before the present one expires, so that the session goes on.
 ///
-/// Times are milliseconds on the machine's clock. The life of a token is the difference of its own times, so a wrong clock of the device does
-/// not matter.
+/// Times are milliseconds on the machine's clock. The life of a token is the difference of its own times, so a wrong clock of the device
+/// does not matter.
 struct TokenRenewal: Hashable, Sendable {
     /// The part of a token's life after which the next one is requested. Devices that started together spread over the range.
     static let part: ClosedRange<Double> = 0.6...0.8
