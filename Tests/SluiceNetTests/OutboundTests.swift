@@ -37,7 +37,9 @@ struct OutboundTests {
     }
 
     @Test func `a service without an answer, or with a body that does not end, costs the time of the request and no more`() async throws {
-        for head in ["", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"] {
+        for head in [
+            "", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n",
+        ] {
             try await withPeer { request, channel in
                 channel.writeAndFlush(ByteBuffer(string: head), promise: nil)
             } _: { peer in
@@ -88,13 +90,16 @@ struct OutboundTests {
         for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "127.1", "2130706433"] {
             let error = await Self.failure { try await client.send(OutboundRequest(.get, "https://\(host):\(peer.port)/")) }
             // The certificate has the first two names.
-            let expected: [ErrorCode] = ["127.1", "2130706433"].contains(host) ? [.outboundAddressRefused, .outboundFailed] : [.outboundAddressRefused]
+            let expected: [ErrorCode] =
+                ["127.1", "2130706433"].contains(host) ? [.outboundAddressRefused, .outboundFailed] : [.outboundAddressRefused]
             #expect(error.map { expected.contains($0.code) } == true, "\(host): \(String(describing: error))")
         }
         // The connections of requests that may reach the address serve no others.
         let allowed = OutboundRequest(.get, "https://localhost:\(peer.port)/allowed", allowsPrivateAddresses: true)
         #expect(try await client.send(allowed).status == 200)
-        #expect(await Self.failure { try await client.send(OutboundRequest(.get, "https://localhost:\(peer.port)/")) }?.code == .outboundAddressRefused)
+        #expect(
+            await Self.failure { try await client.send(OutboundRequest(.get, "https://localhost:\(peer.port)/")) }?.code
+                == .outboundAddressRefused)
         #expect(await peer.next()?.hasPrefix("GET /allowed ") == true)
         await peer.close()
     }
@@ -119,7 +124,8 @@ struct OutboundTests {
 
     @Test(arguments: [
         ("http://example.com/", false), ("http://8.8.8.8/", true), ("ftp://example.com/", true), ("https://", false), ("nothing", true),
-        ("https://user:secret@example.com/", false), ("https://10.1.2.3/", false), ("https://[fd00::1]/", false), ("https+unix://a/b", true),
+        ("https://user:secret@example.com/", false), ("https://10.1.2.3/", false), ("https://[fd00::1]/", false),
+        ("https+unix://a/b", true),
     ])
     func `a URL that is not allowed is refused without a connection`(url: String, allowsPrivate: Bool) async {
         let error = await Self.failure {
@@ -150,9 +156,11 @@ struct OutboundTests {
     }
 
     @Test(arguments: [
-        "0.0.0.0", "10.255.255.255", "100.64.0.1", "127.0.0.1", "168.63.129.16", "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.8",
+        "0.0.0.0", "10.255.255.255", "100.64.0.1", "127.0.0.1", "168.63.129.16", "169.254.169.254", "172.16.0.1", "172.31.255.255",
+        "192.0.0.8",
         "192.0.2.1", "192.88.99.1", "192.168.0.1", "198.19.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1", "255.255.255.255",
-        "::", "::1", "::ffff:10.0.0.1", "::10.0.0.1", "64:ff9b::10.0.0.1", "64:ff9b:1::1", "100::1", "2001::1", "2001:db8::1", "2002:a00:1::1",
+        "::", "::1", "::ffff:10.0.0.1", "::10.0.0.1", "64:ff9b::10.0.0.1", "64:ff9b:1::1", "100::1", "2001::1", "2001:db8::1",
+        "2002:a00:1::1",
         "3fff::1", "fc00::1", "fd00:ec2::254", "fe80::1", "ff02::1",
     ])
     func `an address of no public network is known`(text: String) throws { #expect(try #require(NetworkAddress(text)).isPublic == false) }
