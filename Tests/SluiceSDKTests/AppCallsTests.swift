@@ -247,7 +247,6 @@ import Testing
         await expectRefusal("confirmed when they register") { try await auth.retryCustomConfirmation("a@b.c") }
         await expectRefusal("operator") { try await auth.sendResetPasswordEmail("a@b.c") }
         await expectRefusal("operator") { try await auth.callResetPasswordFunction(email: "a@b.c", password: "p", args: [1]) }
-        await expectRefusal("service of the app's own") { _ = try await user.functions.sum(1, 2) }
         let push = app.pushClient(serviceName: "gcm")
         await expectRefusal("service of the app's own") { try await push.registerDevice(token: "t", user: user) }
         await expectRefusal("service of the app's own") { try await push.deregisterDevice(user: user) }
@@ -284,12 +283,6 @@ import Testing
             { auth.callResetPasswordFunction(email: "a@b.c", password: "p", args: [], $0) },
             { app.pushClient(serviceName: "gcm").registerDevice(token: "t", user: user, completion: $0) },
             { app.pushClient(serviceName: "gcm").deregisterDevice(user: user, completion: $0) },
-            { done in user.functions.sum([1]) { (_: AnyBSON?, error: (any Error)?) in done(error) } },
-            { done in
-                user.functions.sum([1]) { (result: Result<AnyBSON, any Error>) in
-                    if case .failure(let error) = result { done(error) } else { done(nil) }
-                }
-            },
         ]
         for call in calls {
             let error: (any Error)? = await withCheckedContinuation { done in call { done.resume(returning: $0) } }

@@ -7,6 +7,10 @@ extension AnyBSON {
     init?(form members: [JSON.Member]) {
         guard members.count == 1, let form = members.first else { return nil }
         switch form.key {
+        // Objects of a Realm have one size of integers.
+        case "$numberInt":
+            guard let number = form.value.string.flatMap({ Int32($0) }) else { return nil }
+            self = .int32(number)
         case "$minKey": self = .minKey
         case "$maxKey": self = .maxKey
         case "$timestamp":

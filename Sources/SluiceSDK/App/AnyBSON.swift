@@ -38,7 +38,7 @@ public enum AnyBSON: Hashable, Sendable {
         case .array(let v): self = .array(v.map { AnyBSON($0) })
         case .object(let members):
             self =
-                ExtendedForm(json).flatMap(AnyBSON.init(extended:)) ?? AnyBSON(form: members)
+                AnyBSON(form: members) ?? ExtendedForm(json).flatMap(AnyBSON.init(extended:))
                 ?? .document(Dictionary(members.map { ($0.key, AnyBSON($0.value)) }, uniquingKeysWith: { $1 }))
         }
     }

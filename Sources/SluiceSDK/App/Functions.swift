@@ -1,5 +1,6 @@
-/// RealmSwift's functions of an app by name: `user.functions.sum(1, 2)`.
-/// A gateway has no functions. Every call throws `AppError.notCallable`, whose message names the alternative.
+import SluiceValues
+
+/// RealmSwift's functions of an app by name: `user.functions.sum([1, 2])`.
 @dynamicMemberLookup
 public struct Functions: Sendable {
     /// A function that passes a `Result` to a completion handler.
@@ -7,36 +8,56 @@ public struct Functions: Sendable {
     /// A function that passes result and error separately to a completion handler.
     public typealias Function = @Sendable ([AnyBSON], @escaping @Sendable (AnyBSON?, (any Error)?) -> Void) -> Void
 
-    public subscript(dynamicMember name: String) -> FunctionCallable { FunctionCallable(name: name) }
+    let user: User
+
+    public subscript(dynamicMember name: String) -> FunctionCallable { FunctionCallable(name: name, user: user) }
 
     public subscript(dynamicMember name: String) -> ResultFunction {
-        { arguments, completion in call(completion) { try await FunctionCallable(name: name)(arguments) } }
+        let function: FunctionCallable = self[dynamicMember: name]
+        return { arguments, completion in call(completion) { try await function(arguments) } }
     }
 
     public subscript(dynamicMember name: String) -> Function {
-        { arguments, completion in
+        let function: FunctionCallable = self[dynamicMember: name]
+        return { arguments, completion in
             call({ (result: Result<AnyBSON, any Error>) in
                 switch result {
                 case .success(let value): completion(value, nil)
                 case .failure(let error): completion(nil, error)
                 }
-            }) { try await FunctionCallable(name: name)(arguments) }
+            }) { try await function(arguments) }
         }
     }
 }
 
-/// A function of an app, for `await`. A call throws `AppError.notCallable`.
+/// A function of an app, for `await`.
+///
+/// A call sends one request. A service of the app runs the function and receives the user.
+/// - Throws: `AppError`: `functionNotFound`; `functionExecutionError` with the function's own text, or if its service does not answer;
+///   `executionTimeLimitExceeded`; `invalidSession` if the user is logged out.
 public struct FunctionCallable: Sendable {
     let name: String
+    let user: User
 
-    public func callAsFunction(_ arguments: [AnyBSON]) async throws -> AnyBSON {
-        throw AppError.notOffered("The function '\(name)'", "Call a service of the app's own, or write an object that it reacts to.")
-    }
+    public func callAsFunction(_ arguments: [AnyBSON]) async throws -> AnyBSON { try await user.callFunction(name, arguments) }
 
     public func callAsFunction(_ arguments: AnyBSON...) async throws -> AnyBSON { try await self(arguments) }
 }
 
 extension User {
-    /// The functions of the app. A gateway has none.
-    public var functions: Functions { Functions() }
+    /// The functions of the app. Each call is a request to the server.
+    public var functions: Functions { Functions(user: self) }
+
+    fileprivate func callFunction(_ name: String, _ arguments: [AnyBSON]) async throws -> AnyBSON {
+        let path = app.path + "/functions/call"
+        let body: JSON = ["name": .string(name), "arguments": .array(arguments.map(\.canonical))]
+        if isLoggedIn, let accessToken {
+            do {
+                return AnyBSON(try await app.http.send(.post, path, token: accessToken, body: body))
+            } catch let error as AppError where error.httpStatusCode == 401 {
+                // The token has expired. The function has not been called.
+            }
+        }
+        return AnyBSON(try await app.http.send(.post, path, token: try await refreshAccessToken(), body: body))
+    }
 }
