@@ -551,6 +551,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"), nio("NIOCore"), gatewayLibrary("Crypto", of: "swift-crypto"),
                 gatewayLibrary("CoreMetrics", of: "swift-metrics"),
                 "TestSupport", "PortsTestSupport", "TracingTestSupport", "RealmTestSupport", "RealmTestClient", "GatewayTestSupport",
+                "NetTestSupport", "SluiceSDK",
             ]),
         // The acceptance scenarios.
         tests(
@@ -561,7 +562,7 @@ let package = Package(
                 "IdentityTestSupport",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"), .product(name: "Logging", package: "swift-log"),
                 nio("NIOCore"), nio("NIOPosix"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                "TestSupport", "RealmTestSupport", "RealmTestClient", "GatewayTestSupport", "register-client",
+                "TestSupport", "RealmTestSupport", "RealmTestClient", "GatewayTestSupport", "NetTestSupport", "register-client",
             ]),
         // Random apps.
         tests(

@@ -130,7 +130,7 @@ struct ExportCheckTests {
             "functions/hello.js": "exports = 1", "functions/lib/tool.js": "exports = 2",
             "triggers/a.json": "{\n \"name\": \"a\",\n \"type\": \"DATABASE\" }",
             "triggers/b.json": #"{ "name": "b", "type": "AUTHENTICATION" }"#,
-            "triggers/c.json": #"{ "name": "c", "type": "SCHEDULED" }"#, "triggers/broken.json": "{",
+            "triggers/c.json": #"{ "name": "c", "type": "SCHEDULED" }"#,
             "https_endpoints/config.json": #"[{ "route": "/x", "http_method": "GET" }]"#,
             "https_endpoints/data_api_config.json": #"{ "disabled": false }"#, "graphql/config.json": "{}",
             "graphql/custom_resolvers/q.json": #"{ "field_name": "q" }"#, "hosting/config.json": #"{ "enabled": true }"#,
@@ -152,7 +152,7 @@ struct ExportCheckTests {
             ])
         let text = report.text
         for kind in ExportFeature.Kind.allCases { #expect(text.contains(": \(kind.replacement)"), "\(kind)") }
-        #expect(text.contains("  3 functions (hello, other, lib/tool; functions/config.json:2): a rule plugin"), "\(text)")
+        #expect(text.contains("  3 functions (hello, other, lib/tool; functions/config.json:2): a service of your own"), "\(text)")
         #expect(report.json["features"]?.array?.count == 12)
     }
 

@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluiceIdentity
 package import SluicePluginHost
 package import SluicePostgres
 package import SluiceValues
@@ -105,6 +106,7 @@ package struct AppConfiguration: Sendable {
     /// The values of `values/*.json` and of the environment, by name.
     package var values: [String: JSON] = [:]
     package var secrets = AppSecrets()
+    package var functions: [AppFunction] = []
     /// The value of `%%environment.tag`.
     package var environmentTag: String
     /// The plugins in the order of the chain.

@@ -45,7 +45,7 @@ package enum AppDirectory {
         var trees: [String: ConfigNode] = [:]
         for (path, text) in files {
             switch AppFiles.place(of: path) {
-            case .foreign: continue
+            case .foreign, .source: continue
             case .read where AppFiles.isForeign(path, text): continue
             case .unserved: read[path] = text
             case .misspelt(let name, let near):
@@ -87,7 +87,7 @@ package enum AppDirectory {
         var unserved: Set<Substring> = []
         for path in paths.sorted() where path.hasSuffix(".json") || path.hasSuffix(".js") {
             switch AppFiles.place(of: path) {
-            case .foreign: continue
+            case .foreign, .source: continue
             // A hosted site may have any number of files of any kind. One of them suffices for the note.
             case .unserved: if unserved.insert(path.prefix { $0 != "/" }).inserted { files[path] = "" }
             case .misspelt: files[path] = ""
@@ -111,13 +111,21 @@ package enum AppDirectory {
         var files: [String: String] = [:]
         for path in ((try? FileManager.default.subpathsOfDirectory(atPath: root)) ?? []).sorted() where files.count < fileCount {
             let parts = path.split(separator: "/")
-            let isService = parts.first == "services" && parts.count == 3 && parts[2] == "config.json"
-            guard isService || AppFiles.place(of: path) == .unserved, parts[0] != "hosting" || parts.count == 2 else { continue }
+            guard describesFeature(path, parts), parts[0] != "hosting" || parts.count == 2 else { continue }
             if path.hasSuffix(".js"), parts[0] == "functions" { files[path] = "" }
             // A file that is not text has no description of a feature.
             if path.hasSuffix(".json") { files[path] = text(of: root + "/" + path, named: path, list) }
         }
         return files
+    }
+
+    private static func describesFeature(_ path: String, _ parts: [Substring]) -> Bool {
+        switch AppFiles.place(of: path) {
+        case .unserved, .source: true
+        case .read:
+            parts[0] == "functions" || parts[0] == "triggers" || parts[0] == "services" && parts.count == 3 && parts[2] == "config.json"
+        case .foreign, .misspelt: false
+        }
     }
 
     /// Returns the text of a file. nil with a problem if it cannot be read, and nil without one for a directory.

@@ -16,15 +16,19 @@ package enum AppFiles {
     static let root = main + [AppSecrets.file, PluginListReader.file, OperatorFile.name]
     /// The folders of features that Sluice does not run. They are accepted and noted, but not read.
     static let unserved: Set<String> = [
-        "functions", "triggers", "http_endpoints", "graphql", "hosting", "log_forwarders", "https_endpoints",
+        "http_endpoints", "graphql", "hosting", "log_forwarders", "https_endpoints",
     ]
     /// The folders that are read. `services` and `auth_providers` are the older forms of `data_sources` and `auth`.
-    static let folders = ["auth", "auth_providers", "data_sources", "environments", "services", "sync", "values"]
+    static let folders = [
+        "auth", "auth_providers", "data_sources", "environments", "functions", "services", "sync", "triggers", "values",
+    ]
 
     /// The role of a path in the directory.
     enum Place: Equatable {
         case read
         case unserved
+        /// The source of a function, which only `sluice migrate` reads.
+        case source
         /// A file of something else.
         case foreign
         /// A file that is likely misspelt: the name and the meant one.
@@ -36,6 +40,7 @@ package enum AppFiles {
         let parts = path.split(separator: "/").map(String.init)
         if parts.contains(where: { $0.hasPrefix(".") || $0 == "node_modules" }) || parts.first == "plugins" { return .foreign }
         if parts.count > 1, unserved.contains(parts[0]) { return .unserved }
+        if parts.count > 1, parts[0] == "functions" { return function(parts) }
         guard path.hasSuffix(".json") else { return .foreign }
         if parts.count == 1 { return parts[0] == oldMain ? .read : known(parts[0], root) }
         guard folders.contains(parts[0]) else { return known(parts[0], folders) }
@@ -47,9 +52,14 @@ package enum AppFiles {
         case ("data_sources", 5): return known(name, ["schema.json", "rules.json", "relationships.json", "ingest.json"])
         case ("services", 3): return known(name, ["config.json"])
         case ("services", 4): return parts[2] == "rules" ? .read : .foreign
-        case ("values", 2), ("environments", 2), ("auth_providers", 2): return .read
+        case ("values", 2), ("environments", 2), ("auth_providers", 2), ("triggers", 2): return .read
         default: return .foreign
         }
+    }
+
+    private static func function(_ parts: [String]) -> Place {
+        if parts[1...] == ["config.json"] || parts.count == 3 && parts[2] == "config.json" { return .read }
+        return parts[parts.count - 1].hasSuffix(".js") ? .source : .foreign
     }
 
     /// Returns `true` for the file `oldMain` of another program.

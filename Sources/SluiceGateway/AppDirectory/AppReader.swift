@@ -38,6 +38,7 @@ struct AppReader {
         let users = users(main, operatorFile, secrets)
         let values = values(environment: main.environment)
         let plugins = trees[PluginListReader.file].map(PluginListReader(list: list).read) ?? []
+        let functions = FunctionReader(trees: trees, list: list).read(operatorFile[.functions], secrets)
         let texts = pluginFiles(settings, sourceName, collections, result)
         noteRoles(texts, plugins, settings)
         guard settings.isFlexible, isSchemaWhole else { return nil }
@@ -49,6 +50,7 @@ struct AppReader {
         configuration.values = values
         configuration.plugins = plugins
         configuration.secrets = secrets
+        configuration.functions = functions
         configuration.notes = list.notes.sorted { ($0.file, $0.line, $0.column) < ($1.file, $1.line, $1.column) }
         return configuration
     }

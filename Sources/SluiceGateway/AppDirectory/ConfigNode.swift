@@ -163,6 +163,14 @@ struct ConfigNode {
         return nil
     }
 
+    /// The whole number if it is in the range. Any other number is a problem.
+    func number(in range: ClosedRange<Int64>) -> Int64? {
+        guard let value = int else { return nil }
+        if range.contains(value) { return value }
+        problem("\(value) is out of range.", fix: "Give \(range.lowerBound) to \(range.upperBound).")
+        return nil
+    }
+
     var elements: [ConfigNode] {
         guard let array = json.array else {
             problem("\(name) must be an array, not \(json.kindName).")

@@ -16,6 +16,8 @@ struct OperatorFile {
         case secrets
         /// Additions to `auth/providers.json` (`AuthReader`).
         case providers
+        /// The services of functions (`FunctionReader`).
+        case functions
     }
 
     subscript(_ section: Section) -> ConfigNode? { sections[section.rawValue] }

@@ -51,7 +51,7 @@ package struct PluginListReader {
         plugin.signature = members["signature"].flatMap(signature)
         plugin.isInProcess = members["in_process"]?.bool ?? false
         if let node = members["deadline_ms"] { (plugin.deadline, plugin.deadlines) = deadlines(node) }
-        plugin.memoryBytes = members["memory_mb"].flatMap { number($0, 16...1 << 20) }.map { $0 << 20 }
+        plugin.memoryBytes = members["memory_mb"]?.number(in: 16...1 << 20).map { UInt64($0) << 20 }
         return plugin
     }
 
@@ -65,7 +65,7 @@ package struct PluginListReader {
         return (nil, Dictionary(uniqueKeysWithValues: pairs))
     }
 
-    private func nanoseconds(_ node: ConfigNode) -> UInt64? { number(node, 1...60_000).map { $0 * 1_000_000 } }
+    private func nanoseconds(_ node: ConfigNode) -> UInt64? { node.number(in: 1...60_000).map { UInt64($0) * 1_000_000 } }
 
     private func digest(_ node: ConfigNode) -> String? {
         guard let text = node.string?.lowercased() else { return nil }
@@ -79,13 +79,6 @@ package struct PluginListReader {
         if let bytes = Base64.decode(text), bytes.count == 64 { return bytes }
         node.problem(
             "This is not an Ed25519 signature, which has 64 bytes in base64.", fix: "Run `sluice plugin add --sign`, which writes it.")
-        return nil
-    }
-
-    private func number(_ node: ConfigNode, _ range: ClosedRange<Int64>) -> UInt64? {
-        guard let value = node.int else { return nil }
-        if range.contains(value) { return UInt64(value) }
-        node.problem("\(value) is out of range.", fix: "Give \(range.lowerBound) to \(range.upperBound).")
         return nil
     }
 }

@@ -2,7 +2,7 @@ package import Hummingbird
 import HTTPTypes
 import NIOCore
 import SluiceCore
-import SluiceIdentity
+package import SluiceIdentity
 package import SluiceNet
 import SluicePorts
 import SluiceValues
@@ -34,15 +34,17 @@ package struct AuthRoutes: Sendable {
     private let keys: APIKeys
     private let resets: PasswordResets
     private let identities: IdentityLogins
+    private let functions: any AppFunctions
     private let settings: Settings
     private let metrics: Metrics
 
     package init(
-        users: UserService, keys: APIKeys, resets: PasswordResets, identities: IdentityLogins, settings: Settings,
-        metrics: Metrics = Metrics()
+        users: UserService, keys: APIKeys, resets: PasswordResets, identities: IdentityLogins, functions: any AppFunctions,
+        settings: Settings, metrics: Metrics = Metrics()
     ) {
         self.identities = identities
         self.metrics = metrics
+        self.functions = functions
         self.users = users
         self.keys = keys
         self.resets = resets
@@ -61,6 +63,7 @@ package struct AuthRoutes: Sendable {
         app.post("auth/providers/local-userpass/register") { request, context in try await register(request, context) }
         app.post("auth/providers/local-userpass/reset") { request, context in try await reset(request, context) }
         NotOfferedRoutes(users: users, check: { try check($0) }).add(to: app)
+        FunctionRoutes(users: users, functions: functions, check: { try check($0) }).add(to: app)
         base.get("auth/profile") { request, _ in try await profile(request) }
         base.delete("auth/delete") { request, _ in
             try await users.delete(try await users.account(accessToken: try Self.bearer(request)).id)

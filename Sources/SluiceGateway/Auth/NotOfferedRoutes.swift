@@ -9,7 +9,7 @@ import SluiceNet
 struct NotOfferedRoutes: Sendable {
     /// A function of App Services that the gateway does not have.
     enum Function: Sendable {
-        case confirmation, passwordReset, functions, push
+        case confirmation, passwordReset, collections, push
     }
 
     /// The paths below a provider's own, all with POST.
@@ -31,7 +31,8 @@ struct NotOfferedRoutes: Sendable {
             }
         }
         let others: [(HTTPRequest.Method, String, Function)] = [
-            (.post, "functions/call", .functions), (.get, "functions/call", .functions),
+            // A stream of the changes of a collection.
+            (.get, "functions/call", .collections),
             (.put, "push/providers/:service/registration", .push), (.delete, "push/providers/:service/registration", .push),
         ]
         for (method, path, function) in others {
@@ -47,7 +48,7 @@ struct NotOfferedRoutes: Sendable {
             switch function {
             case .confirmation: ("Confirming an e-mail address", "Leave it out: users are confirmed when they register.")
             case .passwordReset: ("Sending a link to reset a password", "Ask the operator to delete the account, and register again.")
-            case .functions: ("Calling functions", "Do this work in the app, or in a server of your own.")
+            case .collections: ("Reaching collections without sync", "Synchronise the objects, or call a function.")
             case .push: ("Registering for push notifications", "Send notifications from a server of your own.")
             }
         return ErrorResponse(SluiceError(.badRequest, "\(subject) is not offered by this gateway.", fix: fix), name: "NotCallable")

@@ -1,6 +1,6 @@
 package import Logging
 package import SluiceCore
-import SluiceIdentity
+package import SluiceIdentity
 package import SluicePorts
 package import SluicePostgres
 
@@ -13,6 +13,7 @@ package struct GatewayAccess: Sendable {
     let resets: PasswordResets
     /// The users of other issuers.
     let identities: IdentityLogins
+    let functions: any AppFunctions
     let authenticator: AccountAuthenticator
     let appKeys: AppKeys
     /// The changes of users since the gateway opened.
@@ -20,8 +21,8 @@ package struct GatewayAccess: Sendable {
 
     /// - Parameter http: The way to other services; nil for a process that serves no logins.
     package static func open(
-        pool: PostgresPool, app: AppConfiguration, isDevelopment: Bool, passwordCost: PasswordHasher.Cost,
-        http: (any OutboundHTTP)?, environment: any Environment, logger: Logger
+        pool: PostgresPool, app: AppConfiguration, functions: any AppFunctions = NoFunctions(), isDevelopment: Bool,
+        passwordCost: PasswordHasher.Cost, http: (any OutboundHTTP)?, environment: any Environment, logger: Logger
     ) async throws -> GatewayAccess {
         let appKeys = try await AppKeys.open(pool, environment: environment)
         let tokens = AccessTokens(appID: app.appID, keys: appKeys.signing, environment: environment)
@@ -41,7 +42,7 @@ package struct GatewayAccess: Sendable {
         return GatewayAccess(
             users: users, keys: APIKeys(directory: APIKeyStore(pool: pool), users: users),
             resets: PasswordResets(directory: PasswordResetStore(pool: pool), users: users),
-            identities: IdentityLogins(users: users, tokens: tokenLogins ?? TokenLogins(), logger: logger),
+            identities: IdentityLogins(users: users, tokens: tokenLogins ?? TokenLogins(), logger: logger), functions: functions,
             authenticator: AccountAuthenticator(tokens: tokens, directory: directory), appKeys: appKeys, watch: watch)
     }
 

@@ -2,6 +2,7 @@ import Logging
 import ServiceLifecycle
 import SluiceCore
 import SluiceEmbeddedLog
+import SluiceIdentity
 import SluicePipeline
 import SluicePorts
 import SluicePostgres
@@ -70,9 +71,11 @@ struct GatewayBuilder {
     func build() async throws -> GatewayParts {
         let model = try await openModel()
         let rules = try await startRules(model)
+        let functions = try WebhookFunctions.open(
+            app, http: outside.http, metrics: outside.metrics, environment: environment, logger: logger)
         let access = try await GatewayAccess.open(
-            pool: pool, app: app, isDevelopment: configuration.isDevelopment, passwordCost: configuration.passwordCost,
-            http: outside.http, environment: environment, logger: logger)
+            pool: pool, app: app, functions: functions, isDevelopment: configuration.isDevelopment,
+            passwordCost: configuration.passwordCost, http: outside.http, environment: environment, logger: logger)
         outside.metrics.show(outside.generations.missing)
         let quarantine = QuarantineKeeper(
             store: QuarantineStore(pool: pool), tables: model.tables, metrics: outside.metrics, logger: logger)

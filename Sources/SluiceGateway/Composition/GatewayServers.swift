@@ -93,6 +93,7 @@ struct GatewayServers: Sendable {
         if let site { router.add(middleware: DevelopmentGuard(site: site)) }
         AuthRoutes(
             users: parts.access.users, keys: parts.access.keys, resets: parts.access.resets, identities: parts.access.identities,
+            functions: parts.access.functions,
             settings: .init(
                 appID: configuration.app.appID, publicOrigin: configuration.network.publicOrigin, isSecure: configuration.network.tls != nil
             ),

@@ -67,6 +67,11 @@ package enum MetricName: String, CaseIterable, Sendable {
     case ruleGeneration = "sluice_rule_generation"
     case rulesRefused = "sluice_rules_refused_total"
 
+    // Functions of the app
+    case functionCalls = "sluice_function_calls_total"
+    case functionFailures = "sluice_function_failures_total"
+    case functionSeconds = "sluice_function_seconds"
+
     // HTTP and users
     case httpRequests = "sluice_http_requests_total"
     case httpSeconds = "sluice_http_seconds"
@@ -88,7 +93,7 @@ package enum MetricName: String, CaseIterable, Sendable {
     }
 
     private static let histograms: Set<MetricName> = [
-        .uploadSeconds, .bootstrapSeconds, .deliverySeconds, .ingestSeconds, .pluginSeconds, .httpSeconds,
+        .uploadSeconds, .bootstrapSeconds, .deliverySeconds, .ingestSeconds, .pluginSeconds, .functionSeconds, .httpSeconds,
     ]
 
     /// The name of the metric's label; nil if it has none.
@@ -101,6 +106,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .netRefusals, .realmCloses: "reason"
         case .uploads, .httpRequests: "result"
         case .pluginCalls, .pluginSeconds, .pluginFailures: "hook"
+        case .functionCalls, .functionFailures, .functionSeconds: "function"
         case .pluginSandbox: "part"
         case .pluginCounts: "name"
         case .pluginOut: "plugin"
@@ -167,6 +173,9 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .pluginCounts: "Counters of plugins, by plugin and name."
         case .ruleGeneration: "The generation of rules in use: 1 at the start, one more with each applied edit."
         case .rulesRefused: "Rejected edits of rules."
+        case .functionCalls: "Calls of functions that were sent to their services, by function."
+        case .functionFailures: "Calls of functions that ended with an error, by function."
+        case .functionSeconds: "Time of a call of a function with all attempts, by function."
         case .httpRequests: "HTTP requests, by class of status."
         case .httpSeconds: "Time of an HTTP request."
         case .logins: "Logins, by provider."

@@ -49,7 +49,8 @@ package struct AppChanges: Hashable, Sendable {
     private static func json(_ text: String) -> JSON? { try? JSON.parse(text) }
 
     private static func needsRestart(_ parts: [Substring]) -> Bool {
-        parts.first == "auth" || parts.first == "sync" || AppFiles.anyMain.contains(parts.joined(separator: "/"))
+        let files = AppFiles.anyMain + [OperatorFile.name]
+        return ["auth", "functions", "sync", "triggers"].contains(parts.first) || files.contains(parts.joined(separator: "/"))
     }
 
     private static func isSameBesideFields(_ old: JSON, _ new: JSON) -> Bool {

@@ -15,11 +15,14 @@ package struct FunctionCall: Hashable, Sendable {
     /// The arguments, in extended JSON.
     package var arguments: [JSON]
     package var caller: Caller
+    /// The id, which is the same whenever the call is repeated; nil for a new one.
+    package var id: String?
 
-    package init(_ name: String, arguments: [JSON], caller: Caller) {
+    package init(_ name: String, arguments: [JSON], caller: Caller, id: String? = nil) {
         self.name = name
         self.arguments = arguments
         self.caller = caller
+        self.id = id
     }
 }
 
@@ -34,4 +37,20 @@ package protocol AppFunctions: Sendable {
     /// - Throws: `functionNotFound` if it does not exist or the caller may not know it; `functionRefused` if the caller may not call it;
     ///   `functionFailed` with the text of its error; `functionUnavailable` if its target does not answer; `functionTimeout`.
     func call(_ call: FunctionCall) async throws(SluiceError) -> JSON
+}
+
+/// The functions of an app that has none.
+package struct NoFunctions: AppFunctions {
+    package init() {}
+
+    package func canCall(_ name: String) -> Bool { false }
+
+    package func call(_ call: FunctionCall) async throws(SluiceError) -> JSON { throw call.notFound }
+}
+
+extension FunctionCall {
+    /// The error for a function that does not exist, or that the caller may not know.
+    var notFound: SluiceError {
+        SluiceError(.functionNotFound, "function not found: '\(String(name.unicodeScalars.prefix(64)))'")
+    }
 }

@@ -29,7 +29,7 @@ package struct ExportFeature: Hashable, Sendable {
         /// The replacement.
         package var replacement: String {
             switch self {
-            case .functions: "a rule plugin for decisions about writes, SQL functions, or a service of your own"
+            case .functions: "a service of your own behind each, or a rule plugin for decisions about writes"
             case .databaseTriggers: "an SQL trigger on the table"
             case .authenticationTriggers: "an SQL trigger on the table of custom user data, or your sign-up by the admin API"
             case .scheduledTriggers: "cron or pg_cron"

@@ -182,7 +182,7 @@ struct AppDirectoryProblemTests {
     }
 
     @Test func `no cut of a file is taken for a whole one`() {
-        for (path, text) in AppFixture.files where path != "functions/config.json" {
+        for (path, text) in AppFixture.files where path != "graphql/config.json" {
             let cut = String(text.prefix(text.count / 2))
             #expect(!AppFixture.problems(of: AppFixture.adding(path, cut)).isEmpty, "\(path)")
         }

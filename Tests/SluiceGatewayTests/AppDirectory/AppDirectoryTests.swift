@@ -46,7 +46,7 @@ struct AppDirectoryTests {
         #expect(app.sync.isEnabled && app.sync.maximumOfflineDays == Limits.clientMemoryDays)
         #expect(!app.sync.isDevelopmentMode)
         #expect(app.files[AppFixture.orders("rules")]?.contains("document_filters") == true)
-        #expect(app.notes.contains { $0.description.contains("functions/") })
+        #expect(app.notes.contains { $0.description == "graphql/ has no effect here." })
     }
 
     @Test func `what a schema says beyond types is noted, since it is neither checked nor applied`() throws {

@@ -89,7 +89,7 @@ enum AppFixture {
         """,
         "values/region.json": #"{ "name": "region", "value": ["eu", "us"], "private": false }"#,
         "environments/qa.json": #"{ "values": { "limit": 7 } }"#,
-        "functions/config.json": "[]",
+        "functions/config.json": "[]", "graphql/config.json": "{}",
     ]
 
     static func orders(_ file: String) -> String { "data_sources/mongodb-atlas/shop/orders/\(file).json" }

@@ -101,10 +101,11 @@ import Testing
         #expect(app.values == ["apiUrl": "https://example.com"] && app.users.customData == nil)
         #expect(app.queryableFields.global == ["_id", "owner_id", "team id", "onwer_id", "place"] && app.queryableFields.indexed == nil)
         let unused = [
-            "functions/", "graphql/", "hosting/", "http_endpoints/", "log_forwarders/", "triggers/",
+            "graphql/", "hosting/", "http_endpoints/", "log_forwarders/",
         ]
         let notes = app.notes.map(\.description)
         for name in unused { #expect(notes.filter { $0 == "\(name) has no effect here." }.count == 1, "\(name): \(notes)") }
+        #expect(notes.contains { $0.contains("No service runs the functions confirmUser: calls of them fail.") }, "\(notes)")
         let place = "sync/config.json:5:5: "
         #expect(notes.contains(place + "No class has the queryable field 'team id': it has no effect."), "\(app.notes)")
         #expect(

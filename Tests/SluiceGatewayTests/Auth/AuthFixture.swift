@@ -260,7 +260,7 @@ struct AuthFixture {
 
     init(
         providers: Set<String> = ["anon-user", "local-userpass", "api-key"], issuers: [String: TokenLogins.Provider] = [:],
-        publicURL: String? = nil, exemptsLoopback: Bool = false
+        publicURL: String? = nil, exemptsLoopback: Bool = false, functions: any AppFunctions = NoFunctions()
     ) async throws {
         let tokenLogins = TokenLogins(issuers)
         let providers = providers.union(issuers.keys)
@@ -275,6 +275,7 @@ struct AuthFixture {
         AuthRoutes(
             users: users, keys: keys, resets: PasswordResets(directory: directory, users: users),
             identities: IdentityLogins(users: users, tokens: tokenLogins, logger: Logger(label: "auth")),
+            functions: functions,
             settings: .init(appID: "shop", publicOrigin: try publicURL.map { try ServerOrigin(url: $0) }),
             metrics: metrics
         ).add(to: router)

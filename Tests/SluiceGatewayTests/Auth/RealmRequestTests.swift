@@ -258,7 +258,7 @@ import Testing
         (.post, "auth/providers/local-userpass/confirm"), (.post, "auth/providers/local-userpass/confirm/send"),
         (.post, "auth/providers/local-userpass/confirm/call"),
         (.post, "auth/providers/local-userpass/reset/send"), (.post, "auth/providers/local-userpass/reset/call"),
-        (.post, "functions/call"), (.get, "functions/call?baas_request=e30="), (.put, "push/providers/gcm/registration"),
+        (.get, "functions/call?baas_request=e30="), (.put, "push/providers/gcm/registration"),
         (.delete, "push/providers/gcm/registration"),
     ]
 

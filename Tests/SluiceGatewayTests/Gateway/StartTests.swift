@@ -26,9 +26,9 @@ import Testing
 
     @Test func `says what in the app directory has no effect`() async throws {
         let log = LinesOfLog()
-        try await RunningGateway.with(files: ["functions/config.json": "[]"], logger: Logger(label: "test") { _ in log }) { _ in }
+        try await RunningGateway.with(files: ["graphql/config.json": "{}"], logger: Logger(label: "test") { _ in log }) { _ in }
         let said = log.lines.filter { $0.message == "A setting in the app directory has no effect." }
-        #expect(said.contains { $0.level == .warning && $0.metadata["note"] == "functions/ has no effect here." }, "\(said)")
+        #expect(said.contains { $0.level == .warning && $0.metadata["note"] == "graphql/ has no effect here." }, "\(said)")
     }
 
     /// Commits once the slot waits for the transaction, and a gateway that does not wait would have started.

@@ -1,0 +1,98 @@
+import SluiceCore
+import SluiceGateway
+import SluiceIdentity
+import SluiceValues
+import Testing
+
+@Suite struct `The functions of an app directory` {
+    private static let settings = """
+        {
+            "secrets": { "hook": { "environment": "HOOK" } },
+            "functions": {
+                "*": { "url": "https://hooks.example/all", "secret": "hook" },
+                "sum": {
+                    "url": "http://10.0.0.1:8080/sum", "secret": "hook", "timeout_ms": 500, "answer_bytes": 1000, "idempotent": true,
+                    "allow_private_addresses": true
+                }
+            }
+        }
+        """
+
+    private static func files(_ list: String, _ settings: String? = settings) -> [String: String] {
+        var files = AppFixture.adding("functions/config.json", list)
+        files["sluice.json"] = settings
+        return files
+    }
+
+    @Test func `are those of the list, with the services of the operator's file`() throws {
+        let app = try AppDirectory.read(
+            files: Self.files(
+                """
+                [
+                    { "name": "sum", "private": false, "can_evaluate": { "%%user.type": "normal" }, "disable_arg_logs": true },
+                    { "name": "admin", "private": true, "run_as_system": true, "id": "5" },
+                    { "name": "other", "run_as_user_id": "u1" }
+                ]
+                """))
+        var sum = WebhookTarget(url: "http://10.0.0.1:8080/sum", secret: "hook")
+        (sum.milliseconds, sum.answerBytes, sum.isIdempotent, sum.allowsPrivateAddresses) = (500, 1_000, true, true)
+        let all = WebhookTarget(url: "https://hooks.example/all", secret: "hook")
+        #expect(
+            app.functions == [
+                AppFunction("sum", condition: try Condition(["%%user.type": "normal"]), target: sum),
+                AppFunction("admin", isPrivate: true, identity: .system, target: all),
+                AppFunction("other", identity: .user(id: "u1"), target: all),
+            ])
+        #expect(!app.notes.contains { $0.file.hasPrefix("functions/") }, "\(app.notes)")
+    }
+
+    @Test func `have a file each in older exports`() throws {
+        var files = AppFixture.removing("functions/config.json")
+        files["functions/b/config.json"] = #"{ "id": "1", "name": "b", "private": true, "can_evaluate": {} }"#
+        files["functions/a/config.json"] = #"{ "name": "a" }"#
+        files["functions/a/source.js"] = "exports = () => 1"
+        // Of another program, and of a package that a function uses.
+        files["functions/lib/config.json"] = "{}"
+        files["functions/node_modules/x/config.json"] = "{"
+        let app = try AppDirectory.read(files: files)
+        #expect(app.functions == [AppFunction("a"), AppFunction("b", isPrivate: true)])
+        let notes = app.notes.filter { $0.file.hasPrefix("functions/") }
+        #expect(notes.count == 1 && notes[0].message == "No service runs the functions a, b: calls of them fail.", "\(notes)")
+        #expect(notes.first?.fix.contains("sluice.json") == true)
+    }
+
+    @Test func `without a service are named in one note`() throws {
+        let list = (1...25).map { #"{ "name": "f\#($0)" }"# }.joined(separator: ",")
+        let notes = try AppDirectory.read(files: Self.files("[\(list)]", nil)).notes.filter { $0.file == "functions/config.json" }
+        #expect(notes.count == 1)
+        #expect(notes.first?.message.contains("f1, f2, ") == true && notes.first?.message.contains("f20 and 5 more") == true, "\(notes)")
+    }
+
+    @Test(arguments: [
+        #"{ "%%user.id": { "%function": { "name": "f" } } }"#, #"{ "%%request.remoteIPAddress": "10.0.0.1" }"#, #"{ "owner": "%%user.id" }"#,
+    ])
+    func `with a condition that is not understood are closed to users, with a note`(condition: String) throws {
+        let app = try AppDirectory.read(files: Self.files("[\n{ \"name\": \"sum\",\n\"can_evaluate\": \(condition) }]"))
+        #expect(app.functions.first?.condition == .constant(false))
+        let note = app.notes.first { $0.file == "functions/config.json" }
+        #expect(note?.line == 3 && note?.message.contains("users cannot call the function 'sum'") == true, "\(app.notes)")
+    }
+
+    @Test(arguments: [
+        (#""summ": { "url": "https://a.example", "secret": "hook" }"#, "The app has no function 'summ'.", "'sum'"),
+        (#""sum": { "url": "https://a.example", "secret": "hok" }"#, "There is no secret 'hok'.", "environment"),
+        (#""sum": { "url": "http://a.example", "secret": "hook" }"#, "must start with https://", "allow_private_addresses"),
+        (#""sum": { "url": "ftp://a.example", "secret": "hook", "allow_private_addresses": true }"#, "must start with https://", ""),
+        (#""sum": { "url": "https://a.example" }"#, "'secret' is missing", ""), (#""sum": { "secret": "hook" }"#, "'url' is missing", ""),
+        (#""sum": { "url": "https://a.example", "secret": "hook", "timeout": 1 }"#, "'timeout' is not a known key", "timeout_ms"),
+        (#""sum": { "url": "https://a.example", "secret": "hook", "timeout_ms": 99 }"#, "99 is out of range", "100 to 300000"),
+        (#""sum": { "url": "https://a.example", "secret": "hook", "answer_bytes": 99999999 }"#, "out of range", "1 to 16777216"),
+    ])
+    func `with a mistake in the operator's file are refused, with place and fix`(entry: String, message: String, fix: String) {
+        let settings = "{ \"secrets\": { \"hook\": { \"environment\": \"HOOK\" } },\n\"functions\": {\n\(entry) } }"
+        let problems = AppFixture.problems(of: Self.files(#"[{ "name": "sum" }]"#, settings))
+        #expect(problems.count == 1, "\(problems)")
+        #expect(problems.first?.file == "sluice.json" && problems.first?.line == 3, "\(problems)")
+        #expect(problems.first?.message.contains(message) == true && problems.first?.fix.contains(fix) == true, "\(problems)")
+    }
+}
