@@ -148,7 +148,7 @@ import Testing
     }
 
     @Test func `name every table of the companion schema`() throws {
-        let source = try Self.text("Sources/SluicePostgres/Store/CompanionSchema.swift")
+        let source = try ["CompanionSchema", "UserEventTables"].map { try Self.text("Sources/SluicePostgres/Store/\($0).swift") }.joined()
         let tables = source.matches(of: /CREATE TABLE (?:IF NOT EXISTS )?sluice\.(\w+)/).map { String($0.1) }
         let page = "docs/operations/schema-sluice.md"
         let text = try Self.text(page)

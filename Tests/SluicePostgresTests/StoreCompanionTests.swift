@@ -68,6 +68,11 @@ import Testing
 
     /// Turns the schema into that of the last release with version 1.
     private static let versionOne = """
+        DROP TRIGGER event_of_life ON sluice.user_account;
+        DROP TRIGGER event_of_state ON sluice.user_account;
+        DROP TRIGGER event ON sluice.login;
+        DROP FUNCTION sluice.users_have_event, sluice.logins_have_event, sluice.add_user_event;
+        DROP TABLE sluice.user_event, sluice.trigger_failure;
         ALTER TABLE sluice.signing_key DROP CONSTRAINT signing_key_pkey, DROP COLUMN id, DROP COLUMN sealed, ADD PRIMARY KEY (name);
         DROP TABLE sluice.identity;
         DROP TRIGGER identities ON sluice.user_account;

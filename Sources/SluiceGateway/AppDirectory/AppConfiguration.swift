@@ -58,6 +58,8 @@ package struct AppConfiguration: Sendable {
         package var customData: CustomUserData?
         /// The lifetime of refresh tokens, in seconds.
         package var refreshTokenLifetime: Int
+        /// The function that is called with each new user before the account exists.
+        package var creationFunction: String?
     }
 
     /// The settings of sync.
@@ -107,6 +109,7 @@ package struct AppConfiguration: Sendable {
     package var values: [String: JSON] = [:]
     package var secrets = AppSecrets()
     package var functions: [AppFunction] = []
+    package var triggers: [AuthenticationTrigger] = []
     /// The value of `%%environment.tag`.
     package var environmentTag: String
     /// The plugins in the order of the chain.

@@ -39,6 +39,7 @@ struct AppReader {
         let values = values(environment: main.environment)
         let plugins = trees[PluginListReader.file].map(PluginListReader(list: list).read) ?? []
         let functions = FunctionReader(trees: trees, list: list).read(operatorFile[.functions], secrets)
+        let triggers = TriggerReader(trees: trees, list: list).read(functions)
         let texts = pluginFiles(settings, sourceName, collections, result)
         noteRoles(texts, plugins, settings)
         guard settings.isFlexible, isSchemaWhole else { return nil }
@@ -51,6 +52,10 @@ struct AppReader {
         configuration.plugins = plugins
         configuration.secrets = secrets
         configuration.functions = functions
+        configuration.triggers = triggers
+        configuration.users.creationFunction = trees["auth/custom_user_data.json"].flatMap {
+            AuthReader(list: list).creationFunction($0, functions)
+        }
         configuration.notes = list.notes.sorted { ($0.file, $0.line, $0.column) < ($1.file, $1.line, $1.column) }
         return configuration
     }

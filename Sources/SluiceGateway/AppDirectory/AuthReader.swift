@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceIdentity
 import SluiceValues
 
 /// Reads the files under `auth/`.
@@ -62,6 +63,18 @@ struct AuthReader {
         }
     }
 
+    /// Returns the function that is called with each new user; nil for none.
+    func creationFunction(_ node: ConfigNode, _ functions: [AppFunction]) -> String? {
+        guard node.child("enabled")?.json.bool ?? true, let key = node.child("on_user_creation_function_name"), let name = key.json.string,
+            !name.isEmpty
+        else { return nil }
+        if functions.first(where: { $0.name == name })?.target != nil { return name }
+        key.note(
+            .missing, "No service runs '\(name)': users are created without it.",
+            fix: #"Add to sluice.json: {"functions": {"\#(name)": {"url": "https://…", "secret": "NAME of a secret"}}}."#)
+        return nil
+    }
+
     func customUserData(_ node: ConfigNode) -> AppConfiguration.CustomUserData? {
         let members = node.members(allowing: [
             "enabled", "mongo_service_name", "database_name", "collection_name", "user_id_field", "on_user_creation_function_name",
@@ -76,10 +89,6 @@ struct AuthReader {
         guard let database = members["database_name"]?.string, let collection = members["collection_name"]?.string,
             let field = members["user_id_field"]?.string
         else { return nil }
-        if members["on_user_creation_function_name"]?.string?.isEmpty == false {
-            members["on_user_creation_function_name"]?.note(
-                .unused, "Functions have no effect here: a new user's custom data are what the collection has.")
-        }
         return .init(table: .init(schema: database, name: collection), userIDField: field)
     }
 }

@@ -77,7 +77,8 @@ struct FunctionReader {
 
     private func target(_ node: ConfigNode, _ secrets: AppSecrets) -> WebhookTarget? {
         let members = node.members(allowing: Self.keys)
-        guard let url = members.required("url", of: node)?.string, let secret = members.required("secret", of: node), let name = secret.string
+        guard let url = members.required("url", of: node)?.string, let secret = members.required("secret", of: node),
+            let name = secret.string
         else { return nil }
         if !secrets.has(name) {
             secret.problem(

@@ -40,6 +40,8 @@ package struct UserService: Sendable {
     package let tokens: AccessTokens
     private let settings: Settings
     private let passwords: PasswordHasher
+    /// The function for new users; nil for none.
+    private let creation: UserCreation?
     let environment: any Environment
     private let changed: @Sendable (_ user: String, Change) async -> Void
     let throttle: LoginThrottle
@@ -50,13 +52,14 @@ package struct UserService: Sendable {
 
     package init(
         directory: any UserDirectory, tokens: AccessTokens, settings: Settings, passwords: PasswordHasher = PasswordHasher(),
-        environment: any Environment = SystemEnvironment(),
+        creation: UserCreation? = nil, environment: any Environment = SystemEnvironment(),
         changed: @escaping @Sendable (_ user: String, Change) async -> Void = { _, _ in }
     ) {
         self.directory = directory
         self.tokens = tokens
         self.settings = settings
         self.passwords = passwords
+        self.creation = creation
         self.environment = environment
         self.changed = changed
         throttle = LoginThrottle(exemptsLoopback: settings.exemptsLoopback, environment: environment)
@@ -74,8 +77,7 @@ package struct UserService: Sendable {
     package func loginAnonymously(from address: String) async throws -> Tokens {
         try require(provider: "anon-user")
         try throttle.countAnonymous(from: address)
-        let account = Self.account(provider: "anon-user", email: nil, id: newID())
-        try await directory.create(account)
+        let account = try await add(Self.account(provider: "anon-user", email: nil, id: newID()))
         return try await login(account, .none, lifetime: max(Self.anonymousLifetime, settings.refreshTokenLifetime))
     }
 
@@ -194,11 +196,7 @@ package struct UserService: Sendable {
     ///
     /// - Throws: `identityInUse` if there is one.
     func create(_ identity: ProvenIdentity) async throws -> UserAccount {
-        var account = UserAccount(id: newID(), provider: identity.provider, identities: [identity.key.json], data: identity.data)
-        try await directory.create(account)
-        // The database has set them if a table of the app has a row for the user.
-        account.customData = try await directory.find(id: account.id)?.customData ?? account.customData
-        return account
+        try await add(UserAccount(id: newID(), provider: identity.provider, identities: [identity.key.json], data: identity.data))
     }
 
     /// Updates the metadata of an account from a provider. Members of other providers stay.
@@ -271,8 +269,17 @@ package struct UserService: Sendable {
         account.passwordHash = try await passwords.hash(password, of: line)
         account.customData = customData
         account.isUnclaimed = isUnclaimed
+        return try await add(account)
+    }
+
+    /// Adds an account, once the app's function for new users has permitted it.
+    ///
+    /// - Returns: The account as it is stored. If a table of the app has a row for the user, it has its custom data.
+    /// - Throws: `nameInUse`, `identityInUse`, and the errors of the function.
+    func add(_ account: UserAccount) async throws -> UserAccount {
+        try await creation?.permit(account)
         try await directory.create(account)
-        return account
+        return try await directory.find(id: account.id) ?? account
     }
 
     private static func check(password: String) throws(SluiceError) {
@@ -295,8 +302,7 @@ package struct UserService: Sendable {
         var account = Self.account(provider: APIKeys.provider, email: nil, id: newID())
         account.data = ["name": .string(name), "type": "server"]
         account.customData = customData
-        try await directory.create(account)
-        return account
+        return try await add(account)
     }
 
     private static func account(provider: String, email: String?, id: String) -> UserAccount {

@@ -34,7 +34,8 @@ package struct GatewayAccess: Sendable {
             directory: directory, tokens: tokens,
             settings: .init(
                 providers: providers, refreshTokenLifetime: Int64(app.users.refreshTokenLifetime), exemptsLoopback: isDevelopment),
-            passwords: PasswordHasher(cost: passwordCost), environment: environment,
+            passwords: PasswordHasher(cost: passwordCost), creation: UserCreation(app.users.creationFunction, of: functions),
+            environment: environment,
             changed: { _, _ in await watch.look() })
         let tokenLogins = try await http.map {
             TokenLoginBuilder(secrets: app.secrets, variables: ProcessEnvironment(), http: $0, environment: environment, logger: logger)

@@ -1,5 +1,6 @@
 import ServiceLifecycle
 import SluiceCore
+import SluiceIdentity
 import SluiceKafka
 import SluicePipeline
 import SluicePorts
@@ -46,12 +47,22 @@ extension GatewayBuilder {
         let housekeeping = Housekeeping(
             stores: Housekeeping.Stores(
                 clients: ClientStore(pool: pool), realm: PostgresRealmClients(pool: pool), letters: letters,
-                writes: WriteRejectionStore(pool: pool), audit: stores.audit, logins: LoginStore(pool: pool)),
+                writes: WriteRejectionStore(pool: pool), audit: stores.audit, logins: LoginStore(pool: pool),
+                events: UserEventStore(pool: pool)),
             offlineDays: app.sync.maximumOfflineDays, hasTopic: outside.kafka != nil, environment: environment, logger: logger)
         var services: [any Service] = [BackgroundService("idempotency") { try await idempotency.prune() }]
         if !configuration.isDevelopment { services.append(BackgroundService("schema") { try await schemaWatch.run() }) }
         services.append(BackgroundService("housekeeping") { try await housekeeping.run() })
         return services
+    }
+
+    /// The delivery of events of users. Their topic exists before the gateway is ready, as readers may wait for it.
+    func eventServices(_ functions: any AppFunctions) async throws -> [any Service] {
+        if let kafka = outside.kafka { _ = try await kafka.prepare([TopicSpec(name: topics.userEvents, partitions: 1)]) }
+        let relay = UserEventRelay(
+            queue: UserEventStore(pool: pool), topic: outside.kafka.map { (log: $0 as any MessageLog, name: topics.userEvents) },
+            triggers: app.triggers, functions: functions, metrics: outside.metrics, environment: environment, logger: logger)
+        return [BackgroundService("user events") { try await relay.run() }]
     }
 
     /// The sinks of the ingest log and the dead-letter topic. None with the embedded log, which has neither.

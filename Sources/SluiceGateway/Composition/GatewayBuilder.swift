@@ -89,9 +89,10 @@ struct GatewayBuilder {
                 letters: letters, intake: ingest.intake, authority: model.schema, hasTopic: outside.kafka != nil),
             idempotency: IdempotencyKeys(store: IngestRequestStore(pool: pool), environment: environment, logger: logger),
             audit: AuditLog(pool: pool))
+        let events = try await eventServices(functions)
         let services =
             pipelineServices(delivery, publishing, sessions) + watchServices(model, publishing, quarantine, access)
-            + cleaningServices(stores, publishing, letters) + kafkaServices(model, rules, ingest, letters)
+            + cleaningServices(stores, publishing, letters) + kafkaServices(model, rules, ingest, letters) + events
         return GatewayParts(
             outside,
             .init(

@@ -72,6 +72,13 @@ package enum MetricName: String, CaseIterable, Sendable {
     case functionFailures = "sluice_function_failures_total"
     case functionSeconds = "sluice_function_seconds"
 
+    // Events of users
+    case userEvents = "sluice_user_events_total"
+    case userEventLag = "sluice_user_event_lag_seconds"
+    case triggerCalls = "sluice_trigger_calls_total"
+    case triggerFailures = "sluice_trigger_failures_total"
+    case triggersBuried = "sluice_triggers_given_up_total"
+
     // HTTP and users
     case httpRequests = "sluice_http_requests_total"
     case httpSeconds = "sluice_http_seconds"
@@ -107,6 +114,8 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .uploads, .httpRequests: "result"
         case .pluginCalls, .pluginSeconds, .pluginFailures: "hook"
         case .functionCalls, .functionFailures, .functionSeconds: "function"
+        case .userEvents: "kind"
+        case .triggerCalls, .triggerFailures, .triggersBuried: "trigger"
         case .pluginSandbox: "part"
         case .pluginCounts: "name"
         case .pluginOut: "plugin"
@@ -176,6 +185,11 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .functionCalls: "Calls of functions that were sent to their services, by function."
         case .functionFailures: "Calls of functions that ended with an error, by function."
         case .functionSeconds: "Time of a call of a function with all attempts, by function."
+        case .userEvents: "Events of users that were delivered, by kind."
+        case .userEventLag: "Age of the oldest event of a user that waits for the topic or for a trigger."
+        case .triggerCalls: "Calls of authentication triggers, by trigger."
+        case .triggerFailures: "Calls of authentication triggers that failed, by trigger."
+        case .triggersBuried: "Events for which a trigger was given up, by trigger."
         case .httpRequests: "HTTP requests, by class of status."
         case .httpSeconds: "Time of an HTTP request."
         case .logins: "Logins, by provider."

@@ -5,7 +5,7 @@ import SluicePipeline
 package struct RequiredTopics: Sendable {
     package struct Topic: Hashable, Sendable {
         package enum Use: Hashable, Sendable {
-            case changes, progress, ingest, deadLetters
+            case changes, progress, ingest, deadLetters, userEvents
         }
 
         package var name: String
@@ -24,7 +24,9 @@ package struct RequiredTopics: Sendable {
 
     package init(_ app: AppConfiguration) {
         let topics = Topics(app: app.appID)
-        var all = [Topic(name: topics.progress, use: .progress, partitions: 1)]
+        var all = [
+            Topic(name: topics.progress, use: .progress, partitions: 1), Topic(name: topics.userEvents, use: .userEvents, partitions: 1),
+        ]
         all += Partitioning.readable(app.schema).map {
             Topic(name: topics.changes(of: $0.name), use: .changes, partitions: GatewaySchema.partitionsPerTopic)
         }

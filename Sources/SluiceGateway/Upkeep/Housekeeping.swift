@@ -18,6 +18,7 @@ struct Housekeeping: Sendable {
         let writes: WriteRejectionStore
         let audit: AuditLog
         let logins: LoginStore
+        let events: UserEventStore
     }
 
     let stores: Stores
@@ -38,6 +39,7 @@ struct Housekeeping: Sendable {
             await prune("sluice.ingest_rejected", Limits.keptRefusals) { try await stores.letters.prune(keeping: $0, untold: !hasTopic) }
             await prune("sluice.rejected_write", Limits.keptRefusals) { try await stores.writes.prune(keeping: $0) }
             await prune("sluice.admin_audit", Limits.auditEntries) { try await stores.audit.prune(keeping: $0) }
+            await prune("sluice.user_event", UserEventStore.kept) { try await stores.events.prune(keeping: $0) }
             try await environment.sleep(nanoseconds: Self.interval)
         }
     }

@@ -7,6 +7,9 @@ package struct Topics: Hashable, Sendable {
     /// The topic of rejected asymmetric objects. No class can have this name, because class names have no hyphen.
     package var deadLetters: String { "\(app).ingest-rejected" }
 
+    /// The topic of events of users. A class could be named `users`.
+    package var userEvents: String { "\(app).user-events" }
+
     package init(app: String) { self.app = app }
 
     package func changes(of type: String) -> String { "\(app).\(type)" }

@@ -36,7 +36,8 @@ package struct UserImport {
     ///
     /// - Parameter created: The time of its creation, in seconds since 1970; nil for now.
     package func insert(_ account: UserAccount, created: Int64?) throws -> Outcome {
-        try session.script("SAVEPOINT account")
+        // The account is not new, so it is no event.
+        try session.script("SET LOCAL sluice.user_events = 'off'; SAVEPOINT account")
         do {
             let outcome = try add(account, created)
             try session.script("RELEASE SAVEPOINT account")

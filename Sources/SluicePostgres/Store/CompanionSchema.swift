@@ -49,7 +49,7 @@ package enum CompanionSchema {
         DROP FUNCTION sluice.note_user_changes(text[], text[]);
         \(userChangeFunctions)
         """,
-        // 2 to 3: identities have a table, in which each has one user. Signing keys rotate, and may be encrypted.
+        // 2 to 3: identities have a table, in which each has one user. Signing keys rotate, and may be encrypted. Users have events.
         """
         ALTER TABLE sluice.signing_key ADD COLUMN id text COLLATE "C" NOT NULL DEFAULT '',
             ADD COLUMN sealed boolean NOT NULL DEFAULT false, DROP CONSTRAINT signing_key_pkey, ADD PRIMARY KEY (name, id);
@@ -59,6 +59,7 @@ package enum CompanionSchema {
         INSERT INTO sluice.identity (provider, id, user_id)
             SELECT i->>'provider_type', i->>'id', u.id FROM sluice.user_account u, jsonb_array_elements(identities) i
             WHERE i->>'provider_type' IS NOT NULL AND i->>'id' IS NOT NULL ON CONFLICT DO NOTHING;
+        \(UserEventTables.definition)
         """,
     ]
 
@@ -68,7 +69,7 @@ package enum CompanionSchema {
     private static let tables = [
         core, users, identity, passwordReset, ingest, appSchema, userChange, timePartitions, ingestRequest, login, userChangeFunctions,
         deadLetterTurn,
-        publishedTable, ingestAnswer, adminAudit, realmFile,
+        publishedTable, ingestAnswer, adminAudit, realmFile, UserEventTables.definition,
     ].joined()
 
     /// Clients, clocks, property numbers and write rejections.

@@ -14,15 +14,17 @@ package struct LoginStore: Sendable {
     ///
     /// - Returns: `false` if the proof does not hold any more, or the account is disabled or deleted.
     package func add(_ login: Login, _ proof: Login.Proof) async throws -> Bool {
-        var (hash, key, identity): (String?, String?, UserIdentityKey?)
+        var (hash, key, identity, provider): (String?, String?, UserIdentityKey?, String?)
         switch proof {
-        case .password(let proven): hash = proven
-        case .apiKey(let id): key = id
-        case .identity(let proven): identity = proven
+        case .password(let proven): (hash, provider) = (proven, "local-userpass")
+        case .apiKey(let id): (key, provider) = (id, "api-key")
+        case .identity(let proven): (identity, provider) = (proven, proven.provider)
         case .none: break
         }
         let (apiKey, owned) = (key, identity)
-        let values: [PostgresParameter] = [.text(login.id), .text(login.user), .optional(apiKey), .int(login.expires), .optional(hash)]
+        let values: [PostgresParameter] = [
+            .text(login.id), .text(login.user), .optional(apiKey), .int(login.expires), .optional(hash), .optional(provider),
+        ]
         return try await pool.transact { session in
             // The locks let a change of the password or the key wait, and end this login. A change before them is seen here.
             if let owned {
@@ -42,8 +44,8 @@ package struct LoginStore: Sendable {
                     SELECT id, unclaimed FROM sluice.user_account
                     WHERE id = $2 AND NOT disabled AND ($5::text IS NULL OR password_hash = $5) FOR SHARE
                 )
-                INSERT INTO sluice.login (id, user_id, api_key, expires_at)
-                SELECT $1, id, $3, to_timestamp($4::bigint / 1000.0) FROM owner RETURNING (SELECT unclaimed FROM owner)
+                INSERT INTO sluice.login (id, user_id, api_key, expires_at, provider)
+                SELECT $1, id, $3, to_timestamp($4::bigint / 1000.0), $6 FROM owner RETURNING (SELECT unclaimed FROM owner)
                 """, values, cached: true)
             if added.bool(0, 0) == true {
                 try session.execute("UPDATE sluice.user_account SET unclaimed = false WHERE id = $1", [.text(login.user)], cached: true)

@@ -69,7 +69,8 @@ import Testing
     }
 
     @Test(arguments: [
-        #"{ "%%user.id": { "%function": { "name": "f" } } }"#, #"{ "%%request.remoteIPAddress": "10.0.0.1" }"#, #"{ "owner": "%%user.id" }"#,
+        #"{ "%%user.id": { "%function": { "name": "f" } } }"#, #"{ "%%request.remoteIPAddress": "10.0.0.1" }"#,
+        #"{ "owner": "%%user.id" }"#,
     ])
     func `with a condition that is not understood are closed to users, with a note`(condition: String) throws {
         let app = try AppDirectory.read(files: Self.files("[\n{ \"name\": \"sum\",\n\"can_evaluate\": \(condition) }]"))

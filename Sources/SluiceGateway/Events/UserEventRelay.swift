@@ -1,0 +1,154 @@
+package import Logging
+package import SluiceCore
+package import SluiceIdentity
+package import SluicePorts
+import SluiceValues
+
+extension UserEvent {
+    /// The record in the topic. docs/events.md describes it.
+    var json: JSON {
+        [
+            "id": .int(id), "kind": .string(kind.rawValue), "at": ExtendedForm.timestamp(Timestamp(milliseconds: milliseconds)).json,
+            "provider": .string(provider), "user": account.context.json,
+        ]
+    }
+}
+
+/// Delivers events of users: to the topic `<app>.user-events`, and to the functions of authentication triggers.
+///
+/// Each event is delivered at least once, and those of a user in order. All gateways work at it; a lease keeps an event from the others. A
+/// call that fails is repeated (`TriggerRetries`), while later events of the user wait. Then it is given up and stored.
+package struct UserEventRelay: Sendable {
+    /// The maximum number of events taken at once, with and without triggers. Calls of triggers run at the same time.
+    private static let width = (triggers: 16, topic: 256)
+    /// The time for a batch, in seconds. It is more than the longest call of a function and the longest append.
+    private static let leaseSeconds = 600
+    /// The wait of a batch that the topic did not take, in seconds.
+    private static let topicSeconds = 5
+    private static let pause: UInt64 = 1_000_000_000
+
+    private let queue: any UserEventQueue
+    private let topic: (log: any MessageLog, name: String)?
+    private let triggers: [AuthenticationTrigger]
+    private let functions: any AppFunctions
+    private let metrics: Metrics
+    private let environment: any Environment
+    private let logger: Logger
+
+    /// - Parameter topic: The log with the topic; nil without Kafka.
+    package init(
+        queue: any UserEventQueue, topic: (log: any MessageLog, name: String)?, triggers: [AuthenticationTrigger],
+        functions: any AppFunctions, metrics: Metrics, environment: any Environment, logger: Logger
+    ) {
+        self.queue = queue
+        self.topic = topic
+        self.triggers = triggers
+        self.functions = functions
+        self.metrics = metrics
+        self.environment = environment
+        self.logger = logger
+    }
+
+    package func run() async throws {
+        var isFailing = false
+        while !Task.isCancelled {
+            var count = 0
+            do {
+                count = try await deliverBatch()
+                if count == 0 { metrics.number(.userEventLag).set(try await queue.lag()) }
+                isFailing = false
+            } catch is CancellationError {
+                return
+            } catch {
+                // One line for each outage.
+                if !isFailing { logger.warning("Events of users wait. The gateway tries again.", metadata: ["error": "\(error)"]) }
+                isFailing = true
+            }
+            if count == 0 { try await environment.sleep(nanoseconds: Self.pause) }
+        }
+    }
+
+    /// - Returns: The number of events taken.
+    private func deliverBatch() async throws -> Int {
+        let events = try await queue.take(triggers.isEmpty ? Self.width.topic : Self.width.triggers, leaseSeconds: Self.leaseSeconds)
+        guard !events.isEmpty else { return 0 }
+        try await publish(events.filter { !$0.isPublished }, of: events)
+        let (waiting, done) = (events.filter { next(of: $0) != nil }, events.filter { next(of: $0) == nil })
+        if !done.isEmpty { try await finish(done) }
+        await withTaskGroup(of: Void.self) { group in
+            for event in waiting { group.addTask { await trigger(event) } }
+        }
+        return events.count
+    }
+
+    private func finish(_ events: [UserEvent]) async throws {
+        try await queue.finish(events.map(\.id))
+        for event in events { metrics.number(.userEvents, label: event.kind.rawValue).add() }
+    }
+
+    private func publish(_ events: [UserEvent], of batch: [UserEvent]) async throws {
+        guard let topic, !events.isEmpty else { return }
+        var records = LogBatch(topics: [topic.name])
+        for event in events { records.append(topic: 0, partition: 0, key: event.account.id.utf8, value: event.json.utf8) }
+        do {
+            _ = try await topic.log.append(records)
+        } catch {
+            // Other gateways may reach the brokers.
+            for event in batch { try await queue.postpone(event, seconds: Self.topicSeconds) }
+            throw error
+        }
+        try await queue.markPublished(events.map(\.id))
+    }
+
+    // MARK: Triggers
+
+    /// The next trigger of an event; nil if all have run.
+    private func next(of event: UserEvent) -> AuthenticationTrigger? {
+        triggers.first { $0.matches(event) && !event.done.contains($0.name) }
+    }
+
+    /// Calls the triggers of an event, one after another, up to the first failure.
+    private func trigger(_ given: UserEvent) async {
+        var event = given
+        event.isPublished = true
+        do {
+            while let trigger = next(of: event) {
+                guard try await call(trigger, &event) else { return }
+                event.done.append(trigger.name)
+                event.attempts = 0
+                if next(of: event) != nil { try await queue.postpone(event, seconds: Self.leaseSeconds) }
+            }
+            try await finish([event])
+        } catch {
+            // The lease expires, and the event is taken again.
+            logger.warning(
+                "The progress of a trigger could not be stored. Its function may be called again.",
+                metadata: ["event": "\(event.id)", "error": "\(error)"])
+        }
+    }
+
+    /// - Returns: `false` if the call has to be repeated. Its next attempt is stored then.
+    private func call(_ trigger: AuthenticationTrigger, _ event: inout UserEvent) async throws -> Bool {
+        metrics.number(.triggerCalls, label: trigger.name).add()
+        do throws(SluiceError) {
+            _ = try await functions.call(trigger.call(for: event, user: event.account.context))
+            return true
+        } catch {
+            metrics.number(.triggerFailures, label: trigger.name).add()
+            event.attempts += 1
+            if let wait = TriggerRetries.wait(failed: event.attempts) {
+                try await queue.postpone(event, seconds: wait)
+                return false
+            }
+            logger.error(
+                "A trigger is given up. The table sluice.trigger_failure has its event.",
+                metadata: [
+                    "trigger": "\(trigger.name)", "event": "\(event.id)", "attempts": "\(event.attempts)",
+                    "error": .string(error.description),
+                ])
+            metrics.number(.triggersBuried, label: trigger.name).add()
+            try await queue.bury(event, trigger: trigger.name, reason: error.operatorText)
+            return true
+        }
+    }
+}

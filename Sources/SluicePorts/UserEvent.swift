@@ -1,0 +1,57 @@
+/// An event in the life of a user's account.
+package struct UserEvent: Hashable, Sendable {
+    package enum Kind: String, Hashable, Sendable, CaseIterable {
+        /// The account exists. A registration that needs a confirmation makes it with the confirmation.
+        case created
+        case loggedIn = "logged in"
+        case disabled
+        case enabled
+        case deleted
+    }
+
+    /// The number of the event. Of two events of a user, the later has the greater one.
+    package var id: Int64
+    package var kind: Kind
+    /// The account at the time of the event, without its password. That of a deletion is the last one.
+    package var account: UserAccount
+    /// The provider of the login, or of the account.
+    package var provider: String
+    /// The time of the event, in milliseconds since 1970.
+    package var milliseconds: Int64
+
+    // The progress of the event's delivery.
+    package var isPublished = false
+    /// The triggers that have run.
+    package var done: [String] = []
+    /// The failed attempts of the next trigger.
+    package var attempts = 0
+
+    package init(id: Int64, kind: Kind, account: UserAccount, provider: String, milliseconds: Int64) {
+        self.id = id
+        self.kind = kind
+        self.account = account
+        self.provider = provider
+        self.milliseconds = milliseconds
+    }
+}
+
+/// The events that wait for delivery, as the port of their relay. The store adds an event in the transaction that causes it.
+package protocol UserEventQueue: Sendable {
+    /// Takes the oldest event of each of some users. No other caller gets an event of these users, until the event is finished or
+    /// postponed, or the lease has expired.
+    ///
+    /// - Parameters:
+    ///   - limit: The maximum number of events.
+    ///   - seconds: The time of the lease.
+    func take(_ limit: Int, leaseSeconds seconds: Int) async throws -> [UserEvent]
+    /// Notes that the topic has events.
+    func markPublished(_ ids: [Int64]) async throws
+    /// Stores the progress of an event, and keeps it from all callers for a time.
+    func postpone(_ event: UserEvent, seconds: Int) async throws
+    /// Stores a call of a trigger that is given up. The caller stores the event's progress.
+    func bury(_ event: UserEvent, trigger: String, reason: String) async throws
+    /// Removes events that are delivered.
+    func finish(_ ids: [Int64]) async throws
+    /// Returns the age of the oldest event, in seconds; 0 if none waits.
+    func lag() async throws -> Double
+}

@@ -1,0 +1,177 @@
+import Logging
+import SluiceCore
+import SluiceEmbeddedLog
+import SluiceGateway
+import SluiceIdentity
+import SluicePorts
+import SluiceValues
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct `The relay of users' events` {
+    private static func event(_ id: Int64, _ user: String, _ kind: UserEvent.Kind) -> UserEvent {
+        UserEvent(
+            id: id, kind: kind, account: UserAccount(id: user, provider: "anon-user"), provider: "anon-user",
+            milliseconds: 1_700_000_000_000)
+    }
+
+    private static let onLogin = AuthenticationTrigger("on login", .login, function: "greet")
+
+    /// Runs a relay until the queue is empty.
+    private static func deliver(
+        _ events: [UserEvent], _ triggers: [AuthenticationTrigger], _ functions: RecordingFunctions,
+        topic: (log: any MessageLog, name: String)? = nil, metrics: Metrics = Metrics()
+    ) async throws -> MemoryEvents {
+        let queue = MemoryEvents(events)
+        let relay = UserEventRelay(
+            queue: queue, topic: topic, triggers: triggers, functions: functions, metrics: metrics, environment: SystemEnvironment(),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let running = Task { try await relay.run() }
+        #expect(await queue.untilEmpty())
+        running.cancel()
+        _ = await running.result
+        return queue
+    }
+
+    @Test func `calls the functions of matching triggers, in order for each user`() async throws {
+        let functions = RecordingFunctions()
+        let second = AuthenticationTrigger("second", .login, function: "count")
+        let gone = AuthenticationTrigger("gone", .delete, function: "clean")
+        let events = [
+            Self.event(1, "a", .created), Self.event(2, "a", .loggedIn), Self.event(3, "b", .loggedIn), Self.event(4, "a", .deleted),
+            Self.event(5, "b", .disabled),
+        ]
+        let queue = try await Self.deliver(events, [Self.onLogin, second, gone], functions)
+        let calls = functions.calls.compactMap(\.id)
+        #expect(
+            Set(calls) == [
+                "user-event-2-on login", "user-event-2-second", "user-event-3-on login", "user-event-3-second", "user-event-4-gone",
+            ])
+        #expect(calls.count == 5)
+        let ofA = calls.filter { $0.contains("-2-") || $0.contains("-4-") }
+        #expect(ofA == ["user-event-2-on login", "user-event-2-second", "user-event-4-gone"])
+        #expect(queue.buried.isEmpty)
+    }
+
+    @Test func `repeats a call that failed, and lets later events of the user wait`() async throws {
+        let functions = RecordingFunctions { call, count throws(SluiceError) in
+            if call.id == "user-event-1-on login", count <= 3 { throw SluiceError(.functionUnavailable, "Away.") }
+        }
+        let metrics = Metrics()
+        let queue = try await Self.deliver(
+            [Self.event(1, "a", .loggedIn), Self.event(2, "a", .loggedIn)], [Self.onLogin], functions, metrics: metrics)
+        #expect(functions.calls.map(\.id) == Array(repeating: "user-event-1-on login", count: 4) + ["user-event-2-on login"])
+        #expect(queue.waits == [1, 2, 4])
+        #expect(metrics.values(of: .triggerFailures).map(\.value) == [3])
+        #expect(metrics.values(of: .userEvents).map(\.value) == [2])
+    }
+
+    @Test func `gives a call up after its attempts, and goes on`() async throws {
+        let functions = RecordingFunctions { call, _ throws(SluiceError) in
+            if call.name == "greet" { throw SluiceError(.functionFailed, "Never.") }
+        }
+        let second = AuthenticationTrigger("second", .login, function: "count")
+        let metrics = Metrics()
+        let queue = try await Self.deliver([Self.event(1, "a", .loggedIn)], [Self.onLogin, second], functions, metrics: metrics)
+        #expect(functions.calls.filter { $0.name == "greet" }.count == TriggerRetries.attempts)
+        #expect(functions.calls.filter { $0.name == "count" }.count == 1)
+        #expect(queue.buried.map(\.trigger) == ["on login"] && queue.buried.first?.reason == "Never.")
+        #expect(metrics.values(of: .triggersBuried).map(\.value) == [1])
+    }
+
+    @Test func `publishes every event once before its triggers run`() async throws {
+        let log = EmbeddedLog(environment: SystemEnvironment())
+        _ = try await log.prepare([TopicSpec(name: "shop.user-events", partitions: 1)])
+        let functions = RecordingFunctions { _, count throws(SluiceError) in if count == 1 { throw SluiceError(.functionTimeout, "Late.") }
+        }
+        let events = [Self.event(1, "a", .created), Self.event(2, "a", .loggedIn)]
+        _ = try await Self.deliver(events, [Self.onLogin], functions, topic: (log, "shop.user-events"))
+        let partition = LogPartition("shop.user-events", 0)
+        let records = try await log.withReader { reader in
+            try await reader.assign([partition: 0])
+            return try await reader.next(LogFetch(), milliseconds: 1_000)
+        }
+        let values = try records.entries.map { try JSON.parse(Array(records.arena[$0.value])) }
+        #expect(values.compactMap { $0["id"]?.int } == [1, 2])
+        #expect(
+            values.first == [
+                "id": 1, "kind": "created", "at": ["$date": "2023-11-14T22:13:20Z"], "provider": "anon-user",
+                "user": UserContext(id: "a").json,
+            ])
+    }
+}
+
+/// Functions that record their calls, and fail as the test says.
+private final class RecordingFunctions: AppFunctions {
+    typealias Body = @Sendable (FunctionCall, _ count: Int) throws(SluiceError) -> Void
+
+    private let body: Body
+    private let recorded = Mutex<[FunctionCall]>([])
+
+    init(_ body: @escaping Body = { _, _ in }) { self.body = body }
+
+    var calls: [FunctionCall] { recorded.withLock(\.self) }
+
+    func canCall(_ name: String) -> Bool { true }
+
+    func call(_ call: FunctionCall) async throws(SluiceError) -> JSON {
+        let count = recorded.withLock { calls in
+            calls.append(call)
+            return calls.count
+        }
+        try body(call, count)
+        return .null
+    }
+}
+
+/// The queue in memory. A postponed event is due at once.
+private final class MemoryEvents: UserEventQueue {
+    private struct State: Sendable {
+        var events: [UserEvent]
+        var taken: Set<Int64> = []
+        var waits: [Int] = []
+        var buried: [(trigger: String, reason: String)] = []
+    }
+
+    private let state: Watched<State>
+
+    init(_ events: [UserEvent]) { state = Watched(State(events: events)) }
+
+    var waits: [Int] { state.value.waits.filter { $0 < 600 } }
+    var buried: [(trigger: String, reason: String)] { state.value.buried }
+
+    func untilEmpty() async -> Bool { await state.until { $0.events.isEmpty } }
+
+    func take(_ limit: Int, leaseSeconds seconds: Int) async throws -> [UserEvent] {
+        state.change { state in
+            var users: Set<String> = []
+            let heads = state.events.filter { users.insert($0.account.id).inserted && !state.taken.contains($0.id) }.prefix(limit)
+            state.taken.formUnion(heads.map(\.id))
+            return Array(heads)
+        }
+    }
+
+    func markPublished(_ ids: [Int64]) async throws {
+        state.change { state in
+            for index in state.events.indices where ids.contains(state.events[index].id) { state.events[index].isPublished = true }
+        }
+    }
+
+    func postpone(_ event: UserEvent, seconds: Int) async throws {
+        state.change { state in
+            state.waits.append(seconds)
+            for index in state.events.indices where state.events[index].id == event.id { state.events[index] = event }
+            // A lease is prolonged by as much.
+            if seconds < 600 { state.taken.remove(event.id) }
+        }
+    }
+
+    func bury(_ event: UserEvent, trigger: String, reason: String) async throws {
+        state.change { $0.buried.append((trigger, reason)) }
+    }
+
+    func finish(_ ids: [Int64]) async throws { state.change { state in state.events.removeAll { ids.contains($0.id) } } }
+    func lag() async throws -> Double { 0 }
+}

@@ -1,0 +1,107 @@
+import SluiceCore
+import SluicePorts
+import SluicePostgres
+import SluiceValues
+import TestSupport
+import Testing
+
+@Suite struct `Events of users in the database` {
+    private static func account(_ id: String, provider: String = "anon-user") -> UserAccount {
+        UserAccount(
+            id: id, provider: provider, identities: [["id": .string(id), "provider_type": .string(provider)]], data: ["a": 1],
+            customData: ["team": "red"])
+    }
+
+    private static let ids = (1...3).map { String(repeating: "\($0)", count: 24) }
+    private static let expires: Int64 = 4_000_000_000_000
+
+    @Test func `are added by every change that is one, in its transaction`() async throws {
+        try await StoreFixture.with { fixture in
+            let (users, events) = (PostgresUsers(pool: fixture.pool), UserEventStore(pool: fixture.pool))
+            let id = Self.ids[0]
+            try await users.create(Self.account(id))
+            #expect(try await users.add(Login(id: "l1", user: id, expires: Self.expires), .none))
+            try await users.setCustomData(id: id, ["team": "blue"])
+            try await users.setDisabled(id: id, true)
+            try await users.setDisabled(id: id, true)
+            try await users.setDisabled(id: id, false)
+            try await users.delete(id: id)
+            var kinds: [UserEvent.Kind] = []
+            var last: UserEvent?
+            while let event = try await events.take(10, leaseSeconds: 60).first {
+                kinds.append(event.kind)
+                last = event
+                #expect(try await events.take(10, leaseSeconds: 60).isEmpty)
+                try await events.finish([event.id])
+            }
+            #expect(kinds == [.created, .loggedIn, .disabled, .enabled, .deleted])
+            #expect(last?.account.data == ["a": 1] && last?.account.customData == ["team": "blue"] && last?.account.id == id)
+            #expect(last?.account.identities == Self.account(id).identities && last?.provider == "anon-user")
+            #expect(try await events.lag() == 0)
+        }
+    }
+
+    @Test func `of logins have the provider of the login`() async throws {
+        try await StoreFixture.with { fixture in
+            let (users, events) = (PostgresUsers(pool: fixture.pool), UserEventStore(pool: fixture.pool))
+            var account = Self.account(Self.ids[0], provider: "custom-token")
+            (account.email, account.passwordHash) = ("ada@example.com", "hash")
+            try await users.create(account)
+            #expect(try await users.add(Login(id: "l1", user: account.id, expires: Self.expires), .password(hash: "hash")))
+            #expect(try await users.add(Login(id: "l2", user: account.id, expires: Self.expires), .none))
+            var providers: [String] = []
+            while let event = try await events.take(1, leaseSeconds: 60).first {
+                providers.append(event.provider)
+                try await events.finish([event.id])
+            }
+            #expect(providers == ["custom-token", "local-userpass", "custom-token"])
+        }
+    }
+
+    @Test func `are those of different users at a time, and an expired lease gives one back`() async throws {
+        try await StoreFixture.with { fixture in
+            let (users, events) = (PostgresUsers(pool: fixture.pool), UserEventStore(pool: fixture.pool))
+            for id in Self.ids {
+                try await users.create(Self.account(id))
+                #expect(try await users.add(Login(id: "l\(id)", user: id, expires: Self.expires), .none))
+            }
+            let first = try await events.take(2, leaseSeconds: 60)
+            #expect(first.map(\.account.id) == Array(Self.ids[..<2]) && first.allSatisfy { $0.kind == .created })
+            #expect(try await events.take(10, leaseSeconds: 0).map(\.account.id) == [Self.ids[2]])
+            // The lease of no time is over.
+            #expect(try await events.take(10, leaseSeconds: 60).map(\.account.id) == [Self.ids[2]])
+            #expect(try await events.lag() > 0)
+            try await events.finish([first[0].id])
+            #expect(try await events.take(10, leaseSeconds: 60).map(\.kind) == [.loggedIn])
+        }
+    }
+
+    @Test func `keep their progress, and a call that is given up`() async throws {
+        try await StoreFixture.with { fixture in
+            let (users, events) = (PostgresUsers(pool: fixture.pool), UserEventStore(pool: fixture.pool))
+            try await users.create(Self.account(Self.ids[0]))
+            var event = try #require(try await events.take(1, leaseSeconds: 60).first)
+            #expect(!event.isPublished && event.done.isEmpty && event.attempts == 0)
+            try await events.markPublished([event.id])
+            event.isPublished = true
+            event.done = ["a \"trigger\"", "b"]
+            event.attempts = 3
+            try await events.bury(event, trigger: "c", reason: "no\0answer")
+            try await events.postpone(event, seconds: 0)
+            #expect(try await events.take(1, leaseSeconds: 60) == [event])
+            let failure = try await fixture.sql("SELECT trigger, attempts, reason, event ->> 'kind' FROM sluice.trigger_failure")
+            #expect((0..<4).map { failure[0, $0] } == ["c", "3", "no␀answer", "created"])
+        }
+    }
+
+    @Test func `are not added for accounts that are imported`() async throws {
+        try await StoreFixture.with { fixture in
+            _ = try await fixture.pool.withSession { session in
+                try session.inTransaction { try UserImport(session).insert(Self.account(Self.ids[0]), created: nil) }
+            }
+            #expect(try await UserEventStore(pool: fixture.pool).take(10, leaseSeconds: 60).isEmpty)
+            try await PostgresUsers(pool: fixture.pool).create(Self.account(Self.ids[1]))
+            #expect(try await UserEventStore(pool: fixture.pool).take(10, leaseSeconds: 60).count == 1)
+        }
+    }
+}
