@@ -76,6 +76,7 @@ final class Console: Sendable {
         body += ConsoleErrorCounts(counted: metrics.values(of: .sessionErrors)).html
         body += ConsolePlugins(generations: generations.all, editsRefused: metrics.number(.rulesRefused).value).html
         body += ConsoleIngest(metrics: metrics).html
+        body += ConsoleFunctions(metrics: metrics).html
         body += ConsoleLists.refused(await refused)
         body += ConsoleLists.unfit(await unfit)
         return ConsolePage(title: status.title, body: body, refresh: isStill ? nil : Self.refresh)

@@ -24,7 +24,9 @@ import Testing
             #expect(!page.source.contains("http://") && !page.source.contains("https://") && !page.source.contains("url("))
             let still = try await gateway.console("/console", [("still", "1")]).page
             #expect(!still.elements("meta").contains { $0["http-equiv"] != nil })
-            for part in ["errors", "plugins", "ingest", "refused", "unfit"] { #expect(!page.text(part).isEmpty, "\(part)") }
+            for part in ["errors", "plugins", "ingest", "functions", "triggers", "refused", "unfit"] {
+                #expect(!page.text(part).isEmpty, "\(part)")
+            }
             #expect(page.text("refused").hasSuffix("None.\n") && page.text("unfit").hasSuffix("None.\n"))
         }
     }
