@@ -40,6 +40,39 @@ import Testing
         ]
     }
 
+    @Test func `log users in, each as the same user for ever`() async throws {
+        let service = try await RawPeer { request, channel in
+            let pin = Self.body(request)?["arguments"]?.array?.first?["pin"]?.string.flatMap { Int($0) } ?? 0
+            let answer: JSON = pin > 0 ? ["result": ["id": .string("user-\(pin)"), "name": "Ada"]] : ["error": ["message": "wrong pin"]]
+            channel.writeAndFlush(RawPeer.text("200 OK", answer.text), promise: nil)
+        }
+        var files = Self.files(service)
+        files["functions/config.json"] = #"[{ "name": "enter", "private": true }]"#
+        files["triggers/onLogin.json"] = ""
+        files["auth/custom_user_data.json"] = ""
+        files["auth/providers.json"] = """
+            {
+                "custom-function": {
+                    "name": "custom-function", "type": "custom-function", "disabled": false, "config": { "authFunctionName": "enter" }
+                }
+            }
+            """
+        try await RunningGateway.with(files: files) { gateway in
+            func login(_ pin: String) async throws -> User {
+                let folder = try Phone.Folder()
+                let app = App(id: gateway.app, configuration: AppConfiguration(baseURL: gateway.url, storageDirectory: folder.url))
+                return try await app.login(credentials: .function(payload: ["pin": .string(pin)]))
+            }
+            let (first, again, other) = (try await login("1"), try await login("1"), try await login("2"))
+            #expect(first.id == again.id && first.id != other.id)
+            #expect(first.profile.name == "Ada")
+            #expect(first.identities == [UserIdentity(providerType: "custom-function", identifier: "user-1")])
+            let wrong = await #expect(throws: AppError.self) { try await login("0") }
+            #expect(wrong?.code == .authError && wrong?.message == "wrong pin" && wrong?.httpStatusCode == 401)
+        }
+        await service.close()
+    }
+
     @Test func `decide who becomes a user, and learn of each login`() async throws {
         let service = try await Self.service()
         try await RunningGateway.with(files: Self.files(service)) { gateway in

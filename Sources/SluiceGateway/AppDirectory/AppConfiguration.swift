@@ -37,6 +37,8 @@ package struct AppConfiguration: Sendable {
         package var config: JSON
         /// The keys and conditions of its tokens; nil if its users bring none.
         package var issuer: IssuerSettings?
+        /// The function of `custom-function`.
+        package var function: String?
 
         package init(type: String, isEnabled: Bool, config: JSON = .object([])) {
             self.type = type

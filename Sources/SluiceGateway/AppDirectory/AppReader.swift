@@ -35,10 +35,10 @@ struct AppReader {
         noteClasses(result, settings)
         let operatorFile = OperatorFile(trees[OperatorFile.name])
         let secrets = SecretReader(list: list).read(operatorFile[.secrets], texts: trees[AppSecrets.file]?.json)
-        let users = users(main, operatorFile, secrets)
+        let functions = FunctionReader(trees: trees, list: list).read(operatorFile[.functions], secrets)
+        let users = users(main, operatorFile, AuthReader(list: list, secrets: secrets, functions: functions))
         let values = values(environment: main.environment)
         let plugins = trees[PluginListReader.file].map(PluginListReader(list: list).read) ?? []
-        let functions = FunctionReader(trees: trees, list: list).read(operatorFile[.functions], secrets)
         let triggers = TriggerReader(trees: trees, list: list).read(functions)
         let texts = pluginFiles(settings, sourceName, collections, result)
         noteRoles(texts, plugins, settings)
@@ -53,22 +53,19 @@ struct AppReader {
         configuration.secrets = secrets
         configuration.functions = functions
         configuration.triggers = triggers
-        configuration.users.creationFunction = trees["auth/custom_user_data.json"].flatMap {
-            AuthReader(list: list).creationFunction($0, functions)
-        }
         configuration.notes = list.notes.sorted { ($0.file, $0.line, $0.column) < ($1.file, $1.line, $1.column) }
         return configuration
     }
 
-    private func users(_ main: MainReader.Main, _ operatorFile: OperatorFile, _ secrets: AppSecrets) -> AppConfiguration.Users {
-        let auth = AuthReader(list: list, secrets: secrets)
+    private func users(_ main: MainReader.Main, _ operatorFile: OperatorFile, _ auth: AuthReader) -> AppConfiguration.Users {
         if trees["auth/providers.json"] == nil {
             list.note(.missing, file: "auth/providers.json", "auth/providers.json is missing: logins are disabled.")
         }
         return AppConfiguration.Users(
             providers: trees["auth/providers.json"].map { auth.providers($0, additions: operatorFile[.providers]) } ?? [],
             customData: trees["auth/custom_user_data.json"].flatMap(auth.customUserData),
-            refreshTokenLifetime: main.refreshTokenLifetime)
+            refreshTokenLifetime: main.refreshTokenLifetime,
+            creationFunction: trees["auth/custom_user_data.json"].flatMap(auth.creationFunction))
     }
 
     // MARK: Values

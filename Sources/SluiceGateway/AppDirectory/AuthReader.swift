@@ -6,23 +6,25 @@ import SluiceValues
 struct AuthReader {
     let list: ProblemList
     let secrets: AppSecrets
+    /// The functions of the app, which providers name.
+    let functions: [AppFunction]
 
     private static let supported = [
-        "anon-user", "local-userpass", "api-key", "custom-token", "oauth2-google", "oauth2-facebook", "oauth2-apple",
+        "anon-user", "local-userpass", "api-key", "custom-token", FunctionLogin.provider, "oauth2-google", "oauth2-facebook",
+        "oauth2-apple",
     ]
-    private static let known = supported + ["custom-function"]
 
     /// - Parameter additions: The section `providers` of `sluice.json`.
     func providers(_ node: ConfigNode, additions: ConfigNode?) -> [AppConfiguration.AuthProvider] {
         var providers: [AppConfiguration.AuthProvider] = []
-        let additions = additions?.members(allowing: Self.known) ?? [:]
+        let additions = additions?.members(allowing: Self.supported) ?? [:]
         for (name, provider) in node.members {
             let members = provider.members(allowing: [
                 "id", "name", "type", "disabled", "config", "secret_config", "metadata_fields", "redirect_uris", "domain_restrictions",
             ])
             let type = members["type"]?.string ?? name
-            guard Self.known.contains(type) else {
-                if let near = Suggestion.nearest(to: type, in: Self.known) {
+            guard Self.supported.contains(type) else {
+                if let near = Suggestion.nearest(to: type, in: Self.supported) {
                     provider.problem("'\(type)' is not a login provider.", fix: "Did you mean '\(near)'?", code: .configUnknownKey)
                 } else {
                     provider.note(.unused, "'\(type)' is not a login provider: it is treated as disabled.")
@@ -31,17 +33,15 @@ struct AuthReader {
             }
             let isEnabled = !(members["disabled"]?.bool ?? false)
             if type == "local-userpass" { members["config"].map { checkPassword($0, isEnabled: isEnabled) } }
-            if isEnabled, !Self.supported.contains(type) {
-                provider.note(
-                    .unused, "The provider \(type) is not supported: it is treated as disabled.",
-                    fix: "Enable one of \(Self.supported.joined(separator: ", ")).")
-            }
-            var read = AppConfiguration.AuthProvider(
-                type: type, isEnabled: isEnabled && Self.supported.contains(type), config: members["config"]?.json ?? .object([]))
+            var read = AppConfiguration.AuthProvider(type: type, isEnabled: isEnabled, config: members["config"]?.json ?? .object([]))
             if isEnabled, IssuerReader.types.contains(type) {
                 let entry = IssuerReader.Entry(type: type, node: provider, members: members, additions: additions[type])
                 read.issuer = IssuerReader(entry, secrets: secrets).read()
                 read.isEnabled = read.issuer != nil
+            }
+            if isEnabled, type == FunctionLogin.provider {
+                read.function = loginFunction(provider)
+                read.isEnabled = read.function != nil
             }
             providers.append(read)
         }
@@ -64,13 +64,28 @@ struct AuthReader {
     }
 
     /// Returns the function that is called with each new user; nil for none.
-    func creationFunction(_ node: ConfigNode, _ functions: [AppFunction]) -> String? {
+    func creationFunction(_ node: ConfigNode) -> String? {
         guard node.child("enabled")?.json.bool ?? true, let key = node.child("on_user_creation_function_name"), let name = key.json.string,
             !name.isEmpty
         else { return nil }
+        return served(name, key, "users are created without it")
+    }
+
+    /// Returns the function of `custom-function`; nil with a note if no service runs it.
+    private func loginFunction(_ provider: ConfigNode) -> String? {
+        guard let key = provider.child("config")?.child("authFunctionName"), let name = key.json.string, !name.isEmpty else {
+            provider.note(
+                .missing, "'config.authFunctionName' is missing: the provider is treated as disabled.", fix: "Name a function of the app.")
+            return nil
+        }
+        return served(name, key, "the provider is treated as disabled")
+    }
+
+    /// Returns the name of a function if a service runs it; nil with a note about the effect otherwise.
+    private func served(_ name: String, _ node: ConfigNode, _ effect: String) -> String? {
         if functions.first(where: { $0.name == name })?.target != nil { return name }
-        key.note(
-            .missing, "No service runs '\(name)': users are created without it.",
+        node.note(
+            .missing, "No service runs '\(name)': \(effect).",
             fix: #"Add to sluice.json: {"functions": {"\#(name)": {"url": "https://…", "secret": "NAME of a secret"}}}."#)
         return nil
     }

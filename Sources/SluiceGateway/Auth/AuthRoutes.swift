@@ -102,7 +102,8 @@ package struct AuthRoutes: Sendable {
     }
 
     private static let providers: Set = [
-        "anon-user", "local-userpass", APIKeys.provider, "custom-token", "oauth2-apple", "oauth2-google", "oauth2-facebook",
+        "anon-user", "local-userpass", APIKeys.provider, "custom-token", FunctionLogin.provider, "oauth2-apple", "oauth2-google",
+        "oauth2-facebook",
     ]
 
     private func logIn(by provider: String, _ request: Request, _ context: some RemoteAddressRequestContext) async throws -> Response {

@@ -38,7 +38,9 @@ package struct GatewayAccess: Sendable {
             environment: environment,
             changed: { _, _ in await watch.look() })
         let tokenLogins = try await http.map {
-            TokenLoginBuilder(secrets: app.secrets, variables: ProcessEnvironment(), http: $0, environment: environment, logger: logger)
+            TokenLoginBuilder(
+                secrets: app.secrets, variables: ProcessEnvironment(), http: $0, functions: functions, environment: environment,
+                logger: logger)
         }?.build(app.users.providers)
         return GatewayAccess(
             users: users, keys: APIKeys(directory: APIKeyStore(pool: pool), users: users),

@@ -9,6 +9,8 @@ struct TokenLoginBuilder {
     /// The variables that secrets are read from.
     let variables: ProcessEnvironment
     let http: any OutboundHTTP
+    /// The functions of the app; none for a look at the providers.
+    var functions: any AppFunctions = NoFunctions()
     let environment: any Environment
     let logger: Logger
 
@@ -16,6 +18,7 @@ struct TokenLoginBuilder {
     func build(_ providers: [AppConfiguration.AuthProvider]) async throws(SluiceError) -> TokenLogins {
         var enabled: [String: TokenLogins.Provider] = [:]
         for provider in providers where provider.isEnabled {
+            if let function = provider.function { enabled[provider.type] = .function(FunctionLogin(function, of: functions)) }
             guard let settings = provider.issuer else { continue }
             do throws(SluiceError) {
                 enabled[provider.type] = try await make(provider.type, settings)

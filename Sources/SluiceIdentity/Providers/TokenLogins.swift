@@ -13,6 +13,8 @@ package struct TokenLogins: Sendable {
         case google(TokenIssuer, GoogleCodeExchange?)
         /// An access token, or an ID token of a limited login, in the member `accessToken`.
         case facebook(TokenIssuer, FacebookTokenCheck?)
+        /// A payload of the app's own, which a function of the app checks.
+        case function(FunctionLogin)
     }
 
     private let providers: [String: Provider]
@@ -30,6 +32,7 @@ package struct TokenLogins: Sendable {
     package func identity(by provider: String, _ body: JSON) async throws(SluiceError) -> ProvenIdentity {
         let nonce = body["nonce"]?.string
         switch providers[provider] {
+        case .function(let login): return try await login.identity(of: body)
         case .customToken(let issuer): return try await issuer.identity(of: try Self.text("token", in: body), nonce: nonce)
         case .apple(let issuer): return try await issuer.identity(of: try Self.text("id_token", in: body), nonce: nonce)
         case .google(let issuer, let exchange):

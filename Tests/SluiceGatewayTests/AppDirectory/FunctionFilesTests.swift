@@ -61,6 +61,28 @@ import Testing
         #expect(notes.first?.fix.contains("sluice.json") == true)
     }
 
+    @Test(
+        arguments: [
+            (#"{ "authFunctionName": "sum" }"#, "sum", nil), (#"{ "authFunctionName": "other" }"#, nil, "No service runs 'other'"),
+            ("{}", nil, "'config.authFunctionName' is missing"),
+            (#"{ "authFunctionName": "" }"#, nil, "'config.authFunctionName' is missing"),
+        ] as [(String, String?, String?)])
+    func `log users in if a service runs the one of the provider`(config: String, function: String?, note: String?) throws {
+        var files = Self.files(#"[{ "name": "sum" }]"#)
+        files["auth/providers.json"] = """
+            {
+                "anon-user": { "name": "anon-user", "type": "anon-user", "disabled": false },
+                "custom-function": { "name": "custom-function", "type": "custom-function", "disabled": false, "config": \(config) }
+            }
+            """
+        let app = try AppDirectory.read(files: files)
+        #expect(app.isEnabled(provider: "custom-function") == (function != nil))
+        #expect(app.users.providers.first { $0.type == "custom-function" }?.function == function)
+        let notes = app.notes.filter { $0.file == "auth/providers.json" }
+        #expect(notes.count == (note == nil ? 0 : 1), "\(notes)")
+        if let note { #expect(notes.first?.message.contains(note) == true, "\(notes)") }
+    }
+
     @Test func `without a service are named in one note`() throws {
         let list = (1...25).map { #"{ "name": "f\#($0)" }"# }.joined(separator: ",")
         let notes = try AppDirectory.read(files: Self.files("[\(list)]", nil)).notes.filter { $0.file == "functions/config.json" }
