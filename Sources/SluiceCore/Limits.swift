@@ -7,6 +7,10 @@ package enum Limits {
     /// Seconds from a connection's first byte to its first request or complete Hello. Beyond: the connection is closed, a WebSocket with
     /// `hello-timeout`.
     package static let openingSeconds: Int64 = 10
+    /// Seconds from a signal to the end of the gateway's process. Beyond: the rest of its work is cut off, with a line in the log.
+    package static let graceSeconds = 25
+    /// The values of `--grace-seconds`. Out of range: `config-invalid`.
+    package static let graceRange = 1...600
     /// Classes in one Hello and in its values, and properties of all classes. Beyond: `limits-exceeded`.
     package static let helloClasses = 4_096
     package static let helloProperties = 65_536

@@ -28,14 +28,16 @@ extension NetServer {
         package var firstRequestPatience: TimeAmount
         /// The time that an HTTP connection may be idle between requests before the server closes it.
         package var idleTimeout: Duration
-        /// The time that connections have to end after a graceful shutdown begins. Then the server closes them.
-        package var shutdownDeadline: TimeAmount
+        /// The pace at which connections end once a graceful shutdown begins.
+        package var shutdown: ShutdownPace
+        /// Called at the end of a graceful shutdown that has cut off work. It must not block.
+        package var onCutOff: @Sendable (ShutdownCutOff) -> Void
 
         package init(
             host: String = "127.0.0.1", port: Int = 0, tls: TLSFiles? = nil, trustedProxies: TrustedProxies = .none,
             admission: AdmissionLimits = AdmissionLimits(),
             firstRequestPatience: TimeAmount = .seconds(Limits.openingSeconds), idleTimeout: Duration = .seconds(75),
-            shutdownDeadline: TimeAmount = .seconds(10)
+            shutdown: ShutdownPace = ShutdownPace()
         ) {
             self.host = host
             self.port = port
@@ -47,7 +49,8 @@ extension NetServer {
             onRefusal = { _ in }
             self.firstRequestPatience = firstRequestPatience
             self.idleTimeout = idleTimeout
-            self.shutdownDeadline = shutdownDeadline
+            self.shutdown = shutdown
+            onCutOff = { _ in }
         }
 
         var application: ApplicationConfiguration {

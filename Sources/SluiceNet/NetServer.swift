@@ -9,8 +9,8 @@ import Synchronization
 
 /// HTTP routes and WebSocket endpoints on one port.
 ///
-/// `run()` serves until graceful shutdown or cancellation. A shutdown accepts no new connections, lets requests finish and notifies
-/// WebSocket owners (`SocketOwner.shuttingDown`). It closes connections that are still open after `Configuration.shutdownDeadline`.
+/// `run()` serves until graceful shutdown or cancellation. A shutdown accepts no new connections and lets requests finish. It closes each
+/// WebSocket once the messages received have their answers (`SocketOwner.settle`), at the pace of `Configuration.shutdown`.
 package final class NetServer: Service {
     private let configuration: Configuration
     private let eventLoopGroup: any EventLoopGroup
@@ -38,7 +38,8 @@ package final class NetServer: Service {
         self.onListening = onListening
         bound = eventLoopGroup.any().makePromise(of: Int.self)
         let connections = OpenConnections(
-            limits: configuration.admission, proxies: configuration.trustedProxies, onRefusal: configuration.onRefusal)
+            limits: configuration.admission, proxies: configuration.trustedProxies, pace: configuration.shutdown,
+            onRefusal: configuration.onRefusal)
         self.connections = connections
         let responder = router.buildResponder()
         makeApplication = { tls, onRunning in
@@ -101,7 +102,8 @@ package final class NetServer: Service {
             try await withGracefulShutdownHandler {
                 try await application.run()
             } onGracefulShutdown: { [connections, configuration, eventLoopGroup] in
-                eventLoopGroup.any().scheduleTask(in: configuration.shutdownDeadline) { connections.closeAll() }
+                connections.stop()
+                eventLoopGroup.any().scheduleTask(in: configuration.shutdown.deadline) { connections.expire() }
             }
         } catch {
             connections.closeAll()
@@ -111,8 +113,10 @@ package final class NetServer: Service {
         await withTaskCancellationHandler {
             await connections.drained(on: eventLoopGroup.any())
         } onCancel: {
-            connections.closeAll()
+            connections.expire()
         }
+        let cutOff = connections.cutOff
+        if !cutOff.isEmpty { configuration.onCutOff(cutOff) }
     }
 }
 

@@ -7,16 +7,26 @@ final class OpenConnections: Sendable {
         var admission: Admission
         var channels: [Admission.ID: any Channel] = [:]
         var ids: [ObjectIdentifier: Admission.ID] = [:]
+        /// `true` once a graceful shutdown has begun.
+        var isStopping = false
+        /// The WebSockets that the shutdown has closed, and that wait for the peer's close frame.
+        var leaving: Set<Admission.ID> = []
+        var cutOff = ShutdownCutOff()
     }
 
     private let limits: AdmissionLimits
     private let proxies: TrustedProxies
+    /// The pace of a graceful shutdown.
+    let pace: ShutdownPace
     private let onRefusal: @Sendable (NetRefusal) -> Void
     private let state: Mutex<State>
 
-    init(limits: AdmissionLimits, proxies: TrustedProxies, onRefusal: @escaping @Sendable (NetRefusal) -> Void) {
+    init(
+        limits: AdmissionLimits, proxies: TrustedProxies, pace: ShutdownPace, onRefusal: @escaping @Sendable (NetRefusal) -> Void
+    ) {
         self.limits = limits
         self.proxies = proxies
+        self.pace = pace
         self.onRefusal = onRefusal
         state = Mutex(State(admission: Admission(limits: limits)))
     }
@@ -59,6 +69,7 @@ final class OpenConnections: Sendable {
             state.admission.close(id)
             state.channels[id] = nil
             state.ids[key] = nil
+            state.leaving.remove(id)
         }
     }
 
@@ -75,6 +86,32 @@ final class OpenConnections: Sendable {
     func isAuthenticated(_ id: Admission.ID) -> Bool { state.withLock { $0.admission.isAuthenticated(id) } }
     func touch(_ id: Admission.ID) { state.withLock { $0.admission.touch(id) } }
     func refused(_ reason: NetRefusal) { onRefusal(reason) }
+
+    // MARK: Graceful shutdown
+
+    var isStopping: Bool { state.withLock(\.isStopping) }
+
+    /// The work that was cut off.
+    var cutOff: ShutdownCutOff { state.withLock(\.cutOff) }
+
+    func stop() { state.withLock { $0.isStopping = true } }
+
+    /// Notes that the shutdown closes a WebSocket.
+    fileprivate func leave(_ id: Admission.ID, isAnswered: Bool) {
+        state.withLock { state in
+            state.leaving.insert(id)
+            if !isAnswered { state.cutOff.sockets += 1 }
+        }
+    }
+
+    /// Closes all open connections at the deadline of a shutdown, and counts those with work.
+    func expire() {
+        state.withLock { state in
+            // A second call finds those that the first one is closing.
+            state.cutOff.requests = max(state.cutOff.requests, state.channels.keys.count { !state.leaving.contains($0) })
+        }
+        closeAll()
+    }
 
     /// Closes all open connections, without a close frame.
     func closeAll() {
@@ -99,6 +136,11 @@ package struct ConnectionTicket: Sendable {
 
     /// Exempts the connection from the limits of unauthenticated ones.
     package func authenticate() { connections.authenticate(id) }
+
+    /// Notes that a graceful shutdown closes the WebSocket.
+    ///
+    /// - Parameter isAnswered: `false` if messages have no answer.
+    func leave(isAnswered: Bool) { connections.leave(id, isAnswered: isAnswered) }
 
     var isProven: Bool { connections.isAuthenticated(id) }
 }

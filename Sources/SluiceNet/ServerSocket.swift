@@ -68,6 +68,9 @@ package final class ServerSocket: Sendable {
         eventLoop.execute { self.handler.value.close(code, reason: reason, because: .local(code: code.rawValue)) }
     }
 
+    /// Closes for a shutdown of the server, after all earlier frames.
+    func leave() { eventLoop.execute { self.handler.value.leave(isAnswered: true) } }
+
     /// Marks the peer as authenticated. From here on, messages up to `WebSocketLimits.messageBytes` are read.
     package func authenticated() {
         if eventLoop.inEventLoop {

@@ -28,6 +28,9 @@ final class SocketHandler: ChannelInboundHandler {
     /// The number of pings sent since the last data. Counted, not timed: after a pause of the whole machine every peer would seem silent.
     private var unansweredPings = 0
     private var isPaused = false
+    /// `true` while a shutdown waits for the answers to the messages received. What is not read yet stays with the peer, which sends it
+    /// to another server.
+    private var isSettling = false
     /// `true` once the parser has lost its place in the stream. Later data cannot be interpreted.
     private var decoderIsBroken = false
     /// The newest ping to answer once the connection is writable. Older ones need no answer (RFC 6455, 5.5.3).
@@ -35,6 +38,8 @@ final class SocketHandler: ChannelInboundHandler {
     private var pulse: Scheduled<Void>?
     private var hardClose: Scheduled<Void>?
     private var opening: Scheduled<Void>?
+    /// The timers of a shutdown: for the beginning of the close, and for its deadline.
+    private var leaving: [Scheduled<Void>] = []
 
     /// - Parameter deadline: for the peer's first whole message.
     init(owner: any SocketOwner, limits: WebSocketLimits, ticket: ConnectionTicket, deadline: NIODeadline) {
@@ -82,12 +87,13 @@ final class SocketHandler: ChannelInboundHandler {
     private func updateReading() {
         unansweredPings = 0
         // The option fails on a channel that is closing, which has no consequence.
-        _ = context?.channel.setOption(.autoRead, value: !isPaused && !isHeld)
+        _ = context?.channel.setOption(.autoRead, value: !isPaused && !isHeld && !isSettling)
     }
 
     func close(_ code: SocketCloseCode, reason: String, because cause: SocketCloseReason, last: [UInt8]? = nil) {
         guard case .open = state, let context else { return }
         // Reading must continue, or the peer's close frame would never arrive.
+        isSettling = false
         setReading(true)
         release()
         state = .closing(cause)
@@ -124,6 +130,8 @@ final class SocketHandler: ChannelInboundHandler {
         self.socket = socket
         scheduleBeat(context)
         opening = context.eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in self?.isLate() }
+        // The event of a shutdown that has begun went to the handler before this one.
+        if ticket.connections.isStopping { prepareToLeave(context) }
         // Last: the owner may send or close at once.
         owner?.opened(socket)
     }
@@ -142,9 +150,9 @@ final class SocketHandler: ChannelInboundHandler {
         proceed(context)
     }
 
-    /// Handles the complete frames. Stops while the peer must authenticate first.
+    /// Handles the complete frames. Stops while the peer must authenticate first, and while a shutdown waits for answers.
     private func proceed(_ context: ChannelHandlerContext) {
-        while !isHeld, !decoderIsBroken {
+        while !isHeld, !isSettling, !decoderIsBroken {
             do throws(FrameParser.Failure) {
                 guard let frame = try parser.next() else { return }
                 receive(frame, context)
@@ -186,8 +194,7 @@ final class SocketHandler: ChannelInboundHandler {
             if case .open = state { state = .closing(.lost("the peer ended the connection")) }
             context.close(promise: nil)
         case is ChannelShouldQuiesceEvent:
-            close(
-                owner?.shutdownCode ?? .goingAway, reason: "the server is stopping", because: .shutdown, last: owner?.shuttingDown())
+            prepareToLeave(context)
         default:
             context.fireUserInboundEventTriggered(event)
         }
@@ -197,6 +204,32 @@ final class SocketHandler: ChannelInboundHandler {
         guard case .open = state else { return }
         state = .closing(.lost("\(error)"))
         context.close(promise: nil)
+    }
+
+    // MARK: Shutdown of the server
+
+    /// Schedules the close at a moment of its own.
+    private func prepareToLeave(_ context: ChannelHandlerContext) {
+        guard case .open = state, leaving.isEmpty else { return }
+        let pace = ticket.connections.pace
+        let loop = context.eventLoop.assumeIsolated()
+        leaving = [
+            loop.scheduleTask(in: pace.moment(random: .random(in: 0 ... .max))) { [weak self] in self?.settle() },
+            loop.scheduleTask(in: pace.answers) { [weak self] in self?.leave(isAnswered: false) },
+        ]
+    }
+
+    private func settle() {
+        guard case .open = state, let owner, let socket else { return }
+        isSettling = true
+        updateReading()
+        owner.settle { socket.leave() }
+    }
+
+    func leave(isAnswered: Bool) {
+        guard case .open = state else { return }
+        ticket.leave(isAnswered: isAnswered)
+        close(owner?.shutdownCode ?? .goingAway, reason: "the server is stopping", because: .shutdown, last: owner?.shuttingDown())
     }
 
     // MARK: Steps
@@ -253,7 +286,7 @@ final class SocketHandler: ChannelInboundHandler {
         guard case .open = state, let context else { return }
         scheduleBeat(context)
         // A connection that is not read cannot answer; its silence does not count.
-        if isPaused || isHeld { return }
+        if isPaused || isHeld || isSettling { return }
         if unansweredPings >= limits.patience {
             pulse?.cancel()
             state = .closing(.silent)
@@ -276,6 +309,7 @@ final class SocketHandler: ChannelInboundHandler {
         pulse?.cancel()
         opening?.cancel()
         hardClose?.cancel()
+        for timer in leaving { timer.cancel() }
         context = nil
         parser.clear()
         owedPong = nil

@@ -17,6 +17,9 @@ package protocol SocketOwner: AnyObject, Sendable {
     func oversize() -> [UInt8]?
     /// The peer has not authenticated and is refused. The connection sends the returned message, then closes.
     func refused(_ refusal: OpeningRefusal) -> [UInt8]?
+    /// The server is stopping. The owner must call `done` once all messages received have their answers, on any thread. No further message
+    /// arrives. By default it is called at once.
+    func settle(_ done: @escaping @Sendable () -> Void)
     /// The server is stopping. The connection sends the returned message, then closes with `shutdownCode`.
     func shuttingDown() -> [UInt8]?
     /// The close code when the server is stopping, 1001 by default.
@@ -29,6 +32,7 @@ extension SocketOwner {
     package func writabilityChanged(_ isWritable: Bool) {}
     package func oversize() -> [UInt8]? { nil }
     package func refused(_ refusal: OpeningRefusal) -> [UInt8]? { nil }
+    package func settle(_ done: @escaping @Sendable () -> Void) { done() }
     package func shuttingDown() -> [UInt8]? { nil }
     package var shutdownCode: SocketCloseCode { .goingAway }
 }

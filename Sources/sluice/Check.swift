@@ -72,6 +72,7 @@ extension GatewayOptions {
         part("--public-url, --trusted-proxy, --connections-per-address") { checked.network = try network.configuration() }
         part("--admin-token-file") { checked.admin = try admin.configuration() }
         part("--plugin-key") { checked.plugins = try plugins.specs() }
+        part("--grace-seconds") { _ = try grace(environment) }
         part("--trace-collector") { _ = try collector(environment) }
         part(KeyEncryption.variable) { _ = try KeyEncryption.sealers(environment) }
         let keyFiles = [KeyEncryption.variable, KeyEncryption.previous].map { ("\($0)_FILE", environment["\($0)_FILE"]) }

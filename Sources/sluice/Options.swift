@@ -110,6 +110,23 @@ struct GatewayOptions: ParsableArguments {
             valueName: "url"))
     var traceCollector: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Seconds from SIGTERM to the end of the process, 1 to 600, for clients to leave. Default: SLUICE_GRACE_SECONDS, else 25.",
+            valueName: "seconds"))
+    var graceSeconds: Int?
+
+    /// - Throws: `configInvalid` for a value out of range, and for a variable that is no number.
+    func grace(_ environment: ProcessEnvironment) throws(SluiceError) -> GracePeriod {
+        if let graceSeconds { return try GracePeriod(seconds: graceSeconds) }
+        // An environment variable may be set but empty.
+        guard let text = environment["SLUICE_GRACE_SECONDS"], !text.isEmpty else { return try GracePeriod(seconds: Limits.graceSeconds) }
+        guard let seconds = Int(text) else {
+            throw SluiceError(.configInvalid, "SLUICE_GRACE_SECONDS is '\(text)', which is no number.", fix: "Give whole seconds.")
+        }
+        return try GracePeriod(seconds: seconds)
+    }
+
     func collector(_ environment: ProcessEnvironment) throws(SluiceError) -> GatewayConfiguration.Collector? {
         // An environment variable may be set but empty.
         guard let text = traceCollector ?? environment["SLUICE_TRACE_COLLECTOR"], !text.isEmpty else { return nil }
@@ -125,6 +142,7 @@ struct GatewayOptions: ParsableArguments {
             kafkaSettings: settings, network: try network.configuration(), plugins: try plugins.specs(), isDevelopment: false)
         configuration.admin = try admin.configuration()
         configuration.traceCollector = try collector(environment)
+        configuration.grace = try grace(environment)
         return configuration
     }
 }

@@ -54,6 +54,12 @@ final class GateAgent {
         return []
     }
 
+    /// Writes once, and waits until the gateway has acknowledged it.
+    func upload() async throws {
+        try write()
+        try await realm.syncSession?.wait(for: .upload)
+    }
+
     private func write() throws {
         let own = try #require(realm.object(ofType: Flight.self, forPrimaryKey: number))
         let shared = try #require(realm.object(ofType: Flight.self, forPrimaryKey: 0))

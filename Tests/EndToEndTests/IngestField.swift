@@ -33,14 +33,14 @@ final class IngestField: Sendable {
     ///   - server: a PostgreSQL of the test's own; nil: the one that is everybody's.
     ///   - files: of the app, to replace.
     static func with(
-        _ broker: TestBroker?, restart: String? = nil, server: String? = nil, files: [String: String] = [:],
+        _ broker: TestBroker?, restart: String? = nil, server: String? = nil, grace: Int = 3, files: [String: String] = [:],
         _ body: (IngestField) async throws -> Void
     ) async throws {
         let app = "station-\(UUID().uuidString.prefix(8).lowercased())"
         let folder = try DataFolder()
         let directory = try folder.app(named: app).path
         for (path, text) in files { try text.write(toFile: "\(directory)/\(path)", atomically: true, encoding: .utf8) }
-        try await ServedGateways.with(directory, server: server, broker: broker?.address) { gateways in
+        try await ServedGateways.with(directory, server: server, broker: broker?.address, grace: grace) { gateways in
             let field = IngestField(app, gateways, broker, restart)
             try await field.register()
             try await body(field)

@@ -22,8 +22,9 @@ struct ServedGateways: Sendable {
     /// - Parameters:
     ///   - server: a PostgreSQL of the test's own; nil: the one that is everybody's.
     ///   - kafkaFile: settings that name the broker, which nothing else does then.
+    ///   - grace: the seconds that a gateway has to end.
     static func with(
-        _ directory: String, server own: String? = nil, broker: String? = nil, kafkaFile: String? = nil,
+        _ directory: String, server own: String? = nil, broker: String? = nil, kafkaFile: String? = nil, grace: Int = 3,
         _ body: (ServedGateways) async throws -> Void
     ) async throws {
         let environment = ProcessInfo.processInfo.environment
@@ -38,7 +39,7 @@ struct ServedGateways: Sendable {
         let apply = try Program("sluice", ["schema", "apply", "--app", directory, "--postgres", postgres])
         try #require(await apply.end() == .exit(0), "\(apply.said)")
         let log = kafkaFile.map { ["--kafka-config", $0] } ?? ["--kafka", kafka]
-        let arguments = ["serve", "--app", directory, "--postgres", postgres, "--json"] + log
+        let arguments = ["serve", "--app", directory, "--postgres", postgres, "--json", "--grace-seconds", "\(grace)"] + log
         let gateways = ServedGateways(all: try (0..<2).map { _ in try ServedGateway(arguments) }, kafka: kafka, postgres: postgres)
         do {
             for gateway in gateways.all { try await gateway.start() }
@@ -108,16 +109,19 @@ final class ServedGateway: Sendable {
     /// As a power cut would: no goodbye, nothing flushed. It comes back with `start`.
     func kill() async { await end(SIGKILL) }
 
-    func stop() async { await end(SIGTERM) }
+    @discardableResult
+    func stop() async -> Program.Ending { await end(SIGTERM) }
 
-    private func end(_ signal: Int32) async {
+    @discardableResult
+    private func end(_ signal: Int32) async -> Program.Ending {
         let program = state.withLock { state in
             defer { state.program = nil }
             return state.program
         }
         program?.signal(signal)
-        _ = await program?.end()
+        let ending = await program?.end() ?? .none
         state.withLock { $0.words += program?.said ?? "" }
+        return ending
     }
 
     /// Bytes of memory that it has now, and the most that it had at a time since `forgetPeak`.

@@ -86,6 +86,7 @@ final class Recorder: SocketOwner {
         case opened
         case message([UInt8])
         case writable(Bool)
+        case settling
         case closed(SocketCloseReason)
     }
 
@@ -94,6 +95,8 @@ final class Recorder: SocketOwner {
     private let stream: AsyncStream<Event>
     private let events: AsyncStream<Event>.Continuation
     private let held = Mutex<ServerSocket?>(nil)
+    /// The messages that begin with a question mark and have no answer, and what the server waits for meanwhile.
+    private let questions = Mutex<(count: Int, done: (@Sendable () -> Void)?)>((0, nil))
 
     init(request: UpgradeRequest, authenticates: Bool) {
         self.request = request
@@ -134,6 +137,7 @@ final class Recorder: SocketOwner {
 
     func message(_ bytes: ByteBuffer) {
         let message = Array(bytes.readableBytesView)
+        if message.first == UInt8(ascii: "?") { questions.withLock { $0.count += 1 } }
         events.yield(.message(message))
         if message.first == UInt8(ascii: "!") { socket?.send(SharedFrame.encode(binary: message)) }
     }
@@ -141,6 +145,25 @@ final class Recorder: SocketOwner {
     func writabilityChanged(_ isWritable: Bool) { events.yield(.writable(isWritable)) }
     func oversize() -> [UInt8]? { Array("too big".utf8) }
     func refused(_ refusal: OpeningRefusal) -> [UInt8]? { Array("\(refusal)".utf8) }
+    /// Answers all questions.
+    func answer(_ text: String) {
+        socket?.send(SharedFrame.encode(binary: Array(text.utf8)))
+        let done = questions.withLock { questions in
+            defer { questions = (0, nil) }
+            return questions.done
+        }
+        done?()
+    }
+
+    func settle(_ done: @escaping @Sendable () -> Void) {
+        let isAnswered = questions.withLock { questions in
+            if questions.count > 0 { questions.done = done }
+            return questions.count == 0
+        }
+        if isAnswered { done() }
+        events.yield(.settling)
+    }
+
     func shuttingDown() -> [UInt8]? { Array("stopping".utf8) }
 
     func closed(_ reason: SocketCloseReason) {

@@ -104,6 +104,25 @@ extension SessionClient<SlowDisk> {
         await client.session.closed()
     }
 
+    @Test func `is waited for until it is acknowledged when its gateway ends`() async throws {
+        let client = try await Client(SlowDisk())
+        try await client.upload(1)
+        await client.untilAsked(1)
+        let (session, store) = (client.session, client.store)
+        // Runs to its first wait before the disk answers.
+        let waiting = Task.immediate { await session.answered() }  // Unstructured because: it is awaited here.
+        // Committed while the disk is asked for the first one.
+        try await client.upload(2)
+        store.answer()
+        await client.until { _ in store.asked == 2 }
+        store.answer()
+        await waiting.value
+        #expect(client.told == ["ack 1 at 101", "ack 2 at 102"])
+        // Nothing waits, so neither does this.
+        await session.answered()
+        await session.closed()
+    }
+
     /// The first time it may have been committed without anybody hearing whether that would outlive a crash.
     @Test func `that comes again is acknowledged no earlier`() async throws {
         let client = try await Client(SlowDisk(), uploaded: 3)

@@ -90,11 +90,26 @@ import Testing
         }
     }
 
-    @Test func `the jitter takes at most a quarter`() {
-        for random in [0, 1, 249, 250, 251, 1_000, UInt64.max] {
-            var backoff = Backoff()
-            #expect((750...1_000).contains(backoff.next(random: random)))
+    @Test func `the jitter covers the whole delay, of which a quarter of a second remains`() {
+        for failures in [0, 1, 3, 20] {
+            let longest = min(1_000 << UInt64(min(failures, 20)), 300_000) as UInt64
+            let delays = (UInt64(0)..<1_000).map { number in
+                var backoff = Backoff()
+                for _ in 0..<failures { _ = backoff.next(random: 0) }
+                return backoff.next(random: number &* 0x9E37_79B9_7F4A_7C15)
+            }
+            #expect(delays.allSatisfy { (250...longest).contains($0) })
+            let tenths = Dictionary(grouping: delays) { ($0 - 250) * 10 / (longest - 249) }
+            #expect((UInt64(0)..<10).allSatisfy { (70...130).contains(tenths[$0]?.count ?? 0) }, "\(tenths.mapValues(\.count))")
         }
+    }
+
+    @Test func `Scenario 60: a gateway that goes away is left with a back-off, and no error is shown`() {
+        var harness = MachineHarness.settled()
+        // The end of the connection after a close frame with 1001.
+        harness.feed(.disconnected(harness.connection, nil))
+        #expect(harness.waiting == Backoff.firstMilliseconds)
+        #expect(harness.actions.allSatisfy { if case .report(.interrupted(_, isFault: true)) = $0 { false } else { true } })
     }
 
     @Test func `Scenario 60: the gateway's own back-off counts when it is longer`() {

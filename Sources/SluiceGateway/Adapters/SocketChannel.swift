@@ -55,6 +55,8 @@ final class SocketChannel: SocketOwner, SessionChannel {
         case message([UInt8])
         /// The rules have changed, or the data of a user.
         case reconsider(user: String?)
+        /// The server is stopping. The function is called once all earlier messages have their answers.
+        case settle(@Sendable () -> Void)
 
         func isReconsideration(of user: String?) -> Bool {
             if case .reconsider(user) = self { true } else { false }
@@ -118,6 +120,9 @@ final class SocketChannel: SocketOwner, SessionChannel {
             // A message counts as waiting until it is handled, so the bound covers it.
             taken(message.count)
         case .reconsider(let user): await session.reconsider(user: user)
+        case .settle(let done):
+            await session.answered()
+            done()
         }
         state.withLock { $0.waiting -= 1 }
     }
@@ -231,6 +236,8 @@ final class SocketChannel: SocketOwner, SessionChannel {
         services.observer.failed(error.code)
         return SessionMessages.error(error)
     }
+
+    func settle(_ done: @escaping @Sendable () -> Void) { put(.settle(done)) }
 
     func shuttingDown() -> [UInt8]? { SessionMessages.error(SluiceError(.shuttingDown, "The gateway is stopping.")) }
 

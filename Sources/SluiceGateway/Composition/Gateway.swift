@@ -82,8 +82,9 @@ package struct Gateway: Sendable {
         }
         // The exporter is the first service, as services end in the opposite order: it sends the last spans of the others.
         var services: [any Service] = telemetry.exporter(of: appID, environment: environment, logger: logger).map { [$0] } ?? []
-        services += parts.services + [servers.sessions, servers.realm, servers.client, servers.admin, announce]
+        services += parts.services + [servers.admin]
         if let socket = servers.socket { services.append(socket) }
+        // Before the sessions, which must not outlive the watches that end them.
         services.append(watchUsers(parts, servers))
         if let files = configuration.network.tls {
             let watch = CertificateWatch(
@@ -92,10 +93,14 @@ package struct Gateway: Sendable {
             services.append(BackgroundService("certificate") { try await watch.run() })
         }
         if let directory = configuration.directory { services.append(watchRules(in: directory, parts, servers)) }
+        services += [servers.sessions, servers.realm, servers.client, announce]
+        services.append(
+            ShutdownNotice(
+                readiness: parts.readiness, clients: servers.client, grace: configuration.grace, environment: environment, logger: logger))
         var group = ServiceGroupConfiguration(
             // A service that returns early ends the whole gateway.
             services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) }, logger: logger)
-        group.maximumGracefulShutdownDuration = .seconds(3)
+        group.maximumGracefulShutdownDuration = .milliseconds(configuration.grace.servicesMilliseconds)
         try await Self.run(ServiceGroup(configuration: group))
     }
 
@@ -130,7 +135,7 @@ package struct Gateway: Sendable {
     }
 
     /// Runs the services. On cancellation they end in order, each before those that it depends on. The group cancels the services that
-    /// exceed its own bound of 3 s.
+    /// exceed the share of the grace period.
     private static func run(_ group: ServiceGroup) async throws {
         let services = Task { try await group.run() }  // Unstructured because: the cancellation must not reach all services at once.
         try await withTaskCancellationHandler {

@@ -18,8 +18,8 @@ struct GatewayServers: Sendable {
     let sessions: SessionService
     let realm: RealmSessionService
 
-    /// The time for connections to end, per server and in turn. The whole gateway has five seconds.
-    private static let shutdownDeadline = TimeAmount.seconds(1)
+    /// The shutdown of the operators' servers, which end after the client port.
+    private static let shutdown = ShutdownPace(deadline: .seconds(1))
 
     init(_ parts: GatewayParts, _ configuration: GatewayConfiguration, logger: Logger) throws {
         // The HTTP library's messages about closed connections do not help an operator. The routes log errors of requests.
@@ -37,13 +37,13 @@ struct GatewayServers: Sendable {
         let routes = AdminRoutes(
             parts, configuration, sessions: sessions, realm: realm, clients: client, logger: logger)
         var port = NetServer.Configuration(
-            host: configuration.network.adminHost, port: configuration.network.adminPort, shutdownDeadline: Self.shutdownDeadline)
+            host: configuration.network.adminHost, port: configuration.network.adminPort, shutdown: Self.shutdown)
         port.portOption = "--admin-port"
         admin = NetServer(configuration: port, router: routes.router(by: .port), logger: quiet)
         let place = try configuration.admin.socket.map { path throws(SluiceError) in try AdminSocket(path) }
         socketPath = place
         socket = place.map { place in
-            var network = NetServer.Configuration(shutdownDeadline: Self.shutdownDeadline)
+            var network = NetServer.Configuration(shutdown: Self.shutdown)
             network.unixSocket = place.hiddenPath
             return NetServer(configuration: network, router: routes.router(by: .socket), logger: quiet)
         }
@@ -60,12 +60,17 @@ struct GatewayServers: Sendable {
         let site = configuration.isDevelopment ? DevelopmentSite(host: network.host, names: network.siteNames) : nil
         var server = NetServer.Configuration(
             host: network.host, port: network.port, tls: network.tls, trustedProxies: network.trustedProxies, admission: network.admission,
-            shutdownDeadline: Self.shutdownDeadline)
+            shutdown: configuration.grace.pace)
         // One limiter counts both the requests of the routes and the upgrades, which the server counts itself.
         let requests = RequestLimiter(network.admission)
         server.requests = requests
         server.onRefusal = parts.metrics.refusals(
             loggedBy: RefusalLog(logger: logger, environment: parts.sessionServices.environment))
+        server.onCutOff = { cutOff in
+            logger.warning(
+                "The grace period ended before all work did. Clients repeat it at the next gateway. Raise --grace-seconds.",
+                metadata: ["sessions": "\(cutOff.sockets)", "requests": "\(cutOff.requests)"])
+        }
         return NetServer(
             configuration: server,
             router: clientRouter(parts, configuration, requests, server.onRefusal, site, logger: logger),

@@ -116,6 +116,8 @@ package struct GatewayConfiguration: Sendable {
     /// The cost of the hashes of new passwords. A stored hash has its own.
     package var passwordCost = PasswordHasher.Cost.standard
     package var plugins: Plugins
+    /// The time that the gateway has to end.
+    package var grace = GracePeriod.immediate
     /// `true` to learn the schema from clients and to allow everything that no rule denies. Not for production.
     package var isDevelopment: Bool
     /// Called in development mode with each schema that clients have extended, before it takes effect. It must not block.

@@ -197,6 +197,14 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
 
     func writabilityChanged(_ isWritable: Bool) { if isWritable { outbox.wake() } }
 
+    func settle(_ done: @escaping @Sendable () -> Void) {
+        guard let connection = state.withLock(\.connection) else { return done() }
+        Task {  // Unstructured because: an event loop cannot wait. It ends with the answers, or with the connection.
+            await connection.settled()
+            done()
+        }
+    }
+
     /// After 1001 a client reports a broken protocol to its app. After 1011 it connects again.
     var shutdownCode: SocketCloseCode { .internalError }
 

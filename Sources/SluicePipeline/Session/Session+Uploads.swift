@@ -79,6 +79,13 @@ extension Session {
         }
     }
 
+    /// Waits until the changesets and batches of the messages handled so far have their acknowledgements, or the session has ended.
+    ///
+    /// A barrier may wait for other gateways, so its answer is not awaited.
+    package func answered() async {
+        while machine.isOpen, let task = tasks.flushing ?? tasks.taking { await task.value }
+    }
+
     /// Notifies the client once delivery has passed a position. If no view is live, the notification is deferred.
     func announce(_ position: AwaitedPosition) async {
         // Before the first view, a position would claim rows that the client lacks.

@@ -5,6 +5,24 @@ import SluicePorts
 extension RealmConnection {
     // MARK: Uploads
 
+    /// Waits until the messages received so far are handled and their uploads have answers, or the connection has ended.
+    package func settled() async {
+        while !machine.isClosed {
+            await handling.ended()
+            await performed()
+            guard let number = answering.first else { return }
+            await tasks[number]?.task.value
+            answering.remove(number)
+        }
+    }
+
+    /// Starts a task that answers the uploads of a session.
+    func startAnswering(_ owner: RealmSessionID, _ body: @escaping @Sendable () async -> Void) {
+        // Those that have ended leave nothing to wait for.
+        answering = answering.filter { tasks[$0] != nil }
+        answering.insert(start(owner, body))
+    }
+
     func integrate(_ upload: RealmUploadMessage, for id: RealmSessionID) {
         guard let session = sessions[id], session.file != nil else { return }
         if upload.entries.isEmpty, !session.isIntegrating, session.view?.confirm(upload.progress.serverVersion) ?? false {
@@ -13,7 +31,7 @@ extension RealmConnection {
         sessions[id]?.add(upload)
         guard sessions[id]?.isIntegrating == false else { return }
         sessions[id]?.isIntegrating = true
-        start(id) { await self.integrateAll(id) }
+        startAnswering(id) { await self.integrateAll(id) }
     }
 
     /// Removes the uploads of the next turn, and returns them as one, with their number.
@@ -72,7 +90,7 @@ extension RealmConnection {
         sessions[id]?.confirmed = progress
         guard sessions[id]?.isConfirming == false else { return }
         sessions[id]?.isConfirming = true
-        start(id) { await self.confirmAll(id) }
+        startAnswering(id) { await self.confirmAll(id) }
     }
 
     private func confirmAll(_ id: RealmSessionID) async {

@@ -47,7 +47,7 @@ package actor RealmConnection {
     var sessions: [RealmSessionID: FileSession] = [:]
     private let mailbox: RealmMailbox
     /// Handles the messages of the mailbox.
-    private let handling = OnDemand()
+    let handling = OnDemand()
     private var hasBegun = false
     /// `true` once an end has come from outside. Every end is final, so the first one suffices.
     private let hasEnd = Atomic<Bool>(false)
@@ -61,7 +61,9 @@ package actor RealmConnection {
     var ahead: Encoding?
     /// The sources whose actions are in the queue.
     private var waiting: [CheckedContinuation<Void, Never>] = []
-    private var tasks: [UInt64: (owner: RealmSessionID?, task: Task<Void, Never>)] = [:]
+    private(set) var tasks: [UInt64: (owner: RealmSessionID?, task: Task<Void, Never>)] = [:]
+    /// The tasks that answer uploads.
+    var answering: Set<UInt64> = []
     private var lastTask: UInt64 = 0
     /// The call at the token's expiry.
     private var expiry: EnvironmentTimer?

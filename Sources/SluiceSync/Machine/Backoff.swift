@@ -1,6 +1,8 @@
-/// The delays between attempts: 1 s, doubled up to 5 minutes. Each is cut by up to a quarter at random, so that clients do not reconnect
-/// in step.
+/// The delays between attempts. Each is drawn between `leastMilliseconds` and a bound: 1 s, doubled up to 5 minutes.
+///
+/// The draw covers the whole range. When a gateway ends, its clients thus reconnect spread over the first second, and not in step.
 package struct Backoff: Hashable, Sendable {
+    package static let leastMilliseconds: UInt64 = 250
     package static let firstMilliseconds: UInt64 = 1_000
     package static let longestMilliseconds: UInt64 = 300_000
     package private(set) var failures = 0
@@ -14,7 +16,7 @@ package struct Backoff: Hashable, Sendable {
     package mutating func next(random: UInt64) -> UInt64 {
         let doubled = Backoff.firstMilliseconds << UInt64(min(failures, 20))
         failures += 1
-        let delay = min(doubled, Backoff.longestMilliseconds)
-        return delay - random % (delay / 4 + 1)
+        let longest = min(doubled, Backoff.longestMilliseconds)
+        return longest - random % (longest - Backoff.leastMilliseconds + 1)
     }
 }

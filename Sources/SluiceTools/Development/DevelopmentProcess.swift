@@ -42,7 +42,7 @@ package struct DevelopmentProcess: Sendable {
 
     /// Runs until SIGINT or SIGTERM.
     package func run() async throws {
-        try await ProcessSignals.cancelling { try await self.serve() }
+        try await ProcessSignals.cancelling(within: .immediate) { try await self.serve() }
     }
 
     private func serve() async throws {

@@ -11,7 +11,7 @@ package enum GatewayProcess {
     package static func run(_ configuration: GatewayConfiguration, json: Bool) async throws {
         let logger = ProcessLogger.make()
         let gateway = Gateway(configuration, logger: logger, telemetry: .bootstrap(collector: configuration.traceCollector))
-        try await ProcessSignals.cancelling {
+        try await ProcessSignals.cancelling(within: configuration.grace) {
             try await gateway.run { addresses in
                 if json {
                     StandardOutput.line(

@@ -1,5 +1,6 @@
 @preconcurrency import Dispatch
 import SluiceCore
+import SluiceGateway
 import Synchronization
 
 #if canImport(Glibc)
@@ -10,10 +11,12 @@ import Synchronization
 ///
 /// The signal handler writes into a pipe. Dispatch's signal sources may lose signals on Linux and leave them blocked in child processes.
 enum ProcessSignals {
-    /// Runs `body` in a task that the first signal cancels. If the body has not ended 4.5 s later, the process exits with status 1.
-    static func cancelling(_ body: @escaping @Sendable () async throws -> Void) async throws {
+    /// Runs `body` in a task that the first signal cancels.
+    ///
+    /// - Parameter grace: The time that the body has from the signal. Beyond it, the process exits with status 1.
+    static func cancelling(within grace: GracePeriod, _ body: @escaping @Sendable () async throws -> Void) async throws {
         let work = Task { try await body() }  // Unstructured because: the signal handlers must reach the task.
-        let source = try listen { work.cancel() }
+        let source = try listen(grace) { work.cancel() }
         defer { source.cancel() }
         do {
             try await work.value
@@ -23,7 +26,9 @@ enum ProcessSignals {
         }
     }
 
-    private static func listen(_ handler: @escaping @Sendable () -> Void) throws(SluiceError) -> any DispatchSourceRead {
+    private static func listen(
+        _ grace: GracePeriod, _ handler: @escaping @Sendable () -> Void
+    ) throws(SluiceError) -> any DispatchSourceRead {
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else {
             let number = errno
@@ -43,8 +48,8 @@ enum ProcessSignals {
             var number: UInt8 = 0
             guard read(reader, &number, 1) == 1 else { return }
             handler()
-            DispatchQueue.global().asyncAfter(deadline: .now() + 4.5) {
-                StandardError.write("sluice: some services did not stop in time; exiting\n")
+            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(Int(grace.milliseconds))) {
+                StandardError.write("sluice: some services did not stop within \(grace.milliseconds) ms; exiting\n")
                 exit(1)
             }
         }

@@ -101,6 +101,26 @@ private typealias Fixture = ConnectionFixture
         }
     }
 
+    @Test func `is settled for a gateway that ends once the uploads that it has received are acknowledged`() async throws {
+        try await ConnectionRun.with { run in
+            _ = try await run.steady()
+            // Nothing waits for an answer.
+            await run.connection.settled()
+            run.journal.hold("integrate 6")
+            try run.receive(Fixture.upload([6], progress: 6, server: 2, base: 2))
+            let upload = try #require(await run.journal.held())
+            let (connection, journal) = (run.connection, run.journal)
+            let waiting = Task.immediate {  // Unstructured because: it is awaited here.
+                await connection.settled()
+                journal.add("settled")
+            }
+            upload.answer()
+            let lines = await run.journal.through("settled")
+            #expect(lines.contains { $0.contains("ack 6") }, "\(lines)")
+            await waiting.value
+        }
+    }
+
     @Test func `applies uploads that wait as one, up to the next view`() async throws {
         try await ConnectionRun.with { run in
             _ = try await run.steady()
