@@ -137,6 +137,11 @@ package enum Limits {
     package static let keptRefusals = 1_000_000
     /// Undone writes that one error report of a device names. Beyond: they are left out.
     package static let reportedWrites = 16
+    /// Parts of one message from the gateway to the SDK: rows, keys, changes, classes, properties, rejected writes and values. Beyond: the
+    /// SDK ends the session with `limits-exceeded`.
+    package static let serverParts = 1 << 18
+    /// Bytes in memory of the rows of such a message. Beyond: the same.
+    package static let decodedBytes = 256 << 20
     /// Objects of one client replica with unacknowledged compensating writes. Beyond: its session ends with `resync` before it writes more.
     package static let untoldObjects = 100_000
     /// Bytes of compensating writes that are read and sent at once to a returning client.

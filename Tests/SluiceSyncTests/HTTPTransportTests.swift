@@ -55,6 +55,24 @@ import Testing
         }
     }
 
+    @Test func `a compressed answer is not unpacked, so that no small one fills the memory`() async throws {
+        try await withServer { url in
+            let response = try await HTTPTransport(maximumBytes: 100).send(
+                HTTPTransport.Request(method: "GET", url: "\(url)/compressed", milliseconds: 30_000))
+            #expect(response.body == TestHTTPServer.compressed)
+        }
+    }
+
+    @Test func `an answer without an end, and one with an endless head, are refused`() async throws {
+        try await TestHTTPServer.with { server in
+            let endless = await failure(HTTPTransport.Request(method: "GET", url: "\(server.url)/endless", milliseconds: 30_000))
+            #expect(endless?.code == .limitsExceeded, "\(String(describing: endless))")
+            let head = await failure(HTTPTransport.Request(method: "GET", url: "\(server.url)/long-head", milliseconds: 30_000))
+            #expect(head?.code == .connectionFailed, "\(String(describing: head))")
+            try await server.closed()
+        }
+    }
+
     @Test func `a request that is cancelled ends at once`() async throws {
         try await withServer { url in
             let waiting = Task {  // Unstructured because: it is cancelled and awaited here.

@@ -102,4 +102,98 @@ import Testing
         welcome.protocol = 9
         #expect(code(try WireProtocol.encode(PBServerMessage(.welcome(welcome))), nil) == .wrongProtocolVersion)
     }
+
+    // MARK: A hostile server
+
+    private func refusal(_ bytes: [UInt8]) -> SluiceError? {
+        #expect(throws: SluiceError.self) { _ = try ServerMessage.decode(bytes, schema: schema) }
+    }
+
+    /// A message with one field, whose content has `count` empty messages in another.
+    private static func many(_ field: UInt32, in kind: UInt32, count: Int = Limits.serverParts) -> [UInt8] {
+        let content = [UInt8]([UInt8(field << 3 | 2), 0]).repeated(count)
+        var (length, bytes) = (content.count, [UInt8(kind << 3 | 2)])
+        while length > 127 {
+            bytes.append(UInt8(length & 127 | 128))
+            length >>= 7
+        }
+        return bytes + [UInt8(length)] + content
+    }
+
+    @Test(arguments: [(1, 4), (4, 4), (5, 1), (6, 3), (7, 2), (8, 2)])
+    func `a message of many empty parts, which would take hundreds of megabytes in memory, is not decoded`(kind: UInt32, field: UInt32) {
+        let error = refusal(Self.many(field, in: kind, count: Limits.serverParts + 1))
+        #expect(error?.code == .limitsExceeded, "\(String(describing: error))")
+    }
+
+    @Test(arguments: [2, 3, 4, 7])
+    func `a bootstrap of more rows and keys than a gateway sends is not decoded`(field: UInt8) throws {
+        // Of a class that the replica does not have, so the smallest message and the least work.
+        let part: [UInt8] = field == 2 || field == 7 ? [] : ValueCodec.encode(.int(1))
+        let parts = ([field << 3 | 2, UInt8(part.count)] + part).repeated(Limits.serverParts + 1)
+        let error = refusal([3 << 3 | 2] + Self.varint(parts.count) + parts)
+        #expect(error?.code == .limitsExceeded, "\(String(describing: error))")
+    }
+
+    @Test func `one commit of more changes than a gateway sends is not decoded`() {
+        let change: [UInt8] = [3 << 3 | 2, 2, 2 << 3, UInt8(ViewEvent.entered.rawValue)]
+        let commit = change.repeated(Limits.serverParts + 1)
+        let commits = [1 << 3 | 2] + Self.varint(commit.count) + commit
+        let error = refusal([5 << 3 | 2] + Self.varint(commits.count) + commits)
+        #expect(error?.code == .limitsExceeded, "\(String(describing: error))")
+    }
+
+    @Test func `short rows of a class with many properties do not fill the memory`() throws {
+        let key = Property(id: 1, name: "_id", type: .int)
+        let columns = (2...2_000).map { Property(id: UInt32($0), name: "p\($0)", type: .int, isOptional: true) }
+        let wide = Schema([ObjectType(name: "Wide", properties: [key] + columns)])
+        var row = ByteWriter()
+        RowCodec(ObjectType(name: "Wide", properties: [key])).encode(Row([.int(1)]), into: &row)
+        let name = Array("Wide".utf8)
+        // In memory, each takes 32,000 bytes.
+        let rows = ([2 << 3 | 2] + Self.varint(row.bytes.count) + row.bytes).repeated(Limits.decodedBytes / 16_000)
+        let content = [1 << 3 | 2, UInt8(name.count)] + name + rows
+        let error = #expect(throws: SluiceError.self) {
+            _ = try ServerMessage.decode(
+                [3 << 3 | 2] + Self.varint(content.count) + content, schema: ServerSchema(local: wide, server: wide))
+        }
+        #expect(error?.code == .limitsExceeded, "\(String(describing: error))")
+    }
+
+    @Test func `values that are nested without an end are not decoded, and end no thread`() throws {
+        // A list in a list, as the key of a rejected write.
+        var value: [UInt8] = []
+        for _ in 0..<2_000 {
+            let list = [1 << 3 | 2] + Self.varint(value.count) + value
+            value = [12 << 3 | 2] + Self.varint(list.count) + list
+        }
+        let write = [3 << 3 | 2] + Self.varint(value.count) + value
+        let writes = [2 << 3 | 2] + Self.varint(write.count) + write
+        #expect(refusal([7 << 3 | 2] + Self.varint(writes.count) + writes)?.code == .badSyntax)
+    }
+
+    @Test func `a field that claims more bytes than there are is an error, whatever it claims`() {
+        for claim in [UInt64(1) << 31, 1 << 32, 1 << 62, .max] {
+            #expect(refusal([3 << 3 | 2] + Self.varint(claim))?.code == .badSyntax)
+            #expect(refusal([7 << 3 | 2] + Self.varint(claim))?.code == .badSyntax)
+        }
+    }
+
+    private static func varint(_ value: some BinaryInteger) -> [UInt8] {
+        var (value, bytes) = (UInt64(value), [UInt8]())
+        while value > 127 {
+            bytes.append(UInt8(value & 127 | 128))
+            value >>= 7
+        }
+        return bytes + [UInt8(value)]
+    }
+}
+
+extension [UInt8] {
+    fileprivate func repeated(_ count: Int) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count * self.count)
+        for _ in 0..<count { bytes += self }
+        return bytes
+    }
 }

@@ -8,6 +8,11 @@ import Synchronization
 final class TestHTTPServer: Sendable {
     /// The requests of `/together` that are answered at once, when all of them have arrived.
     static let crowd = 20
+    /// A thousand zeros, compressed.
+    static let compressed: [UInt8] = [
+        31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 99, 96, 24, 5, 163, 96, 20, 12, 119, 0,
+        0, 128, 23, 11, 6, 232, 3, 0, 0,
+    ]
 
     private struct State {
         var channel: (any Channel)?
@@ -111,10 +116,28 @@ private final class AnswerHandler: ChannelInboundHandler {
         }
     }
 
+    /// Writes pieces of a body until the client closes.
+    private func goOn(_ context: ChannelHandlerContext) {
+        let piece = ByteBuffer(repeating: 0, count: 64 << 10)
+        context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(piece)))).assumeIsolated().whenSuccess { self.goOn(context) }
+    }
+
     private func answer(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
         switch head.uri {
         case "/never": break
         case "/close": context.close(promise: nil)
+        case "/compressed":
+            let fields: HTTPHeaders = ["Content-Encoding": "gzip", "Content-Length": "\(TestHTTPServer.compressed.count)"]
+            context.write(wrapOutboundOut(.head(HTTPResponseHead(version: .http1_1, status: .ok, headers: fields))), promise: nil)
+            context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: TestHTTPServer.compressed)))), promise: nil)
+            context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+        case "/long-head":
+            let fields: HTTPHeaders = ["X-Long": String(repeating: "a", count: 1 << 20), "Content-Length": "0"]
+            context.write(wrapOutboundOut(.head(HTTPResponseHead(version: .http1_1, status: .ok, headers: fields))), promise: nil)
+            context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+        case "/endless":
+            context.write(wrapOutboundOut(.head(HTTPResponseHead(version: .http1_1, status: .ok))), promise: nil)
+            goOn(context)
         case "/half":
             let half = HTTPResponseHead(version: .http1_1, status: .ok, headers: ["Content-Length": "100"])
             context.write(wrapOutboundOut(.head(half)), promise: nil)

@@ -12,6 +12,8 @@ final class TestSocketServer: Sendable {
         var pongs = 0
         var closeCodes: [WebSocketErrorCode] = []
         var flooded = 0
+        /// The payload of the last pong.
+        var lastPong: [UInt8] = []
     }
 
     let seen = Mutex(Seen())
@@ -88,6 +90,7 @@ private final class TestSocketHandler: ChannelInboundHandler {
         case "/close": close(.normalClosure, context: context)
         case "/too-large": close(.messageTooLarge, context: context)
         case "/vanish": context.close(promise: nil)
+        case "/pings": pings(context: context)
         case "/flood": flood(0, channel: context.channel)
         default: break
         }
@@ -99,7 +102,11 @@ private final class TestSocketHandler: ChannelInboundHandler {
         switch frame.opcode {
         case .binary: echo(Array(buffer: content), context: context)
         case .ping: write(.pong, Array(buffer: content), context: context)
-        case .pong: server.seen.withLock { $0.pongs += 1 }
+        case .pong:
+            server.seen.withLock { seen in
+                seen.pongs += 1
+                seen.lastPong = Array(buffer: content)
+            }
         case .connectionClose:
             if let code = content.readWebSocketErrorCode() { server.seen.withLock { $0.closeCodes.append(code) } }
         default: break
@@ -113,6 +120,22 @@ private final class TestSocketHandler: ChannelInboundHandler {
         write(.continuation, Array(bytes[third..<2 * third]), isLast: false, context: context)
         write(.ping, [], context: context)
         write(.continuation, Array(bytes[(2 * third)...]), context: context)
+    }
+
+    static let pings = 400_000
+
+    /// Sends pings and reads nothing until all are with the kernel. The last one is all ones.
+    private func pings(context: ChannelHandlerContext) {
+        let channel = context.channel
+        channel.setOption(.autoRead, value: false).whenSuccess { [server] in
+            let ping = channel.allocator.buffer(bytes: [UInt8](repeating: 0, count: 125))
+            for _ in 1..<Self.pings { channel.write(WebSocketFrame(fin: true, opcode: .ping, data: ping), promise: nil) }
+            let last = channel.allocator.buffer(bytes: [UInt8](repeating: 1, count: 125))
+            channel.writeAndFlush(WebSocketFrame(fin: true, opcode: .ping, data: last)).whenSuccess {
+                server.seen.withLock { $0.flooded = 1 }
+                channel.setOption(.autoRead, value: true).whenComplete { _ in }
+            }
+        }
     }
 
     static let floodMessages = 512
@@ -145,5 +168,6 @@ private final class TestSocketHandler: ChannelInboundHandler {
 }
 
 extension TestSocketServer {
+    static var pings: Int { TestSocketHandler.pings }
     static var floodMessages: Int { TestSocketHandler.floodMessages }
 }

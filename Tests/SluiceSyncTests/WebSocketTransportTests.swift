@@ -4,6 +4,7 @@ import NIOPosix
 import SluiceCore
 import SluiceSync
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct WebSocketTransportTests {
@@ -142,6 +143,17 @@ import Testing
                 }
                 #expect(bytes.first == UInt8(truncatingIfNeeded: index))
             }
+        }
+    }
+
+    @Test func `a gateway that pings without reading gets few pongs, and the last one`() async throws {
+        try await withConnection("pings") { _, server in
+            let isAnswered = try await eventually(every: .milliseconds(50)) {
+                server.seen.withLock { $0.lastPong == [UInt8](repeating: 1, count: 125) }
+            }
+            #expect(isAnswered)
+            // The rest went into the sockets of the kernel while there was room.
+            #expect(server.seen.withLock { $0.pongs } < TestSocketServer.pings / 2)
         }
     }
 }

@@ -7,6 +7,7 @@ enum RowsReader {
     static func bootstrapRows(_ reader: WireReader, _ schema: ServerSchema) throws(SluiceError) -> StagedRows? {
         var reader = reader
         var staged: StagedRows?
+        var parts = ServerMessageParts()
         while !reader.isAtEnd {
             let tag = try reader.tag()
             switch (tag.field, tag.type) {
@@ -14,14 +15,18 @@ enum RowsReader {
                 let name = reader.slice(try reader.text())
                 staged = schema.codec.index(ofName: name).map { StagedRows(type: $0, numbers: schema.numbers[$0]) }
             case (2, .lengthDelimited):
+                try parts.add()
                 let row = reader.slice(try reader.content())
                 // A class that the replica does not have: skip its rows.
                 guard let type = staged?.type else { continue }
                 if let ref = try staged?.buffer.decode(row, schema.codec[type]) { staged?.rows.append(ref) }
+                try ServerMessageParts.check(decoded: staged?.buffer.byteCount ?? 0)
             case (3, .lengthDelimited):
+                try parts.add()
                 let key = try ValueCodec.decode(reader.slice(try reader.content()))
                 staged?.removed.append(key)
             case (4, .lengthDelimited):
+                try parts.add()
                 let key = try ValueCodec.decode(reader.slice(try reader.content()))
                 staged?.kept.append(key)
             case (5, .varint): staged?.reasons.append(LeftObject.Reason(event: try reader.varint()))
@@ -29,6 +34,7 @@ enum RowsReader {
                 var numbers = reader.nested(try reader.content())
                 while !numbers.isAtEnd { staged?.reasons.append(LeftObject.Reason(event: try numbers.varint())) }
             case (7, .lengthDelimited):
+                try parts.add()
                 let times = try times(reader.nested(try reader.content()))
                 staged?.times.append(times)
             case (6, .lengthDelimited): staged?.checkpoint = Array(reader.slice(try reader.content()))
@@ -58,10 +64,11 @@ enum RowsReader {
         var batch = ReplicaBatch()
         batch.numbers = schema.numbers
         var more = false
+        var parts = ServerMessageParts()
         while !reader.isAtEnd {
             let tag = try reader.tag()
             switch (tag.field, tag.type) {
-            case (1, .lengthDelimited): try commit(reader.nested(try reader.content()), schema, into: &batch)
+            case (1, .lengthDelimited): try commit(reader.nested(try reader.content()), schema, &parts, into: &batch)
             case (2, .fixed64): batch.lsn = LSN(rawValue: try reader.fixed64())
             case (3, .varint): more = try reader.varint() != 0
             case (4, .lengthDelimited): batch.witness = Array(reader.slice(try reader.content()))
@@ -71,7 +78,10 @@ enum RowsReader {
         return .commits(batch, more: more)
     }
 
-    private static func commit(_ reader: WireReader, _ schema: ServerSchema, into batch: inout ReplicaBatch) throws(SluiceError) {
+    private static func commit(
+        _ reader: WireReader, _ schema: ServerSchema, _ parts: inout ServerMessageParts, into batch: inout ReplicaBatch
+    ) throws(SluiceError) {
+        try parts.add()
         var reader = reader
         var lsn = LSN.zero
         var time: Int64 = 0
@@ -84,9 +94,11 @@ enum RowsReader {
             case (1, .fixed64): lsn = LSN(rawValue: try reader.fixed64())
             case (2, .varint): time = try reader.zigzag()
             case (3, .lengthDelimited):
+                try parts.add()
                 if let change = try change(reader.nested(try reader.content()), schema, into: &batch.rows) {
                     batch.changes.append(change)
                 }
+                try ServerMessageParts.check(decoded: batch.rows.byteCount)
             case (4, .varint): changeset = try reader.varint()
             case (5, .fixed64): written = HybridTime(rawValue: try reader.fixed64())
             default: try reader.skip(tag.type)

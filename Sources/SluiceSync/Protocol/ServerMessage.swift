@@ -110,6 +110,7 @@ extension ServerMessage {
                 ? .bootstrapRows(try RowsReader.bootstrapRows(content, schema)) : try RowsReader.commits(content, schema)
         }
         if let hot { return hot }
+        try ServerMessageParts.check(bytes)
         return try plain(try WireProtocol.decode(from: bytes), schema: schema)
     }
 

@@ -15,6 +15,8 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private var fragments: ByteBuffer?
     private var isReadWanted = false
     private var isPinging = false
+    /// The newest ping to answer once the socket is writable. Older ones need no answer (RFC 6455, 5.5.3).
+    private var owedPong: ByteBuffer?
 
     init(queue: InboundQueue, maximumBytes: Int) {
         self.queue = queue
@@ -49,7 +51,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
         case .continuation:
             guard let begun = fragments else { return fail("a continuation of nothing", context: context) }
             join(begun, &content, isLast: frame.fin, context: context)
-        case .ping: write(.pong, content, context: context)
+        case .ping: answer(content, context: context)
         case .pong:
             if isPinging { queue.push(.pong) }
             isPinging = false
@@ -75,6 +77,16 @@ final class WebSocketHandler: ChannelDuplexHandler {
         } else {
             fragments = message
         }
+    }
+
+    private func answer(_ payload: ByteBuffer, context: ChannelHandlerContext) {
+        // A gateway that pings without reading must not fill the memory with pongs.
+        if context.channel.isWritable { write(.pong, payload, context: context) } else { owedPong = payload }
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if context.channel.isWritable, let payload = owedPong.take() { write(.pong, payload, context: context) }
+        context.fireChannelWritabilityChanged()
     }
 
     private func fail(_ what: String, context: ChannelHandlerContext) {
