@@ -82,6 +82,90 @@ import Testing
         try await server.stop()
     }
 
+    @Test func `a server that speaks nothing newer than TLS 1.1 is refused`() async throws {
+        let server = TestSocketServer()
+        var old = try Self.serving()
+        (old.minimumTLSVersion, old.maximumTLSVersion) = (.tlsv1, .tlsv11)
+        try await server.start(tls: old)
+        var tls = TLSConfiguration.gatewayClient()
+        tls.trustRoots = try Self.trusting().trustRoots
+        let error = await #expect(throws: SluiceError.self) {
+            try await WebSocketTransport(tls: tls).connect(SyncRequest(url: "wss://localhost:\(server.port)/echo"))
+        }
+        #expect(error?.code == .tlsHandshakeFailed, "\(String(describing: error))")
+        try await server.stop()
+    }
+
+    // MARK: Pins
+
+    /// As `openssl x509 -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64` gives it.
+    private static let pin = "NcNil52ihfaKLUYob5CCCRa/Zux4Kpsom1lkX6n+Rzo="
+    private static let other = "cwWmlHe661ObyLR9wEam+lz4/6KqjPc2rPZyuAR/roI="
+
+    private func failure(_ url: String, _ pins: [String], tls: TLSConfiguration) async -> SluiceError? {
+        await #expect(throws: SluiceError.self) {
+            try await WebSocketTransport(tls: tls, pins: KeyPins(pins)).connect(SyncRequest(url: url))
+        }
+    }
+
+    @Test(arguments: [[pin], [other, pin]])
+    func `a server with a key of one of the pins is used`(pins: [String]) async throws {
+        try await withServer { server in
+            let transport = WebSocketTransport(tls: try Self.trusting(), pins: KeyPins(pins))
+            let connection = try await transport.connect(SyncRequest(url: "wss://localhost:\(server.port)/echo"))
+            try await connection.send([1, 2, 3])
+            #expect(try await connection.next() == .message([1, 2, 3]))
+            connection.close()
+        }
+        try await TestHTTPServer.with(tls: Self.serving()) { server in
+            let transport = HTTPTransport(tls: try Self.trusting(), pins: KeyPins(pins))
+            #expect(try await transport.send(login("https://localhost:\(server.port)/echo")).status == 201)
+            try await server.closed()
+        }
+    }
+
+    @Test func `a trusted server with another key is refused by name, and is sent nothing`() async throws {
+        try await withServer { server in
+            let url = "wss://localhost:\(server.port)/echo"
+            let error = await failure(url, [Self.other], tls: try Self.trusting())
+            #expect(error?.code == .serverKeyMismatch && error?.message.contains(Self.pin) == true, "\(String(describing: error))")
+            #expect(server.seen.withLock { $0.heads.isEmpty })
+        }
+        try await TestHTTPServer.with(tls: Self.serving()) { server in
+            let error = await #expect(throws: SluiceError.self) {
+                try await HTTPTransport(tls: try Self.trusting(), pins: KeyPins([Self.other]))
+                    .send(login("https://localhost:\(server.port)/echo"))
+            }
+            #expect(error?.code == .serverKeyMismatch, "\(String(describing: error))")
+            try await server.closed()
+            #expect(server.received.isEmpty)
+        }
+    }
+
+    @Test func `a pin does not replace the check of the certificate, and none is met without TLS`() async throws {
+        try await withServer { server in
+            let untrusted = await failure("wss://localhost:\(server.port)/echo", [Self.pin], tls: .gatewayClient())
+            #expect(untrusted?.code == .tlsHandshakeFailed, "\(String(describing: untrusted))")
+            let plain = await failure("ws://localhost:\(server.port)/echo", [Self.pin], tls: try Self.trusting())
+            #expect(plain?.code == .serverKeyMismatch && plain?.message.contains("has no TLS") == true, "\(String(describing: plain))")
+            for pin in ["", "sha256/\(Self.pin)", String(Self.pin.dropLast(4)), Self.pin.replacing("=", with: "")] {
+                let error = await failure("wss://localhost:\(server.port)/echo", [Self.pin, pin], tls: try Self.trusting())
+                #expect(error?.code == .configInvalid && error?.message.contains("'\(pin)'") == true, "\(String(describing: error))")
+            }
+            #expect(server.seen.withLock { $0.heads.isEmpty })
+        }
+    }
+
+    @Test func `a redirect does not lead past the pins`() async throws {
+        try await TestHTTPServer.with { plain in
+            let error = await #expect(throws: SluiceError.self) {
+                try await HTTPTransport(tls: try Self.trusting(), pins: KeyPins([Self.pin])).send(login("\(plain.url)/echo"))
+            }
+            #expect(error?.code == .serverKeyMismatch, "\(String(describing: error))")
+            #expect(plain.received.isEmpty)
+        }
+    }
+
     // MARK: HTTPS
 
     private func login(_ url: String, to location: String? = nil) -> HTTPTransport.Request {

@@ -316,6 +316,11 @@ extension ErrorCode {
                 "The TLS handshake between the client and the gateway, or a proxy in front of it, failed.",
                 "Check that the device trusts the certificate, that it is for the host of the address and has not expired, and the device's clock."
             )
+        case .serverKeyMismatch:
+            (
+                "The server has a trusted certificate with a key that the app does not expect, or no TLS.",
+                "Check the network, as another server may pose as yours. If the key is new, release the app with its pin."
+            )
         }
     }
 }

@@ -44,7 +44,7 @@ extension ErrorCode {
         case .internalError, .sessionDisabled, .pluginMissing, .pluginABIMismatch, .pluginUnlisted, .pluginAltered, .pluginUnfit,
             .postgresStatement, .postgresSetting, .slotLost, .tableUnfit, .logTopic, .logReplicas, .logNotAuthorized, .portInUse,
             .breakingSchemaChange, .logAhead, .adminTokenMissing, .columnRefusesInserts, .foreignKeyCircle, .grantMissing,
-            .replicaCorrupt, .replicaVersion, .deviceFull, .tlsHandshakeFailed, .outboundAddressRefused:
+            .replicaCorrupt, .replicaVersion, .deviceFull, .tlsHandshakeFailed, .outboundAddressRefused, .serverKeyMismatch:
             .repair
         case .writeNotAllowed, .compensatingWrite, .badRequest, .invalidPassword, .crossSiteRequest, .userNotFound, .requestTimeout,
             .nameInUse, .bodyTooLarge, .unsupportedEncoding, .badJSON, .badCompression, .providerDisabled, .idempotencyKeyInUse,

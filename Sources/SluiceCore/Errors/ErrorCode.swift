@@ -163,6 +163,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case deviceFull = 955
     case tlsHandshakeFailed = 956
     case writeTooLarge = 957
+    case serverKeyMismatch = 958
 
     /// The name in kebab-case, the form in logs, metrics and JSON.
     package var name: String { ErrorCode.kebab("\(self)") }

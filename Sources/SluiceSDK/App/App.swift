@@ -96,7 +96,8 @@ public final class App: Hashable, Sendable {
         while base.hasSuffix("/") { base.removeLast() }
         return HTTPClient(
             base: base, milliseconds: configuration.defaultRequestTimeoutMS,
-            authorizationHeader: syncManager.authorizationHeaderName ?? "Authorization", transport: configuration.transport)
+            authorizationHeader: syncManager.authorizationHeaderName ?? "Authorization", transport: configuration.transport,
+            pins: configuration.keyPins)
     }
 
     var storage: URL { shared.storage }

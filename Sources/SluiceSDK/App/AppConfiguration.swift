@@ -1,4 +1,5 @@
 public import Foundation
+import SluiceSync
 
 /// The server's address, the folder for local files, and settings of requests and sessions.
 public struct AppConfiguration: Hashable, Sendable {
@@ -8,6 +9,12 @@ public struct AppConfiguration: Hashable, Sendable {
     public var defaultRequestTimeoutMS: UInt
     /// The folder for local files; nil: `SLUICE_DATA_HOME`, else `$XDG_DATA_HOME/sluice`, else `~/.local/share/sluice`.
     public var storageDirectory: URL?
+    /// The keys that the server may have, each as the SHA-256 of its SubjectPublicKeyInfo in base64 (RFC 7469). Empty accepts every trusted
+    /// certificate.
+    ///
+    /// HTTPS requests and sync check the key in the server's own certificate, behind its chain. With another key they fail before anything
+    /// is sent. Give the pin of the next key too, or a new certificate locks the app out. An own `transport` must check keys itself.
+    public var serverKeyPins: [String] = []
     /// No effect: every Realm has a connection of its own.
     public var enableSessionMultiplexing: Bool
     private var timeouts: SyncTimeoutOptions.Values?
@@ -59,6 +66,8 @@ public struct AppConfiguration: Hashable, Sendable {
         get { timeouts.map { SyncTimeoutOptions($0) } }
         set { timeouts = newValue?.values }
     }
+
+    var keyPins: KeyPins { KeyPins(serverKeyPins) }
 
     static var defaultBaseURL: String { ProcessInfo.processInfo.environment["SLUICE_URL"] ?? "http://127.0.0.1:8080" }
 }

@@ -12,6 +12,8 @@ struct HTTPClient: Sendable {
     let authorizationHeader: String
     /// The app's transport; nil: the platform's, which is `URLSession` on Apple's platforms and SwiftNIO elsewhere.
     let transport: (any NetworkTransport)?
+    /// The keys that the server may have. An own transport checks keys itself.
+    let pins: KeyPins
 
     /// Sends a request.
     /// - Returns: the JSON of a 2xx answer; null for an empty body.
@@ -34,28 +36,27 @@ struct HTTPClient: Sendable {
     }
 
     private func perform(_ request: NetworkRequest) async throws -> ([UInt8], Int) {
-        guard let transport else { return try await HTTPClient.perform(request) }
+        guard let transport else { return try await HTTPClient.perform(request, pins) }
         let response = await transport.send(request)
         guard response.httpStatusCode > 0 else { throw HTTPClient.unreachable(request.url, response.body) }
         return (Array(response.body.utf8), response.httpStatusCode)
     }
 
     #if canImport(Darwin)
-        private static func perform(_ request: NetworkRequest) async throws -> ([UInt8], Int) {
+        private static func perform(_ request: NetworkRequest, _ pins: KeyPins) async throws -> ([UInt8], Int) {
             guard let url = URL(string: request.url) else { throw unusable(request.url) }
+            do { try pins.check(request.url, isSecure: url.scheme?.lowercased() == "https") } catch {
+                throw unreachable(request.url, error.operatorText)
+            }
             var message = URLRequest(url: url, timeoutInterval: request.timeout)
             message.httpMethod = request.method.rawValue
             for (name, value) in request.headers { message.setValue(value, forHTTPHeaderField: name) }
             if !request.body.isEmpty { message.httpBody = Data(request.body.utf8) }
             // A result, not a throwing continuation: after one, optimized code of Swift 6.3.1 does not return to the caller's actor.
             let result: Result<([UInt8], Int), AppError> = await withCheckedContinuation { continuation in
-                let task = URLSession.shared.dataTask(with: message) { data, response, error in
-                    guard let response = response as? HTTPURLResponse else {
-                        let reason = error?.localizedDescription ?? "no answer"
-                        continuation.resume(returning: .failure(unreachable(request.url, reason)))
-                        return
-                    }
-                    continuation.resume(returning: .success((Array(data ?? Data()), response.statusCode)))
+                let task = URLSession.shared.dataTask(with: message)
+                task.delegate = SystemRequest(pins) { answer in
+                    continuation.resume(returning: answer.mapError { unreachable(request.url, $0.operatorText) })
                 }
                 task.resume()
             }
@@ -63,14 +64,14 @@ struct HTTPClient: Sendable {
         }
     #else
         /// Sends by SwiftNIO. Foundation's `URLSession` on Linux spins on a core while it waits for the answer to a request with a body.
-        private static func perform(_ request: NetworkRequest) async throws -> ([UInt8], Int) {
+        private static func perform(_ request: NetworkRequest, _ pins: KeyPins) async throws -> ([UInt8], Int) {
             guard URL(string: request.url)?.host != nil else { throw unusable(request.url) }
             let milliseconds = UInt64(max(0, min(request.timeout, NetworkRequest.longest)) * 1_000)
             // A result, for the same reason as above.
             let result: Result<HTTPTransport.Response, SluiceError>
             do {
                 result = .success(
-                    try await HTTPTransport().send(
+                    try await HTTPTransport(pins: pins).send(
                         HTTPTransport.Request(
                             method: request.method.rawValue, url: request.url, headers: request.headers, body: Array(request.body.utf8),
                             milliseconds: milliseconds)))

@@ -48,7 +48,7 @@ public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, Custom
             case .tokenExpired, .badAuthentication, .invalidSession, .userDisabled, .userNotFound, .invalidPassword: .clientUserError
             case .badClientFile, .userMismatch: .clientResetError
             case .connectionFailed, .timeout: .connectionFailed
-            case .tlsHandshakeFailed: .tlsHandshakeFailed
+            case .tlsHandshakeFailed, .serverKeyMismatch: .tlsHandshakeFailed
             case .compensatingWrite, .writeNotAllowed: .writeRejected
             case .replicaCorrupt, .internalError: .clientInternalError
             default: error.code.refusesSubscription ? .invalidFlexibleSyncSubscriptions : .clientSessionError

@@ -61,7 +61,7 @@ public final class SyncSession: Sendable {
         observer = replica.onLocalChange { uploads.look() }
         engine = SyncEngine(
             configuration: user.app.engineConfiguration(reset: sync.clientResetMode.engineMode),
-            replica: replica,
+            replica: replica, transport: WebSocketTransport(pins: user.app.configuration.keyPins),
             refresh: { () async throws(SluiceError) in try await user.tokenForSync() },
             onReport: { report in back.session?.take(report) ?? false },
             onReset: { step in

@@ -1,4 +1,5 @@
 package import NIOCore
+import SluiceCore
 import Synchronization
 
 /// The channels of one attempt to connect. SwiftNIO opens a channel for each address of the host, lets them race and keeps the first that
@@ -11,6 +12,7 @@ package final class ConnectionAttempt: Sendable {
         var open: [any Channel] = []
         var isClosed = false
         var isLate = false
+        var refusal: SluiceError?
     }
 
     private let state = Mutex(State())
@@ -19,6 +21,11 @@ package final class ConnectionAttempt: Sendable {
 
     /// `true` once the deadline has closed a channel.
     package var isLate: Bool { state.withLock(\.isLate) }
+
+    /// The reason for which the server was refused; nil if it was not.
+    var refusal: SluiceError? { state.withLock(\.refusal) }
+
+    func refuse(_ error: SluiceError) { state.withLock { $0.refusal = error } }
 
     /// Adds a channel. Closes it at once if the attempt is closed, else at `deadline`.
     /// - Returns: the timer of the deadline. It ends with the channel.

@@ -34,14 +34,15 @@ package struct HTTPTransport: Sendable {
         var location: String?
     }
 
-    private let tls: TLSConfiguration
+    private let tls: ClientTLS
     private let maximumBytes: Int
 
     /// - Parameters:
     ///   - tls: for `https://`. The default trusts the system's roots.
+    ///   - pins: the keys that the server may have, also after a redirect. By default every trusted certificate is accepted.
     ///   - maximumBytes: the bound of the response body. Beyond it `send` throws `limitsExceeded`.
-    package init(tls: TLSConfiguration = .gatewayClient(), maximumBytes: Int = Limits.messageBytes) {
-        self.tls = tls
+    package init(tls: TLSConfiguration = .gatewayClient(), pins: KeyPins = KeyPins([]), maximumBytes: Int = Limits.messageBytes) {
+        self.tls = ClientTLS(configuration: tls, pins: pins)
         self.maximumBytes = maximumBytes
     }
 
@@ -73,23 +74,23 @@ package struct HTTPTransport: Sendable {
         } catch let error as SluiceError {
             throw error
         } catch {
-            throw WebSocketTransport.failure(error, isLate: attempt.isLate, hop.request.url)
+            throw attempt.refusal ?? WebSocketTransport.failure(error, isLate: attempt.isLate, hop.request.url)
         }
     }
 
     private func exchange(
         _ request: Request, _ url: SocketURL, _ attempt: ConnectionAttempt, _ deadline: NIODeadline
     ) async throws -> Response {
-        let context = url.isSecure ? try NIOSSLContext(configuration: tls) : nil
+        let context = try tls.context(for: url, named: request.url)
         let patience = max(deadline - NIODeadline.now(), TimeAmount.nanoseconds(0))
-        let maximumBytes = maximumBytes
+        let (tls, maximumBytes) = (tls, maximumBytes)
         let (channel, answer) = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connectTimeout(patience)
             .connect(host: url.host, port: url.port) { channel in
                 attempt.add(channel, until: deadline)
                 return channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
-                    if let context { try pipeline.addHandler(WebSocketTransport.tlsHandler(context, host: url.host)) }
+                    if let context { try pipeline.addHandler(tls.handler(context, host: url.host, attempt)) }
                     try pipeline.addHTTPClientHandlers()
                     let answer = channel.eventLoop.makePromise(of: Response.self)
                     try pipeline.addHandler(ResponseHandler(answer, maximumBytes: maximumBytes))

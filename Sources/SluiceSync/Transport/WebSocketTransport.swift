@@ -11,14 +11,15 @@ package struct WebSocketTransport: SyncTransport {
     /// The default limit for the TCP connection, the TLS handshake and the answer to the upgrade together.
     static let patience = TimeAmount.seconds(15)
 
-    private let tls: TLSConfiguration
+    private let tls: ClientTLS
     private let maximumBytes: Int
 
     /// - Parameters:
     ///   - tls: for `wss://`. The default trusts the system's roots.
+    ///   - pins: the keys that the server may have. By default every trusted certificate is accepted.
     ///   - maximumBytes: the bound of one message from the gateway. Beyond it the connection fails with `limitsExceeded`.
-    package init(tls: TLSConfiguration = .gatewayClient(), maximumBytes: Int = Limits.messageBytes) {
-        self.tls = tls
+    package init(tls: TLSConfiguration = .gatewayClient(), pins: KeyPins = KeyPins([]), maximumBytes: Int = Limits.messageBytes) {
+        self.tls = ClientTLS(configuration: tls, pins: pins)
         self.maximumBytes = maximumBytes
     }
 
@@ -34,7 +35,7 @@ package struct WebSocketTransport: SyncTransport {
         } catch let error as SluiceError {
             throw error
         } catch {
-            throw WebSocketTransport.failure(error, isLate: attempt.isLate, request.url)
+            throw attempt.refusal ?? WebSocketTransport.failure(error, isLate: attempt.isLate, request.url)
         }
     }
 
@@ -66,14 +67,14 @@ package struct WebSocketTransport: SyncTransport {
         let patience = request.milliseconds.map { TimeAmount.milliseconds(Int64(clamping: $0)) } ?? WebSocketTransport.patience
         // `connectTimeout` ends with the TCP connection. The attempt's deadline also covers TLS and the upgrade.
         let deadline = NIODeadline.now() + patience
-        let context = url.isSecure ? try NIOSSLContext(configuration: tls) : nil
+        let context = try tls.context(for: url, named: request.url)
         let upgrade = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connectTimeout(patience)
             .connect(host: url.host, port: url.port) { channel in
                 let late = attempt.add(channel, until: deadline)
                 return channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
-                    if let context { try pipeline.addHandler(WebSocketTransport.tlsHandler(context, host: url.host)) }
+                    if let context { try pipeline.addHandler(self.tls.handler(context, host: url.host, attempt)) }
                     var configuration = NIOUpgradableHTTPClientPipelineConfiguration(
                         upgradeConfiguration: self.upgrade(url, request.headers))
                     // A gateway may send frames in the same packet as its answer: pass them to the WebSocket.
@@ -90,13 +91,6 @@ package struct WebSocketTransport: SyncTransport {
             upgrade.0.close(promise: nil)
             throw SluiceError(.connectionFailed, "The gateway refused the connection: \(answer).")
         }
-    }
-
-    static func tlsHandler(_ context: NIOSSLContext, host: String) throws -> NIOSSLClientHandler {
-        // An IP address is no server name. Its certificate is verified against the address itself.
-        // Only an IPv6 address has colons, and `SocketAddress` refuses it with a zone.
-        let isAddress = host.contains(":") || (try? SocketAddress(ipAddress: host, port: 0)) != nil
-        return try NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : host)
     }
 
     private func upgrade(_ url: SocketURL, _ headers: [String: String]) -> NIOTypedHTTPClientUpgradeConfiguration<Upgrade> {
@@ -146,7 +140,8 @@ private final class RefusalHandler: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard case .head(let head) = unwrapInboundIn(data) else { return }
-        text = "\(head.status.code) \(head.status.reasonPhrase)"
+        // The phrase is the server's own text, and reaches the log.
+        text = "\(head.status.code) \(String(head.status.reasonPhrase.unicodeScalars.prefix(64)))"
         context.close(promise: nil)
     }
 
