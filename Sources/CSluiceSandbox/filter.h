@@ -14,4 +14,7 @@ size_t sluice_filter(struct sock_filter *code, uint32_t process);
 /* Refuses these calls and allows all others. Returns its length; 0 when there are too many. */
 size_t sluice_refusing_filter(struct sock_filter *code, const int *calls, size_t count, int error);
 
+/* Asks the listener about each new thread, and allows all other calls. Returns its length, 0 on a processor it does not know. */
+size_t sluice_thread_filter(struct sock_filter *code);
+
 #endif

@@ -72,6 +72,19 @@ import Testing
         }
     }
 
+    @Test func `starts no more threads than its bound, and the next process has the bound again`() async throws {
+        try await withChain([faulty(milliseconds: 20_000)]) { chain in
+            for _ in 0..<2 {
+                let plan = try await chain.openSession(user: user("do-multiply"), types: types)
+                let words = plan?["Store"].role.split(separator: " ") ?? []
+                // The thread of the hooks is one of them.
+                #expect(words.last == "EAGAIN" && words.first.flatMap { Int($0) } == PluginLimits.threads - 1, "\(words)")
+                #expect(await answers(chain))
+                _ = await failure { try await chain.openSession(user: user("do-crash"), types: types) }
+            }
+        }
+    }
+
     @Test func `cannot get round its limit of memory by sharing`() async throws {
         var spec = faulty(milliseconds: 20_000)
         spec.memoryBytes = 256 << 20

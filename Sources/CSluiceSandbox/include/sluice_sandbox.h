@@ -14,7 +14,8 @@
 enum {
     SLUICE_SANDBOX_SECCOMP = 1,  /* no filter of system calls: network, processes and signals are open */
     SLUICE_SANDBOX_LANDLOCK = 2, /* no rules about files: libraries are read from anywhere, the plugin's folder not at all */
-    SLUICE_SANDBOX_PRIVILEGES = 4 /* privileges could not be given up */
+    SLUICE_SANDBOX_PRIVILEGES = 4, /* privileges could not be given up */
+    SLUICE_SANDBOX_THREADS = 8 /* nobody counts the threads (Linux before 5.5) */
 };
 
 /*
@@ -33,6 +34,18 @@ unsigned sluice_sandbox_seal(const char *folder);
 
 /* Has every later system call of these numbers fail with `error`, in this process and those it starts. 0 or -1. */
 int sluice_sandbox_refuse(const int *calls, size_t count, int error);
+
+/*
+ * Has each new thread of this process, and of those it starts, wait for an answer of the process at the other end of `socket`, which
+ * closes. To be called before `sluice_sandbox_enter`, as the filter there forbids to send. 0, or -1 when the kernel lacks it.
+ */
+int sluice_threads_hand_over(int socket);
+
+/* Waits for `sluice_threads_hand_over` at the other end. Returns a descriptor for `sluice_threads_count`; -1 when there is none. */
+int sluice_threads_take_over(int socket);
+
+/* Allows new threads while a process has fewer than `most`; others fail with EAGAIN. Blocks until the process has ended. */
+void sluice_threads_count(int asked, long most);
 
 /* A file in memory with these bytes, which nobody can change any more; closed on exec. -1 with errno when there is none. */
 int sluice_sealed_file(const char *name, const void *bytes, size_t length);

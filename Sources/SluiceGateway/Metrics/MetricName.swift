@@ -178,7 +178,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .pluginFailures: "Calls into rule plugins that were denied or failed, by hook."
         case .pluginOut: "1 while the calls of a plugin are rejected at once, because its hosts end repeatedly."
         case .pluginSandbox:
-            "Plugins without a part of the sandbox: seccomp, landlock, privileges, or a process of their own."
+            "Plugins without a part of the sandbox: seccomp, landlock, privileges, threads, or a process of their own."
         case .pluginCounts: "Counters of plugins, by plugin and name."
         case .ruleGeneration: "The generation of rules in use: 1 at the start, one more with each applied edit."
         case .rulesRefused: "Rejected edits of rules."

@@ -33,7 +33,7 @@ extension Metrics {
 
     /// - Parameter missing: The number of plugins that lack a part of the sandbox, by part.
     func show(_ missing: [String: Int]) {
-        for part in ["landlock", "privileges", "process", "seccomp"] {
+        for part in ["landlock", "privileges", "process", "seccomp", "threads"] {
             number(.pluginSandbox, label: part).set(Double(missing[part] ?? 0))
         }
     }

@@ -91,6 +91,7 @@ package final class PluginChain: Sendable {
         case "process": "A plugin runs inside the gateway and can use the gateway's memory, files and network."
         case "seccomp": "The kernel has no seccomp filter: a plugin's process can use the network and start processes."
         case "landlock": "The kernel has no Landlock: a plugin's process can read files while its library is loaded, and none afterwards."
+        case "threads": "The kernel asks nobody about new threads (Linux 5.5): a plugin's process can start any number."
         default: "A plugin's process could not give up its privileges."
         }
     }

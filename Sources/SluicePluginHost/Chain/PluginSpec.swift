@@ -94,6 +94,9 @@ extension PluginSpec {
 package enum PluginLimits {
     /// The maximum size of a plugin's file, in bytes. A larger one is `pluginMissing`.
     package static let imageBytes = 256 << 20
+    /// The maximum number of threads of a host process. Beyond it, a plugin cannot start another. Threads that start at the same time may
+    /// exceed it by their number.
+    package static let threads = 256
     /// The maximum size of one message to or from the host process, in bytes.
     /// A larger call fails with `limitsExceeded`; a larger answer is a failure of the plugin.
     package static let messageBytes = 32 << 20

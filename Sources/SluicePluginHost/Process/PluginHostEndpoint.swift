@@ -1,3 +1,4 @@
+import CSluiceSandbox
 import Glibc
 import SluiceCore
 
@@ -41,24 +42,44 @@ struct PluginHostEndpoint {
             }
             return PluginHostEndpoint(socket: pair.0, output: -1, kind: .thread)
         case .process:
-            let output: (ours: Int32, theirs: Int32)
-            do { output = try Descriptors.socketPair() } catch {
+            let opened: (output: (Int32, Int32), threads: Int32)
+            do { opened = (try Descriptors.socketPair(), try countThreads()) } catch {
                 Descriptors.close(pair.0, pair.1)
                 throw error
             }
-            defer { Descriptors.close(pair.1, output.theirs) }
+            let (output, threads) = opened
+            defer { Descriptors.close(pair.1, output.1, threads) }
             let folder = spec.folder.map { ["--folder", $0] } ?? []
             let arguments = [executable, "--memory-bytes", String(spec.memoryBytes)] + folder + [spec.path]
             do {
-                let pid = try Spawn.run(arguments, socket: pair.1, library: image.descriptor, output: output.theirs)
+                let pid = try Spawn.run(arguments, socket: pair.1, library: image.descriptor, threads: threads, output: output.1)
                 Descriptors.makeNonBlocking(pair.0)
-                Descriptors.makeNonBlocking(output.ours)
-                return PluginHostEndpoint(socket: pair.0, output: output.ours, kind: .process(pid))
+                Descriptors.makeNonBlocking(output.0)
+                return PluginHostEndpoint(socket: pair.0, output: output.0, kind: .process(pid))
             } catch {
-                Descriptors.close(pair.0, output.ours)
+                Descriptors.close(pair.0, output.0)
                 throw error
             }
         }
+    }
+
+    /// Starts the thread that bounds the threads of a process (`PluginLimits.threads`). It ends with the process, or with the socket.
+    /// - Returns: the socket for the process. The caller closes it.
+    private static func countThreads() throws(SluiceError) -> Int32 {
+        let (ours, theirs) = try Descriptors.socketPair()
+        do throws(SluiceError) {
+            try Threads.start {
+                let asked = sluice_threads_take_over(ours)
+                Descriptors.close(ours)
+                guard asked >= 0 else { return }
+                sluice_threads_count(asked, PluginLimits.threads)
+                Descriptors.close(asked)
+            }
+        } catch {
+            Descriptors.close(ours, theirs)
+            throw error
+        }
+        return theirs
     }
 
     /// Ends the peer and waits for its end. A thread ends by itself once its current call returns.

@@ -9,15 +9,18 @@ enum Spawn {
     ]
 
     /// Starts a program in a process group of its own, with default signals.
-    /// Its descriptor 3 is `socket`, 4 is `library`, and its standard output and error are `output`. The program closes other inherited
-    /// descriptors (`PluginHostMain`).
+    /// Its descriptor 3 is `socket`, 4 is `library`, 5 is `threads`, and its standard output and error are `output`. The program closes
+    /// other inherited descriptors (`PluginHostMain`).
     /// - Throws: `pluginUnavailable`, with the program's path.
-    static func run(_ arguments: [String], socket: Int32, library: Int32, output: Int32) throws(SluiceError) -> pid_t {
+    static func run(
+        _ arguments: [String], socket: Int32, library: Int32, threads: Int32, output: Int32
+    ) throws(SluiceError) -> pid_t {
         // Duplicate to high numbers first, so that no dup2 overwrites the source of another.
         let sources = (
-            fcntl(socket, F_DUPFD_CLOEXEC, 16), fcntl(output, F_DUPFD_CLOEXEC, 16), fcntl(library, F_DUPFD_CLOEXEC, 16)
+            fcntl(socket, F_DUPFD_CLOEXEC, 16), fcntl(output, F_DUPFD_CLOEXEC, 16), fcntl(library, F_DUPFD_CLOEXEC, 16),
+            fcntl(threads, F_DUPFD_CLOEXEC, 16)
         )
-        defer { Descriptors.close(sources.0, sources.1, sources.2) }
+        defer { Descriptors.close(sources.0, sources.1, sources.2, sources.3) }
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
@@ -26,6 +29,7 @@ enum Spawn {
         unsafe posix_spawn_file_actions_adddup2(&actions, sources.1, 2)
         unsafe posix_spawn_file_actions_adddup2(&actions, sources.0, 3)
         unsafe posix_spawn_file_actions_adddup2(&actions, sources.2, 4)
+        unsafe posix_spawn_file_actions_adddup2(&actions, sources.3, 5)
         var attributes = posix_spawnattr_t()
         unsafe posix_spawnattr_init(&attributes)
         defer { unsafe posix_spawnattr_destroy(&attributes) }

@@ -60,7 +60,8 @@ package struct PluginInfo: Hashable, Sendable {
     package var checksWrites: Bool { hooks.contains(.checkWrite) }
     /// The declared schema of its configuration (`ConfigSchema`); nil if undeclared.
     package var configSchema: String?
-    /// The missing parts of the sandbox: `seccomp`, `landlock`, `privileges` if the kernel lacks them; `process` for a plugin in process.
+    /// The missing parts of the sandbox: `seccomp`, `landlock`, `privileges`, `threads` if the kernel lacks them; `process` for a plugin
+    /// in process.
     package var missing: [String]
 
     package init(name: String, version: String, hooks: Set<Hook>, configSchema: String? = nil, missing: [String] = []) {

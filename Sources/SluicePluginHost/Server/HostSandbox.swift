@@ -9,11 +9,14 @@ struct HostSandbox {
     private var lacks: UInt32
 
     /// Enters the first stage, before the plugin is loaded. From here on only library folders and the plugin's folder are readable.
-    static func enter(folder: String?) -> HostSandbox {
+    /// - Parameter isCounted: `true` if the gateway counts the threads.
+    static func enter(folder: String?, isCounted: Bool) -> HostSandbox {
         let paths = libraryPaths() + (folder.map { [$0] } ?? [])
         // Never freed: it runs once in the life of a process.
         let pointers = unsafe paths.map { unsafe UnsafePointer(strdup($0)) }
-        let lacks = unsafe pointers.withUnsafeBufferPointer { unsafe sluice_sandbox_enter($0.baseAddress, $0.count) }
+        var lacks = unsafe pointers.withUnsafeBufferPointer { unsafe sluice_sandbox_enter($0.baseAddress, $0.count) }
+        // Without seccomp there is no filter that could ask.
+        if !isCounted, lacks & UInt32(SLUICE_SANDBOX_SECCOMP) == 0 { lacks |= UInt32(SLUICE_SANDBOX_THREADS) }
         return HostSandbox(folder: folder, lacks: lacks)
     }
 
@@ -26,6 +29,7 @@ struct HostSandbox {
     var missing: [String] {
         let parts = [
             (SLUICE_SANDBOX_SECCOMP, "seccomp"), (SLUICE_SANDBOX_LANDLOCK, "landlock"), (SLUICE_SANDBOX_PRIVILEGES, "privileges"),
+            (SLUICE_SANDBOX_THREADS, "threads"),
         ]
         return parts.filter { lacks & UInt32($0.0) != 0 }.map(\.1)
     }

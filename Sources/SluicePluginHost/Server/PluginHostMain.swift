@@ -10,6 +10,7 @@ package enum PluginHostMain {
             exit(64)
         }
         sluice_end_with_parent()
+        let isCounted = sluice_threads_hand_over(5) == 0
         // Close inherited descriptors that lack the close-on-exec flag.
         sluice_close_from(5)
         limit(RLIMIT_CORE, to: 0)
@@ -18,7 +19,8 @@ package enum PluginHostMain {
         if bytes > 0, unsafe dlsym(nil, "__sanitizer_print_stack_trace") == nil { limit(RLIMIT_DATA, to: bytes) }
         // Create the timer before the sandbox: the filter of system calls keeps a plugin from creating another.
         let watch = ProcessorWatch()
-        PluginServer(descriptor: 3, library: 4, sandbox: HostSandbox.enter(folder: option("--folder")), watch: watch).run()
+        PluginServer(descriptor: 3, library: 4, sandbox: HostSandbox.enter(folder: option("--folder"), isCounted: isCounted), watch: watch)
+            .run()
         exit(0)
     }
 

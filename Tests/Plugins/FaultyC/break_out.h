@@ -87,6 +87,24 @@ static int try_thread(void) {
     return error;
 }
 
+static void *wait_for_ever(void *argument) {
+    for (;;) pause();
+    return argument;
+}
+
+/* Starts threads with the smallest stacks until one cannot be, or there are many more than any plugin needs: their number and the error. */
+static void multiply(char *told, size_t size) {
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 16384);
+    int count = 0, error = 0;
+    for (; count < 10000 && error == 0; count += error == 0) {
+        pthread_t thread;
+        error = pthread_create(&thread, &small, wait_for_ever, NULL);
+    }
+    snprintf(told, size, "%d %s", count, error == EAGAIN ? "EAGAIN" : name_of(error));
+}
+
 static void break_out(char *told, size_t size) {
     static const struct rlimit much = {RLIM_INFINITY, RLIM_INFINITY};
     char *const nothing[] = {NULL};

@@ -46,6 +46,14 @@ static void put(const sluice_sink *answer, const char *words) { answer->write(an
 
 static int has(sluice_text input, const char *word) { return memmem(input.data, input.length, word, strlen(word)) != NULL; }
 
+/* Answers a session without any right, whose role tells something. */
+static void put_role(const sluice_sink *answer, const char *told) {
+    put(answer, "{\"types\":{\"Store\":{\"read\":\"FALSEPREDICATE\",\"write\":\"FALSEPREDICATE\",\"insert\":false,"
+                "\"delete\":false,\"role\":\"");
+    put(answer, told);
+    put(answer, "\"}}}");
+}
+
 /* As many of one verdict as there are. */
 static void put_verdicts(const sluice_sink *answer, const char *list, const char *verdict, int count) {
     put(answer, list);
@@ -167,22 +175,22 @@ static int misbehave(struct state *state, sluice_text input, const sluice_sink *
             memset(block, 1, 1 << 20);
         }
     }
+    if (has(input, "do-multiply")) {
+        char told[64] = "";
+        multiply(told, sizeof told);
+        put_role(answer, told);
+        return 1;
+    }
     if (has(input, "do-break-out")) {
         char told[2048];
         break_out(told, sizeof told);
-        put(answer, "{\"types\":{\"Store\":{\"read\":\"FALSEPREDICATE\",\"write\":\"FALSEPREDICATE\",\"insert\":false,"
-                    "\"delete\":false,\"role\":\"");
-        put(answer, told);
-        put(answer, "\"}}}");
+        put_role(answer, told);
         return 1;
     }
     if (has(input, "do-ask")) {
         char told[2048];
         ask_everything(state->host, told, sizeof told);
-        put(answer, "{\"types\":{\"Store\":{\"read\":\"FALSEPREDICATE\",\"write\":\"FALSEPREDICATE\",\"insert\":false,"
-                    "\"delete\":false,\"role\":\"");
-        put(answer, told);
-        put(answer, "\"}}}");
+        put_role(answer, told);
         return 1;
     }
     const char *path = memmem(input.data, input.length, "do-read:", 8);
@@ -192,10 +200,7 @@ static int misbehave(struct state *state, sluice_text input, const sluice_sink *
         if (end && (size_t)(end - path) < sizeof name) memcpy(name, path + 8, (size_t)(end - path) - 8);
         int file = open(name, O_RDONLY);
         if (file < 0 || read(file, text_of_file, sizeof text_of_file - 1) < 0) snprintf(text_of_file, sizeof text_of_file, "%s", name_of(errno));
-        put(answer, "{\"types\":{\"Store\":{\"read\":\"FALSEPREDICATE\",\"write\":\"FALSEPREDICATE\",\"insert\":false,"
-                    "\"delete\":false,\"role\":\"");
-        put(answer, text_of_file);
-        put(answer, "\"}}}");
+        put_role(answer, text_of_file);
         return 1;
     }
     if (has(input, "do-share"))
